@@ -1,0 +1,269 @@
+//! What a paper says of its algorithm, as data.
+//!
+//! A claim is the paper's word, not ours. Where exploration has shown a claim to be wrong the value is
+//! [`Claim::Refuted`], with the place where the counterexample is told.
+
+use core::fmt;
+
+/// One property of one algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Claim {
+    /// The paper claims it.
+    Yes,
+    /// The paper claims it, and it is false; here is where to read why.
+    Refuted(&'static str),
+    /// The paper does not claim it.
+    No,
+    /// The property has no meaning for this kind of lock.
+    NotApplicable,
+}
+
+impl Claim {
+    /// Whether the paper says so, rightly or not.
+    pub const fn is_claimed(self) -> bool {
+        matches!(self, Claim::Yes | Claim::Refuted(_))
+    }
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Claim::Yes => "yes",
+            Claim::Refuted(_) => "claimed, refuted",
+            Claim::No => "no",
+            Claim::NotApplicable => "-",
+        })
+    }
+}
+
+/// How a cost grows with the number of processes, N.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Growth {
+    /// O(1)
+    Constant,
+    /// O(log N)
+    Logarithmic,
+    /// O(N)
+    Linear,
+    /// O(N²)
+    Quadratic,
+    /// No bound: depends on how long others take.
+    Unbounded,
+    /// The sources do not say.
+    NotStated,
+}
+
+impl fmt::Display for Growth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Growth::Constant => "O(1)",
+            Growth::Logarithmic => "O(log N)",
+            Growth::Linear => "O(N)",
+            Growth::Quadratic => "O(N²)",
+            Growth::Unbounded => "∞",
+            Growth::NotStated => "?",
+        })
+    }
+}
+
+/// An atomic step beyond private computation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Primitive {
+    /// read
+    Read,
+    /// write
+    Write,
+    /// fetch-and-store
+    FetchAndStore,
+    /// compare-and-swap
+    CompareAndSwap,
+    /// fetch-and-add
+    FetchAndAdd,
+}
+
+/// The problem an algorithm solves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// One process at a time.
+    Mutual,
+    /// One session at a time.
+    Group,
+}
+
+/// The largest number of processes an algorithm serves, or of sessions it can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// As many as there are, coming and going; for sessions: any number.
+    None,
+    /// Fixed when the lock is made, at most this.
+    Fixed(u64),
+    /// The question does not arise.
+    NotApplicable,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::None => f.write_str("any"),
+            Limit::Fixed(u64::MAX) => f.write_str("fixed"),
+            Limit::Fixed(most) => write!(f, "≤ {most}"),
+            Limit::NotApplicable => f.write_str("-"),
+        }
+    }
+}
+
+/// What keeps a process waiting, and what does not, on the way in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Entering {
+    /// CO. While nobody asks for another session, everyone who asks gets in, even if nobody leaves.
+    pub concurrent_occupancy: Claim,
+    /// CE. While nobody asks for another session, a process gets in by a bounded number of its own steps.
+    pub concurrent_entering: Claim,
+    /// GCE. As CO, and at any time some process can get in by a bounded number of its own steps.
+    pub group_concurrent_entering: Claim,
+    /// SGCE. As GCE, but it is enough that nobody with another session came before the end of the doorway.
+    pub strong_group_concurrent_entering: Claim,
+}
+
+/// What keeps a process waiting, and what does not, on the way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Exit {
+    /// A process that leaves gets out.
+    pub terminating: Claim,
+    /// GBE. Everyone gets out, and at any time some process does so by a bounded number of its own steps.
+    pub group_bounded: Claim,
+    /// BE. A process gets out by a bounded number of its own steps. Also called a wait-free exit.
+    pub bounded: Claim,
+}
+
+/// Where a program text stands: whoever shows an execution can print the line and the paper's number for
+/// it, which is the comment at the line's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Text {
+    /// The file's name, as in [`core::panic::Location::file`].
+    pub file: &'static str,
+    /// Its contents.
+    pub contents: &'static str,
+}
+
+impl Text {
+    /// The paper's line number or numbers beside line `line` of this file (counted from one), if it has
+    /// any: the number or range that opens the comment at the line's end.
+    ///
+    /// ```
+    /// use grouplock_algorithms::claims::Text;
+    ///
+    /// let text = Text { file: "x.rs", contents: "a(); // 3\nb();\nc(); // 4-5: both\nd(); // or 6\n" };
+    /// assert_eq!(text.paper_line(1), Some("3"));
+    /// assert_eq!(text.paper_line(2), None);
+    /// assert_eq!(text.paper_line(3), Some("4-5"));
+    /// assert_eq!(text.paper_line(4), None);
+    /// ```
+    pub fn paper_line(&self, line: u32) -> Option<&'static str> {
+        let line = self.contents.lines().nth(line.checked_sub(1)? as usize)?;
+        let (_, comment) = line.rsplit_once("// ")?;
+        let number =
+            comment.split(|c: char| !c.is_ascii_digit() && c != '-').next()?.trim_end_matches('-');
+        number.starts_with(|c: char| c.is_ascii_digit()).then_some(number)
+    }
+}
+
+/// Everything a paper says of its algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Claims {
+    /// The name used on the command line, such as `dvir-taubenfeld-1`.
+    pub name: &'static str,
+    /// Who published it, and where.
+    pub source: &'static str,
+    /// Its program text in this crate.
+    pub text: Text,
+    /// The problem it solves.
+    pub kind: Kind,
+    /// No two sessions (or, for a mutex, no two processes) are inside at once.
+    pub mutual_exclusion: Claim,
+    /// If somebody tries to enter, somebody gets in.
+    pub deadlock_freedom: Claim,
+    /// Everyone who tries to enter gets in.
+    pub starvation_freedom: Claim,
+    /// First come, first served: between two conflicting requests, if one's doorway ended before the
+    /// other's began.
+    pub fcfs: Claim,
+    /// First in, first enabled: between two requests for one session, likewise.
+    pub fife: Claim,
+    /// On the way in.
+    pub entering: Entering,
+    /// On the way out.
+    pub exit: Exit,
+    /// Remote memory references per passage on a machine with coherent caches.
+    pub rmr_cc: Growth,
+    /// The same on a machine with distributed shared memory.
+    pub rmr_dsm: Growth,
+    /// Shared memory in all.
+    pub space: Growth,
+    /// The atomic steps it takes.
+    pub primitives: &'static [Primitive],
+    /// How many processes.
+    pub processes: Limit,
+    /// How many sessions.
+    pub sessions: Limit,
+    /// Whether every register holds values from a set that is known beforehand.
+    pub bounded_registers: Claim,
+}
+
+impl Claims {
+    /// The largest session that can be asked for.
+    pub const fn largest_session(&self) -> u64 {
+        match self.sessions {
+            Limit::Fixed(largest) => largest,
+            Limit::None | Limit::NotApplicable => u64::MAX,
+        }
+    }
+}
+
+impl Entering {
+    /// For locks that let in one at a time.
+    pub const NOT_APPLICABLE: Self = Entering {
+        concurrent_occupancy: Claim::NotApplicable,
+        concurrent_entering: Claim::NotApplicable,
+        group_concurrent_entering: Claim::NotApplicable,
+        strong_group_concurrent_entering: Claim::NotApplicable,
+    };
+
+    /// CE, and so CO and GCE, which it implies.
+    pub const CONCURRENT: Self = Entering {
+        concurrent_occupancy: Claim::Yes,
+        concurrent_entering: Claim::Yes,
+        group_concurrent_entering: Claim::Yes,
+        strong_group_concurrent_entering: Claim::No,
+    };
+
+    /// SGCE, and so CO and GCE, which it implies.
+    pub const STRONG_GROUP: Self = Entering {
+        concurrent_occupancy: Claim::Yes,
+        concurrent_entering: Claim::No,
+        group_concurrent_entering: Claim::Yes,
+        strong_group_concurrent_entering: Claim::Yes,
+    };
+
+    /// CO and no more.
+    pub const OCCUPANCY: Self = Entering {
+        concurrent_occupancy: Claim::Yes,
+        concurrent_entering: Claim::No,
+        group_concurrent_entering: Claim::No,
+        strong_group_concurrent_entering: Claim::No,
+    };
+}
+
+impl Exit {
+    /// Wait-free, and so all the rest.
+    pub const BOUNDED: Self =
+        Exit { terminating: Claim::Yes, group_bounded: Claim::Yes, bounded: Claim::Yes };
+
+    /// Group bounded, and so terminating.
+    pub const GROUP_BOUNDED: Self =
+        Exit { terminating: Claim::Yes, group_bounded: Claim::Yes, bounded: Claim::No };
+
+    /// Terminating and no more.
+    pub const TERMINATING: Self =
+        Exit { terminating: Claim::Yes, group_bounded: Claim::No, bounded: Claim::No };
+}

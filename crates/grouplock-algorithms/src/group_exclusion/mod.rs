@@ -1,0 +1,8 @@
+//! Group mutual exclusion: any number of processes of one session at a time.
+
+pub mod black_white_bakery_gme;
+pub mod generalized_bakery;
+pub mod handover;
+pub mod keane_moir;
+pub mod maor_taubenfeld;
+pub mod petrovic;

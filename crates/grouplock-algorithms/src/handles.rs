@@ -1,0 +1,254 @@
+//! The locks as users see them: handles and guards over the raw algorithms.
+//!
+//! A lock hands out one handle per process, a handle hands out a guard while its process is inside.
+//! Handles borrow their lock and guards borrow their handle, so the compiler refuses a handle that
+//! outlives its lock, a second entry before the first exit, and an exit without an entry; a handle for
+//! one lock has no way to name another.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use crate::memory::{Memory, Native};
+use crate::raw::{RawGroup, RawMutex};
+use crate::{CapacityError, EnterError, Session};
+
+/// A process's private part, and where in its passage the process is. Kept while the process is
+/// anywhere but in its remainder section, it is never given back: what it owns may still be in use.
+struct Seat<P> {
+    process: Option<P>,
+    inside: bool,
+}
+
+impl<P> Seat<P> {
+    /// For the next passage; `inside` is set before the entry section begins, so that a panic out of it
+    /// cannot make the process look idle.
+    fn start(&mut self) -> Result<&mut P, EnterError> {
+        if self.inside {
+            return Err(EnterError::StillInside);
+        }
+        self.inside = true;
+        Ok(self.current())
+    }
+
+    fn current(&mut self) -> &mut P {
+        self.process.as_mut().expect("only dropping a handle empties its seat")
+    }
+
+    /// For giving back.
+    fn idle(&mut self) -> Option<P> {
+        if self.inside { None } else { self.process.take() }
+    }
+}
+
+/// Writes the handles and guards of one kind of lock.
+macro_rules! handles {
+    (
+        lock: $(#[$lock_doc:meta])* $Lock:ident over $Raw:ident,
+        process: $(#[$process_doc:meta])* $Process:ident,
+        guard: $(#[$guard_doc:meta])* $Guard:ident by $exit:ident,
+    ) => {
+        $(#[$lock_doc])*
+        pub struct $Lock<L, M: Memory = Native> {
+            raw: L,
+            memory: PhantomData<M>,
+        }
+
+        impl<M: Memory, L: $Raw<M>> $Lock<L, M> {
+            /// A lock for at most `processes` processes at once. Algorithms that serve any number
+            /// ignore the figure.
+            ///
+            /// # Errors
+            /// [`CapacityError::Unsupported`] if the algorithm cannot serve so many, or so few.
+            pub fn new(processes: usize) -> Result<Self, CapacityError> {
+                Ok($Lock { raw: L::new(processes)?, memory: PhantomData })
+            }
+
+            /// A process joins. It leaves when the handle is dropped, and its place or its nodes go to
+            /// the next to join.
+            ///
+            /// # Errors
+            /// [`CapacityError::Full`] if the lock was made for as many processes as it has.
+            pub fn process(&self) -> Result<$Process<'_, L, M>, CapacityError> {
+                let seat = Seat { process: Some(self.raw.join()?), inside: false };
+                Ok($Process { lock: &self.raw, seat })
+            }
+
+            /// The algorithm itself.
+            pub fn raw(&self) -> &L {
+                &self.raw
+            }
+        }
+
+        impl<L, M: Memory> fmt::Debug for $Lock<L, M> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($Lock)).finish_non_exhaustive()
+            }
+        }
+
+        $(#[$process_doc])*
+        pub struct $Process<'l, L: $Raw<M>, M: Memory = Native> {
+            lock: &'l L,
+            seat: Seat<L::Process>,
+        }
+
+        impl<L: $Raw<M>, M: Memory> $Process<'_, L, M> {
+            /// Whether the process is anywhere but in its remainder section. With the handle at hand
+            /// that means: the guard of an earlier passage was leaked.
+            pub fn is_inside(&self) -> bool {
+                self.seat.inside
+            }
+        }
+
+        impl<L: $Raw<M>, M: Memory> Drop for $Process<'_, L, M> {
+            fn drop(&mut self) {
+                if let Some(process) = self.seat.idle() {
+                    // SAFETY: it joined `self.lock`, and it is idle.
+                    unsafe { self.lock.leave(process) };
+                }
+            }
+        }
+
+        impl<L: $Raw<M>, M: Memory> fmt::Debug for $Process<'_, L, M> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($Process))
+                    .field("process", &self.seat.process)
+                    .field("inside", &self.seat.inside)
+                    .finish_non_exhaustive()
+            }
+        }
+
+        $(#[$guard_doc])*
+        #[must_use = "the process leaves at once if the guard is dropped"]
+        pub struct $Guard<'p, L: $Raw<M>, M: Memory = Native> {
+            lock: &'p L,
+            seat: &'p mut Seat<L::Process>,
+        }
+
+        impl<L: $Raw<M>, M: Memory> Drop for $Guard<'_, L, M> {
+            fn drop(&mut self) {
+                // SAFETY: the process joined `self.lock`, whose guard exists only in the critical
+                // section.
+                unsafe { self.lock.$exit(self.seat.current()) };
+                self.seat.inside = false;
+            }
+        }
+
+        impl<L: $Raw<M>, M: Memory> fmt::Debug for $Guard<'_, L, M> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($Guard)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+handles! {
+    lock:
+    /// A mutual exclusion lock by the algorithm `L`.
+    ///
+    /// ```
+    /// use grouplock_algorithms::{Mutual, mcs::Mcs};
+    ///
+    /// let lock = Mutual::<Mcs>::new(2)?;
+    /// std::thread::scope(|scope| {
+    ///     for _ in 0..2 {
+    ///         let mut process = lock.process().expect("there is room for two");
+    ///         scope.spawn(move || {
+    ///             let held = process.acquire().expect("nothing was leaked");
+    ///             // alone in here
+    ///             drop(held);
+    ///         });
+    ///     }
+    /// });
+    /// # Ok::<(), grouplock_algorithms::CapacityError>(())
+    /// ```
+    ///
+    /// Releasing without holding cannot be written down, nor acquiring twice:
+    ///
+    /// ```compile_fail,E0499
+    /// # use grouplock_algorithms::{Mutual, mcs::Mcs};
+    /// let lock = Mutual::<Mcs>::new(2).unwrap();
+    /// let mut process = lock.process().unwrap();
+    /// let once = process.acquire();
+    /// let twice = process.acquire(); // cannot borrow `process` as mutable more than once
+    /// drop(once);
+    /// ```
+    Mutual over RawMutex,
+    process:
+    /// A process that has joined a [`Mutual`] lock.
+    MutualProcess,
+    guard:
+    /// A process is in the critical section of a [`Mutual`] lock until this is dropped.
+    ///
+    /// Leaking it keeps the lock locked for good and does no other harm.
+    Held by release,
+}
+
+impl<L: RawMutex<M>, M: Memory> MutualProcess<'_, L, M> {
+    /// Waits for the critical section and enters it.
+    ///
+    /// # Errors
+    /// [`EnterError::StillInside`] if the guard of an earlier passage was leaked.
+    #[inline]
+    pub fn acquire(&mut self) -> Result<Held<'_, L, M>, EnterError> {
+        let process = self.seat.start()?;
+        // SAFETY: the process joined `self.lock`, and `start` found it in its remainder section.
+        unsafe { self.lock.acquire(process) };
+        Ok(Held { lock: self.lock, seat: &mut self.seat })
+    }
+}
+
+handles! {
+    lock:
+    /// A group mutual exclusion lock by the algorithm `L`.
+    ///
+    /// ```
+    /// use grouplock_algorithms::{Group, handover::Handover};
+    ///
+    /// let lock = Group::<Handover>::new(2)?;
+    /// let (mut p, mut q) = (lock.process()?, lock.process()?);
+    /// let reader = p.enter(7)?;
+    /// let another = q.enter(7)?; // the same session: both are inside
+    /// # drop((reader, another));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// A handle belongs to the lock that made it and cannot outlive it:
+    ///
+    /// ```compile_fail,E0505
+    /// # use grouplock_algorithms::{Group, handover::Handover};
+    /// let lock = Group::<Handover>::new(2).unwrap();
+    /// let mut process = lock.process().unwrap();
+    /// drop(lock); // cannot move out of `lock` because it is borrowed
+    /// process.enter(7);
+    /// ```
+    Group over RawGroup,
+    process:
+    /// A process that has joined a [`Group`] lock.
+    GroupProcess,
+    guard:
+    /// A process is in the critical section of a [`Group`] lock until this is dropped.
+    ///
+    /// Leaking it keeps other sessions out for good and does no other harm.
+    Inside by exit,
+}
+
+impl<L: RawGroup<M>, M: Memory> GroupProcess<'_, L, M> {
+    /// Waits until `session` can be attended, and enters.
+    ///
+    /// # Errors
+    /// [`EnterError::SessionZero`] and [`EnterError::SessionTooLarge`] for a session that the algorithm
+    /// cannot name, [`EnterError::StillInside`] if the guard of an earlier passage was leaked.
+    #[inline]
+    pub fn enter(&mut self, session: u64) -> Result<Inside<'_, L, M>, EnterError> {
+        let largest = L::claims().largest_session();
+        if session > largest {
+            return Err(EnterError::SessionTooLarge { session, largest });
+        }
+        let session = Session::new(session)?;
+        let process = self.seat.start()?;
+        // SAFETY: the process joined `self.lock`, `start` found it in its remainder section, and the
+        // session is not above the largest.
+        unsafe { self.lock.enter(process, session) };
+        Ok(Inside { lock: self.lock, seat: &mut self.seat })
+    }
+}

@@ -1,0 +1,75 @@
+//! Published mutual exclusion and *group* mutual exclusion algorithms, each written once.
+//!
+//! In group mutual exclusion a process asks for a *session*. Processes of one session share the critical section;
+//! different sessions exclude each other. A mutex is the case where everyone has a session of their own, a
+//! readers-writers lock the case where readers share one.
+//!
+//! ```
+//! use grouplock_algorithms::{Group, handover::Handover};
+//!
+//! const BACKUP: u64 = 1;
+//! const MIGRATION: u64 = 2;
+//!
+//! let room = Group::<Handover>::new(3)?;
+//! std::thread::scope(|scope| {
+//!     for session in [BACKUP, BACKUP, MIGRATION] {
+//!         let mut process = room.process().expect("handover serves any number of processes");
+//!         scope.spawn(move || {
+//!             let inside = process.enter(session).expect("not zero, and nothing was leaked");
+//!             // both backups may be in here together, the migration only alone
+//!             drop(inside);
+//!         });
+//!     }
+//! });
+//! # Ok::<(), grouplock_algorithms::CapacityError>(())
+//! ```
+//!
+//! # The algorithms
+//!
+//! | module | from | kind |
+//! |---|---|---|
+//! | [`mcs`] | Mellor-Crummey and Scott 1991 | mutual exclusion, FIFO |
+//! | [`burns_lamport`] | Burns 1981, Lamport 1986 | mutual exclusion, one bit per process |
+//! | [`black_white_bakery`] | Taubenfeld 2004 | mutual exclusion, reads and writes, bounded |
+//! | [`dvir_taubenfeld_1`], [`dvir_taubenfeld_2`] | Dvir and Taubenfeld 2017 | mutual exclusion, wait-free exit |
+//! | [`dvir_taubenfeld_1_swap`] | ours, from the first of them | the same, simpler |
+//! | [`keane_moir`] | Keane and Moir 1999 | group, over any mutex; capturing |
+//! | [`petrovic`] | Petrovic 2005, reconstructed | group, first come first served |
+//! | [`generalized_bakery`], [`black_white_bakery_gme`] | He, Gopalakrishnan and Gafni 2018 | group, reads and writes only |
+//! | [`maor_taubenfeld`] | Maor and Taubenfeld 2021, as printed | a specimen: it breaks |
+//! | [`handover`] | the last one, corrected | group, constant cost: **the one to use** |
+//!
+//! [`reductions`] turns any group lock into a mutex or a readers-writers lock.
+//!
+//! # How it is laid out
+//!
+//! * [`memory`]: shared memory as the papers have it, real or simulated. The algorithms know nothing else.
+//! * [`raw`]: what an algorithm is. [`Mutual`] and [`Group`] make it safe to use.
+//! * [`claims`]: what each paper says of its algorithm, as data.
+//! * [`monitor`]: properties checked over an execution, and a driver that runs locks on real threads under them.
+
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+pub mod claims;
+mod group_exclusion;
+mod handles;
+pub mod memory;
+pub mod monitor;
+mod mutual_exclusion;
+pub mod nodes;
+mod prelude;
+pub mod raw;
+pub mod reductions;
+mod session;
+pub mod slots;
+
+pub use claims::Claims;
+pub use group_exclusion::{
+    black_white_bakery_gme, generalized_bakery, handover, keane_moir, maor_taubenfeld, petrovic,
+};
+pub use handles::{Group, GroupProcess, Held, Inside, Mutual, MutualProcess};
+pub use mutual_exclusion::{
+    black_white_bakery, burns_lamport, dvir_taubenfeld_1, dvir_taubenfeld_1_swap,
+    dvir_taubenfeld_2, mcs,
+};
+pub use session::{CapacityError, EnterError, Session};

@@ -1,0 +1,174 @@
+//! The shared memory of the papers.
+//!
+//! An algorithm in this crate is plain Rust, generic over [`Memory`]. It reaches shared memory through
+//! [`Register`] and [`Flag`] and through nothing else, and keeps nothing in statics. So one text serves
+//! every purpose:
+//!
+//! | memory | an access is | used for |
+//! |---|---|---|
+//! | [`Native`] | one atomic instruction | running the lock |
+//! | [`Watched`](crate::monitor::Watched) | the same, and the end of the doorway is noted | tests with monitors on real threads |
+//! | loom's (in this crate's tests) | one operation of a weak memory model | checking the orderings |
+//! | a simulated one | one step of a scheduler | exploring every interleaving, counting remote references |
+//!
+//! # What a simulated memory is told, and real memory ignores
+//!
+//! Four calls cost nothing on [`Native`]. They exist so that whoever explores an algorithm can see
+//! what its author knows:
+//!
+//! * [`Memory::doorway_end`] marks the last step of the doorway, from which first-come-first-served counts;
+//! * [`Memory::live`] says which private variables are still needed at a point inside a passage;
+//! * [`Register::forget`] says that a register's contents are dead until somebody writes it again;
+//! * [`Memory::allocate`] tells which registers were made together and where they live.
+//!
+//! The first two let two executions that differ only in dead values be taken for one. A memory that
+//! merges on the strength of `forget` must treat a read of forgotten contents as an error, and one that
+//! merges at `live` should check that representatives behave alike: then a wrong statement is caught
+//! instead of believed.
+
+mod backoff;
+mod native;
+mod value;
+
+use core::fmt;
+use core::ptr::NonNull;
+
+pub use core::sync::atomic::Ordering;
+pub use native::{Native, NativeFlag, NativeRegister};
+pub use value::{Atomic, Number, Ptr, Value, Word};
+
+/// A kind of shared memory: real or simulated.
+pub trait Memory: Sized + Send + Sync + fmt::Debug + 'static {
+    /// A shared register that holds a `T`.
+    type Register<T: Value>: Register<T>;
+
+    /// A boolean register on which one process waits.
+    type Flag: Flag;
+
+    /// Waits until `condition` holds. The condition reads registers and has no other effect.
+    ///
+    /// This is the papers' `await` over any number of registers. A [`Flag`] is better where a single
+    /// boolean is awaited, because whoever changes it knows that somebody may sleep there.
+    fn await_until(condition: impl Fn() -> bool);
+
+    /// The calling process has finished its doorway.
+    #[inline(always)]
+    fn doorway_end() {}
+
+    /// From this point to the end of the passage the calling process needs, besides what its handle
+    /// holds and the session it asked for, only the private values that `words` lists.
+    #[inline(always)]
+    fn live<W: IntoIterator<Item = Word>>(_words: impl FnOnce() -> W) {}
+
+    /// Gives the object that `make` builds a place that stays until [`Memory::free`].
+    fn allocate<T>(make: impl FnOnce() -> T) -> NonNull<T> {
+        NonNull::from(Box::leak(Box::new(make())))
+    }
+
+    /// Takes back an object.
+    ///
+    /// # Safety
+    /// `object` came from [`Memory::allocate`] of the same memory, is given back once, and nobody uses
+    /// it from now on.
+    unsafe fn free<T>(object: NonNull<T>) {
+        // SAFETY: `allocate` leaked a box, and the caller gives up the only use of it.
+        drop(unsafe { Box::from_raw(object.as_ptr()) });
+    }
+}
+
+/// A shared register: every method is one atomic step.
+///
+/// The orderings are those of the Rust memory model. An algorithm that needs the papers' atomic
+/// registers as they are, where all steps form one order, asks for [`Ordering::SeqCst`] throughout.
+pub trait Register<T: Value>: Send + Sync + fmt::Debug {
+    /// A register at `site` that holds `initial`.
+    fn new(site: Site, initial: T) -> Self;
+
+    /// Reads the register.
+    fn read(&self, order: Ordering) -> T;
+
+    /// Writes the register.
+    fn write(&self, value: T, order: Ordering);
+
+    /// Fetch-and-store: writes `value` and returns what was there.
+    fn fas(&self, value: T, order: Ordering) -> T;
+
+    /// Compare-and-swap: writes `new` if the register holds `old`. Returns what was there, as `Ok` if
+    /// it was `old`. A failure orders memory as far as a load of strength `order` can.
+    ///
+    /// # Errors
+    /// What the register held, if that was not `old`; the register is unchanged then.
+    fn cas(&self, old: T, new: T, order: Ordering) -> Result<T, T>;
+
+    /// Fetch-and-add, wrapping: adds `delta` and returns what was there.
+    fn faa(&self, delta: T, order: Ordering) -> T
+    where
+        T: Number;
+
+    /// Nobody reads this register from now on before somebody writes it.
+    #[inline(always)]
+    fn forget(&self) {}
+}
+
+/// A boolean register that one process at a time waits on: the `go`, `locked` or `wait` bit of the
+/// local-spin algorithms.
+///
+/// It is a register apart because a waiter may be asleep: the process that ends a wait must wake it, and
+/// does so at no cost while nobody sleeps. It comes with the orderings that all of its uses need:
+/// [`signal`](Flag::signal) releases, [`wait_for`](Flag::wait_for) acquires, [`set`](Flag::set) does
+/// neither.
+pub trait Flag: Send + Sync + fmt::Debug {
+    /// A flag at `site` that holds `initial`.
+    fn new(site: Site, initial: bool) -> Self;
+
+    /// Writes the flag while nobody waits on it. Relaxed: the process that sets its flag publishes this
+    /// together with the rest of its doorway, by a later release.
+    fn set(&self, value: bool);
+
+    /// Writes the flag and wakes the process that waits on it, if any. A release.
+    fn signal(&self, value: bool);
+
+    /// Waits until the flag holds `value`. An acquire.
+    fn wait_for(&self, value: bool);
+
+    /// As [`Register::forget`].
+    #[inline(always)]
+    fn forget(&self) {}
+}
+
+/// Where a register lives and what it is called: of no effect on real memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Site {
+    /// The variable's name in the paper.
+    pub name: &'static str,
+    /// Its place in an array, if the variable is one.
+    pub index: Option<usize>,
+    /// Whose memory it lies in on a machine with distributed shared memory.
+    pub home: Home,
+}
+
+impl Site {
+    /// A variable that belongs to no process in particular.
+    pub const fn shared(name: &'static str) -> Self {
+        Site { name, index: None, home: Home::Shared }
+    }
+
+    /// A variable in the memory of `process`.
+    pub const fn of(process: usize, name: &'static str) -> Self {
+        Site { name, index: None, home: Home::Process(process) }
+    }
+
+    /// Element `process` of an array that has one element in the memory of each process.
+    pub const fn per_process(name: &'static str, process: usize) -> Self {
+        Site { name, index: Some(process), home: Home::Process(process) }
+    }
+}
+
+/// The memory module a register lies in, in the model of distributed shared memory (DSM).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Home {
+    /// Remote to everyone.
+    Shared,
+    /// Local to the process of this number, counted from zero in the order of joining the lock.
+    Process(usize),
+}

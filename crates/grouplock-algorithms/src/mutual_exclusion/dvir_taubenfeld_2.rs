@@ -1,0 +1,362 @@
+//! Dvir and Taubenfeld's second algorithm: one node per process, for any number of locks.
+//!
+//! R. Dvir and G. Taubenfeld, "Mutual exclusion algorithms with constant RMR complexity and wait-free
+//! exit code"; R. Dvir's M.Sc. thesis, IDC Herzliya, 2018, Figure 3. The line numbers below are the figure's.
+//!
+//! * **Promises** mutual exclusion, FIFO order and a wait-free exit for any number of processes.
+//! * **Costs** O(1) remote references on both machine models. L locks and n processes that each hold one
+//!   lock at a time need L + n nodes, where the first algorithm needs 2·L·n.
+//!
+//! A node in the queue belongs to nobody: whoever leaves takes its predecessor's and leaves its own
+//! behind, as the dummy that lets the next one in. So a process never has to know which locks it will
+//! use: it carries one node from lock to lock. Make locks that share their nodes with [`Domain`].
+//!
+//! Because nodes wander, the bit a process spins on lies in its own record, and a node names its present
+//! user. `status` holds the name of the process that left, not a plain UNLOCKED: a slow process may
+//! look at its node (lines 12, 13) when that already serves someone else, and must not take the other's
+//! word for its own. As section 4.3 of the thesis suggests, a process is named by the address of its record.
+//!
+//! # Orderings
+//! Lines 7 and 9 against lines 11 and 12 are a store-then-load pattern on `next` and `status` (as in the
+//! first algorithm), so those are sequentially consistent. A node's initial values are published by line 6 and the critical
+//! section is handed over by line 9 reading line 11, or by the flag.
+
+use core::fmt;
+use std::sync::Arc;
+
+use crate::memory::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+use crate::memory::{Flag, Memory, Native, Ptr, Register, Site, Word};
+use crate::nodes::Nodes;
+use crate::prelude::*;
+
+/// One lock. See the [module](self).
+#[derive(Debug)]
+pub struct DvirTaubenfeld2<M: Memory = Native> {
+    t: M::Register<Ptr<QNode<M>>>,
+    store: Arc<Store<M>>,
+}
+
+/// The nodes and records of all locks in a domain.
+#[derive(Debug)]
+struct Store<M: Memory> {
+    /// Its spare bundles are the dummies of locks that are gone.
+    nodes: Nodes<M, QNode<M>, Ptr<QNode<M>>>,
+    /// Its spare bundles are processes that have left.
+    records: Nodes<M, LocalNode<M>, Process<M>>,
+}
+
+/// A place in a queue, for whoever needs one.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct QNode<M: Memory> {
+    next: M::Register<Ptr<QNode<M>>>,
+    local: M::Register<Ptr<LocalNode<M>>>,
+    status: M::Register<Ptr<LocalNode<M>>>,
+    pid: M::Register<Ptr<LocalNode<M>>>,
+}
+
+/// What stays with a process: the bit it waits on. Its address is the process's name.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct LocalNode<M: Memory> {
+    locked: M::Flag,
+}
+
+/// No process.
+const fn zero<M: Memory>() -> Ptr<LocalNode<M>> {
+    Ptr::NIL
+}
+
+/// A process: its record, the node it owns, and while it is inside, its predecessor's.
+#[derive(Debug)]
+pub struct Process<M: Memory> {
+    q: Ptr<LocalNode<M>>,
+    qnode: Ptr<QNode<M>>,
+    pred: Ptr<QNode<M>>,
+}
+
+impl<M: Memory> Store<M> {
+    fn new() -> Self {
+        Store { nodes: Nodes::new(), records: Nodes::new() }
+    }
+
+    /// A node of no particular process.
+    fn node(&self) -> Ptr<QNode<M>> {
+        self.nodes.allocate(|| QNode {
+            next: M::Register::new(Site::shared("next"), Ptr::NIL),
+            local: M::Register::new(Site::shared("local"), Ptr::NIL),
+            status: M::Register::new(Site::shared("status"), zero::<M>()),
+            pid: M::Register::new(Site::shared("pid"), zero::<M>()),
+        })
+    }
+
+    fn process(&self) -> Process<M> {
+        self.records.take(|p| Process {
+            q: self
+                .records
+                .allocate(|| LocalNode { locked: M::Flag::new(Site::of(p, "locked"), false) }),
+            qnode: self.node(),
+            pred: Ptr::NIL,
+        })
+    }
+}
+
+impl<M: Memory> DvirTaubenfeld2<M> {
+    /// An unlocked lock whose nodes come from `store`.
+    fn in_store(store: Arc<Store<M>>) -> Self {
+        let node_0 = store.nodes.take(|_| store.node());
+        // SAFETY: it was just taken from `store.nodes`, which we hold.
+        let dummy = unsafe { node_0.as_ref() };
+        // "The process that left" is nobody, and nobody's name is zero: the first to come may enter.
+        // Relaxed: nobody else knows the node yet, and whoever shares the lock publishes it.
+        dummy.status.write(zero::<M>(), Relaxed);
+        dummy.pid.write(zero::<M>(), Relaxed);
+        DvirTaubenfeld2 { t: M::Register::new(Site::shared("T"), node_0), store }
+    }
+
+    /// The node that `p` points to.
+    fn at(&self, p: Ptr<QNode<M>>) -> &QNode<M> {
+        // SAFETY: every pointer to a node in a register or process of this lock came from
+        // `self.store.nodes`, which outlives `&self`; nodes are made of registers, so they are `Sync`.
+        unsafe { p.as_ref() }
+    }
+
+    /// The record that `p` points to.
+    fn record(&self, p: Ptr<LocalNode<M>>) -> &LocalNode<M> {
+        // SAFETY: as for `at`, with `self.store.records`.
+        unsafe { p.as_ref() }
+    }
+}
+
+impl<M: Memory> RawMutex<M> for DvirTaubenfeld2<M> {
+    type Process = Process<M>;
+
+    fn claims() -> Claims {
+        Claims {
+            name: "dvir-taubenfeld-2",
+            source: "Dvir and Taubenfeld 2017, Algorithm 2",
+            text: text!("dvir_taubenfeld_2.rs"),
+            kind: Kind::Mutual,
+            mutual_exclusion: Claim::Yes,
+            deadlock_freedom: Claim::Yes,
+            starvation_freedom: Claim::Yes,
+            fcfs: Claim::Yes,
+            fife: Claim::NotApplicable,
+            entering: Entering::NOT_APPLICABLE,
+            exit: Exit::BOUNDED,
+            rmr_cc: Growth::Constant,
+            rmr_dsm: Growth::Constant,
+            space: Growth::Linear,
+            primitives: &[
+                Primitive::Read,
+                Primitive::Write,
+                Primitive::FetchAndStore,
+                Primitive::CompareAndSwap,
+            ],
+            processes: Limit::None,
+            sessions: Limit::NotApplicable,
+            bounded_registers: Claim::Yes,
+        }
+    }
+
+    fn new(_: usize) -> Result<Self, CapacityError> {
+        Ok(DvirTaubenfeld2::in_store(Arc::new(Store::new())))
+    }
+
+    fn join(&self) -> Result<Process<M>, CapacityError> {
+        Ok(self.store.process())
+    }
+
+    unsafe fn leave(&self, me: Process<M>) {
+        self.store.records.give_back(me);
+    }
+
+    unsafe fn acquire(&self, me: &mut Process<M>) {
+        let q = self.record(me.q);
+        let qnode = self.at(me.qnode);
+        qnode.next.write(Ptr::NIL, Relaxed); // 1: published by line 6, as 2-5 are
+        qnode.pid.write(me.q, Relaxed); // 2
+        qnode.local.write(me.q, Relaxed); // 3
+        qnode.status.write(zero::<M>(), Relaxed); // 4
+        q.locked.set(true); // 5
+        me.pred = self.t.fas(me.qnode, AcqRel); // 6
+        M::doorway_end();
+        let pred = self.at(me.pred);
+        pred.next.write(me.qnode, SeqCst); // 7: before line 9; pairs with 12 and 14
+        let pred_pid = pred.pid.read(Relaxed); // 8: acquired with `pred` in line 6
+        let free = pred.status.cas(pred_pid, zero::<M>(), SeqCst).is_ok(); // 9: pairs with 11
+        if !free {
+            q.locked.wait_for(false); // 10
+        }
+        q.locked.forget();
+    }
+
+    unsafe fn release(&self, me: &mut Process<M>) {
+        let qnode = self.at(me.qnode);
+        qnode.status.write(me.q, SeqCst); // 11: before line 12; pairs with 9
+        let has_successor = !qnode.next.read(SeqCst).is_nil(); // 12: pairs with 7
+        if has_successor {
+            let waits = qnode.status.cas(me.q, zero::<M>(), AcqRel).is_ok(); // 13: pairs with 9
+            if waits {
+                let next = qnode.next.read(Acquire); // 14: acquires line 7
+                let local = self.at(next).local.read(Relaxed); // 14: acquired with `next`
+                self.record(local).locked.signal(false); // 14
+            }
+        }
+        me.qnode = me.pred; // 15
+        me.pred = Ptr::NIL;
+    }
+
+    fn inspect(me: &Process<M>, see: &mut dyn FnMut(&'static str, Word)) {
+        see("q", me.q.word());
+        see("qnode", me.qnode.word());
+    }
+}
+
+impl<M: Memory> Drop for DvirTaubenfeld2<M> {
+    /// The dummy goes back to the domain, if it is one: a lock that was leaked while held, or whose
+    /// holder was, keeps its node for as long as the domain lives.
+    fn drop(&mut self) {
+        // Relaxed throughout: `&mut self` means that all others are done, and that we know of it.
+        let last = self.t.read(Relaxed);
+        let dummy = self.at(last);
+        if dummy.status.read(Relaxed) == dummy.pid.read(Relaxed) {
+            self.store.nodes.give_back(last);
+        }
+    }
+}
+
+/// A family of locks that share their nodes: L locks and n processes need L + n of them.
+///
+/// A process of a domain may use any of its locks, one at a time, and brings the node along.
+///
+/// ```
+/// use grouplock_algorithms::dvir_taubenfeld_2::Domain;
+///
+/// let domain = Domain::new();
+/// let locks: Vec<_> = (0..100).map(|_| domain.lock()).collect();
+/// let mut process = domain.process();
+/// for lock in &locks {
+///     let held = process.acquire(lock)?;
+///     drop(held);
+/// }
+/// assert_eq!(domain.nodes(), 101);
+/// # Ok::<(), grouplock_algorithms::dvir_taubenfeld_2::DomainError>(())
+/// ```
+pub struct Domain<M: Memory = Native> {
+    store: Arc<Store<M>>,
+}
+
+impl Domain<Native> {
+    /// A domain without locks or processes.
+    pub fn new() -> Self {
+        Self::with_memory()
+    }
+}
+
+impl Default for Domain<Native> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<M: Memory> Domain<M> {
+    /// As [`Domain::new`], on any memory.
+    pub fn with_memory() -> Self {
+        Domain { store: Arc::new(Store::new()) }
+    }
+
+    /// A new lock, unlocked.
+    pub fn lock(&self) -> DvirTaubenfeld2<M> {
+        DvirTaubenfeld2::in_store(Arc::clone(&self.store))
+    }
+
+    /// A new process.
+    pub fn process(&self) -> DomainProcess<M> {
+        DomainProcess {
+            process: Some(self.store.process()),
+            inside: false,
+            store: Arc::clone(&self.store),
+        }
+    }
+
+    /// How many nodes there are in all.
+    pub fn nodes(&self) -> usize {
+        self.store.nodes.allocated()
+    }
+}
+
+impl<M: Memory> fmt::Debug for Domain<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Domain").field("nodes", &self.nodes()).finish_non_exhaustive()
+    }
+}
+
+/// A process that may use all locks of its [`Domain`], one at a time.
+#[derive(Debug)]
+pub struct DomainProcess<M: Memory = Native> {
+    process: Option<Process<M>>,
+    inside: bool,
+    store: Arc<Store<M>>,
+}
+
+/// Why a process of a domain could not acquire a lock. Nothing has changed when this is returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DomainError {
+    /// The lock shares its nodes with other processes than this one.
+    #[error("this lock belongs to another domain than the process that tries to acquire it")]
+    ForeignLock,
+    /// The guard of an earlier passage was leaked: the process holds that lock for good.
+    #[error("this process has not left its last passage: was the guard passed to mem::forget?")]
+    StillInside,
+}
+
+impl<M: Memory> DomainProcess<M> {
+    /// Waits for `lock` and acquires it.
+    ///
+    /// # Errors
+    /// [`DomainError::ForeignLock`] if the lock is of another domain, [`DomainError::StillInside`] if the
+    /// guard of an earlier passage was leaked.
+    pub fn acquire<'p>(
+        &'p mut self,
+        lock: &'p DvirTaubenfeld2<M>,
+    ) -> Result<DomainGuard<'p, M>, DomainError> {
+        if !Arc::ptr_eq(&self.store, &lock.store) {
+            return Err(DomainError::ForeignLock);
+        }
+        let process = self.process.as_mut().expect("only dropping a process takes it out");
+        if core::mem::replace(&mut self.inside, true) {
+            return Err(DomainError::StillInside);
+        }
+        // SAFETY: the process and the lock are of one domain, which is as good as one lock, and the
+        // process was not inside.
+        unsafe { lock.acquire(process) };
+        Ok(DomainGuard { lock, process: self })
+    }
+}
+
+impl<M: Memory> Drop for DomainProcess<M> {
+    fn drop(&mut self) {
+        if let (Some(process), false) = (self.process.take(), self.inside) {
+            self.store.records.give_back(process);
+        }
+    }
+}
+
+/// A lock of a [`Domain`] is held until this is dropped.
+#[must_use = "the lock is released at once if the guard is dropped"]
+#[derive(Debug)]
+pub struct DomainGuard<'p, M: Memory = Native> {
+    lock: &'p DvirTaubenfeld2<M>,
+    process: &'p mut DomainProcess<M>,
+}
+
+impl<M: Memory> Drop for DomainGuard<'_, M> {
+    fn drop(&mut self) {
+        let process = self.process.process.as_mut().expect("only dropping a process takes it out");
+        // SAFETY: a guard exists only while its process holds its lock.
+        unsafe { self.lock.release(process) };
+        self.process.inside = false;
+    }
+}

@@ -1,0 +1,8 @@
+//! Mutual exclusion: one process at a time.
+
+pub mod black_white_bakery;
+pub mod burns_lamport;
+pub mod dvir_taubenfeld_1;
+pub mod dvir_taubenfeld_1_swap;
+pub mod dvir_taubenfeld_2;
+pub mod mcs;

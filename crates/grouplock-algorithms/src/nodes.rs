@@ -1,0 +1,96 @@
+//! Where the nodes of the queue locks live.
+
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::memory::{Memory, Ptr};
+
+/// A store of objects that never move and are never freed before the store itself.
+///
+/// Queue algorithms look at nodes that another process may be done with. In such a *type-stable* store
+/// that is a stale look, never a dangling one.
+///
+/// `S` is what a process carries away when it joins and brings back when it leaves: its record and spare
+/// nodes. A bundle that was brought back is handed out again as it is, so a store holds no more
+/// bundles than there ever were processes at once.
+///
+/// This is book-keeping for joining and leaving, not part of any algorithm: it does not go through
+/// [`Memory`] and is not touched between a process's joining and leaving.
+#[derive(Debug)]
+pub struct Nodes<M: Memory, T, S> {
+    inner: Mutex<Inner<T, S>>,
+    memory: PhantomData<M>,
+}
+
+#[derive(Debug)]
+struct Inner<T, S> {
+    objects: Vec<NonNull<T>>,
+    spare: Vec<S>,
+    bundles: usize,
+}
+
+// SAFETY: the store owns its objects and gives out only addresses; so it may go where they may.
+unsafe impl<T: Send, S: Send> Send for Inner<T, S> {}
+
+impl<M: Memory, T, S> Nodes<M, T, S> {
+    /// An empty store.
+    pub const fn new() -> Self {
+        Nodes {
+            inner: Mutex::new(Inner { objects: Vec::new(), spare: Vec::new(), bundles: 0 }),
+            memory: PhantomData,
+        }
+    }
+
+    /// A place for the object that `make` builds.
+    pub fn allocate(&self, make: impl FnOnce() -> T) -> Ptr<T> {
+        let object = M::allocate(make);
+        self.lock().objects.push(object);
+        Ptr::to(object)
+    }
+
+    /// How many objects there are, in use or not. The number never falls.
+    pub fn allocated(&self) -> usize {
+        self.lock().objects.len()
+    }
+
+    /// A bundle that somebody brought back, or else a new one from `make`, which is told how many were
+    /// made before.
+    pub fn take(&self, make: impl FnOnce(usize) -> S) -> S {
+        let number = {
+            let mut inner = self.lock();
+            if let Some(bundle) = inner.spare.pop() {
+                return bundle;
+            }
+            inner.bundles += 1;
+            inner.bundles - 1
+        };
+        make(number)
+    }
+
+    /// Brings a bundle back.
+    pub fn give_back(&self, bundle: S) {
+        self.lock().spare.push(bundle);
+    }
+
+    /// Nothing in here can be left half done by a panic.
+    fn lock(&self) -> MutexGuard<'_, Inner<T, S>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<M: Memory, T, S> Default for Nodes<M, T, S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<M: Memory, T, S> Drop for Nodes<M, T, S> {
+    fn drop(&mut self) {
+        for object in self.lock().objects.drain(..) {
+            // SAFETY: `allocate` made it; it is freed here only, and whoever followed a pointer to it
+            // promised not to do so once the store is gone.
+            unsafe { M::free(object) };
+        }
+    }
+}

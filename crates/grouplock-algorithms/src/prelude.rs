@@ -1,0 +1,16 @@
+//! What every algorithm's file needs: the traits it implements and the words of its claims.
+
+pub(crate) use crate::claims::{
+    Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
+};
+pub(crate) use crate::memory::Value as _;
+pub(crate) use crate::raw::{RawGroup, RawMutex};
+pub(crate) use crate::{CapacityError, Session};
+
+/// The file this stands in, for [`Claims::text`]. It must be told its own name.
+macro_rules! text {
+    ($name:literal) => {
+        Text { file: file!(), contents: include_str!($name) }
+    };
+}
+pub(crate) use text;

@@ -1,0 +1,96 @@
+//! What an algorithm is: the text of the paper behind one of two traits.
+//!
+//! These traits are for those who write an algorithm, put one inside another, or explore one. They
+//! trust their caller. Everyone else uses [`Mutual`](crate::Mutual) and [`Group`](crate::Group), which
+//! cannot be misused.
+
+use core::fmt;
+
+use crate::memory::{Memory, Word};
+use crate::{CapacityError, Claims, Session};
+
+/// A mutual exclusion algorithm.
+pub trait RawMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
+    /// "Process p": the private variables of a process, and the nodes it owns at the moment.
+    type Process: Send + fmt::Debug;
+
+    /// What the paper claims for it.
+    fn claims() -> Claims;
+
+    /// A lock for at most `processes` processes at once; those that serve any number ignore the figure.
+    ///
+    /// # Errors
+    /// [`CapacityError::Unsupported`] if the algorithm cannot serve so many, or so few.
+    fn new(processes: usize) -> Result<Self, CapacityError>;
+
+    /// A process joins.
+    ///
+    /// # Errors
+    /// [`CapacityError::Full`] if the lock was made for as many as it has.
+    fn join(&self) -> Result<Self::Process, CapacityError>;
+
+    /// A process in its remainder section leaves for good, and gives its place or nodes back.
+    ///
+    /// # Safety
+    /// `me` joined this lock and is in its remainder section.
+    unsafe fn leave(&self, me: Self::Process);
+
+    /// The entry section.
+    ///
+    /// # Safety
+    /// `me` joined this lock and is in its remainder section.
+    unsafe fn acquire(&self, me: &mut Self::Process);
+
+    /// The exit section.
+    ///
+    /// # Safety
+    /// `me` joined this lock and is in its critical section.
+    unsafe fn release(&self, me: &mut Self::Process);
+
+    /// Tells the private variables of a process in its remainder section that its next passage may
+    /// depend on, by the paper's names.
+    fn inspect(me: &Self::Process, see: &mut dyn FnMut(&'static str, Word));
+}
+
+/// A group mutual exclusion algorithm.
+pub trait RawGroup<M: Memory>: Sized + Send + Sync + fmt::Debug {
+    /// As [`RawMutex::Process`].
+    type Process: Send + fmt::Debug;
+
+    /// What the paper claims for it.
+    fn claims() -> Claims;
+
+    /// As [`RawMutex::new`].
+    ///
+    /// # Errors
+    /// [`CapacityError::Unsupported`] if the algorithm cannot serve so many, or so few.
+    fn new(processes: usize) -> Result<Self, CapacityError>;
+
+    /// As [`RawMutex::join`].
+    ///
+    /// # Errors
+    /// [`CapacityError::Full`] if the lock was made for as many as it has.
+    fn join(&self) -> Result<Self::Process, CapacityError>;
+
+    /// As [`RawMutex::leave`].
+    ///
+    /// # Safety
+    /// `me` joined this lock and is in its remainder section.
+    unsafe fn leave(&self, me: Self::Process);
+
+    /// The entry section for `session`.
+    ///
+    /// # Safety
+    /// `me` joined this lock and is in its remainder section. `session` is not above the largest one
+    /// that [`claims`](RawGroup::claims) tells.
+    unsafe fn enter(&self, me: &mut Self::Process, session: Session);
+
+    /// The exit section.
+    ///
+    /// # Safety
+    /// `me` joined this lock and is in its critical section.
+    unsafe fn exit(&self, me: &mut Self::Process);
+
+    /// As [`RawMutex::inspect`].
+    fn inspect(me: &Self::Process, see: &mut dyn FnMut(&'static str, Word));
+}
