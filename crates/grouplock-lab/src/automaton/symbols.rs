@@ -1,0 +1,154 @@
+//! From the objects of one run to placeholders, and back.
+
+use std::panic::Location;
+
+use super::run::{Cue, Merge, Op, Outcome, Phase, Piece, Stop};
+use super::{Note, Target};
+use crate::layout::Layout;
+use crate::memory::context::Remark;
+use crate::value::{Obs, Val};
+
+/// What a run showed, with placeholders for objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Symbolic {
+    pub(super) stop: SymbolicStop,
+    pub(super) notes: Vec<Note>,
+    pub(super) phase: Phase,
+    pub(super) session: u64,
+    pub(super) passed: bool,
+    pub(super) in_round: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SymbolicStop {
+    Operation { target: Target, op: Op, at: &'static Location<'static> },
+    /// The kind, what counts there (with its objects numbered anew), and which placeholders those were.
+    Merge(Merge, String, Vec<u8>),
+    RoundFailed,
+    Panic(String),
+}
+
+/// The objects that a process knows, by placeholder.
+pub(super) struct Known(Vec<usize>);
+
+impl Known {
+    pub(super) fn of(env: &[usize]) -> Self {
+        Known(env.to_vec())
+    }
+
+    pub(super) fn everything(objects: usize) -> Self {
+        Known((0..objects).collect())
+    }
+
+    pub(super) fn into_objects(self) -> Vec<usize> {
+        self.0
+    }
+
+    fn placeholder(&self, object: usize) -> Option<usize> {
+        self.0.iter().position(|&known| known == object)
+    }
+
+    /// The cue for `obs` in this run. A stranger becomes known.
+    pub(super) fn cue(&mut self, obs: Obs, hint: Val, layout: &Layout) -> Result<Cue, String> {
+        if let Some(session) = obs.as_request() {
+            return Ok(Cue::Request(session));
+        }
+        if let Some(class) = obs.as_stranger() {
+            let mut strangers = 0..layout.objects.len();
+            let stranger = strangers
+                .find(|&o| layout.objects[o].class == class && !self.0.contains(&o))
+                .ok_or("a process knows more objects than there are")?;
+            self.0.push(stranger);
+            return Ok(Cue::Value(Val::object(stranger)));
+        }
+        Ok(match obs {
+            Obs::DONE => Cue::Done,
+            Obs::SWAPPED => Cue::Swapped,
+            Obs::PASS => Cue::Pass,
+            Obs::FAILED => Cue::Value(self.real(hint, layout)),
+            Obs(value) => Cue::Value(self.real(Val(value), layout)),
+        })
+    }
+
+    /// The value with a real object for its placeholder. One that is out of range stands for a stranger of
+    /// the class that it is out by.
+    fn real(&self, value: Val, layout: &Layout) -> Val {
+        value.map(|placeholder| match self.0.get(placeholder) {
+            Some(&object) => object,
+            None => {
+                let class = placeholder - self.0.len();
+                (0..layout.objects.len())
+                    .find(|&o| layout.objects[o].class == class && !self.0.contains(&o))
+                    .unwrap_or(0)
+            }
+        })
+    }
+
+    /// The outcome with placeholders.
+    ///
+    /// # Errors
+    /// If the process used an object that it should not know.
+    pub(super) fn translate(&self, outcome: &Outcome, layout: &Layout) -> Result<Symbolic, String> {
+        let register = |register: usize| {
+            let Some((object, field)) = layout.registers[register].object else {
+                return Ok(Target::Global(register));
+            };
+            self.placeholder(object).map(|p| Target::Field(p, field)).ok_or_else(|| {
+                let name = layout.register_name(register);
+                format!("{name} is used by a process that, by `inspect` or `live`, cannot know of it")
+            })
+        };
+        let notes = outcome.remarks.iter().map(|remark| match *remark {
+            Remark::Forget(r) => register(r as usize).map(Note::Forget),
+            Remark::DoorwayEnd => Ok(Note::DoorwayEnd),
+        });
+        let stop = match &outcome.stop {
+            Stop::Operation { register: r, op, at } => SymbolicStop::Operation {
+                target: register(*r)?,
+                op: op.try_map(|object| self.placeholder(object)).ok_or_else(|| {
+                    format!("{at}: a pointer is used that, by `inspect` or `live`, is not known")
+                })?,
+                at,
+            },
+            Stop::Merge(merge, pieces) => {
+                let (text, placeholders) = self.renumber(pieces);
+                SymbolicStop::Merge(*merge, text, placeholders)
+            }
+            Stop::RoundFailed => SymbolicStop::RoundFailed,
+            Stop::Panic(message) => SymbolicStop::Panic(message.clone()),
+        };
+        Ok(Symbolic {
+            stop,
+            notes: notes.collect::<Result<_, _>>()?,
+            phase: outcome.phase,
+            session: outcome.session,
+            passed: outcome.passed,
+            in_round: outcome.round,
+        })
+    }
+
+    /// The text with its objects numbered in the order in which they come up, and their placeholders here. An
+    /// object that is not known is a left-over of an earlier passage, and dead.
+    fn renumber(&self, pieces: &[Piece]) -> (String, Vec<u8>) {
+        let mut text = String::new();
+        let mut placeholders: Vec<u8> = Vec::new();
+        for piece in pieces {
+            match piece {
+                Piece::Text(plain) => text.push_str(plain),
+                Piece::Object(object) => match self.placeholder(*object) {
+                    Some(placeholder) => {
+                        let placeholder = placeholder as u8;
+                        let known = placeholders.iter().position(|&p| p == placeholder);
+                        let number = known.unwrap_or_else(|| {
+                            placeholders.push(placeholder);
+                            placeholders.len() - 1
+                        });
+                        text.push_str(&format!("@{number},"));
+                    }
+                    None => text.push_str("dead,"),
+                },
+            }
+        }
+        (text, placeholders)
+    }
+}

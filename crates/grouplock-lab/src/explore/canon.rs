@@ -1,0 +1,235 @@
+//! What counts as the same state.
+//!
+//! *Scrubbing*: the contents of an object that nobody can reach are dead. *Symmetry*: two states that differ only in
+//! which process or which object plays which part are one. A state is brought to a standard form by
+//! numbering objects in the order in which a walk through memory meets them, and by ordering the processes by
+//! what can be seen of them; where that leaves ties, all orders are tried and the least result is taken.
+
+use super::state::{Env, MOST_PROCESSES, Proc, State};
+use crate::layout::Layout;
+use crate::value::Val;
+
+/// Who can reach each object: a bit per process, and one for the registers that lie in no object.
+pub(crate) struct Reach(Vec<u16>);
+
+const GLOBAL: u16 = 1 << MOST_PROCESSES;
+
+impl Reach {
+    pub(crate) fn of(state: &State, layout: &Layout) -> Self {
+        let mut reach = Reach(vec![0; layout.objects.len()]);
+        let mut stack = Vec::with_capacity(layout.objects.len());
+        stack.extend(layout.globals.iter().filter_map(|&r| state.memory[r].as_object()));
+        reach.spread(GLOBAL, &mut stack, state, layout);
+        for (p, proc) in state.procs.iter().enumerate() {
+            stack.extend(proc.env.as_slice().iter().map(|&object| usize::from(object)));
+            reach.spread(1 << p, &mut stack, state, layout);
+        }
+        reach
+    }
+
+    fn spread(&mut self, who: u16, stack: &mut Vec<usize>, state: &State, layout: &Layout) {
+        while let Some(object) = stack.pop() {
+            if self.0[object] & who == 0 {
+                self.0[object] |= who;
+                let fields = &layout.objects[object].registers;
+                stack.extend(fields.iter().filter_map(|&r| state.memory[r].as_object()));
+            }
+        }
+    }
+
+    /// Whether process `p` and nobody else can reach `object`.
+    pub(crate) fn is_private(&self, object: usize, p: usize) -> bool {
+        self.0[object] == 1 << p
+    }
+
+    /// Blanks what nobody can reach.
+    pub(crate) fn scrub(&self, state: &mut State, layout: &Layout) {
+        for (object, who) in layout.objects.iter().zip(&self.0) {
+            if *who == 0 {
+                for &register in &object.registers {
+                    state.memory[register] = Val::UNDEF;
+                }
+            }
+        }
+    }
+}
+
+/// How a state was renamed: `order[i]` is the process that is now number `i`, `objects[o]` what object `o` is now.
+#[derive(Clone, Debug)]
+pub(crate) struct Renaming {
+    pub(crate) order: Vec<usize>,
+    pub(crate) objects: Vec<u8>,
+}
+
+const UNNAMED: u8 = u8::MAX;
+
+/// A walk through memory that gives objects their new numbers.
+struct Walk<'a> {
+    state: &'a State,
+    layout: &'a Layout,
+    objects: Vec<u8>,
+    /// How many objects of each kind have a number.
+    taken: Vec<usize>,
+    queue: Vec<usize>,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk that has met what the global registers lead to.
+    fn from_globals(state: &'a State, layout: &'a Layout) -> Self {
+        let classes = layout.objects.iter().map(|object| object.class + 1).max().unwrap_or(0);
+        let mut walk = Walk {
+            state,
+            layout,
+            objects: vec![UNNAMED; layout.objects.len()],
+            taken: vec![0; classes],
+            queue: Vec::with_capacity(layout.objects.len()),
+        };
+        for &register in &layout.globals {
+            walk.meet(state.memory[register]);
+        }
+        walk.go_on();
+        walk
+    }
+
+    fn meet(&mut self, value: Val) {
+        if let Some(object) = value.as_object()
+            && self.objects[object] == UNNAMED
+        {
+            let class = self.layout.objects[object].class;
+            let of_class = |o: &usize| self.layout.objects[*o].class == class;
+            let number = (0..self.objects.len()).filter(of_class).nth(self.taken[class]);
+            self.objects[object] = number.expect("there are as many numbers as objects") as u8;
+            self.taken[class] += 1;
+            self.queue.push(object);
+        }
+    }
+
+    fn go_on(&mut self) {
+        let mut next = 0;
+        while next < self.queue.len() {
+            for &register in &self.layout.objects[self.queue[next]].registers {
+                self.meet(self.state.memory[register]);
+            }
+            next += 1;
+        }
+        self.queue.clear();
+    }
+
+    /// What can be seen of process `p` without naming anybody.
+    fn look_at(&self, p: usize) -> Vec<u32> {
+        let proc = &self.state.procs[p];
+        let behind = self.state.procs.iter().filter(|q| q.before >> p & 1 == 1).count();
+        let mut look = vec![
+            proc.local,
+            u32::from(proc.past_doorway) << 16 | u32::from(proc.passages),
+            proc.before.count_ones() << 8 | behind as u32,
+        ];
+        look.extend(proc.env.as_slice().iter().map(|&object| {
+            let object = usize::from(object);
+            match self.objects[object] {
+                UNNAMED => 1000 + self.layout.objects[object].class as u32,
+                number => u32::from(number),
+            }
+        }));
+        look
+    }
+
+    /// The state with processes in `order`, objects numbered as the walk meets them.
+    fn finish(mut self, order: &[usize]) -> (State, Vec<u8>) {
+        let (state, layout) = (self.state, self.layout);
+        for &p in order {
+            for &object in state.procs[p].env.as_slice() {
+                self.meet(Val::object(usize::from(object)));
+            }
+            self.go_on();
+        }
+        // What is left nobody can reach. It matters only if it has not been scrubbed.
+        for object in 0..layout.objects.len() {
+            self.meet(Val::object(object));
+        }
+        let name = |object: usize| usize::from(self.objects[object]);
+        let mut memory = vec![Val::UNDEF; state.memory.len()];
+        for &register in &layout.globals {
+            memory[register] = state.memory[register].map(name);
+        }
+        for (object, info) in layout.objects.iter().enumerate() {
+            let there = &layout.objects[name(object)].registers;
+            for (&from, &to) in info.registers.iter().zip(there) {
+                memory[to] = state.memory[from].map(name);
+            }
+        }
+        let mut place = [0; MOST_PROCESSES];
+        for (i, &p) in order.iter().enumerate() {
+            place[p] = i;
+        }
+        let procs = order.iter().map(|&p| {
+            let proc = &state.procs[p];
+            let objects = proc.env.as_slice().iter().map(|&object| self.objects[usize::from(object)]);
+            let before = (0..order.len()).filter(|&q| proc.before >> q & 1 == 1);
+            Proc {
+                env: Env::from_objects(objects),
+                before: before.fold(0, |set, q| set | 1 << place[q]),
+                ..*proc
+            }
+        });
+        let procs = procs.collect();
+        (State { memory, procs }, self.objects)
+    }
+}
+
+/// The standard form of `state`, and how it was renamed.
+pub(crate) fn canonical(state: &State, layout: &Layout) -> (State, Renaming) {
+    let walk = Walk::from_globals(state, layout);
+    let mut looks: Vec<(Vec<u32>, usize)> =
+        (0..state.procs.len()).map(|p| (walk.look_at(p), p)).collect();
+    looks.sort_unstable();
+    drop(walk);
+    let mut best: Option<(State, Renaming)> = None;
+    let mut best_row = Vec::new();
+    let mut row = Vec::new();
+    for_each_order(&looks, &mut |order| {
+        let (renamed, objects) = Walk::from_globals(state, layout).finish(order);
+        renamed.pack(&mut row);
+        if best.is_none() || row < best_row {
+            std::mem::swap(&mut row, &mut best_row);
+            best = Some((renamed, Renaming { order: order.to_vec(), objects }));
+        }
+    });
+    best.expect("there is at least one order")
+}
+
+/// Calls `f` with every order of the processes that keeps `looks` sorted.
+fn for_each_order(looks: &[(Vec<u32>, usize)], f: &mut dyn FnMut(&[usize])) {
+    fn place(
+        looks: &[(Vec<u32>, usize)],
+        used: u16,
+        order: &mut Vec<usize>,
+        f: &mut dyn FnMut(&[usize]),
+    ) {
+        let at = order.len();
+        if at == looks.len() {
+            return f(order);
+        }
+        for (i, (look, p)) in looks.iter().enumerate() {
+            if used >> i & 1 == 0 && *look == looks[at].0 {
+                order.push(*p);
+                place(looks, used | 1 << i, order, f);
+                order.pop();
+            }
+        }
+    }
+    place(looks, 0, &mut Vec::with_capacity(looks.len()), f);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ties_are_permuted() {
+        let looks = [(vec![1], 2), (vec![1], 0), (vec![5], 1)];
+        let mut orders = Vec::new();
+        for_each_order(&looks, &mut |order| orders.push(order.to_vec()));
+        assert_eq!(orders, [[2, 0, 1], [0, 2, 1]]);
+    }
+}

@@ -1,0 +1,182 @@
+//! Every interleaving, each state once.
+
+mod canon;
+mod checks;
+mod replay;
+mod search;
+mod state;
+mod stepper;
+mod visited;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use grouplock_algorithms::claims::{Kind, Limit};
+use serde::Serialize;
+
+use crate::property::{Properties, Property};
+use crate::subject::Subject;
+use crate::trace::Step;
+use crate::value::MOST_SESSIONS;
+
+/// The reductions, each of which can be turned off to see that it loses nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reductions {
+    /// Believe (and check) what the text says of dead registers.
+    pub forget: bool,
+    /// Blank objects that nobody can reach.
+    pub scrub: bool,
+    /// Take at once the steps on objects that nobody else can reach.
+    pub alone: bool,
+    /// Take states that differ in names only for one.
+    pub symmetry: bool,
+}
+
+impl Reductions {
+    /// All of them.
+    pub const ALL: Self = Reductions { forget: true, scrub: true, alone: true, symmetry: true };
+    /// None of them.
+    pub const NONE: Self = Reductions { forget: false, scrub: false, alone: false, symmetry: false };
+}
+
+/// What to explore, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many processes.
+    pub processes: usize,
+    /// How many sessions, for a group lock.
+    pub sessions: u64,
+    /// How many passages each process may begin; any number if not told.
+    pub passages: Option<u8>,
+    /// What to check.
+    pub properties: Properties,
+    /// What to merge.
+    pub reductions: Reductions,
+    /// How many threads.
+    pub workers: usize,
+    /// How many bytes the exploration may take, about.
+    pub memory_limit: u64,
+    /// Called after each level with how it goes.
+    pub progress: Option<fn(&Progress)>,
+    /// Set from outside to end the exploration early.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Options {
+    /// All claims of `subject`, all reductions, two threads, four gibibytes.
+    pub fn new(subject: &Subject, processes: usize, sessions: u64) -> Self {
+        Options {
+            processes,
+            sessions,
+            passages: None,
+            properties: Properties::claimed(&subject.claims),
+            reductions: Reductions::ALL,
+            workers: 2,
+            memory_limit: 4 << 30,
+            progress: None,
+            stop: Arc::default(),
+        }
+    }
+}
+
+/// How an exploration goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// States seen.
+    pub states: u64,
+    /// States of the present level.
+    pub frontier: u64,
+    /// The present level: steps from the start.
+    pub depth: u64,
+    /// Time since the start.
+    pub elapsed: Duration,
+}
+
+/// What an exploration found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Every reachable state was seen, and every property holds in all of them.
+    Holds,
+    /// A property is violated.
+    Violated,
+    /// The exploration ended early: nothing was found so far.
+    Limit,
+}
+
+/// The result of an exploration.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was found.
+    pub verdict: Verdict,
+    /// How many states were seen.
+    pub states: u64,
+    /// How many steps (of the exploration) the furthest state is away from the first.
+    pub depth: u64,
+    /// Which property is violated, and how.
+    pub violation: Option<Violation>,
+    /// Local states of the compiled code.
+    pub local_states: u64,
+    /// How often the real code was run.
+    pub runs: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// A property that does not hold.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// The property.
+    pub property: Property,
+    /// What happened, in a sentence.
+    pub because: String,
+    /// A shortest execution that shows it.
+    pub trace: Vec<Step>,
+}
+
+/// Why an exploration cannot start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// The number of processes is out of range.
+    #[error("{asked} processes were asked for: an exploration takes 1 to {most}")]
+    Processes {
+        /// What was asked for.
+        asked: usize,
+        /// The most that works.
+        most: usize,
+    },
+    /// The number of sessions is out of range.
+    #[error("{asked} sessions were asked for: this exploration takes 1 to {most}")]
+    Sessions {
+        /// What was asked for.
+        asked: u64,
+        /// The most that works.
+        most: u64,
+    },
+    /// The lock cannot be made.
+    #[error(transparent)]
+    Capacity(#[from] grouplock_algorithms::CapacityError),
+}
+
+/// Explores `subject`.
+///
+/// # Errors
+/// If the sizes are out of range.
+pub fn check(subject: &Subject, options: &Options) -> Result<Outcome, CheckError> {
+    let most = match subject.claims.processes {
+        Limit::Fixed(most) => most.min(state::MOST_PROCESSES as u64) as usize,
+        Limit::None | Limit::NotApplicable => state::MOST_PROCESSES,
+    };
+    if options.processes == 0 || options.processes > most {
+        return Err(CheckError::Processes { asked: options.processes, most });
+    }
+    let most = subject.claims.largest_session().min(MOST_SESSIONS);
+    if subject.claims.kind == Kind::Group && (options.sessions == 0 || options.sessions > most) {
+        return Err(CheckError::Sessions { asked: options.sessions, most });
+    }
+    let (made, _) = crate::memory::context::set_up(|| (subject.make)(options.processes));
+    made?;
+    Ok(search::run(subject, options))
+}

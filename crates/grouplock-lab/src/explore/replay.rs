@@ -1,0 +1,100 @@
+//! A trace from the choices that made it.
+//!
+//! Choices are made in standard forms, where processes and objects change names from state to state. Here the
+//! names are carried along, so that the trace tells of the same process by the same number throughout.
+
+use grouplock_algorithms::claims::{Kind, Text};
+
+use super::canon::canonical;
+use super::state::State;
+use super::stepper::{Choice, Fault, Obstacle, Stepper};
+use crate::automaton::run::Phase;
+use crate::registry;
+use crate::subject::Subject;
+use crate::trace::{Event, Occupant, Step, tell};
+
+/// Real names: of each process and each object of the present state.
+struct Names {
+    processes: Vec<usize>,
+    objects: Vec<usize>,
+}
+
+/// The execution that `choices` make, and why it ends in `fault`, in real names.
+pub(super) fn trace(
+    stepper: &mut Stepper,
+    subject: &Subject,
+    initial: State,
+    symmetric: bool,
+    choices: &[Choice],
+    fault: &Fault,
+) -> (Vec<Step>, String) {
+    let layout = std::sync::Arc::clone(&stepper.layout);
+    let texts: Vec<Text> = registry::texts(subject);
+    let is_mutex = subject.claims.kind == Kind::Mutual;
+    let mut names = Names {
+        processes: (0..initial.procs.len()).collect(),
+        objects: (0..layout.objects.len()).collect(),
+    };
+    let mut because = fault.because.clone();
+    let mut state = initial;
+    let mut steps = Vec::new();
+    for &choice in choices {
+        let mut log: Option<Vec<Event>> = Some(Vec::new());
+        let before = occupants(stepper, &state, &names);
+        let result = stepper.take(&mut state, choice, &mut log);
+        let after = occupants(stepper, &state, &names);
+        let events = log.unwrap_or_default();
+        let mover = usize::from(choice.process);
+        // The mover's own step is where somebody enters or leaves; what is run alone afterwards is neither.
+        let turn = events.iter().position(|event| !matches!(event.what, crate::trace::What::Request(_)));
+        for (i, event) in events.into_iter().enumerate() {
+            let event =
+                event.renamed(|p| names.processes[p], |o| names.objects[o], &layout);
+            let inside = if turn.is_some_and(|turn| i >= turn) { &after } else { &before };
+            steps.push(tell(steps.len() + 1, &event, inside.clone(), &layout, &texts, is_mutex));
+        }
+        if let Err(Obstacle::Fault(fault)) = result {
+            because = rename(&fault.because, &names, mover);
+            break;
+        }
+        if symmetric {
+            let (renamed, renaming) = canonical(&state, &layout);
+            state = renamed;
+            names.processes = renaming.order.iter().map(|&p| names.processes[p]).collect();
+            let mut objects = vec![0; names.objects.len()];
+            for (object, &now) in renaming.objects.iter().enumerate() {
+                objects[usize::from(now)] = names.objects[object];
+            }
+            names.objects = objects;
+        }
+    }
+    (steps, because)
+}
+
+fn occupants(stepper: &mut Stepper, state: &State, names: &Names) -> Vec<Occupant> {
+    let mut inside = Vec::new();
+    for (p, proc) in state.procs.iter().enumerate() {
+        let node = stepper.node(proc.local);
+        if node.phase == Phase::Inside {
+            inside.push(Occupant { process: names.processes[p], session: node.session });
+        }
+    }
+    inside.sort_by_key(|occupant| occupant.process);
+    inside
+}
+
+/// A fault's reason names processes by the numbers of its last state, always after the word "process" or in the
+/// opening "processes 0 and 1".
+fn rename(because: &str, names: &Names, _: usize) -> String {
+    let mut words: Vec<String> = because.split(' ').map(str::to_owned).collect();
+    for i in 1..words.len() {
+        let named = matches!(words[i - 1].as_str(), "process" | "processes")
+            || i > 2 && words[i - 1] == "and" && words[i - 3] == "processes";
+        let (digits, tail) = words[i].split_at(words[i].trim_end_matches(',').len());
+        if named && let Ok(p) = digits.parse::<usize>() {
+            let tail = tail.to_owned();
+            words[i] = format!("{}{tail}", names.processes.get(p).copied().unwrap_or(p));
+        }
+    }
+    words.join(" ")
+}

@@ -1,0 +1,332 @@
+//! Breadth first, level by level, on several threads.
+//!
+//! Of a state only its fingerprint is kept, and the choice that first led to it together with the state it was
+//! made in. The states of the present level are kept whole. So the first violation found has a shortest trace,
+//! and memory goes to what must be remembered for ever.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use rustc_hash::FxHashSet;
+
+use super::canon::canonical;
+use super::checks;
+use super::replay;
+use super::state::State;
+use super::stepper::{Choice, Fault, Obstacle, Stepper};
+use super::visited::{Visited, fingerprint};
+use super::{Options, Outcome, Progress, Verdict, Violation};
+use crate::automaton::{Automaton, Trouble};
+use crate::property::Property;
+use crate::subject::Subject;
+
+/// A state's place in the logs of the workers: worker in the upper bits.
+type Place = u64;
+const INDEX_BITS: u32 = 40;
+const NOWHERE: Place = (1 << 48) - 1;
+
+/// A log entry: the place of the state before, and the choice, in one word.
+#[derive(Clone, Copy)]
+struct Link(u64);
+
+impl Link {
+    fn new(before: Place, choice: Choice) -> Self {
+        Link(before | u64::from(choice.process) << 48 | u64::from(choice.session) << 56)
+    }
+
+    fn before(self) -> Place {
+        self.0 & NOWHERE
+    }
+
+    fn choice(self) -> Choice {
+        Choice { process: (self.0 >> 48) as u8, session: (self.0 >> 56) as u8 }
+    }
+}
+
+/// States in a row, each with its place.
+#[derive(Default)]
+struct Level {
+    words: Vec<u32>,
+    /// Where each state ends in `words`, and its place.
+    states: Vec<(usize, Place)>,
+}
+
+impl Level {
+    fn push(&mut self, row: &[u32], place: Place) {
+        self.words.extend_from_slice(row);
+        self.states.push((self.words.len(), place));
+    }
+
+    fn get(&self, i: usize) -> (&[u32], Place) {
+        let begin = if i == 0 { 0 } else { self.states[i - 1].0 };
+        let (end, place) = self.states[i];
+        (&self.words[begin..end], place)
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.words.capacity() * 4 + self.states.capacity() * 16) as u64
+    }
+}
+
+/// What ended the search.
+enum End {
+    /// A fault, in the state at this place or in the step from it.
+    Fault(Fault, Place, Option<Choice>),
+    Trouble(Trouble, Place, Option<Choice>),
+    Limit,
+}
+
+struct Search<'a> {
+    subject: &'a Subject,
+    options: &'a Options,
+    automaton: Arc<Mutex<Automaton>>,
+    visited: Visited,
+    symmetric: bool,
+    over: AtomicBool,
+    end: Mutex<Option<End>>,
+}
+
+/// Explores until done. Starts again whenever the automaton has learnt that it dropped too much.
+pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
+    let began = Instant::now();
+    let mut telling = FxHashSet::default();
+    loop {
+        match attempt(subject, options, telling, began) {
+            Ok(outcome) => return outcome,
+            Err(learnt) => telling = learnt,
+        }
+    }
+}
+
+type Lines = FxHashSet<(&'static str, u32, u32)>;
+
+fn attempt(
+    subject: &Subject,
+    options: &Options,
+    telling: Lines,
+    began: Instant,
+) -> Result<Outcome, Lines> {
+    let (automaton, first) = Automaton::new(*subject, options.processes, telling);
+    let layout = Arc::clone(&automaton.layout);
+    // Processes whose first local states are the same differ in names only.
+    let symmetric = options.reductions.symmetry
+        && (first.iter().enumerate().any(|(p, (id, _))| first[..p].iter().any(|(q, _)| q == id)));
+    let mut initial = State::first(&layout, &first);
+    let automaton = Arc::new(Mutex::new(automaton));
+    let search = Search {
+        subject,
+        options,
+        automaton: Arc::clone(&automaton),
+        visited: Visited::new(),
+        symmetric,
+        over: AtomicBool::new(false),
+        end: Mutex::new(None),
+    };
+    let mut steppers: Vec<Stepper> = (0..options.workers.max(1))
+        .map(|_| Stepper::new(&automaton, subject.claims.kind, options))
+        .collect();
+    // Nobody has moved: settling only blanks here.
+    let settled = steppers[0].settle(&mut initial, &mut None);
+    debug_assert!(settled.is_ok(), "an idle process takes no step");
+    if symmetric {
+        initial = canonical(&initial, &layout).0;
+    }
+    let mut logs: Vec<Vec<Link>> = vec![Vec::new(); steppers.len()];
+    let mut row = Vec::new();
+    initial.pack(&mut row);
+    search.visited.insert(fingerprint(&row));
+    logs[0].push(Link::new(NOWHERE, Choice { process: 0, session: 0 }));
+    let mut level = Level::default();
+    level.push(&row, 0);
+    let mut levels = vec![level];
+    let mut depth = 0;
+
+    loop {
+        if let Some(progress) = options.progress {
+            progress(&Progress {
+                states: search.visited.len(),
+                frontier: levels.iter().map(|level| level.states.len() as u64).sum(),
+                depth,
+                elapsed: began.elapsed(),
+            });
+        }
+        levels = search.level(&mut steppers, &mut logs, &levels);
+        if search.over.load(Ordering::Relaxed) || levels.iter().all(|l| l.states.is_empty()) {
+            break;
+        }
+        depth += 1;
+    }
+
+    let states = search.visited.len();
+    let end = search.end.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let (fault, place, last) = match end {
+        None | Some(End::Limit) => {
+            let verdict = if end.is_none() { Verdict::Holds } else { Verdict::Limit };
+            return Ok(outcome(&search, verdict, states, depth, None, began));
+        }
+        Some(End::Trouble(Trouble::Refine, ..)) => {
+            let automaton = search.automaton.lock().unwrap_or_else(PoisonError::into_inner);
+            return Err(automaton.telling().clone());
+        }
+        Some(End::Trouble(Trouble::Liveness(because), place, last)) => {
+            (Fault { property: Property::DeadPrivate, because }, place, last)
+        }
+        Some(End::Fault(fault, place, last)) => (fault, place, last),
+    };
+    let mut choices: Vec<Choice> = last.into_iter().collect();
+    let mut at = place;
+    loop {
+        let link = logs[(at >> INDEX_BITS) as usize][(at & ((1 << INDEX_BITS) - 1)) as usize];
+        if link.before() == NOWHERE {
+            break;
+        }
+        choices.push(link.choice());
+        at = link.before();
+    }
+    choices.reverse();
+    let (trace, because) =
+        replay::trace(&mut steppers[0], search.subject, initial, symmetric, &choices, &fault);
+    let violation = Violation { property: fault.property, because, trace };
+    Ok(outcome(&search, Verdict::Violated, states, depth, Some(violation), began))
+}
+
+fn outcome(
+    search: &Search<'_>,
+    verdict: Verdict,
+    states: u64,
+    depth: u64,
+    violation: Option<Violation>,
+    began: Instant,
+) -> Outcome {
+    let (runs, local_states) =
+        search.automaton.lock().unwrap_or_else(PoisonError::into_inner).size();
+    Outcome {
+        verdict,
+        states,
+        depth,
+        violation,
+        local_states: local_states as u64,
+        runs,
+        elapsed: began.elapsed(),
+    }
+}
+
+/// How many states a worker takes at a time.
+const CHUNK: usize = 128;
+
+impl Search<'_> {
+    /// Expands every state of `levels` (one part per worker), and returns the next level likewise.
+    fn level(
+        &self,
+        steppers: &mut [Stepper],
+        logs: &mut [Vec<Link>],
+        levels: &[Level],
+    ) -> Vec<Level> {
+        let total: usize = levels.iter().map(|level| level.states.len()).sum();
+        let logged: u64 = logs.iter().map(|log| log.capacity() as u64 * 8).sum();
+        let held: u64 = levels.iter().map(Level::bytes).sum::<u64>() + logged;
+        let taken = AtomicUsize::new(0);
+        let work = |worker: usize, stepper: &mut Stepper, log: &mut Vec<Link>| {
+            let mut next = Level::default();
+            loop {
+                let from = taken.fetch_add(CHUNK, Ordering::Relaxed);
+                if from >= total || self.over.load(Ordering::Relaxed) {
+                    return next;
+                }
+                self.watch(held + next.bytes() * self.options.workers as u64);
+                for i in from..(from + CHUNK).min(total) {
+                    let (row, place) = nth(levels, i);
+                    if let Err(end) = self.expand(stepper, worker, log, &mut next, row, place) {
+                        self.finish(end);
+                        return next;
+                    }
+                }
+            }
+        };
+        // A small level is not worth a second thread.
+        if steppers.len() == 1 || total < 2 * CHUNK {
+            return vec![work(0, &mut steppers[0], &mut logs[0])];
+        }
+        std::thread::scope(|scope| {
+            let work = &work;
+            let workers: Vec<_> = steppers
+                .iter_mut()
+                .zip(logs)
+                .enumerate()
+                .map(|(worker, (stepper, log))| scope.spawn(move || work(worker, stepper, log)))
+                .collect();
+            workers.into_iter().map(|w| w.join().expect("a worker panicked")).collect()
+        })
+    }
+
+    /// Ends the search if it takes too much, or somebody asks.
+    fn watch(&self, held: u64) {
+        if held + self.visited.bytes() > self.options.memory_limit
+            || self.options.stop.load(Ordering::Relaxed)
+        {
+            self.finish(End::Limit);
+        }
+    }
+
+    /// A fault is more than a limit, and the first one counts.
+    fn finish(&self, end: End) {
+        let mut slot = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.is_none() || matches!(*slot, Some(End::Limit)) {
+            *slot = Some(end);
+        }
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    fn expand(
+        &self,
+        stepper: &mut Stepper,
+        worker: usize,
+        log: &mut Vec<Link>,
+        next: &mut Level,
+        row: &[u32],
+        place: Place,
+    ) -> Result<(), End> {
+        let layout = Arc::clone(&stepper.layout);
+        let end = |obstacle, choice| match obstacle {
+            Obstacle::Fault(fault) => End::Fault(fault, place, choice),
+            Obstacle::Trouble(trouble) => End::Trouble(trouble, place, choice),
+        };
+        let state = State::unpack(row, layout.registers.len());
+        let fault = checks::check(stepper, &state, self.options.properties);
+        if let Some(fault) = fault.map_err(|obstacle| end(obstacle, None))? {
+            return Err(End::Fault(fault, place, None));
+        }
+        let mut choices = Vec::with_capacity(16);
+        stepper.choices(&state, &mut choices);
+        let mut after = Vec::with_capacity(row.len() + 8);
+        for choice in choices {
+            let mut successor = state.clone();
+            let moved = stepper.take(&mut successor, choice, &mut None);
+            if !moved.map_err(|obstacle| end(obstacle, Some(choice)))? || successor == state {
+                continue;
+            }
+            if self.symmetric {
+                successor = canonical(&successor, &layout).0;
+            }
+            successor.pack(&mut after);
+            if self.visited.insert(fingerprint(&after)) {
+                let here = (worker as u64) << INDEX_BITS | log.len() as u64;
+                log.push(Link::new(place, choice));
+                next.push(&after, here);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// State number `i` of a level in parts.
+fn nth(levels: &[Level], mut i: usize) -> (&[u32], Place) {
+    for level in levels {
+        if i < level.states.len() {
+            return level.get(i);
+        }
+        i -= level.states.len();
+    }
+    unreachable!("states are numbered below the total")
+}

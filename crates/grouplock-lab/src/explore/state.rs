@@ -1,0 +1,163 @@
+//! A global state: what memory holds, and where everybody is.
+
+use crate::automaton::{LocalId, Target};
+use crate::layout::Layout;
+use crate::value::Val;
+
+/// The most processes an exploration can have.
+pub(crate) const MOST_PROCESSES: usize = 8;
+/// The most objects a process can know at a time.
+const MOST_KNOWN: usize = 24;
+
+/// The objects that a process knows, by placeholder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Env {
+    len: u8,
+    objects: [u8; MOST_KNOWN],
+}
+
+impl Env {
+    pub(crate) fn from_objects(objects: impl IntoIterator<Item = u8>) -> Self {
+        let mut env = Env { len: 0, objects: [0; MOST_KNOWN] };
+        for object in objects {
+            env.push(object);
+        }
+        env
+    }
+
+    /// # Panics
+    /// If the process knows too many objects. Then its text should say what it no longer needs.
+    pub(crate) fn push(&mut self, object: u8) {
+        assert!(usize::from(self.len) < MOST_KNOWN, "a process holds too many pointers: say `live`");
+        self.objects[usize::from(self.len)] = object;
+        self.len += 1;
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.objects[..usize::from(self.len)]
+    }
+
+    pub(crate) fn placeholder(&self, object: usize) -> Option<usize> {
+        self.as_slice().iter().position(|&known| usize::from(known) == object)
+    }
+}
+
+/// Where a process is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Proc {
+    pub(crate) local: LocalId,
+    pub(crate) env: Env,
+    /// Who asked before this process did, as a set of processes, and has not entered.
+    pub(crate) before: u8,
+    /// Whether it has finished its doorway, and has not entered.
+    pub(crate) past_doorway: bool,
+    /// How many passages it has begun, if that is bounded.
+    pub(crate) passages: u8,
+}
+
+/// A global state.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) memory: Vec<Val>,
+    pub(crate) procs: Vec<Proc>,
+}
+
+impl State {
+    /// The state in which everybody has joined and nobody has moved.
+    pub(crate) fn first(layout: &Layout, procs: &[(LocalId, Vec<usize>)]) -> Self {
+        let procs = procs.iter().map(|(local, env)| Proc {
+            local: *local,
+            env: Env::from_objects(env.iter().map(|&object| object as u8)),
+            before: 0,
+            past_doorway: false,
+            passages: 0,
+        });
+        State {
+            memory: layout.registers.iter().map(|register| register.initial).collect(),
+            procs: procs.collect(),
+        }
+    }
+
+    /// The register that process `p` means.
+    pub(crate) fn register(&self, layout: &Layout, p: usize, target: Target) -> usize {
+        match target {
+            Target::Global(register) => register,
+            Target::Field(placeholder, field) => {
+                let object = self.procs[p].env.as_slice()[placeholder];
+                layout.objects[usize::from(object)].registers[field]
+            }
+        }
+    }
+
+    /// The value that process `p` means.
+    pub(crate) fn value(&self, p: usize, value: Val) -> Val {
+        value.map(|placeholder| usize::from(self.procs[p].env.as_slice()[placeholder]))
+    }
+
+    /// Writes the state as a row of words, which `unpack` reads.
+    pub(crate) fn pack(&self, row: &mut Vec<u32>) {
+        row.clear();
+        row.extend(self.memory.iter().map(|value| value.0));
+        for proc in &self.procs {
+            row.push(proc.local);
+            row.push(
+                u32::from(proc.before)
+                    | u32::from(proc.past_doorway) << 8
+                    | u32::from(proc.passages) << 9
+                    | u32::from(proc.env.len) << 17,
+            );
+            row.extend(proc.env.as_slice().chunks(4).map(|objects| {
+                objects.iter().fold(1, |word, &object| word << 7 | u32::from(object))
+            }));
+        }
+    }
+
+    /// Reads a state that `pack` wrote, of `registers` registers.
+    pub(crate) fn unpack(row: &[u32], registers: usize) -> Self {
+        let mut procs = Vec::with_capacity(MOST_PROCESSES);
+        let mut rest = &row[registers..];
+        while let [local, marks, ..] = *rest {
+            let len = (marks >> 17) as usize;
+            let words = len.div_ceil(4);
+            let mut env = Env::from_objects([]);
+            for (i, &word) in rest[2..2 + words].iter().enumerate() {
+                let here = (len - 4 * i).min(4);
+                for k in (0..here).rev() {
+                    env.push((word >> (7 * k) & 127) as u8);
+                }
+            }
+            procs.push(Proc {
+                local,
+                env,
+                before: marks as u8,
+                past_doorway: marks >> 8 & 1 == 1,
+                passages: (marks >> 9) as u8,
+            });
+            rest = &rest[2 + words..];
+        }
+        State { memory: row[..registers].iter().map(|&word| Val(word)).collect(), procs }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_comes_back_as_it_was_packed() {
+        let proc = |local, objects: &[u8]| Proc {
+            local,
+            env: Env::from_objects(objects.iter().copied()),
+            before: 5,
+            past_doorway: true,
+            passages: 3,
+        };
+        let state = State {
+            memory: vec![Val::NIL, Val::number(7), Val::object(2)],
+            procs: vec![proc(4, &[]), proc(9, &[1, 0, 111, 3, 4]), proc(1, &[9, 8, 7, 6])],
+        };
+        let mut row = Vec::new();
+        state.pack(&mut row);
+        assert!(State::unpack(&row, 3) == state);
+    }
+}

@@ -1,0 +1,475 @@
+//! One step of one process: memory, local state and monitors.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use super::canon::Reach;
+use super::state::{Env, State};
+use super::{Options, Reductions};
+use crate::automaton::run::{Op, Phase};
+use crate::automaton::{Automaton, Edge, LocalId, Node, Note, Trouble};
+use crate::layout::Layout;
+use crate::property::{Properties, Property};
+use crate::trace::Event;
+use crate::value::{Obs, Val};
+use grouplock_algorithms::claims::Kind;
+
+/// What may follow from a state: this process moves, and if it was idle, asks for this session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) process: u8,
+    /// Zero if the process was not idle.
+    pub(crate) session: u8,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) property: Property,
+    pub(crate) because: String,
+}
+
+/// Why a step has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    Fault(Fault),
+    Trouble(Trouble),
+}
+
+impl From<Trouble> for Obstacle {
+    fn from(trouble: Trouble) -> Self {
+        Obstacle::Trouble(trouble)
+    }
+}
+
+fn fault(property: Property, because: String) -> Obstacle {
+    Obstacle::Fault(Fault { property, because })
+}
+
+/// How many steps "a bounded number of its own steps" may be here. Far more than any path through the code
+/// of so few processes.
+const BOUND: usize = 500;
+
+/// Takes steps, for one worker. What it knows of the automaton it keeps at hand.
+pub(crate) struct Stepper {
+    automaton: Arc<Mutex<Automaton>>,
+    pub(crate) layout: Arc<Layout>,
+    nodes: Vec<Option<(Arc<Node>, bool)>>,
+    edges: FxHashMap<(LocalId, Obs), Arc<Edge>>,
+    kind: Kind,
+    properties: Properties,
+    reductions: Reductions,
+    pub(crate) sessions: u64,
+    passages: Option<u8>,
+}
+
+impl Stepper {
+    pub(crate) fn new(automaton: &Arc<Mutex<Automaton>>, kind: Kind, options: &Options) -> Self {
+        let layout = {
+            let automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(&automaton.layout)
+        };
+        Stepper {
+            automaton: Arc::clone(automaton),
+            layout,
+            nodes: Vec::new(),
+            edges: FxHashMap::default(),
+            kind,
+            properties: options.properties,
+            reductions: options.reductions,
+            sessions: if kind == Kind::Mutual { 1 } else { options.sessions },
+            passages: options.passages,
+        }
+    }
+
+    /// A local state, and whether the value of a failed compare-and-swap there is dropped.
+    fn node_and_hush(&mut self, id: LocalId) -> (Arc<Node>, bool) {
+        let index = id as usize;
+        if let Some(Some((node, hush))) = self.nodes.get(index) {
+            return (Arc::clone(node), *hush);
+        }
+        let automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = (automaton.node(id), automaton.hushes_failure(id));
+        if self.nodes.len() <= index {
+            self.nodes.resize(index + 1, None);
+        }
+        self.nodes[index] = Some(found.clone());
+        found
+    }
+
+    pub(crate) fn node(&mut self, id: LocalId) -> Arc<Node> {
+        self.node_and_hush(id).0
+    }
+
+    fn edge(&mut self, source: LocalId, obs: Obs, hint: Val) -> Result<Arc<Edge>, Obstacle> {
+        if let Some(edge) = self.edges.get(&(source, obs)) {
+            return Ok(Arc::clone(edge));
+        }
+        let mut automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
+        let edge = automaton.edge(source, obs, hint)?;
+        self.edges.insert((source, obs), Arc::clone(&edge));
+        Ok(edge)
+    }
+
+    pub(crate) fn phase(&mut self, state: &State, p: usize) -> Phase {
+        self.node(state.procs[p].local).phase
+    }
+
+    /// Whether the requests of two sessions exclude each other.
+    fn conflict(&self, s: u64, t: u64) -> bool {
+        self.kind == Kind::Mutual || s != t
+    }
+
+    /// The choices that `state` offers.
+    pub(crate) fn choices(&mut self, state: &State, choices: &mut Vec<Choice>) {
+        choices.clear();
+        for (p, proc) in state.procs.iter().enumerate() {
+            let idle = self.node(proc.local).phase == Phase::Remainder;
+            if !idle {
+                choices.push(Choice { process: p as u8, session: 0 });
+            } else if self.passages.is_none_or(|most| proc.passages < most) {
+                let sessions = 1..=self.sessions as u8;
+                choices.extend(sessions.map(|session| Choice { process: p as u8, session }));
+            }
+        }
+    }
+
+    /// Makes `choice` in `state`, and then whatever steps may be run alone. Returns whether anything could be
+    /// done. What happened is told to `log`.
+    pub(crate) fn take(
+        &mut self,
+        state: &mut State,
+        choice: Choice,
+        log: &mut Option<Vec<Event>>,
+    ) -> Result<bool, Obstacle> {
+        let p = usize::from(choice.process);
+        let moved = if choice.session == 0 {
+            self.step(state, p, log)?
+        } else {
+            self.request(state, p, u64::from(choice.session), log)?;
+            // Asking touches nothing: it goes with the first step, unless that may have to wait.
+            let (_, op) = self.node(state.procs[p].local).step.expect("a passage has steps");
+            if !op.blocks() {
+                self.step(state, p, log)?;
+            }
+            true
+        };
+        if moved {
+            self.settle(state, log)?;
+        }
+        Ok(moved)
+    }
+
+    /// Process `p` leaves its remainder section and asks for `session`.
+    fn request(
+        &mut self,
+        state: &mut State,
+        p: usize,
+        session: u64,
+        log: &mut Option<Vec<Event>>,
+    ) -> Result<(), Obstacle> {
+        let mut before = 0;
+        for q in 0..state.procs.len() {
+            if q != p && state.procs[q].past_doorway {
+                let theirs = self.node(state.procs[q].local).session;
+                let property =
+                    if self.conflict(session, theirs) { Property::Fcfs } else { Property::Fife };
+                if self.properties.contains(property) {
+                    before |= 1 << q;
+                }
+            }
+        }
+        state.procs[p].before = before;
+        if self.passages.is_some() {
+            state.procs[p].passages += 1;
+        }
+        if let Some(log) = log {
+            log.push(Event::request(p, session));
+        }
+        let edge = self.edge(state.procs[p].local, Obs::request(session), Val::UNDEF)?;
+        self.arrive(state, p, &edge, None)
+    }
+
+    /// Process `p` takes its pending step. Returns whether it could.
+    pub(crate) fn step(
+        &mut self,
+        state: &mut State,
+        p: usize,
+        log: &mut Option<Vec<Event>>,
+    ) -> Result<bool, Obstacle> {
+        let local = state.procs[p].local;
+        let (node, hush) = self.node_and_hush(local);
+        let Some((target, op)) = node.step else { return Ok(false) };
+        let register = state.register(&self.layout, p, target);
+        let old = state.memory[register];
+        if old == Val::UNDEF && !matches!(op, Op::Write(_)) {
+            if let Some(log) = log {
+                log.push(Event::step(p, &node, register, op, old, old));
+            }
+            let name = self.layout.register_name(register);
+            let because = format!("process {p} reads {name}, whose contents were said to be dead");
+            return Err(fault(Property::DeadRead, because));
+        }
+        let (new, seen) = match op {
+            Op::Read => (old, Some(old)),
+            Op::Write(value) => (state.value(p, value), None),
+            Op::Fas(value) => (state.value(p, value), Some(old)),
+            Op::Cas(expected, value) if state.value(p, expected) == old => {
+                (state.value(p, value), None)
+            }
+            Op::Cas(..) => (old, Some(old)),
+            Op::Faa(delta) => {
+                let sum = old.as_number().expect("only numbers are added to").wrapping_add(delta);
+                (Val::number(sum), Some(old))
+            }
+            Op::WaitFor(value) if value == old => (old, None),
+            Op::AwaitCas(expected, value) if expected == old => (value, None),
+            Op::WaitFor(_) | Op::AwaitCas(..) => return Ok(false),
+        };
+        if let Some(log) = log {
+            let op = op
+                .try_map(|placeholder| {
+                    Some(usize::from(state.procs[p].env.as_slice()[placeholder]))
+                })
+                .expect("every placeholder stands for an object");
+            log.push(Event::step(p, &node, register, op, old, new));
+        }
+        state.memory[register] = new;
+        let (obs, hint, stranger) = self.observe(state, p, op, seen, hush);
+        let edge = self.edge(local, obs, hint)?;
+        self.arrive(state, p, &edge, stranger)?;
+        Ok(true)
+    }
+
+    /// What process `p` observes: in its placeholders, and the object that it did not know.
+    fn observe(
+        &self,
+        state: &State,
+        p: usize,
+        op: Op,
+        seen: Option<Val>,
+        hush: bool,
+    ) -> (Obs, Val, Option<u8>) {
+        let is_cas = matches!(op, Op::Cas(..));
+        let Some(seen) = seen else {
+            return (if is_cas { Obs::SWAPPED } else { Obs::DONE }, Val::UNDEF, None);
+        };
+        let env = &state.procs[p].env;
+        let known = seen.as_object().map(|object| (object, env.placeholder(object)));
+        if is_cas && hush {
+            let hint = match known {
+                None => seen,
+                Some((_, Some(placeholder))) => Val::object(placeholder),
+                Some((object, None)) => {
+                    Val::object(env.as_slice().len() + self.layout.objects[object].class)
+                }
+            };
+            return (Obs::FAILED, hint, None);
+        }
+        match known {
+            None => (Obs::value(seen), Val::UNDEF, None),
+            Some((_, Some(placeholder))) => {
+                (Obs::value(Val::object(placeholder)), Val::UNDEF, None)
+            }
+            Some((object, None)) => {
+                let class = self.layout.objects[object].class;
+                (Obs::stranger(class), Val::UNDEF, Some(object as u8))
+            }
+        }
+    }
+
+    /// Process `p` comes to the end of `edge`.
+    fn arrive(
+        &mut self,
+        state: &mut State,
+        p: usize,
+        edge: &Edge,
+        stranger: Option<u8>,
+    ) -> Result<(), Obstacle> {
+        if let Some(message) = &edge.panic {
+            return Err(fault(Property::NoPanic, format!("process {p} panics: {message}")));
+        }
+        if let Some(stranger) = stranger {
+            state.procs[p].env.push(stranger);
+        }
+        let was = self.node(state.procs[p].local).phase;
+        for note in &edge.notes {
+            match *note {
+                Note::Forget(target) if self.reductions.forget => {
+                    let register = state.register(&self.layout, p, target);
+                    state.memory[register] = Val::UNDEF;
+                }
+                Note::Forget(_) => {}
+                // Locks inside the lock have doorways too: only the first one of a passage counts.
+                Note::DoorwayEnd if self.orders() && matches!(was, Phase::Remainder | Phase::Entering) => {
+                    state.procs[p].past_doorway = true;
+                }
+                Note::DoorwayEnd => {}
+            }
+        }
+        let proc = &mut state.procs[p];
+        let env = proc.env;
+        proc.env =
+            Env::from_objects(edge.env.iter().map(|&from| env.as_slice()[usize::from(from)]));
+        proc.local = edge.target;
+        let is = self.node(edge.target).phase;
+        if is == Phase::Inside && was != Phase::Inside {
+            self.entered(state, p)?;
+        }
+        Ok(())
+    }
+
+    fn orders(&self) -> bool {
+        self.properties.contains(Property::Fcfs) || self.properties.contains(Property::Fife)
+    }
+
+    /// Process `p` has entered its critical section.
+    fn entered(&mut self, state: &mut State, p: usize) -> Result<(), Obstacle> {
+        let mine = self.node(state.procs[p].local).session;
+        let before = state.procs[p].before;
+        state.procs[p].before = 0;
+        state.procs[p].past_doorway = false;
+        for q in 0..state.procs.len() {
+            state.procs[q].before &= !(1 << p);
+            let node = self.node(state.procs[q].local);
+            if q != p && node.phase == Phase::Inside && self.conflict(mine, node.session) {
+                let because = format!("processes {q} and {p} are inside, in conflict");
+                return Err(fault(Property::MutualExclusion, because));
+            }
+        }
+        for q in (0..state.procs.len()).filter(|&q| before >> q & 1 == 1) {
+            let theirs = self.node(state.procs[q].local).session;
+            if self.conflict(mine, theirs) {
+                let because =
+                    format!("process {p} enters before process {q}, which asked before it");
+                return Err(fault(Property::Fcfs, because));
+            }
+            if !self.alone(state, q, Phase::Inside)? {
+                let because = format!(
+                    "process {p} enters and process {q}, which asked for the same session before it, cannot"
+                );
+                return Err(fault(Property::Fife, because));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether process `p` comes to `goal` by its own steps alone, from `state`.
+    pub(crate) fn alone(
+        &mut self,
+        state: &State,
+        p: usize,
+        goal: Phase,
+    ) -> Result<bool, Obstacle> {
+        let mut state = state.clone();
+        for other in &mut state.procs {
+            (other.before, other.past_doorway) = (0, false);
+        }
+        for _ in 0..BOUND {
+            if self.phase(&state, p) == goal {
+                return Ok(true);
+            }
+            if self.is_stuck(&state, p)? {
+                return Ok(false);
+            }
+            match self.step(&mut state, p, &mut None) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                // That is found, and told properly, when exploration comes to it.
+                Err(Obstacle::Fault(_)) => return Ok(true),
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether process `p` waits for something that is not so: no step of its own would change anything.
+    pub(crate) fn is_stuck(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
+        let local = state.procs[p].local;
+        let node = self.node(local);
+        let Some((target, op)) = node.step else { return Ok(true) };
+        let contents = state.memory[state.register(&self.layout, p, target)];
+        match op {
+            Op::WaitFor(value) => return Ok(contents != value && contents != Val::UNDEF),
+            Op::AwaitCas(value, _) => return Ok(contents != value && contents != Val::UNDEF),
+            _ => {}
+        }
+        if node.head != Some(local) {
+            return Ok(false);
+        }
+        // A round, all at once.
+        let mut round = state.clone();
+        loop {
+            if let Err(obstacle) = self.step(&mut round, p, &mut None) {
+                return match obstacle {
+                    Obstacle::Fault(_) => Ok(false),
+                    trouble => Err(trouble),
+                };
+            }
+            let there = round.procs[p].local;
+            if there == local {
+                return Ok(true);
+            }
+            if self.node(there).head != Some(local) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Blanks what is dead, and takes the steps that nobody else could notice or hinder: those on objects that
+    /// nobody else can reach. They come in no order with the steps of others, so one order is enough.
+    pub(crate) fn settle(
+        &mut self,
+        state: &mut State,
+        log: &mut Option<Vec<Event>>,
+    ) -> Result<(), Obstacle> {
+        if self.layout.objects.is_empty() {
+            return Ok(());
+        }
+        loop {
+            let reach = Reach::of(state, &self.layout);
+            if self.reductions.scrub {
+                reach.scrub(state, &self.layout);
+            }
+            if !self.reductions.alone {
+                return Ok(());
+            }
+            let mut quiet = None;
+            for p in 0..state.procs.len() {
+                if self.is_unseen(state, p, &reach)? {
+                    quiet = Some(p);
+                    break;
+                }
+            }
+            let Some(p) = quiet else { return Ok(()) };
+            self.step(state, p, log)?;
+        }
+    }
+
+    /// Whether the pending step of `p` is on an object of its own, possible, and no event of a passage.
+    fn is_unseen(&mut self, state: &State, p: usize, reach: &Reach) -> Result<bool, Obstacle> {
+        let local = state.procs[p].local;
+        let (node, hush) = self.node_and_hush(local);
+        let Some((target, op)) = node.step else { return Ok(false) };
+        let register = state.register(&self.layout, p, target);
+        let Some((object, _)) = self.layout.registers[register].object else { return Ok(false) };
+        if !reach.is_private(object, p) || node.phase == Phase::Inside || node.head.is_some() {
+            return Ok(false);
+        }
+        let old = state.memory[register];
+        if old == Val::UNDEF && !matches!(op, Op::Write(_)) || op.blocks() {
+            return Ok(false);
+        }
+        let seen = match op {
+            Op::Write(_) => None,
+            Op::Cas(expected, _) if state.value(p, expected) == old => None,
+            _ => Some(old),
+        };
+        let (obs, hint, _) = self.observe(state, p, op, seen, hush);
+        let edge = self.edge(local, obs, hint)?;
+        let then = self.node(edge.target).phase;
+        let doorway = self.orders() && edge.notes.contains(&Note::DoorwayEnd);
+        Ok(edge.panic.is_none() && then == node.phase && !(doorway && then == Phase::Entering))
+    }
+}

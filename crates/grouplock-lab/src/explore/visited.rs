@@ -1,0 +1,95 @@
+//! Which states have been seen, as 64-bit fingerprints in shards, so that workers rarely meet.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Mutex, PoisonError};
+
+/// Fingerprints are hashes already.
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only fingerprints are hashed")
+    }
+    fn write_u64(&mut self, fingerprint: u64) {
+        self.0 = fingerprint;
+    }
+}
+
+type Shard = HashSet<u64, BuildHasherDefault<Identity>>;
+
+const SHARDS: usize = 64;
+
+pub(crate) struct Visited {
+    shards: Vec<Mutex<Shard>>,
+}
+
+impl Visited {
+    pub(crate) fn new() -> Self {
+        Visited { shards: (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect() }
+    }
+
+    /// Adds a fingerprint; whether it is new.
+    pub(crate) fn insert(&self, fingerprint: u64) -> bool {
+        // The set itself uses the highest and lowest bits.
+        let shard = (fingerprint >> 40) as usize % SHARDS;
+        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner).insert(fingerprint)
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.each(|shard| shard.len() as u64)
+    }
+
+    /// The memory it takes: eight bytes and a control byte for each place, of which an eighth is kept free.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.each(|shard| (shard.capacity() as u64 * 8 / 7).next_power_of_two() * 9)
+    }
+
+    fn each(&self, f: impl Fn(&Shard) -> u64) -> u64 {
+        let shards = self.shards.iter();
+        shards.map(|shard| f(&shard.lock().unwrap_or_else(PoisonError::into_inner))).sum()
+    }
+}
+
+/// A state's fingerprint: folded multiplication of its words, two at a time.
+pub(crate) fn fingerprint(row: &[u32]) -> u64 {
+    const K: [u64; 3] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93, 0xA076_1D64_78BD_642F];
+    let fold = |a: u64, b: u64| {
+        let product = u128::from(a) * u128::from(b);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let mut hash = K[2] ^ row.len() as u64;
+    for pair in row.chunks(2) {
+        let word = u64::from(pair[0]) | pair.get(1).map_or(0, |&high| u64::from(high) << 32);
+        hash = fold(hash ^ K[0], word ^ K[1]).wrapping_add(hash.rotate_left(23));
+    }
+    fold(hash ^ K[1], hash.rotate_left(32) ^ K[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_of_small_rows_differ() {
+        let mut seen = HashSet::new();
+        for a in 0..300 {
+            for b in 0..300 {
+                assert!(seen.insert(fingerprint(&[a, b, 0])), "{a} {b}");
+            }
+        }
+        assert!(seen.insert(fingerprint(&[0, 0])));
+    }
+
+    #[test]
+    fn a_fingerprint_is_new_once() {
+        let visited = Visited::new();
+        assert!(visited.insert(7));
+        assert!(!visited.insert(7));
+        assert_eq!(visited.len(), 1);
+    }
+}

@@ -1,0 +1,72 @@
+//! A mutex that is correct by definition.
+
+use grouplock_algorithms::claims::{
+    Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
+};
+use grouplock_algorithms::memory::{Ordering, Register, Site, Word};
+use grouplock_algorithms::raw::RawMutex;
+use grouplock_algorithms::CapacityError;
+
+use crate::memory::{SimMemory, SimRegister};
+
+/// A lock that is acquired in a single blocking step.
+///
+/// An algorithm over this lock has far fewer states than over a real one, and as the real ones are explored by
+/// themselves, nothing is lost but the way the two are put together.
+#[derive(Debug)]
+pub struct IdealLock {
+    held: SimRegister<bool>,
+}
+
+/// A process: it has nothing to remember.
+#[derive(Debug)]
+pub struct Process;
+
+impl RawMutex<SimMemory> for IdealLock {
+    type Process = Process;
+
+    fn claims() -> Claims {
+        Claims {
+            name: "ideal",
+            source: "none: it cannot be built",
+            text: Text { file: file!(), contents: include_str!("ideal.rs") },
+            kind: Kind::Mutual,
+            mutual_exclusion: Claim::Yes,
+            deadlock_freedom: Claim::Yes,
+            starvation_freedom: Claim::No,
+            fcfs: Claim::No,
+            fife: Claim::NotApplicable,
+            entering: Entering::NOT_APPLICABLE,
+            exit: Exit::BOUNDED,
+            rmr_cc: Growth::Constant,
+            rmr_dsm: Growth::Constant,
+            space: Growth::Constant,
+            primitives: &[Primitive::CompareAndSwap],
+            processes: Limit::None,
+            sessions: Limit::NotApplicable,
+            bounded_registers: Claim::Yes,
+        }
+    }
+
+    fn new(_: usize) -> Result<Self, CapacityError> {
+        Ok(IdealLock { held: SimRegister::new(Site::shared("ideal lock"), false) })
+    }
+
+    fn join(&self) -> Result<Process, CapacityError> {
+        Ok(Process)
+    }
+
+    unsafe fn leave(&self, _: Process) {}
+
+    #[track_caller]
+    unsafe fn acquire(&self, _: &mut Process) {
+        self.held.await_cas(false, true);
+    }
+
+    #[track_caller]
+    unsafe fn release(&self, _: &mut Process) {
+        self.held.write(false, Ordering::SeqCst);
+    }
+
+    fn inspect(_: &Process, _: &mut dyn FnMut(&'static str, Word)) {}
+}

@@ -1,0 +1,136 @@
+//! The registers and objects of a lock with its processes: the same for every run.
+
+use grouplock_algorithms::memory::{Home, Site, Word};
+
+use crate::memory::context::Plan;
+use crate::value::{MOST_CLASSES, MOST_OBJECTS, Val};
+
+/// A register of the explored lock.
+#[derive(Clone, Debug)]
+pub(crate) struct RegisterInfo {
+    pub(crate) site: Site,
+    pub(crate) initial: Val,
+    /// The object it lies in and its place there.
+    pub(crate) object: Option<(usize, usize)>,
+}
+
+/// An object of the explored lock.
+#[derive(Clone, Debug)]
+pub(crate) struct ObjectInfo {
+    /// Objects of one kind can stand for each other.
+    pub(crate) class: usize,
+    pub(crate) registers: Vec<usize>,
+    /// For people.
+    pub(crate) name: String,
+}
+
+/// Everything that was set up.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) registers: Vec<RegisterInfo>,
+    pub(crate) objects: Vec<ObjectInfo>,
+    /// The registers that lie in no object.
+    pub(crate) globals: Vec<usize>,
+}
+
+impl Layout {
+    /// # Panics
+    /// If there is more than an exploration can number.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        assert!(plan.objects.len() <= MOST_OBJECTS, "too many objects: explore fewer processes");
+        let mut fields = vec![Vec::new(); plan.objects.len()];
+        let mut registers = Vec::with_capacity(plan.registers.len());
+        let mut globals = Vec::new();
+        for (id, register) in plan.registers.iter().enumerate() {
+            let object = register.object.map(|object| {
+                let object = object as usize;
+                fields[object].push(id);
+                (object, fields[object].len() - 1)
+            });
+            if object.is_none() {
+                globals.push(id);
+            }
+            let initial = pack(register.initial, plan);
+            registers.push(RegisterInfo { site: register.site, initial, object });
+        }
+        let mut classes: Vec<(&str, Vec<&str>)> = Vec::new();
+        let mut objects: Vec<ObjectInfo> = Vec::new();
+        for (object, fields) in plan.objects.iter().zip(fields) {
+            let shape = (object.type_name, fields.iter().map(|&r| registers[r].site.name).collect());
+            let class = classes.iter().position(|known| *known == shape).unwrap_or_else(|| {
+                classes.push(shape);
+                classes.len() - 1
+            });
+            let name = object_name(object.type_name, &fields, &registers, &objects);
+            objects.push(ObjectInfo { class, registers: fields, name });
+        }
+        assert!(classes.len() <= MOST_CLASSES, "too many kinds of objects");
+        Layout { registers, objects, globals }
+    }
+
+    /// The register's name for people.
+    pub(crate) fn register_name(&self, register: usize) -> String {
+        let info = &self.registers[register];
+        match (info.object, info.site.index) {
+            (Some((object, _)), _) => format!("{}.{}", self.objects[object].name, info.site.name),
+            (None, Some(index)) => format!("{}[{index}]", info.site.name),
+            (None, None) => info.site.name.to_owned(),
+        }
+    }
+
+    /// The value for people.
+    pub(crate) fn value_name(&self, value: Val) -> String {
+        match value.as_object() {
+            Some(object) => self.objects[object].name.clone(),
+            None => format!("{value:?}"),
+        }
+    }
+}
+
+/// The last part of the type's name, whose it was at first, and a letter if there are several.
+fn object_name(
+    type_name: &str,
+    fields: &[usize],
+    registers: &[RegisterInfo],
+    before: &[ObjectInfo],
+) -> String {
+    let path = type_name.split('<').next().unwrap_or(type_name);
+    let kind = path.rsplit("::").next().unwrap_or(path);
+    let home = fields.iter().find_map(|&r| match registers[r].site.home {
+        Home::Process(p) => Some(format!("{kind}{p}")),
+        Home::Shared => None,
+    });
+    let stem = home.unwrap_or_else(|| kind.to_owned());
+    ('a'..='z')
+        .map(|letter| format!("{stem}{letter}"))
+        .find(|name| before.iter().all(|object| object.name != *name))
+        .unwrap_or(stem)
+}
+
+/// A word of a run as a value, its pointer as the number of an object.
+///
+/// # Panics
+/// If it is a pointer that `Memory::allocate` did not give.
+pub(crate) fn pack(word: Word, plan: &Plan) -> Val {
+    match word {
+        Word::Number(number) => Val::number(number),
+        Word::Pointer(place) if place.addr() <= 2 => Val::mark(place.addr()),
+        Word::Pointer(place) => object_at(place.addr(), plan)
+            .map_or_else(|| panic!("{place:?} is no object of this lock"), Val::object),
+    }
+}
+
+/// The object at `address`.
+pub(crate) fn object_at(address: usize, plan: &Plan) -> Option<usize> {
+    plan.objects.iter().position(|object| object.place.addr() == address)
+}
+
+/// A value as a word of a run; numbers and pointers are told apart by the value.
+pub(crate) fn unpack(value: Val, plan: &Plan) -> Word {
+    match (value.as_mark(), value.as_object(), value.as_number()) {
+        (Some(mark), ..) => Word::Pointer(std::ptr::without_provenance(mark)),
+        (_, Some(object), _) => Word::Pointer(plan.objects[object].place),
+        (_, _, Some(number)) => Word::Number(number),
+        _ => unreachable!("undefined contents are never handed to a process"),
+    }
+}

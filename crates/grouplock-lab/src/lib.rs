@@ -1,0 +1,37 @@
+//! The lab: locks of `grouplock-algorithms`, unchanged, on a simulated memory.
+//!
+//! [`check`] explores every interleaving of a few processes and tells whether the properties that a lock's paper
+//! claims hold, with a shortest execution that shows it if one does not.
+//!
+//! ```
+//! use grouplock_lab::{Options, Verdict, check, registry};
+//!
+//! let subject = registry::find("handover").expect("it is registered");
+//! let outcome = check(&subject, &Options::new(&subject, 2, 2))?;
+//! assert_eq!(outcome.verdict, Verdict::Holds);
+//! # Ok::<(), grouplock_lab::CheckError>(())
+//! ```
+//!
+//! # How it works
+//! * [`memory`]: registers whose every access is a step that the explorer decides.
+//! * `automaton`: the code of a process, compiled into local states by running it again and again.
+//! * `explore`: global states, what counts as the same one, and the breadth-first search.
+//! * [`property`]: what is checked. [`trace`]: how an execution is told.
+//! * [`registry`]: the algorithms by name. [`ideal`]: a lock that is correct by definition.
+
+mod automaton;
+mod explore;
+pub mod ideal;
+mod layout;
+pub mod memory;
+pub mod property;
+pub mod registry;
+mod subject;
+pub mod trace;
+mod value;
+
+pub use explore::{
+    CheckError, Options, Outcome, Progress, Reductions, Verdict, Violation, check,
+};
+pub use property::{Properties, Property};
+pub use subject::Subject;

@@ -1,0 +1,162 @@
+//! Simulated memory: every access is a step that somebody else decides about.
+//!
+//! [`SimMemory`] implements [`Memory`] without holding any contents. A register knows only its number; what an
+//! access does depends on the [`context`] of the calling thread:
+//!
+//! | context | an access |
+//! |---|---|
+//! | set-up: the lock is made and its processes join | happens at once, and the layout is noted |
+//! | a run along a script | returns what the script says; at the script's end it is noted as *pending*, and the run leaves by unwinding |
+//! | none: the lock is being dropped | returns the register's first value |
+//!
+//! So code that cannot be suspended or copied is still an automaton: to know what it does next, run it again
+//! from the start with one more answer.
+
+pub(crate) mod context;
+
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::ptr::NonNull;
+
+use grouplock_algorithms::memory::{
+    Flag, Memory, Number, Ordering, Register, Site, Value, Word,
+};
+
+use context::{Answer, Operation};
+
+/// A memory that exists only as the answers of an exploration.
+#[derive(Clone, Copy, Debug)]
+pub struct SimMemory;
+
+impl Memory for SimMemory {
+    type Register<T: Value> = SimRegister<T>;
+    type Flag = SimFlag;
+
+    /// Each read in a round is a step of its own. A round that fails leaves no mark, so it leads back to the
+    /// place where it began; a round that succeeds leaves no mark but that.
+    #[track_caller]
+    fn await_until(condition: impl Fn() -> bool) {
+        context::await_until(condition, Location::caller());
+    }
+
+    fn doorway_end() {
+        context::doorway_end();
+    }
+
+    #[track_caller]
+    fn live<W: IntoIterator<Item = Word>>(words: impl FnOnce() -> W) {
+        context::live(|| words().into_iter().collect(), Location::caller());
+    }
+
+    fn allocate<T>(make: impl FnOnce() -> T) -> NonNull<T> {
+        context::begin_object(std::any::type_name::<T>());
+        let object = NonNull::from(Box::leak(Box::new(make())));
+        context::end_object(object.as_ptr().cast_const().cast());
+        object
+    }
+}
+
+/// A register of [`SimMemory`]: its number in the order of creation.
+#[derive(Debug)]
+pub struct SimRegister<T: Value> {
+    id: u32,
+    /// What it held at first, for those who read while a lock is dropped.
+    initial: T,
+    holds: PhantomData<T>,
+}
+
+impl<T: Value> SimRegister<T> {
+    /// The operation's answer; `None` if there is nobody to ask.
+    fn ask(&self, operation: Operation, at: &'static Location<'static>) -> Option<Answer> {
+        context::operate(self.id, operation, at)
+    }
+
+    fn observed(&self, answer: Option<Answer>) -> T {
+        match answer {
+            Some(Answer::Value(word)) => T::from_word(word),
+            Some(other) => unreachable!("{other:?} answers an operation that observes a value"),
+            None => self.initial,
+        }
+    }
+
+    /// Waits until the register holds `old` and writes `new`, all in one step.
+    ///
+    /// No machine has this. It makes locks that are correct by definition, to put under an algorithm
+    /// that is to be explored apart from the lock it uses.
+    #[track_caller]
+    pub fn await_cas(&self, old: T, new: T) {
+        self.ask(Operation::AwaitCas(old.word(), new.word()), Location::caller());
+    }
+}
+
+impl<T: Value> Register<T> for SimRegister<T> {
+    fn new(site: Site, initial: T) -> Self {
+        SimRegister { id: context::create(site, initial.word()), initial, holds: PhantomData }
+    }
+
+    #[track_caller]
+    fn read(&self, _: Ordering) -> T {
+        self.observed(self.ask(Operation::Read, Location::caller()))
+    }
+
+    #[track_caller]
+    fn write(&self, value: T, _: Ordering) {
+        self.ask(Operation::Write(value.word()), Location::caller());
+    }
+
+    #[track_caller]
+    fn fas(&self, value: T, _: Ordering) -> T {
+        self.observed(self.ask(Operation::Fas(value.word()), Location::caller()))
+    }
+
+    #[track_caller]
+    fn cas(&self, old: T, new: T, _: Ordering) -> Result<T, T> {
+        match self.ask(Operation::Cas(old.word(), new.word()), Location::caller()) {
+            Some(Answer::Swapped) => Ok(old),
+            Some(Answer::Value(word)) => Err(T::from_word(word)),
+            Some(Answer::Unit) => unreachable!("a compare-and-swap tells whether it succeeded"),
+            None => Err(self.initial),
+        }
+    }
+
+    #[track_caller]
+    fn faa(&self, delta: T, _: Ordering) -> T
+    where
+        T: Number,
+    {
+        self.observed(self.ask(Operation::Faa(delta.word()), Location::caller()))
+    }
+
+    fn forget(&self) {
+        context::forget(self.id);
+    }
+}
+
+/// A flag of [`SimMemory`]: a register on which waiting is one blocking step.
+#[derive(Debug)]
+pub struct SimFlag(SimRegister<bool>);
+
+impl Flag for SimFlag {
+    fn new(site: Site, initial: bool) -> Self {
+        SimFlag(SimRegister::new(site, initial))
+    }
+
+    #[track_caller]
+    fn set(&self, value: bool) {
+        self.0.ask(Operation::Write(value.word()), Location::caller());
+    }
+
+    #[track_caller]
+    fn signal(&self, value: bool) {
+        self.0.ask(Operation::Write(value.word()), Location::caller());
+    }
+
+    #[track_caller]
+    fn wait_for(&self, value: bool) {
+        self.0.ask(Operation::WaitFor(value.word()), Location::caller());
+    }
+
+    fn forget(&self) {
+        self.0.forget();
+    }
+}

@@ -1,0 +1,137 @@
+//! What is checked.
+
+use std::fmt;
+
+use grouplock_algorithms::Claims;
+use grouplock_algorithms::claims::Claim;
+use serde::Serialize;
+
+/// A property of a lock, or of what its text says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Property {
+    /// No two sessions (for a mutex: no two processes) are inside at once.
+    MutualExclusion,
+    /// If somebody is outside its remainder section, somebody can move. As every process may stop for good in
+    /// its remainder section, this says too that nobody is left waiting when all others have stopped.
+    DeadlockFreedom,
+    /// Of two conflicting requests, if one's doorway ended before the other's began, it is served first.
+    Fcfs,
+    /// Of two requests for one session, if one's doorway ended before the other's began and the other is inside,
+    /// then the first can enter by its own steps.
+    Fife,
+    /// While nobody asks for another session, everyone who asks gets in, even if nobody leaves.
+    ConcurrentOccupancy,
+    /// While nobody asks for another session, everyone who asks gets in by its own steps.
+    ConcurrentEntering,
+    /// While nobody asks for another session, somebody who asks gets in by its own steps.
+    GroupConcurrentEntering,
+    /// Everyone gets out by its own steps.
+    BoundedExit,
+    /// While some are leaving, one of them gets out by its own steps.
+    GroupBoundedExit,
+    /// Nobody reads what the text said is dead.
+    DeadRead,
+    /// What the text said of private variables is true: executions that were taken for one behave as one.
+    DeadPrivate,
+    /// The algorithm does not panic.
+    NoPanic,
+}
+
+impl Property {
+    /// Those that an exploration always checks, because without them it means nothing.
+    pub const ALWAYS: [Property; 5] = [
+        Property::MutualExclusion,
+        Property::DeadlockFreedom,
+        Property::DeadRead,
+        Property::DeadPrivate,
+        Property::NoPanic,
+    ];
+
+    /// The properties that can be claimed and checked.
+    pub const CLAIMABLE: [Property; 9] = [
+        Property::MutualExclusion,
+        Property::DeadlockFreedom,
+        Property::Fcfs,
+        Property::Fife,
+        Property::ConcurrentOccupancy,
+        Property::ConcurrentEntering,
+        Property::GroupConcurrentEntering,
+        Property::BoundedExit,
+        Property::GroupBoundedExit,
+    ];
+
+    /// What `claims` says of it.
+    pub fn claim(self, claims: &Claims) -> Claim {
+        match self {
+            Property::MutualExclusion => claims.mutual_exclusion,
+            Property::DeadlockFreedom => claims.deadlock_freedom,
+            Property::Fcfs => claims.fcfs,
+            Property::Fife => claims.fife,
+            Property::ConcurrentOccupancy => claims.entering.concurrent_occupancy,
+            Property::ConcurrentEntering => claims.entering.concurrent_entering,
+            Property::GroupConcurrentEntering => claims.entering.group_concurrent_entering,
+            Property::BoundedExit => claims.exit.bounded,
+            Property::GroupBoundedExit => claims.exit.group_bounded,
+            Property::DeadRead | Property::DeadPrivate | Property::NoPanic => Claim::Yes,
+        }
+    }
+
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Property::MutualExclusion => "mutual-exclusion",
+            Property::DeadlockFreedom => "deadlock-freedom",
+            Property::Fcfs => "fcfs",
+            Property::Fife => "fife",
+            Property::ConcurrentOccupancy => "concurrent-occupancy",
+            Property::ConcurrentEntering => "concurrent-entering",
+            Property::GroupConcurrentEntering => "group-concurrent-entering",
+            Property::BoundedExit => "bounded-exit",
+            Property::GroupBoundedExit => "group-bounded-exit",
+            Property::DeadRead => "dead-read",
+            Property::DeadPrivate => "dead-private",
+            Property::NoPanic => "no-panic",
+        }
+    }
+}
+
+impl fmt::Display for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A set of properties.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Properties(u32);
+
+impl Properties {
+    /// What `claims` claims, rightly or not, and what is always checked.
+    pub fn claimed(claims: &Claims) -> Self {
+        let claimed = Property::CLAIMABLE.into_iter().filter(|p| p.claim(claims).is_claimed());
+        claimed.chain(Property::ALWAYS).collect()
+    }
+
+    /// Mutual exclusion, deadlock freedom and no more.
+    pub fn basic() -> Self {
+        Property::ALWAYS.into_iter().collect()
+    }
+
+    /// This set with one more.
+    #[must_use]
+    pub fn with(self, property: Property) -> Self {
+        Properties(self.0 | 1 << property as u32)
+    }
+
+    /// Whether `property` is in the set.
+    pub fn contains(self, property: Property) -> bool {
+        self.0 & 1 << property as u32 != 0
+    }
+}
+
+impl FromIterator<Property> for Properties {
+    fn from_iter<I: IntoIterator<Item = Property>>(properties: I) -> Self {
+        properties.into_iter().fold(Properties::default(), Properties::with)
+    }
+}

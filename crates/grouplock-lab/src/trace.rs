@@ -1,0 +1,190 @@
+//! An execution, told so that a person can follow it.
+
+use std::fmt::Write as _;
+use std::panic::Location;
+
+use grouplock_algorithms::claims::Text;
+use serde::Serialize;
+
+use crate::automaton::Node;
+use crate::automaton::run::{Op, Phase};
+use crate::layout::Layout;
+use crate::value::Val;
+
+/// Something that happened, in the names of the state it happened in.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    pub(crate) process: usize,
+    pub(crate) what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Request(u64),
+    Step {
+        register: usize,
+        op: Op,
+        old: Val,
+        new: Val,
+        at: Option<&'static Location<'static>>,
+        leaves: bool,
+    },
+}
+
+impl Event {
+    pub(crate) fn request(process: usize, session: u64) -> Self {
+        Event { process, what: What::Request(session) }
+    }
+
+    pub(crate) fn step(
+        process: usize,
+        node: &Node,
+        register: usize,
+        op: Op,
+        old: Val,
+        new: Val,
+    ) -> Self {
+        let leaves = node.phase == Phase::Inside;
+        Event { process, what: What::Step { register, op, old, new, at: node.at, leaves } }
+    }
+
+    /// The event in other names.
+    pub(crate) fn renamed(
+        self,
+        process: impl Fn(usize) -> usize,
+        object: impl Fn(usize) -> usize,
+        layout: &Layout,
+    ) -> Self {
+        let what = match self.what {
+            What::Request(session) => What::Request(session),
+            What::Step { register, op, old, new, at, leaves } => What::Step {
+                register: match layout.registers[register].object {
+                    Some((o, field)) => layout.objects[object(o)].registers[field],
+                    None => register,
+                },
+                op: op.try_map(|o| Some(object(o))).unwrap_or(op),
+                old: old.map(&object),
+                new: new.map(&object),
+                at,
+                leaves,
+            },
+        };
+        Event { process: process(self.process), what }
+    }
+}
+
+/// One line of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Counted from one.
+    pub step: usize,
+    /// Who moves.
+    pub process: usize,
+    /// The paper's number for the line, if it has one.
+    pub paper_line: Option<String>,
+    /// The line in our source.
+    pub source: Option<String>,
+    /// What is done, by the variables' names.
+    pub operation: String,
+    /// Who is inside afterwards, and in which session.
+    pub inside: Vec<Occupant>,
+}
+
+/// A process in its critical section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Occupant {
+    /// The process.
+    pub process: usize,
+    /// The session it asked for.
+    pub session: u64,
+}
+
+/// Tells `event`.
+pub(crate) fn tell(
+    number: usize,
+    event: &Event,
+    inside: Vec<Occupant>,
+    layout: &Layout,
+    texts: &[Text],
+    is_mutex: bool,
+) -> Step {
+    let (operation, at) = match &event.what {
+        What::Request(_) if is_mutex => ("asks to enter".to_owned(), None),
+        What::Request(session) => (format!("asks for session {session}"), None),
+        What::Step { register, op, old, new, at, leaves } => {
+            let name = layout.register_name(*register);
+            let value = |value: Val| layout.value_name(value);
+            let told = match op {
+                Op::Read => format!("{name} is {}", value(*old)),
+                Op::Write(_) => format!("{name} := {}", value(*new)),
+                Op::Fas(_) => format!("{name} := {}, was {}", value(*new), value(*old)),
+                Op::Cas(expected, _) if expected == old => {
+                    format!("{name} := {}, as it was {}", value(*new), value(*old))
+                }
+                Op::Cas(expected, wanted) => format!(
+                    "{name} stays {}: not {}, so not := {}",
+                    value(*old),
+                    value(*expected),
+                    value(*wanted)
+                ),
+                Op::Faa(delta) => format!("{name} := {}, {delta} more", value(*new)),
+                Op::WaitFor(_) => format!("{name} is {}: waited for that", value(*old)),
+                Op::AwaitCas(..) => {
+                    format!("{name} := {}, waited until it was {}", value(*new), value(*old))
+                }
+            };
+            (if *leaves { format!("leaves; {told}") } else { told }, *at)
+        }
+    };
+    let paper_line = at.and_then(|at| {
+        let text = texts.iter().find(|text| text.file == at.file())?;
+        text.paper_line(at.line()).map(str::to_owned)
+    });
+    let source = at.map(|at| {
+        let file = at.file().rsplit(['/', '\\']).next().unwrap_or(at.file());
+        format!("{file}:{}", at.line())
+    });
+    Step { step: number, process: event.process, paper_line, source, operation, inside }
+}
+
+/// The trace as a table.
+pub fn table(steps: &[Step], is_mutex: bool) -> String {
+    let inside = |step: &Step| {
+        let told = step.inside.iter().map(|o| {
+            if is_mutex { o.process.to_string() } else { format!("{}:s{}", o.process, o.session) }
+        });
+        told.collect::<Vec<_>>().join(" ")
+    };
+    let rows: Vec<[String; 6]> = steps
+        .iter()
+        .map(|step| {
+            [
+                step.step.to_string(),
+                step.process.to_string(),
+                step.paper_line.clone().unwrap_or_default(),
+                step.source.clone().unwrap_or_default(),
+                step.operation.clone(),
+                inside(step),
+            ]
+        })
+        .collect();
+    let head = ["step", "process", "line", "source", "what", "inside"].map(str::to_owned);
+    let width = |column: usize| {
+        let cells = rows.iter().chain([&head]).map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0)
+    };
+    let widths: [usize; 6] = std::array::from_fn(width);
+    let mut text = String::new();
+    for row in [&head].into_iter().chain(&rows) {
+        let mut line = String::new();
+        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let _ = match column {
+                0..=2 => write!(line, "{cell:>width$}  "),
+                _ => write!(line, "{cell:<width$}  "),
+            };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
