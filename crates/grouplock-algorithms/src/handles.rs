@@ -12,17 +12,23 @@ use crate::memory::{Memory, Native};
 use crate::raw::{RawGroup, RawMutex};
 use crate::{CapacityError, EnterError, Session};
 
-/// A process's private part, and where in its passage the process is. Kept while the process is
-/// anywhere but in its remainder section, it is never given back: what it owns may still be in use.
-struct Seat<P> {
+/// A process's private part, and whether it is in a passage. A process that never came back from one is
+/// never given back: what it owns may still be in use.
+#[derive(Debug)]
+pub(crate) struct Seat<P> {
     process: Option<P>,
     inside: bool,
 }
 
 impl<P> Seat<P> {
+    /// For a process that has just joined.
+    pub(crate) fn new(process: P) -> Self {
+        Seat { process: Some(process), inside: false }
+    }
+
     /// For the next passage; `inside` is set before the entry section begins, so that a panic out of it
     /// cannot make the process look idle.
-    fn start(&mut self) -> Result<&mut P, EnterError> {
+    pub(crate) fn start(&mut self) -> Result<&mut P, EnterError> {
         if self.inside {
             return Err(EnterError::StillInside);
         }
@@ -30,12 +36,17 @@ impl<P> Seat<P> {
         Ok(self.current())
     }
 
-    fn current(&mut self) -> &mut P {
+    pub(crate) fn current(&mut self) -> &mut P {
         self.process.as_mut().expect("only dropping a handle empties its seat")
     }
 
-    /// For giving back.
-    fn idle(&mut self) -> Option<P> {
+    /// The process is in its remainder section again.
+    pub(crate) fn finish(&mut self) {
+        self.inside = false;
+    }
+
+    /// For giving back, unless the process is still somewhere in a passage.
+    pub(crate) fn idle(&mut self) -> Option<P> {
         if self.inside { None } else { self.process.take() }
     }
 }
@@ -69,8 +80,7 @@ macro_rules! handles {
             /// # Errors
             /// [`CapacityError::Full`] if the lock was made for as many processes as it has.
             pub fn process(&self) -> Result<$Process<'_, L, M>, CapacityError> {
-                let seat = Seat { process: Some(self.raw.join()?), inside: false };
-                Ok($Process { lock: &self.raw, seat })
+                Ok($Process { lock: &self.raw, seat: Seat::new(self.raw.join()?) })
             }
 
             /// The algorithm itself.
@@ -111,8 +121,7 @@ macro_rules! handles {
         impl<L: $Raw<M>, M: Memory> fmt::Debug for $Process<'_, L, M> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_struct(stringify!($Process))
-                    .field("process", &self.seat.process)
-                    .field("inside", &self.seat.inside)
+                    .field("seat", &self.seat)
                     .finish_non_exhaustive()
             }
         }
@@ -129,7 +138,7 @@ macro_rules! handles {
                 // SAFETY: the process joined `self.lock`, whose guard exists only in the critical
                 // section.
                 unsafe { self.lock.$exit(self.seat.current()) };
-                self.seat.inside = false;
+                self.seat.finish();
             }
         }
 

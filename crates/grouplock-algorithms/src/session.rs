@@ -69,6 +69,10 @@ pub enum EnterError {
     /// lock's own code. It stays inside, or wherever it was, until the lock is gone.
     #[error("this process has not left its last passage: was the guard passed to mem::forget?")]
     StillInside,
+    /// The lock shares its nodes with other processes than this one
+    /// ([`Domain`](crate::dvir_taubenfeld_2::Domain)).
+    #[error("this lock belongs to another domain than the process that tries to acquire it")]
+    ForeignLock,
 }
 
 /// Why a lock could not be made, or a process could not join it.

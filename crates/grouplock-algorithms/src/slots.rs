@@ -4,53 +4,48 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::CapacityError;
 
-/// Hands out the numbers `0..processes`, each to one process at a time.
+/// Keeps the processes of a lock that has places for a fixed number of them, while they are not in use.
 ///
+/// A process is handed out as it was brought back: whoever takes a place over goes on with the private variables that belong to it.
 /// As with [`Nodes`](crate::nodes::Nodes), this is book-keeping for joining and leaving and no part of an algorithm.
 #[derive(Debug)]
-pub struct Slots {
+pub struct Slots<P> {
     processes: usize,
-    free: Mutex<Vec<usize>>,
+    free: Mutex<Vec<P>>,
 }
 
-impl Slots {
-    /// Places for `processes` processes.
+impl<P> Slots<P> {
+    /// Places for `processes` processes, each of which `make` makes from its number.
     ///
     /// # Errors
     /// [`CapacityError::Unsupported`] unless there are at least one and at most `most`.
-    pub fn new(processes: usize, most: usize) -> Result<Self, CapacityError> {
+    pub fn new(
+        processes: usize,
+        most: usize,
+        make: impl FnMut(usize) -> P,
+    ) -> Result<Self, CapacityError> {
         if processes == 0 || processes > most {
             return Err(CapacityError::Unsupported { asked: processes, most });
         }
-        Ok(Slots { processes, free: Mutex::new((0..processes).rev().collect()) })
+        // Taken from the end, so at first in the order of their numbers.
+        Ok(Slots { processes, free: Mutex::new((0..processes).rev().map(make).collect()) })
     }
 
-    /// How many places there are.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.processes
-    }
-
-    /// Never true: a lock has at least one place.
-    pub fn is_empty(&self) -> bool {
-        self.processes == 0
-    }
-
-    /// Takes a free place, at first in the order of their numbers.
+    /// Takes a process that nobody uses.
     ///
     /// # Errors
     /// [`CapacityError::Full`] if there is none.
-    pub fn take(&self) -> Result<usize, CapacityError> {
+    pub fn take(&self) -> Result<P, CapacityError> {
         self.lock().pop().ok_or(CapacityError::Full { processes: self.processes })
     }
 
-    /// Gives a place back.
-    pub fn give_back(&self, slot: usize) {
-        self.lock().push(slot);
+    /// Brings a process back.
+    pub fn give_back(&self, process: P) {
+        self.lock().push(process);
     }
 
     /// Nothing in here can be left half done by a panic.
-    fn lock(&self) -> MutexGuard<'_, Vec<usize>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<P>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

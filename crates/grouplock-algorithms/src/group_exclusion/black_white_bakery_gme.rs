@@ -29,7 +29,7 @@ use crate::slots::Slots;
 pub struct BlackWhiteBakeryGme<M: Memory = Native> {
     global_color: M::Register<u64>,
     processes: Box<[Announced<M>]>,
-    slots: Slots,
+    slots: Slots<Process>,
 }
 
 /// What a process tells the others.
@@ -111,12 +111,14 @@ impl Token {
 }
 
 impl<M: Memory> Announced<M> {
+    #[track_caller]
     fn token(&self) -> Token {
         Token::unpack(self.token.read(SeqCst))
     }
 }
 
 impl<M: Memory> BlackWhiteBakeryGme<M> {
+    #[track_caller]
     fn color(&self) -> Color {
         Color::from_bits(self.global_color.read(SeqCst))
     }
@@ -158,7 +160,11 @@ impl<M: Memory> RawGroup<M> for BlackWhiteBakeryGme<M> {
     }
 
     fn new(processes: usize) -> Result<Self, CapacityError> {
-        let slots = Slots::new(processes, MOST_PROCESSES)?;
+        let slots = Slots::new(processes, MOST_PROCESSES, |i| Process {
+            i,
+            mycolor: Color::Bottom,
+            mynumber: 0,
+        })?;
         let announced = |i| Announced {
             token: M::Register::new(Site::per_process("Token", i), Token::NONE.pack()),
             choosing: M::Register::new(Site::per_process("Choosing", i), false),
@@ -171,11 +177,11 @@ impl<M: Memory> RawGroup<M> for BlackWhiteBakeryGme<M> {
     }
 
     fn join(&self) -> Result<Process, CapacityError> {
-        Ok(Process { i: self.slots.take()?, mycolor: Color::Bottom, mynumber: 0 })
+        self.slots.take()
     }
 
     unsafe fn leave(&self, me: Process) {
-        self.slots.give_back(me.i);
+        self.slots.give_back(me);
     }
 
     unsafe fn enter(&self, me: &mut Process, session: Session) {
@@ -214,8 +220,8 @@ impl<M: Memory> RawGroup<M> for BlackWhiteBakeryGme<M> {
                 });
             } else {
                 M::await_until(|| {
-                    self.color() != mycolor || {
-                        // 21
+                    let turned = self.color() != mycolor; // 21
+                    turned || {
                         let theirs = other.token(); // 21
                         theirs.color == mycolor || !theirs.conflicts(mysession)
                     }

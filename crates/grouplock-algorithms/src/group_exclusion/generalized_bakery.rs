@@ -25,7 +25,7 @@ use crate::slots::Slots;
 #[derive(Debug)]
 pub struct GeneralizedBakery<M: Memory = Native> {
     processes: Box<[Announced<M>]>,
-    slots: Slots,
+    slots: Slots<Process>,
 }
 
 /// What a process tells the others.
@@ -45,6 +45,7 @@ pub struct Process {
 
 impl<M: Memory> Announced<M> {
     /// Whether this process asks for another session than `mysession`.
+    #[track_caller]
     fn conflicts(&self, mysession: u64) -> bool {
         let session = self.session.read(SeqCst);
         session != 0 && session != mysession
@@ -78,7 +79,7 @@ impl<M: Memory> RawGroup<M> for GeneralizedBakery<M> {
     }
 
     fn new(processes: usize) -> Result<Self, CapacityError> {
-        let slots = Slots::new(processes, usize::MAX)?;
+        let slots = Slots::new(processes, usize::MAX, |i| Process { i })?;
         let announced = |i| Announced {
             session: M::Register::new(Site::per_process("Session", i), 0),
             token: M::Register::new(Site::per_process("Token", i), 0),
@@ -88,11 +89,11 @@ impl<M: Memory> RawGroup<M> for GeneralizedBakery<M> {
     }
 
     fn join(&self) -> Result<Process, CapacityError> {
-        Ok(Process { i: self.slots.take()? })
+        self.slots.take()
     }
 
     unsafe fn leave(&self, me: Process) {
-        self.slots.give_back(me.i);
+        self.slots.give_back(me);
     }
 
     unsafe fn enter(&self, me: &mut Process, session: Session) {

@@ -39,7 +39,7 @@
 //! exit
 //! 13  acquire(ExitLock)
 //! 14  h := Head
-//! 15  if CAS(Tail, h, NIL): CAS(Head, h, NIL)
+//! 15  if CAS(Tail, h, NIL): nothing is left to do      Head is written (line 3) before it is read again
 //! 16  else if not CAS(h.next, NIL, GONE):              h has a linked successor
 //! 17      x := h.next; Head := x
 //! 18      if x.session ≠ h.session: x.user.go := true  the signal awaited in line 10
@@ -271,7 +271,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for Handover<M, L> {
         let h = self.at(head);
         let last = self.tail.cas(head, Ptr::NIL, AcqRel).is_ok(); // 15: pairs with line 2
         if last {
-            let _ = self.head.cas(head, Ptr::NIL, Release); // 15: fails if line 3 was faster
+            self.head.forget(); // nobody is inside: line 3 comes before the next look at it
             h.forget();
         } else {
             let linked = h.next.cas(Ptr::NIL, Node::<M>::GONE, AcqRel).is_err(); // 16: pairs with 6, 9

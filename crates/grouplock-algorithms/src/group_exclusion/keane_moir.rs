@@ -47,10 +47,11 @@ struct Queue<M: Memory> {
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Record<M: Memory> {
-    wait: M::Flag,
     need: M::Register<u64>,
-    /// The next in the queue.
+    /// The next in the queue. (Not the last field: the compiler asks the last one whether the whole has a
+    /// size, and this one would ask back.)
     behind: M::Register<Ptr<Record<M>>>,
+    wait: M::Flag,
 }
 
 /// A process: its record, and its part in the mutex.

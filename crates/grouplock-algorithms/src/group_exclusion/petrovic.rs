@@ -38,7 +38,6 @@
 //! Processes announce themselves and then read what others announced: every access is sequentially consistent.
 
 use core::fmt;
-use core::marker::PhantomData;
 
 use crate::memory::Ordering::SeqCst;
 use crate::memory::{Memory, Native, Register, Site, Word};
@@ -49,8 +48,7 @@ use crate::slots::Slots;
 #[derive(Debug)]
 pub struct Petrovic<M: Memory = Native, T: Turns = Bounded> {
     processes: Box<[Announced<M>]>,
-    slots: Slots,
-    turns: PhantomData<T>,
+    slots: Slots<Process<T>>,
 }
 
 /// What a process tells the others.
@@ -138,12 +136,14 @@ impl Turns for Bounded {
 
 impl<M: Memory> Announced<M> {
     /// Whether this process asks for another session than `s`.
+    #[track_caller]
     fn conflicts(&self, s: u64) -> bool {
         let session = self.session.read(SeqCst);
         session != 0 && session != s
     }
 
     /// Whether this process competes for another session than `s`.
+    #[track_caller]
     fn competes(&self, s: u64) -> bool {
         self.competing.read(SeqCst) && self.conflicts(s)
     }
@@ -176,28 +176,27 @@ impl<M: Memory, T: Turns> RawGroup<M> for Petrovic<M, T> {
     }
 
     fn new(processes: usize) -> Result<Self, CapacityError> {
-        let slots = Slots::new(processes, usize::MAX)?;
+        let slots = Slots::new(processes, usize::MAX, |i| Process {
+            i,
+            turn_snap: vec![0; processes].into(),
+            turns: T::default(),
+        })?;
         let announced = |i| Announced {
             session: M::Register::new(Site::per_process("session", i), 0),
             turn: M::Register::new(Site::per_process("turn", i), 0),
             competing: M::Register::new(Site::per_process("competing", i), false),
         };
-        Ok(Petrovic {
-            processes: (0..processes).map(announced).collect(),
-            slots,
-            turns: PhantomData,
-        })
+        Ok(Petrovic { processes: (0..processes).map(announced).collect(), slots })
     }
 
     fn join(&self) -> Result<Process<T>, CapacityError> {
-        let i = self.slots.take()?;
-        // A place that somebody left keeps its last turn in the register. Turns start anew all the
-        // same: nobody waits for a process that asks for nothing, whatever its turn is.
-        Ok(Process { i, turn_snap: vec![0; self.slots.len()].into(), turns: T::default() })
+        // Whoever takes a place over goes on with its turns. Were they to start anew, they could come
+        // back to a value that somebody has seen and waits on, and the two would wait for each other.
+        self.slots.take()
     }
 
     unsafe fn leave(&self, me: Process<T>) {
-        self.slots.give_back(me.i);
+        self.slots.give_back(me);
     }
 
     unsafe fn enter(&self, me: &mut Process<T>, session: Session) {

@@ -106,6 +106,8 @@ pub trait Register<T: Value>: Send + Sync + fmt::Debug {
         T: Number;
 
     /// Nobody reads this register from now on before somebody writes it.
+    ///
+    /// This is no step of its own: it holds from the calling process's last step on.
     #[inline(always)]
     fn forget(&self) {}
 }

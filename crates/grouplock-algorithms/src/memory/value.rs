@@ -118,6 +118,7 @@ macro_rules! number {
         impl Value for $value {
             type Atomic = $atomic;
 
+            #[allow(clippy::cast_lossless, reason = "`usize` has no `From` to `u64`")]
             fn word(self) -> Word {
                 Word::Number(self as u64)
             }

@@ -31,7 +31,7 @@ use crate::slots::Slots;
 pub struct BlackWhiteBakery<M: Memory = Native> {
     global_color: M::Register<bool>,
     processes: Box<[Announced<M>]>,
-    slots: Slots,
+    slots: Slots<Process>,
 }
 
 /// What a process tells the others; a colour is `true` for black.
@@ -77,7 +77,7 @@ impl<M: Memory> RawMutex<M> for BlackWhiteBakery<M> {
     }
 
     fn new(processes: usize) -> Result<Self, CapacityError> {
-        let slots = Slots::new(processes, usize::MAX)?;
+        let slots = Slots::new(processes, usize::MAX, |i| Process { i, color: false })?;
         let announced = |i| Announced {
             choosing: M::Register::new(Site::per_process("Choosing", i), false),
             color: M::Register::new(Site::per_process("Token.color", i), false),
@@ -91,11 +91,11 @@ impl<M: Memory> RawMutex<M> for BlackWhiteBakery<M> {
     }
 
     fn join(&self) -> Result<Process, CapacityError> {
-        Ok(Process { i: self.slots.take()?, color: false })
+        self.slots.take()
     }
 
     unsafe fn leave(&self, me: Process) {
-        self.slots.give_back(me.i);
+        self.slots.give_back(me);
     }
 
     unsafe fn acquire(&self, me: &mut Process) {

@@ -23,7 +23,7 @@ use crate::slots::Slots;
 #[derive(Debug)]
 pub struct BurnsLamport<M: Memory = Native> {
     competing: Box<[M::Register<bool>]>,
-    slots: Slots,
+    slots: Slots<Process>,
 }
 
 /// A process: its number.
@@ -59,17 +59,17 @@ impl<M: Memory> RawMutex<M> for BurnsLamport<M> {
     }
 
     fn new(processes: usize) -> Result<Self, CapacityError> {
-        let slots = Slots::new(processes, usize::MAX)?;
+        let slots = Slots::new(processes, usize::MAX, |i| Process { i })?;
         let bit = |i| M::Register::new(Site::per_process("Competing", i), false);
         Ok(BurnsLamport { competing: (0..processes).map(bit).collect(), slots })
     }
 
     fn join(&self) -> Result<Process, CapacityError> {
-        Ok(Process { i: self.slots.take()? })
+        self.slots.take()
     }
 
     unsafe fn leave(&self, me: Process) {
-        self.slots.give_back(me.i);
+        self.slots.give_back(me);
     }
 
     unsafe fn acquire(&self, me: &mut Process) {
@@ -89,7 +89,7 @@ impl<M: Memory> RawMutex<M> for BurnsLamport<M> {
             }
             break;
         }
-        for j in i + 1..self.slots.len() {
+        for j in i + 1..competing.len() {
             M::live(|| [j.word()]);
             M::await_until(|| !competing[j].read(SeqCst)); // 10
         }

@@ -24,6 +24,8 @@
 use core::fmt;
 use std::sync::Arc;
 
+use crate::EnterError;
+use crate::handles::Seat;
 use crate::memory::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use crate::memory::{Flag, Memory, Native, Ptr, Register, Site, Word};
 use crate::nodes::Nodes;
@@ -241,7 +243,7 @@ impl<M: Memory> Drop for DvirTaubenfeld2<M> {
 ///     drop(held);
 /// }
 /// assert_eq!(domain.nodes(), 101);
-/// # Ok::<(), grouplock_algorithms::dvir_taubenfeld_2::DomainError>(())
+/// # Ok::<(), grouplock_algorithms::EnterError>(())
 /// ```
 pub struct Domain<M: Memory = Native> {
     store: Arc<Store<M>>,
@@ -273,11 +275,7 @@ impl<M: Memory> Domain<M> {
 
     /// A new process.
     pub fn process(&self) -> DomainProcess<M> {
-        DomainProcess {
-            process: Some(self.store.process()),
-            inside: false,
-            store: Arc::clone(&self.store),
-        }
+        DomainProcess { seat: Seat::new(self.store.process()), store: Arc::clone(&self.store) }
     }
 
     /// How many nodes there are in all.
@@ -295,50 +293,34 @@ impl<M: Memory> fmt::Debug for Domain<M> {
 /// A process that may use all locks of its [`Domain`], one at a time.
 #[derive(Debug)]
 pub struct DomainProcess<M: Memory = Native> {
-    process: Option<Process<M>>,
-    inside: bool,
+    seat: Seat<Process<M>>,
     store: Arc<Store<M>>,
-}
-
-/// Why a process of a domain could not acquire a lock. Nothing has changed when this is returned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DomainError {
-    /// The lock shares its nodes with other processes than this one.
-    #[error("this lock belongs to another domain than the process that tries to acquire it")]
-    ForeignLock,
-    /// The guard of an earlier passage was leaked: the process holds that lock for good.
-    #[error("this process has not left its last passage: was the guard passed to mem::forget?")]
-    StillInside,
 }
 
 impl<M: Memory> DomainProcess<M> {
     /// Waits for `lock` and acquires it.
     ///
     /// # Errors
-    /// [`DomainError::ForeignLock`] if the lock is of another domain, [`DomainError::StillInside`] if the
+    /// [`EnterError::ForeignLock`] if the lock is of another domain, [`EnterError::StillInside`] if the
     /// guard of an earlier passage was leaked.
     pub fn acquire<'p>(
         &'p mut self,
         lock: &'p DvirTaubenfeld2<M>,
-    ) -> Result<DomainGuard<'p, M>, DomainError> {
+    ) -> Result<DomainGuard<'p, M>, EnterError> {
         if !Arc::ptr_eq(&self.store, &lock.store) {
-            return Err(DomainError::ForeignLock);
+            return Err(EnterError::ForeignLock);
         }
-        let process = self.process.as_mut().expect("only dropping a process takes it out");
-        if core::mem::replace(&mut self.inside, true) {
-            return Err(DomainError::StillInside);
-        }
-        // SAFETY: the process and the lock are of one domain, which is as good as one lock, and the
-        // process was not inside.
+        let process = self.seat.start()?;
+        // SAFETY: the process and the lock are of one domain, which is as good as one lock, and `start`
+        // found the process in its remainder section.
         unsafe { lock.acquire(process) };
-        Ok(DomainGuard { lock, process: self })
+        Ok(DomainGuard { lock, seat: &mut self.seat })
     }
 }
 
 impl<M: Memory> Drop for DomainProcess<M> {
     fn drop(&mut self) {
-        if let (Some(process), false) = (self.process.take(), self.inside) {
+        if let Some(process) = self.seat.idle() {
             self.store.records.give_back(process);
         }
     }
@@ -349,14 +331,13 @@ impl<M: Memory> Drop for DomainProcess<M> {
 #[derive(Debug)]
 pub struct DomainGuard<'p, M: Memory = Native> {
     lock: &'p DvirTaubenfeld2<M>,
-    process: &'p mut DomainProcess<M>,
+    seat: &'p mut Seat<Process<M>>,
 }
 
 impl<M: Memory> Drop for DomainGuard<'_, M> {
     fn drop(&mut self) {
-        let process = self.process.process.as_mut().expect("only dropping a process takes it out");
         // SAFETY: a guard exists only while its process holds its lock.
-        unsafe { self.lock.release(process) };
-        self.process.inside = false;
+        unsafe { self.lock.release(self.seat.current()) };
+        self.seat.finish();
     }
 }

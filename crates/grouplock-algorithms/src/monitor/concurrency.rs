@@ -1,0 +1,39 @@
+use super::{Event, Property, Violation};
+
+/// How much sharing there was: never objects, only counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Concurrency {
+    sessions: Vec<u64>,
+    inside: usize,
+    current: u64,
+    /// Passages so far.
+    pub entries: usize,
+    /// The most processes that were inside at once.
+    pub most_inside: usize,
+    /// How often the session inside was another than before.
+    pub switches: usize,
+}
+
+impl Property for Concurrency {
+    fn observe(&mut self, process: usize, event: Event) -> Result<(), Violation> {
+        match event {
+            Event::Request(session) => {
+                if self.sessions.len() <= process {
+                    self.sessions.resize(process + 1, 0);
+                }
+                self.sessions[process] = session;
+            }
+            Event::Enter => {
+                self.entries += 1;
+                self.inside += 1;
+                self.most_inside = self.most_inside.max(self.inside);
+                let session = self.sessions[process];
+                self.switches += usize::from(session != self.current);
+                self.current = session;
+            }
+            Event::Leave => self.inside -= 1,
+            Event::DoorwayEnd | Event::Done => {}
+        }
+        Ok(())
+    }
+}

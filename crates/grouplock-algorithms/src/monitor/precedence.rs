@@ -1,0 +1,198 @@
+use super::{Event, MOST_PROCESSES, Property, Violation};
+
+/// Who came before whom: the order that first-come-first-served and first-in-first-enabled speak of.
+///
+/// Process p *precedes* process q if p finished its doorway before q began its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Precedence {
+    processes: Vec<Standing>,
+}
+
+/// Where a process stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Standing {
+    stage: Stage,
+    session: u64,
+    /// Those that precede this process's present request and have not entered since, a bit each.
+    before: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Stage {
+    #[default]
+    Remainder,
+    Doorway,
+    Waiting,
+    Inside,
+    Leaving,
+}
+
+impl Precedence {
+    /// Takes note of an event.
+    ///
+    /// # Panics
+    /// If there are more than [`MOST_PROCESSES`] processes.
+    pub fn observe(&mut self, process: usize, event: Event) {
+        assert!(process < MOST_PROCESSES, "process {process} is past the last one, number 63");
+        if self.processes.len() <= process {
+            self.processes.resize(process + 1, Standing::default());
+        }
+        match event {
+            Event::Request(session) => {
+                let waiting = |p: &Standing| p.stage == Stage::Waiting;
+                let before = bits(self.processes.iter().map(waiting));
+                self.processes[process] = Standing { stage: Stage::Doorway, session, before };
+            }
+            Event::DoorwayEnd => self.processes[process].stage = Stage::Waiting,
+            Event::Enter => {
+                self.processes[process].stage = Stage::Inside;
+                self.processes[process].before = 0;
+                for other in &mut self.processes {
+                    other.before &= !(1 << process);
+                }
+            }
+            Event::Leave => self.processes[process].stage = Stage::Leaving,
+            Event::Done => self.processes[process] = Standing::default(),
+        }
+    }
+
+    /// The processes that precede the present request of `process` and have not entered yet, each with
+    /// whether it asks for the same session.
+    pub fn before(&self, process: usize) -> impl Iterator<Item = (usize, bool)> + '_ {
+        let me = self.processes.get(process).copied().unwrap_or_default();
+        let others = self.processes.iter().enumerate();
+        others
+            .filter(move |(p, _)| me.before >> p & 1 == 1)
+            .map(move |(p, other)| (p, other.session == me.session))
+    }
+}
+
+fn bits(flags: impl Iterator<Item = bool>) -> u64 {
+    flags.enumerate().fold(0, |bits, (p, flag)| bits | u64::from(flag) << p)
+}
+
+/// First come, first served: nobody enters before a conflicting request that precedes its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Fcfs(Precedence);
+
+impl Property for Fcfs {
+    fn observe(&mut self, process: usize, event: Event) -> Result<(), Violation> {
+        let overtaken = self.0.before(process).find(|(_, same)| !same);
+        if let (Event::Enter, Some((first, _))) = (event, overtaken) {
+            let what = format!(
+                "process {process} enters although process {first}, which asks for another \
+                 session, had finished its doorway before {process} began its own"
+            );
+            return Err(Violation { property: "first come first served", what });
+        }
+        self.0.observe(process, event);
+        Ok(())
+    }
+}
+
+/// Nobody is left behind: when the execution is over, everyone is in the remainder section.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LeftBehind(Precedence);
+
+impl Property for LeftBehind {
+    fn observe(&mut self, process: usize, event: Event) -> Result<(), Violation> {
+        self.0.observe(process, event);
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<(), Violation> {
+        let at = self.0.processes.iter().position(|p| p.stage != Stage::Remainder);
+        at.map_or(Ok(()), |process| {
+            let Standing { stage, session, .. } = self.0.processes[process];
+            let what = match stage {
+                Stage::Doorway => "is in its doorway",
+                Stage::Waiting => "waits",
+                Stage::Inside => "is inside",
+                Stage::Leaving => "is leaving",
+                Stage::Remainder => "is idle",
+            };
+            let what = format!("process {process} {what}, for session {session}, for ever");
+            Err(Violation { property: "nobody left behind", what })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRELUDE: [(usize, Event); 4] = [
+        (0, Event::Request(7)),
+        (0, Event::DoorwayEnd),
+        (1, Event::Request(8)),
+        (1, Event::DoorwayEnd),
+    ];
+
+    fn play<P: Property + Default>(events: &[(usize, Event)]) -> Result<P, Violation> {
+        let mut monitor = P::default();
+        for (process, event) in events {
+            monitor.observe(*process, *event)?;
+        }
+        Ok(monitor)
+    }
+
+    #[test]
+    fn a_conflicting_request_may_not_be_overtaken() {
+        let overtaken = [&PRELUDE[..], &[(1, Event::Enter)]].concat();
+        let objection = play::<Fcfs>(&overtaken).unwrap_err();
+        assert!(objection.what.starts_with("process 1 enters although process 0"), "{objection}");
+    }
+
+    #[test]
+    fn in_order_is_in_order() {
+        let in_order = [(0, Event::Enter), (0, Event::Leave), (0, Event::Done), (1, Event::Enter)];
+        assert!(play::<Fcfs>(&[&PRELUDE[..], &in_order].concat()).is_ok());
+    }
+
+    #[test]
+    fn doorways_that_overlap_bind_nobody() {
+        let overlapping = [
+            (0, Event::Request(7)),
+            (1, Event::Request(8)),
+            (0, Event::DoorwayEnd),
+            (1, Event::DoorwayEnd),
+            (1, Event::Enter),
+        ];
+        assert!(play::<Fcfs>(&overlapping).is_ok());
+    }
+
+    #[test]
+    fn the_same_session_may_overtake() {
+        let same = [
+            (0, Event::Request(7)),
+            (0, Event::DoorwayEnd),
+            (1, Event::Request(7)),
+            (1, Event::DoorwayEnd),
+            (1, Event::Enter),
+        ];
+        assert!(play::<Fcfs>(&same).is_ok());
+    }
+
+    #[test]
+    fn a_second_passage_is_a_new_request() {
+        // 0 passes twice; 1 came before 0's second request and must enter first.
+        let again = [
+            (0, Event::Enter),
+            (0, Event::Leave),
+            (0, Event::Done),
+            (0, Event::Request(7)),
+            (0, Event::DoorwayEnd),
+            (0, Event::Enter),
+        ];
+        assert!(play::<Fcfs>(&[&PRELUDE[..], &again].concat()).is_err());
+    }
+
+    #[test]
+    fn whoever_waits_at_the_end_is_left_behind() {
+        let monitor = play::<LeftBehind>(&PRELUDE).expect("nothing is broken on the way");
+        assert_eq!(
+            monitor.finish().unwrap_err().to_string(),
+            "nobody left behind: process 0 waits, for session 7, for ever"
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! Recording what real threads do.
+
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Event, Property, Violation};
+use crate::memory::{Memory, Native, Value};
+
+/// [`Native`] memory that also notes when the calling thread last finished a doorway.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched;
+
+thread_local! {
+    static DOORWAY_END: Cell<u64> = const { Cell::new(0) };
+}
+
+impl Memory for Watched {
+    type Register<T: Value> = <Native as Memory>::Register<T>;
+    type Flag = <Native as Memory>::Flag;
+
+    fn await_until(condition: impl Fn() -> bool) {
+        Native::await_until(condition);
+    }
+
+    fn doorway_end() {
+        DOORWAY_END.set(now());
+    }
+}
+
+impl Watched {
+    /// When this thread last finished a doorway.
+    pub fn last_doorway_end() -> u64 {
+        DOORWAY_END.get()
+    }
+}
+
+/// The next moment: later than every moment that was told before, on any thread.
+pub fn now() -> u64 {
+    static CLOCK: AtomicU64 = AtomicU64::new(1);
+    // Sequentially consistent: what the thread did before has happened before, for everyone.
+    CLOCK.fetch_add(1, Ordering::SeqCst)
+}
+
+/// What one process did, with the moments at which it did it.
+///
+/// Moments are taken on the safe side: a request *before* the doorway begins, its end *after* it has ended, entering and
+/// leaving from *inside* the critical section. So whatever a monitor objects to did happen.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    events: Vec<(u64, Event)>,
+}
+
+impl Journal {
+    /// Notes that `event` happens now.
+    pub fn note(&mut self, event: Event) {
+        self.events.push((now(), event));
+    }
+
+    /// Notes that the process is inside, and when it finished its doorway.
+    pub fn note_entry(&mut self, doorway_end: u64) {
+        self.events.push((doorway_end, Event::DoorwayEnd));
+        self.note(Event::Enter);
+    }
+
+    /// Plays the journals of processes 0, 1, … to a monitor, in the order of their moments.
+    ///
+    /// # Errors
+    /// The monitor's objection.
+    pub fn judge(journals: &[Journal], monitor: &mut dyn Property) -> Result<(), Violation> {
+        let mut all: Vec<_> = journals
+            .iter()
+            .enumerate()
+            .flat_map(|(process, journal)| {
+                journal.events.iter().map(move |(t, e)| (*t, process, *e))
+            })
+            .collect();
+        all.sort_unstable_by_key(|(moment, ..)| *moment);
+        all.into_iter().try_for_each(|(_, process, event)| monitor.observe(process, event))?;
+        monitor.finish()
+    }
+}

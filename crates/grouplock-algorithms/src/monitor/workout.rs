@@ -1,0 +1,257 @@
+//! Running a lock on real threads under the monitors.
+
+use core::fmt;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use core::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use super::{
+    Concurrency, Event, Exclusion, Fcfs, Journal, LeftBehind, Property, Violation, Watched,
+};
+use crate::claims::Claims;
+use crate::raw::{RawGroup, RawMutex};
+use crate::{Group, Mutual};
+
+/// A seeded load on a lock: so many threads, each of which makes so many passages for sessions drawn at random, and
+/// stays inside and outside for random times. Most stays are short and a few are long, because it is the
+/// long ones that let others lap a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workout {
+    /// How many threads, at most [`MOST_PROCESSES`](super::MOST_PROCESSES).
+    pub threads: usize,
+    /// How many sessions to draw from. A mutex has no use for this.
+    pub sessions: u64,
+    /// How many passages each thread makes.
+    pub passages: usize,
+    /// After how many passages a thread leaves the lock and joins it again; zero for never.
+    pub rejoin_every: usize,
+    /// What the draws depend on.
+    pub seed: u64,
+    /// How long nobody may enter before those who wait count as left behind.
+    pub patience: Duration,
+}
+
+impl Default for Workout {
+    fn default() -> Self {
+        Workout {
+            threads: 2,
+            sessions: 2,
+            passages: 1000,
+            rejoin_every: 0,
+            seed: 1,
+            patience: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What a [`Workout`] saw, when nothing was wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Passages in all.
+    pub entries: usize,
+    /// The most processes that were inside at once.
+    pub most_inside: usize,
+    /// How often the session changed.
+    pub switches: usize,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report { entries, most_inside, switches, elapsed } = self;
+        write!(
+            f,
+            "{entries} entries, at most {most_inside} inside, {switches} changes of session, {elapsed:.1?}"
+        )
+    }
+}
+
+/// A lock with its processes, as the workout sees it.
+trait Subject: Send + Sync + 'static {
+    /// Makes `passages` passages as one process that joins first and leaves afterwards.
+    fn passages(&self, passages: usize, passage: &mut Passage<'_>) -> Result<(), String>;
+}
+
+/// What a thread does in and around each passage.
+struct Passage<'t> {
+    process: usize,
+    sessions: u64,
+    random: &'t mut fastrand::Rng,
+    journal: &'t mut Journal,
+    entries: &'t AtomicUsize,
+}
+
+impl Passage<'_> {
+    /// Draws a session and asks for it.
+    fn request(&mut self) -> u64 {
+        self.linger();
+        let session = self.random.u64(1..=self.sessions);
+        self.journal.note(Event::Request(session));
+        session
+    }
+
+    /// As [`Passage::request`], where everyone has a session of their own.
+    fn request_alone(&mut self) {
+        self.linger();
+        self.journal.note(Event::Request(self.process as u64 + 1));
+    }
+
+    /// Is inside.
+    fn inside(&mut self) {
+        self.journal.note_entry(Watched::last_doorway_end());
+        // Relaxed: only a sign of life.
+        self.entries.fetch_add(1, Ordering::Relaxed);
+        self.linger();
+        self.journal.note(Event::Leave);
+    }
+
+    fn done(&mut self) {
+        self.journal.note(Event::Done);
+    }
+
+    /// Passes a random time: often none, seldom a long one.
+    fn linger(&mut self) {
+        match self.random.u32(0..256) {
+            0..=127 => {}
+            128..=223 => (0..self.random.u32(0..200)).for_each(|_| core::hint::spin_loop()),
+            224..=253 => thread::yield_now(),
+            254 => thread::sleep(Duration::from_micros(self.random.u64(1..50))),
+            _ => thread::sleep(Duration::from_micros(self.random.u64(50..500))),
+        }
+    }
+}
+
+impl<L: RawGroup<Watched> + 'static> Subject for Group<L, Watched> {
+    fn passages(&self, passages: usize, passage: &mut Passage<'_>) -> Result<(), String> {
+        let mut process = self.process().map_err(|e| e.to_string())?;
+        for _ in 0..passages {
+            let session = passage.request();
+            let inside = process.enter(session).map_err(|e| e.to_string())?;
+            passage.inside();
+            drop(inside);
+            passage.done();
+        }
+        Ok(())
+    }
+}
+
+impl<L: RawMutex<Watched> + 'static> Subject for Mutual<L, Watched> {
+    fn passages(&self, passages: usize, passage: &mut Passage<'_>) -> Result<(), String> {
+        let mut process = self.process().map_err(|e| e.to_string())?;
+        for _ in 0..passages {
+            passage.request_alone();
+            let held = process.acquire().map_err(|e| e.to_string())?;
+            passage.inside();
+            drop(held);
+            passage.done();
+        }
+        Ok(())
+    }
+}
+
+impl Workout {
+    /// Works out a group lock.
+    ///
+    /// # Errors
+    /// The first property it broke: mutual exclusion, first-come-first-served if it claims that, or that nobody is left behind.
+    pub fn group<L: RawGroup<Watched> + 'static>(&self) -> Result<Report, Violation> {
+        let lock = Group::<L, Watched>::new(self.threads).map_err(unable)?;
+        self.run(&L::claims(), &(Arc::new(lock) as Arc<dyn Subject>))
+    }
+
+    /// Works out a mutual exclusion lock.
+    ///
+    /// # Errors
+    /// As [`Workout::group`].
+    pub fn mutex<L: RawMutex<Watched> + 'static>(&self) -> Result<Report, Violation> {
+        let lock = Mutual::<L, Watched>::new(self.threads).map_err(unable)?;
+        self.run(&L::claims(), &(Arc::new(lock) as Arc<dyn Subject>))
+    }
+
+    fn run(&self, claims: &Claims, lock: &Arc<dyn Subject>) -> Result<Report, Violation> {
+        let start = Instant::now();
+        let entries = Arc::new(AtomicUsize::new(0));
+        let finished = Arc::new(Mutex::new(Vec::new()));
+        // Not scoped: if the lock leaves somebody behind, the caller hears of it all the same.
+        for process in 0..self.threads {
+            let (lock, entries, finished, workout) =
+                (Arc::clone(lock), Arc::clone(&entries), Arc::clone(&finished), *self);
+            thread::spawn(move || {
+                let outcome = workout.thread(process, &*lock, &entries);
+                finished.lock().unwrap_or_else(PoisonError::into_inner).push((process, outcome));
+            });
+        }
+        self.watch(&entries, &finished)?;
+
+        let mut finished =
+            core::mem::take(&mut *finished.lock().unwrap_or_else(PoisonError::into_inner));
+        finished.sort_unstable_by_key(|(process, _)| *process);
+        let outcomes = finished.into_iter().map(|(_, journal)| journal.map_err(unable));
+        let journals = outcomes.collect::<Result<Vec<_>, _>>()?;
+        let mut concurrency = Concurrency::default();
+        let mut monitors: Vec<Box<dyn Property>> =
+            vec![Box::<Exclusion>::default(), Box::<LeftBehind>::default()];
+        if claims.fcfs.is_claimed() {
+            monitors.push(Box::<Fcfs>::default());
+        }
+        for monitor in &mut monitors {
+            Journal::judge(&journals, &mut **monitor)?;
+        }
+        Journal::judge(&journals, &mut concurrency)?;
+        let Concurrency { entries, most_inside, switches, .. } = concurrency;
+        Ok(Report { entries, most_inside, switches, elapsed: start.elapsed() })
+    }
+
+    /// What one thread does.
+    fn thread(
+        &self,
+        process: usize,
+        lock: &dyn Subject,
+        entries: &AtomicUsize,
+    ) -> Result<Journal, String> {
+        let mut journal = Journal::default();
+        let mut random = fastrand::Rng::with_seed(self.seed ^ (process as u64) << 32);
+        let sessions = self.sessions;
+        let mut passage =
+            Passage { process, sessions, random: &mut random, journal: &mut journal, entries };
+        let mut left = self.passages;
+        while left > 0 {
+            let now = if self.rejoin_every == 0 { left } else { left.min(self.rejoin_every) };
+            lock.passages(now, &mut passage)?;
+            left -= now;
+        }
+        Ok(journal)
+    }
+
+    /// Waits for all threads, or until nobody has entered for too long.
+    fn watch<T>(&self, entries: &AtomicUsize, finished: &Mutex<Vec<T>>) -> Result<(), Violation> {
+        let mut last = (0, Instant::now());
+        loop {
+            let done = finished.lock().unwrap_or_else(PoisonError::into_inner).len();
+            if done == self.threads {
+                return Ok(());
+            }
+            let seen = entries.load(Ordering::Relaxed) + done;
+            if seen != last.0 {
+                last = (seen, Instant::now());
+            } else if last.1.elapsed() > self.patience {
+                let what = format!(
+                    "{} of {} threads have not finished, and nobody has entered for {:?}",
+                    self.threads - done,
+                    self.threads,
+                    self.patience
+                );
+                return Err(Violation { property: "nobody left behind", what });
+            }
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+}
+
+/// The workout could not be made.
+fn unable(reason: impl fmt::Display) -> Violation {
+    Violation { property: "a lock to work out", what: reason.to_string() }
+}

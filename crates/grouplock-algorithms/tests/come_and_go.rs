@@ -1,0 +1,143 @@
+//! Processes that come and go, on locks that serve any number of them.
+
+use std::sync::Barrier;
+use std::thread;
+
+use grouplock_algorithms::dvir_taubenfeld_1::DvirTaubenfeld1;
+use grouplock_algorithms::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
+use grouplock_algorithms::dvir_taubenfeld_2::{Domain, DvirTaubenfeld2};
+use grouplock_algorithms::handover::Handover;
+use grouplock_algorithms::keane_moir::KeaneMoir;
+use grouplock_algorithms::mcs::Mcs;
+use grouplock_algorithms::monitor::{Watched, Workout};
+use grouplock_algorithms::petrovic::{Bounded, Petrovic};
+use grouplock_algorithms::{CapacityError, Group};
+
+/// Eight threads, 4,000 processes: each of them makes three passages and leaves for good.
+const COMING_AND_GOING: Workout = Workout {
+    threads: 8,
+    sessions: 3,
+    passages: 1500,
+    rejoin_every: 3,
+    seed: 20,
+    patience: std::time::Duration::from_secs(60),
+};
+
+#[test]
+fn thousands_of_processes_pass_through_a_mutex() {
+    for outcome in [
+        COMING_AND_GOING.mutex::<Mcs<Watched>>(),
+        COMING_AND_GOING.mutex::<DvirTaubenfeld1<Watched>>(),
+        COMING_AND_GOING.mutex::<DvirTaubenfeld1Swap<Watched>>(),
+        COMING_AND_GOING.mutex::<DvirTaubenfeld2<Watched>>(),
+    ] {
+        assert_eq!(outcome.expect("all properties hold").entries, 12_000);
+    }
+}
+
+#[test]
+fn thousands_of_processes_pass_through_a_group_lock() {
+    for outcome in [
+        COMING_AND_GOING.group::<Handover<Watched>>(),
+        COMING_AND_GOING.group::<KeaneMoir<Watched>>(),
+        COMING_AND_GOING.group::<Handover<Watched, DvirTaubenfeld2<Watched>>>(),
+        // A fixed number of places, but they too go from hand to hand.
+        COMING_AND_GOING.group::<Petrovic<Watched, Bounded>>(),
+    ] {
+        assert_eq!(outcome.expect("all properties hold").entries, 12_000);
+    }
+}
+
+#[test]
+fn handover_never_has_more_than_two_nodes_per_process() {
+    let lock = Group::<Handover>::new(0).expect("handover serves any number of processes");
+    for at_once in [1, 5, 3, 20, 2] {
+        let barrier = Barrier::new(at_once);
+        thread::scope(|scope| {
+            for t in 0..at_once {
+                let (lock, barrier) = (&lock, &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    for round in 0..100 {
+                        let mut process = lock.process().expect("there is always room");
+                        let session = (t + round) as u64 % 3 + 1;
+                        drop(process.enter(session).expect("nothing was leaked"));
+                    }
+                });
+            }
+        });
+        assert!(lock.raw().nodes() <= 2 * 20, "{} nodes", lock.raw().nodes());
+    }
+    assert!(lock.raw().nodes() >= 2);
+}
+
+/// The size the project promises: on two cores this is a few seconds of nothing but hand-overs.
+#[test]
+fn a_million_passages_of_handover_by_32_threads_over_7_sessions() {
+    const THREADS: usize = 32;
+    const PASSAGES: usize = 1_000_000;
+    let lock = Group::<Handover>::new(0).expect("handover serves any number of processes");
+    let start = std::time::Instant::now();
+    thread::scope(|scope| {
+        for t in 0..THREADS {
+            let lock = &lock;
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(t as u64);
+                let mut process = lock.process().expect("there is always room");
+                for _ in 0..PASSAGES / THREADS {
+                    drop(process.enter(random.u64(1..=7)).expect("nothing was leaked"));
+                }
+            });
+        }
+    });
+    println!("{PASSAGES} passages in {:.1?}, {} nodes", start.elapsed(), lock.raw().nodes());
+    assert!(lock.raw().nodes() <= 2 * THREADS, "{} nodes", lock.raw().nodes());
+}
+
+#[test]
+fn many_locks_share_the_nodes_of_a_domain() {
+    const LOCKS: usize = 50;
+    const THREADS: usize = 8;
+    let domain = Domain::new();
+    let locks: Vec<_> = (0..LOCKS).map(|_| domain.lock()).collect();
+    let inside: Vec<_> = (0..LOCKS).map(|_| std::sync::atomic::AtomicUsize::new(0)).collect();
+    let processes: Vec<_> = (0..THREADS).map(|_| domain.process()).collect();
+    thread::scope(|scope| {
+        for (t, mut process) in processes.into_iter().enumerate() {
+            let (locks, inside) = (&locks, &inside);
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(t as u64);
+                for _ in 0..5000 {
+                    // Few locks most of the time, so that they are contended.
+                    let which = random.usize(0..LOCKS).min(random.usize(0..LOCKS)) / 4;
+                    let held = process.acquire(&locks[which]).expect("nothing was leaked");
+                    let others = inside[which].fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    assert_eq!(others, 0, "two processes hold lock {which}");
+                    inside[which].fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                    drop(held);
+                }
+            });
+        }
+    });
+    assert_eq!(domain.nodes(), LOCKS + THREADS);
+
+    // A lock that is gone leaves its node to the next.
+    drop(locks);
+    let again: Vec<_> = (0..LOCKS).map(|_| domain.lock()).collect();
+    let mut process = domain.process();
+    for lock in &again {
+        drop(process.acquire(lock).expect("nothing was leaked"));
+    }
+    assert_eq!(domain.nodes(), LOCKS + THREADS);
+}
+
+#[test]
+fn a_place_that_was_left_is_free_again() {
+    let lock = Group::<Petrovic>::new(2).expect("two are possible");
+    let (first, second) = (lock.process(), lock.process());
+    assert_eq!(lock.process().err(), Some(CapacityError::Full { processes: 2 }));
+    drop(first);
+    let third = lock.process();
+    assert!(third.is_ok());
+    drop((second, third));
+}

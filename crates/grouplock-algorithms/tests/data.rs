@@ -1,0 +1,144 @@
+//! Plain data behind every lock, on real threads: what the thread sanitizer and miri watch for races.
+//!
+//! No monitors here, and no clock: nothing but the lock orders the accesses.
+
+#[macro_use]
+mod common;
+
+use core::cell::UnsafeCell;
+use std::thread;
+
+use grouplock_algorithms as locks;
+use grouplock_algorithms::memory::Native;
+use grouplock_algorithms::raw::{RawGroup, RawMutex};
+use grouplock_algorithms::reductions::AsReadersWriters;
+use grouplock_algorithms::{Group, Mutual};
+
+const THREADS: usize = if cfg!(miri) { 3 } else { 4 };
+const PASSAGES: usize = if cfg!(miri) { 4 } else { 3000 };
+
+/// A plain number that a lock protects.
+#[derive(Default)]
+struct Counter(UnsafeCell<usize>);
+
+// SAFETY: that the lock under test makes this true is what the test is about.
+unsafe impl Sync for Counter {}
+
+impl Counter {
+    /// # Safety
+    /// Nobody writes meanwhile.
+    unsafe fn get(&self) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { *self.0.get() }
+    }
+
+    /// # Safety
+    /// Nobody else uses the counter meanwhile.
+    unsafe fn increment(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { *self.0.get() += 1 }
+    }
+}
+
+/// Everyone increments under the lock; no increment may be lost.
+fn increments<L: RawMutex<Native>>() {
+    let lock = Mutual::<L>::new(THREADS).expect("a few threads are always possible");
+    let counter = Counter::default();
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            let mut process = lock.process().expect("there is room for all threads");
+            let counter = &counter;
+            scope.spawn(move || {
+                for _ in 0..PASSAGES {
+                    let held = process.acquire().expect("nothing was leaked");
+                    // SAFETY: mutual exclusion.
+                    unsafe { counter.increment() };
+                    drop(held);
+                }
+            });
+        }
+    });
+    // SAFETY: the threads are gone.
+    assert_eq!(unsafe { counter.get() }, THREADS * PASSAGES);
+}
+
+/// Every third passage writes and the others read, as a readers-writers lock.
+fn readers_and_writers<G: RawGroup<Native>>() {
+    let lock = AsReadersWriters::<G>::new(THREADS).expect("a few threads are always possible");
+    let counter = Counter::default();
+    thread::scope(|scope| {
+        for t in 0..THREADS {
+            let mut process = lock.process().expect("there is room for all threads");
+            let counter = &counter;
+            scope.spawn(move || {
+                let mut last = 0;
+                for passage in 0..PASSAGES {
+                    if (t + passage) % 3 == 0 {
+                        let inside = process.write().expect("nothing was leaked");
+                        // SAFETY: a writer is alone.
+                        unsafe { counter.increment() };
+                        drop(inside);
+                    } else {
+                        let inside = process.read().expect("nothing was leaked");
+                        // SAFETY: no writer is inside together with a reader.
+                        let seen = unsafe { counter.get() };
+                        drop(inside);
+                        assert!(last <= seen, "the counter went back from {last} to {seen}");
+                        last = seen;
+                    }
+                }
+            });
+        }
+    });
+    let writes = (0..THREADS).flat_map(|t| (0..PASSAGES).filter(move |p| (t + p) % 3 == 0)).count();
+    // SAFETY: the threads are gone.
+    assert_eq!(unsafe { counter.get() }, writes);
+}
+
+/// Everyone has a session of their own, and writes.
+fn sessions_hand_over<G: RawGroup<Native>>() {
+    let lock = Group::<G>::new(THREADS).expect("a few threads are always possible");
+    let counter = Counter::default();
+    thread::scope(|scope| {
+        for t in 0..THREADS {
+            let mut process = lock.process().expect("there is room for all threads");
+            let counter = &counter;
+            scope.spawn(move || {
+                for _ in 0..PASSAGES {
+                    let inside = process.enter(t as u64 + 1).expect("nothing was leaked");
+                    // SAFETY: nobody else has this session.
+                    unsafe { counter.increment() };
+                    drop(inside);
+                }
+            });
+        }
+    });
+    // SAFETY: the threads are gone.
+    assert_eq!(unsafe { counter.get() }, THREADS * PASSAGES);
+}
+
+macro_rules! mutex_tests {
+    ($lock:ty) => {
+        #[test]
+        fn no_increment_is_lost() {
+            increments::<$lock>();
+        }
+    };
+}
+
+macro_rules! group_tests {
+    ($lock:ty) => {
+        #[test]
+        fn readers_never_see_a_writer_at_work() {
+            readers_and_writers::<$lock>();
+        }
+
+        #[test]
+        fn a_change_of_session_hands_the_data_over() {
+            sessions_hand_over::<$lock>();
+        }
+    };
+}
+
+every_mutex!(Native, mutex_tests);
+every_group!(Native, group_tests);

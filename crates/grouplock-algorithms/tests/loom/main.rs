@@ -1,0 +1,230 @@
+//! Every lock under loom: are the orderings strong enough?
+//!
+//! Loom runs a small program in all ways that the Rust memory model allows, and objects to accesses of the protected data that are
+//! not ordered. Two processes go through every lock, three through the queue locks. It is the wrong tool for
+//! the protocol itself (the explorer of `grouplock-lab` is for that): sizes stay small.
+
+#[path = "../common/mod.rs"]
+#[macro_use]
+mod common;
+mod memory;
+
+use grouplock_algorithms as locks;
+use grouplock_algorithms::Session;
+use grouplock_algorithms::memory::Memory;
+use grouplock_algorithms::raw::{RawGroup, RawMutex};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+use memory::Loom;
+
+/// Explores `model`, all of it if there is no `bound`, else all with at most so many involuntary switches. A
+/// process that waits for ever runs into the limit on branches, and the test fails.
+fn explore(bound: Option<usize>, processes: usize, model: impl Fn() + Sync + Send + 'static) {
+    memory::give_up_after((processes > 2).then_some(3));
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = bound;
+    builder.max_branches = 10_000;
+    builder.check(model);
+}
+
+/// What the processes do to the data inside: read it together, or write it alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Deed {
+    Read,
+    Write,
+}
+
+/// The data behind a lock. Loom objects to accesses that nothing orders.
+struct Data(UnsafeCell<usize>);
+
+// SAFETY: loom watches the accesses.
+unsafe impl Sync for Data {}
+// SAFETY: as above.
+unsafe impl Send for Data {}
+
+impl Data {
+    fn inside(&self, deed: Deed) {
+        match deed {
+            // SAFETY: loom objects if anyone writes meanwhile.
+            Deed::Read => self.0.with(|data| drop(unsafe { *data })),
+            // SAFETY: loom objects if anyone else is at it.
+            Deed::Write => self.0.with_mut(|data| unsafe { *data += 1 }),
+        }
+    }
+}
+
+/// Runs one thread per process. The processes join beforehand, here: joining uses a mutex of `std`, which loom cannot
+/// see, so a process that took over another's nodes would look like a race.
+fn run<L: Send + Sync + 'static, P: Send + 'static>(
+    lock: L,
+    processes: Vec<P>,
+    passages: impl Fn(usize, &L, &mut P, &Data) + Copy + Send + 'static,
+) {
+    let shared = Arc::new((lock, Data(UnsafeCell::new(0))));
+    let mut processes = processes.into_iter().enumerate();
+    let (_, mut mine) = processes.next().expect("there is at least one process");
+    let others: Vec<_> = processes
+        .map(|(p, mut process)| {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                passages(p, &shared.0, &mut process, &shared.1);
+                process
+            })
+        })
+        .collect();
+    passages(0, &shared.0, &mut mine, &shared.1);
+    others.into_iter().for_each(|other| drop(other.join().expect("it does not panic")));
+}
+
+/// Each of `processes` processes writes the data in each of its passages.
+fn mutex<M: Memory, L: RawMutex<M> + 'static>(
+    bound: Option<usize>,
+    processes: usize,
+    passages: usize,
+) {
+    explore(bound, processes, move || {
+        let lock = L::new(processes).expect("this many are possible");
+        let joined = (0..processes).map(|_| lock.join().expect("there is room")).collect();
+        run(lock, joined, move |_, lock, process, data| {
+            for _ in 0..passages {
+                // SAFETY: the process joined this lock and is idle.
+                unsafe { lock.acquire(process) };
+                data.inside(Deed::Write);
+                // SAFETY: it is inside.
+                unsafe { lock.release(process) };
+            }
+        });
+    });
+}
+
+/// Process `p` makes a passage for each session in `sessions[p]`. Session 1 is for reading, the others are for writing.
+fn group<M: Memory, G: RawGroup<M> + 'static>(
+    bound: Option<usize>,
+    sessions: &'static [&'static [u64]],
+) {
+    explore(bound, sessions.len(), move || {
+        let lock = G::new(sessions.len()).expect("this many are possible");
+        let joined = sessions.iter().map(|_| lock.join().expect("there is room")).collect();
+        run(lock, joined, move |p, lock, process, data| {
+            for session in sessions[p] {
+                // SAFETY: the process joined this lock and is idle.
+                unsafe { lock.enter(process, Session::new(*session).expect("not zero")) };
+                data.inside(if *session == 1 { Deed::Read } else { Deed::Write });
+                // SAFETY: it is inside.
+                unsafe { lock.exit(process) };
+            }
+        });
+    });
+}
+
+macro_rules! mutex_tests {
+    ($lock:ty) => {
+        #[test]
+        fn two_processes() {
+            mutex::<Loom, $lock>(None, 2, 1);
+        }
+
+        #[test]
+        fn two_processes_twice() {
+            mutex::<Loom, $lock>(Some(3), 2, 2);
+        }
+    };
+}
+
+macro_rules! group_tests {
+    ($lock:ty) => {
+        #[test]
+        fn two_sessions() {
+            group::<Loom, $lock>(Some(4), &[&[2], &[3]]);
+        }
+
+        #[test]
+        fn one_session() {
+            group::<Loom, $lock>(Some(4), &[&[1], &[1]]);
+        }
+
+        #[test]
+        fn back_and_forth() {
+            group::<Loom, $lock>(Some(2), &[&[1, 2], &[1, 3]]);
+        }
+    };
+}
+
+every_mutex!(Loom, mutex_tests);
+every_group!(Loom, group_tests);
+
+mod three_processes {
+    use super::*;
+
+    macro_rules! mutex_tests {
+        ($lock:ty) => {
+            #[test]
+            fn once_each() {
+                mutex::<Loom, $lock>(Some(2), 3, 1);
+            }
+        };
+    }
+
+    macro_rules! group_tests {
+        ($lock:ty) => {
+            #[test]
+            fn two_readers_and_a_writer() {
+                group::<Loom, $lock>(Some(2), &[&[1], &[1], &[2]]);
+            }
+        };
+    }
+
+    every_mutex!(Loom, mutex_tests);
+    every_group!(Loom, group_tests);
+}
+
+/// The tests above can fail: with weaker orderings they do.
+mod weaker_orderings {
+    use super::*;
+    use grouplock_algorithms::burns_lamport::BurnsLamport;
+    use grouplock_algorithms::dvir_taubenfeld_1::DvirTaubenfeld1;
+    use grouplock_algorithms::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
+    use grouplock_algorithms::dvir_taubenfeld_2::DvirTaubenfeld2;
+    use grouplock_algorithms::handover::Handover;
+    use grouplock_algorithms::mcs::Mcs;
+    use memory::{Fenceless, Relaxed};
+
+    /// Lines 7-8 against 10-11: each side writes, then misses what the other wrote, and the successor waits for ever.
+    #[test]
+    #[should_panic(expected = "exceeded maximum number of branches")]
+    fn the_printed_dvir_taubenfeld_1_needs_sequential_consistency() {
+        mutex::<Fenceless, DvirTaubenfeld1<Fenceless>>(None, 2, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "exceeded maximum number of branches")]
+    fn dvir_taubenfeld_2_needs_sequential_consistency() {
+        mutex::<Fenceless, DvirTaubenfeld2<Fenceless>>(None, 2, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn burns_lamport_needs_sequential_consistency() {
+        mutex::<Fenceless, BurnsLamport<Fenceless>>(None, 2, 1);
+    }
+
+    #[test]
+    fn the_swap_form_and_handover_do_not() {
+        mutex::<Fenceless, DvirTaubenfeld1Swap<Fenceless>>(None, 2, 1);
+        group::<Fenceless, Handover<Fenceless>>(None, &[&[2], &[3]]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn mcs_needs_release_and_acquire() {
+        mutex::<Relaxed, Mcs<Relaxed>>(None, 2, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn handover_needs_release_and_acquire() {
+        group::<Relaxed, Handover<Relaxed>>(None, &[&[2], &[3]]);
+    }
+}

@@ -1,0 +1,176 @@
+//! Memory by loom: every access is one operation of the Rust memory model, explored in all its outcomes.
+
+use core::cell::Cell;
+use core::marker::PhantomData;
+
+use grouplock_algorithms::memory::{Flag, Memory, Number, Ordering, Register, Site, Value, Word};
+use loom::sync::atomic::{AtomicBool, AtomicPtr, fence};
+
+/// Memory that takes the orderings as they are.
+pub type Loom = AtStrength<FAITHFUL>;
+/// Memory that takes sequential consistency for acquire and release: what loom does if left to itself, and what is
+/// not enough for some.
+pub type Fenceless = AtStrength<FENCELESS>;
+/// Memory that takes every ordering for relaxed.
+pub type Relaxed = AtStrength<RELAXED>;
+
+const FAITHFUL: u8 = 2;
+const FENCELESS: u8 = 1;
+const RELAXED: u8 = 0;
+
+/// See the names given to it.
+#[derive(Clone, Copy, Debug)]
+pub struct AtStrength<const STRENGTH: u8>;
+
+impl<const STRENGTH: u8> Memory for AtStrength<STRENGTH> {
+    type Register<T: Value> = LoomRegister<T, STRENGTH>;
+    type Flag = LoomFlag<STRENGTH>;
+
+    fn await_until(condition: impl Fn() -> bool) {
+        wait(condition);
+    }
+}
+
+thread_local! {
+    /// After how many looks a waiter gives the branch up: see [`give_up_after`]. (Loom runs all threads of a model on one.)
+    static PATIENCE: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// With three processes, two that wait can take turns for ever and hold up the third. This prunes such runs once
+/// a waiter has looked so often. It also hides a wait that never ends, so models of two processes, where loom itself
+/// notices that, do without.
+pub fn give_up_after(looks: Option<usize>) {
+    PATIENCE.set(looks.unwrap_or(usize::MAX));
+}
+
+fn wait(condition: impl Fn() -> bool) {
+    let mut looks = 0;
+    while !condition() {
+        looks += 1;
+        if looks > PATIENCE.get() {
+            loom::skip_branch();
+        }
+        loom::thread::yield_now();
+    }
+}
+
+/// Any value fits a pointer: numbers become addresses of nothing.
+#[derive(Debug)]
+pub struct LoomRegister<T, const STRENGTH: u8> {
+    cell: AtomicPtr<()>,
+    is_pointer: bool,
+    holds: PhantomData<fn() -> T>,
+}
+
+impl<T: Value, const STRENGTH: u8> LoomRegister<T, STRENGTH> {
+    fn pack(value: T) -> *mut () {
+        match value.word() {
+            Word::Pointer(pointer) => pointer.cast_mut(),
+            Word::Number(number) => core::ptr::without_provenance_mut(
+                usize::try_from(number).expect("loom runs on 64-bit machines"),
+            ),
+        }
+    }
+
+    fn unpack(&self, pointer: *mut ()) -> T {
+        T::from_word(if self.is_pointer {
+            Word::Pointer(pointer)
+        } else {
+            Word::Number(pointer.addr() as u64)
+        })
+    }
+}
+
+/// Does `step` with an order that loom models. Loom takes sequentially consistent accesses for acquire and
+/// release only, but it does model sequentially consistent fences. An access between two of those is at least as
+/// strong as the access it stands for, and where all accesses to the registers concerned are sequentially consistent it is
+/// exactly as strong: then both allow the interleavings and nothing else.
+fn ordered<const STRENGTH: u8, R>(
+    order: Ordering,
+    weaker: Ordering,
+    step: impl FnOnce(Ordering) -> R,
+) -> R {
+    match (STRENGTH, order) {
+        (RELAXED, _) => step(Ordering::Relaxed),
+        (FENCELESS, Ordering::SeqCst) => step(weaker),
+        (_, Ordering::SeqCst) => {
+            fence(Ordering::SeqCst);
+            let result = step(weaker);
+            fence(Ordering::SeqCst);
+            result
+        }
+        (_, other) => step(other),
+    }
+}
+
+impl<T: Value, const STRENGTH: u8> Register<T> for LoomRegister<T, STRENGTH> {
+    fn new(_: Site, initial: T) -> Self {
+        let is_pointer = matches!(initial.word(), Word::Pointer(_));
+        LoomRegister { cell: AtomicPtr::new(Self::pack(initial)), is_pointer, holds: PhantomData }
+    }
+
+    fn read(&self, order: Ordering) -> T {
+        self.unpack(ordered::<STRENGTH, _>(order, Ordering::Acquire, |order| self.cell.load(order)))
+    }
+
+    fn write(&self, value: T, order: Ordering) {
+        ordered::<STRENGTH, _>(order, Ordering::Release, |order| {
+            self.cell.store(Self::pack(value), order)
+        });
+    }
+
+    fn fas(&self, value: T, order: Ordering) -> T {
+        let swap = |order| self.cell.swap(Self::pack(value), order);
+        self.unpack(ordered::<STRENGTH, _>(order, Ordering::AcqRel, swap))
+    }
+
+    fn cas(&self, old: T, new: T, order: Ordering) -> Result<T, T> {
+        let cas = |order| {
+            let failure = match order {
+                Ordering::AcqRel | Ordering::Acquire => Ordering::Acquire,
+                _ => Ordering::Relaxed,
+            };
+            self.cell.compare_exchange(Self::pack(old), Self::pack(new), order, failure)
+        };
+        ordered::<STRENGTH, _>(order, Ordering::AcqRel, cas)
+            .map(|v| self.unpack(v))
+            .map_err(|v| self.unpack(v))
+    }
+
+    fn faa(&self, delta: T, order: Ordering) -> T
+    where
+        T: Number,
+    {
+        let mut seen = self.read(Ordering::Relaxed);
+        loop {
+            match self.cas(seen, seen.plus(delta), order) {
+                Ok(before) => return before,
+                Err(other) => seen = other,
+            }
+        }
+    }
+}
+
+/// A plain boolean: the model has no use for sleeping.
+#[derive(Debug)]
+pub struct LoomFlag<const STRENGTH: u8>(AtomicBool);
+
+impl<const STRENGTH: u8> Flag for LoomFlag<STRENGTH> {
+    fn new(_: Site, initial: bool) -> Self {
+        LoomFlag(AtomicBool::new(initial))
+    }
+
+    fn set(&self, value: bool) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    fn signal(&self, value: bool) {
+        let release = Ordering::Release;
+        ordered::<STRENGTH, _>(release, release, |order| self.0.store(value, order));
+    }
+
+    fn wait_for(&self, value: bool) {
+        let acquire = Ordering::Acquire;
+        wait(|| ordered::<STRENGTH, _>(acquire, acquire, |order| self.0.load(order)) == value);
+    }
+}

@@ -1,0 +1,96 @@
+//! Every lock on real threads, under the monitors: no two sessions inside at once, first come first served where that is
+//! claimed, nobody left behind.
+
+#[macro_use]
+mod common;
+
+use grouplock_algorithms as locks;
+use grouplock_algorithms::monitor::{Report, Violation, Watched, Workout};
+
+/// Entries per test, shared out among the threads. Waiting threads of the fixed-size locks nap, so those
+/// take the longest: so many entries keep the whole file well under a minute on two cores.
+const ENTRIES: usize = 16_000;
+
+fn workout(threads: usize, sessions: u64) -> Workout {
+    let seed = threads as u64 * 100 + sessions;
+    Workout { threads, sessions, passages: ENTRIES / threads, seed, ..Workout::default() }
+}
+
+/// Prints what a test saw (`cargo test -- --nocapture` shows it), or fails with the objection.
+#[track_caller]
+fn expect(outcome: Result<Report, Violation>) -> Report {
+    match outcome {
+        Ok(report) => {
+            let name = std::thread::current().name().unwrap_or("a test").to_owned();
+            println!("{name}: {report}");
+            assert_eq!(report.entries, ENTRIES);
+            report
+        }
+        Err(violation) => panic!("{violation}"),
+    }
+}
+
+macro_rules! mutex_tests {
+    ($lock:ty) => {
+        #[test]
+        fn threads_2() {
+            assert_eq!(expect(workout(2, 1).mutex::<$lock>()).most_inside, 1);
+        }
+        #[test]
+        fn threads_8() {
+            assert_eq!(expect(workout(8, 1).mutex::<$lock>()).most_inside, 1);
+        }
+        #[test]
+        fn threads_32() {
+            assert_eq!(expect(workout(32, 1).mutex::<$lock>()).most_inside, 1);
+        }
+    };
+}
+
+macro_rules! group_tests {
+    ($lock:ty) => {
+        #[test]
+        fn threads_2_sessions_1() {
+            expect(workout(2, 1).group::<$lock>());
+        }
+        #[test]
+        fn threads_2_sessions_2() {
+            expect(workout(2, 2).group::<$lock>());
+        }
+        #[test]
+        fn threads_2_sessions_7() {
+            expect(workout(2, 7).group::<$lock>());
+        }
+        #[test]
+        fn threads_8_sessions_1() {
+            // With one session there is nothing to wait for: threads that linger inside meet there.
+            let report = expect(workout(8, 1).group::<$lock>());
+            assert!(report.most_inside >= 2, "{report}");
+            assert_eq!(report.switches, 1);
+        }
+        #[test]
+        fn threads_8_sessions_2() {
+            expect(workout(8, 2).group::<$lock>());
+        }
+        #[test]
+        fn threads_8_sessions_7() {
+            expect(workout(8, 7).group::<$lock>());
+        }
+        #[test]
+        fn threads_32_sessions_1() {
+            let report = expect(workout(32, 1).group::<$lock>());
+            assert!(report.most_inside >= 2, "{report}");
+        }
+        #[test]
+        fn threads_32_sessions_2() {
+            expect(workout(32, 2).group::<$lock>());
+        }
+        #[test]
+        fn threads_32_sessions_7() {
+            expect(workout(32, 7).group::<$lock>());
+        }
+    };
+}
+
+every_mutex!(Watched, mutex_tests);
+every_group!(Watched, group_tests);
