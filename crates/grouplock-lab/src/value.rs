@@ -27,7 +27,6 @@ pub(crate) const MOST_SESSIONS: u64 = (FIRST_NUMBER - FIRST_REQUEST - 1) as u64;
 
 impl Val {
     pub(crate) const UNDEF: Val = Val(0);
-    pub(crate) const NIL: Val = Val(1);
 
     /// The pointer mark whose address is `address`.
     pub(crate) fn mark(address: usize) -> Self {
@@ -130,9 +129,9 @@ mod tests {
     fn a_value_comes_back_as_it_was_packed() {
         assert_eq!(Val::number(0).as_number(), Some(0));
         assert_eq!(Val::object(3).as_object(), Some(3));
-        assert_eq!(Val::NIL.as_mark(), Some(0));
+        assert_eq!(Val::mark(0).as_mark(), Some(0));
         assert_eq!(Val::mark(2).as_mark(), Some(2));
-        assert_eq!(Val::UNDEF.as_mark().is_some(), false);
+        assert!(Val::UNDEF.as_mark().is_none());
         assert_eq!(Val::object(3).map(|o| o + 1), Val::object(4));
         assert_eq!(Obs::request(2).as_request(), Some(2));
         assert_eq!(Obs::stranger(1).as_stranger(), Some(1));

@@ -170,7 +170,7 @@ impl Automaton {
     fn first(&mut self, p: usize) -> (LocalId, Vec<usize>) {
         let outcome = self.execute(p, &[]);
         // Every object that `inspect` tells is known from now on.
-        let mut known = Known::everything(self.layout.objects.len());
+        let known = Known::everything(self.layout.objects.len());
         let symbolic = known.translate(&outcome, &self.layout).expect("everything is known");
         let SymbolicStop::Merge(merge, text, placeholders) = symbolic.stop else {
             unreachable!("a process that has joined is in its remainder section")
@@ -267,9 +267,7 @@ impl Automaton {
         let edge = Edge { target, env, notes, panic };
         self.raw.insert((source, obs), edge.clone());
         self.outgoing[source as usize].push((obs, hint));
-        if edge.panic.is_none() {
-            self.testify(target, &edge, witness)?;
-        }
+        self.testify(&symbolic, &edge, witness)?;
         // The same along another way: one that is known, or the same with another failed value.
         let second = ways.get(1).copied().unwrap_or(ways[0]);
         let other_hint = if obs == Obs::FAILED { self.another(source, hint) } else { hint };
@@ -301,7 +299,7 @@ impl Automaton {
             );
             return Err(self.trouble(why));
         }
-        if edge.panic.is_none() { self.testify(edge.target, edge, witness) } else { Ok(()) }
+        self.testify(symbolic, edge, witness)
     }
 
     /// Failed compare-and-swaps may be at fault as long as any value of theirs was dropped.
@@ -403,10 +401,18 @@ impl Automaton {
         }
     }
 
-    /// Adds a way to `target`, unless it has two. What is known to follow from there must follow on this way
-    /// too.
-    fn testify(&mut self, target: LocalId, edge: &Edge, witness: Witness) -> Result<(), Trouble> {
-        if self.witnessed_by[target as usize].len() >= 2 {
+    /// Adds a way to the edge's target, unless that has two. What is known to follow from there must follow on
+    /// this way too. (A failed round is no way: scripts are kept free of them.)
+    fn testify(
+        &mut self,
+        symbolic: &Symbolic,
+        edge: &Edge,
+        witness: Witness,
+    ) -> Result<(), Trouble> {
+        let target = edge.target;
+        if matches!(symbolic.stop, SymbolicStop::Panic(_) | SymbolicStop::RoundFailed)
+            || self.witnessed_by[target as usize].len() >= 2
+        {
             return Ok(());
         }
         let env = edge.env.iter().map(|&from| witness.env[usize::from(from)]).collect();

@@ -8,7 +8,7 @@ use super::canon::Reach;
 use super::state::{Env, State};
 use super::{Options, Reductions};
 use crate::automaton::run::{Op, Phase};
-use crate::automaton::{Automaton, Edge, LocalId, Node, Note, Trouble};
+use crate::automaton::{Automaton, Edge, LocalId, Node, Note, Target, Trouble};
 use crate::layout::Layout;
 use crate::property::{Properties, Property};
 use crate::trace::Event;
@@ -57,6 +57,8 @@ pub(crate) struct Stepper {
     pub(crate) layout: Arc<Layout>,
     nodes: Vec<Option<(Arc<Node>, bool)>>,
     edges: FxHashMap<(LocalId, Obs), Arc<Edge>>,
+    /// For each remainder state, the registers that its next passage begins by writing.
+    overwritten: FxHashMap<LocalId, Arc<[Target]>>,
     kind: Kind,
     properties: Properties,
     reductions: Reductions,
@@ -75,6 +77,7 @@ impl Stepper {
             layout,
             nodes: Vec::new(),
             edges: FxHashMap::default(),
+            overwritten: FxHashMap::default(),
             kind,
             properties: options.properties,
             reductions: options.reductions,
@@ -431,6 +434,7 @@ impl Stepper {
             let reach = Reach::of(state, &self.layout);
             if self.reductions.scrub {
                 reach.scrub(state, &self.layout);
+                self.scrub_overwritten(state, &reach)?;
             }
             if !self.reductions.alone {
                 return Ok(());
@@ -445,6 +449,59 @@ impl Stepper {
             let Some(p) = quiet else { return Ok(()) };
             self.step(state, p, log)?;
         }
+    }
+
+    /// Blanks what idle processes will write before anybody can read it: registers of their own objects with
+    /// whose initialisation every passage begins.
+    fn scrub_overwritten(&mut self, state: &mut State, reach: &Reach) -> Result<(), Obstacle> {
+        for p in 0..state.procs.len() {
+            let local = state.procs[p].local;
+            if self.node(local).phase != Phase::Remainder {
+                continue;
+            }
+            for &target in self.overwritten(local)?.iter() {
+                let register = state.register(&self.layout, p, target);
+                match self.layout.registers[register].object {
+                    Some((object, _)) if reach.is_private(object, p) => {
+                        state.memory[register] = Val::UNDEF;
+                    }
+                    // From here on others may see what is written.
+                    _ => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The registers that a passage from the remainder state `local` begins by writing, whatever its session.
+    fn overwritten(&mut self, local: LocalId) -> Result<Arc<[Target]>, Obstacle> {
+        if let Some(known) = self.overwritten.get(&local) {
+            return Ok(Arc::clone(known));
+        }
+        let mut common: Option<Vec<Target>> = None;
+        for session in 1..=self.sessions {
+            let mut targets = Vec::new();
+            let mut edge = self.edge(local, Obs::request(session), Val::UNDEF)?;
+            // What the placeholders of the present local state were in the remainder section.
+            let mut origin = edge.env.to_vec();
+            while let Some((Target::Field(placeholder, field), Op::Write(_))) =
+                self.node(edge.target).step
+            {
+                targets.push(Target::Field(usize::from(origin[placeholder]), field));
+                edge = self.edge(edge.target, Obs::DONE, Val::UNDEF)?;
+                origin = edge.env.iter().map(|&from| origin[usize::from(from)]).collect();
+            }
+            common = Some(match common {
+                None => targets,
+                Some(common) => {
+                    let both = common.iter().zip(&targets).take_while(|(a, b)| a == b);
+                    both.map(|(target, _)| *target).collect()
+                }
+            });
+        }
+        let common: Arc<[Target]> = common.unwrap_or_default().into();
+        self.overwritten.insert(local, Arc::clone(&common));
+        Ok(common)
     }
 
     /// Whether the pending step of `p` is on an object of its own, possible, and no event of a passage.
