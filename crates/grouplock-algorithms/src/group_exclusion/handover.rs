@@ -237,12 +237,16 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for Handover<M, L> {
             let same = pred.session.read(Relaxed) == s; // 4: acquired with `pred` in line 2
             if same {
                 let enabled = pred.link.fas(node, AcqRel) == Node::<M>::ENABLED; // 5: pairs with 11
+                if enabled {
+                    pred.link.forget(); // both of us have been there
+                }
                 let gone = pred.next.fas(node, AcqRel) == Node::<M>::GONE; // 6: pairs with 16
                 if gone {
                     pred.forget();
                     self.head.write(node, Release); // 6
                 }
                 if !enabled {
+                    M::live(|| []);
                     go.wait_for(true); // 7
                 }
             } else {
@@ -251,13 +255,17 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for Handover<M, L> {
                     pred.forget();
                     self.head.write(node, Release); // 9
                 } else {
+                    M::live(|| []);
                     go.wait_for(true); // 10
                 }
             }
         }
         go.forget();
+        M::live(|| []);
         let succ = n.link.fas(Node::<M>::ENABLED, AcqRel); // 11: pairs with 5
+        n.user.forget(); // only those who are not enabled are signalled
         if !succ.is_nil() {
+            n.link.forget(); // our one successor has been there
             let user = self.at(succ).user.read(Relaxed); // 12: acquired with `succ` in line 11
             self.record(user).go.signal(true); // 12: awaited in line 7
         }
@@ -287,6 +295,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for Handover<M, L> {
                 h.forget();
             }
         }
+        M::live(|| [head.word()]);
         // SAFETY: we acquired it above.
         unsafe { self.exit_lock.release(&mut me.exit) }; // 19
         me.spare.ready = me.spare.cool; // 20

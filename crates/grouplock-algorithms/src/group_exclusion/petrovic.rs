@@ -219,8 +219,9 @@ impl<M: Memory, T: Turns> RawGroup<M> for Petrovic<M, T> {
         for (j, other) in self.processes.iter().enumerate() {
             let snap = me.turn_snap[j];
             if j != i {
-                M::live(|| me.turn_snap[j..].iter().map(|turn| turn.word()));
+                M::live(|| [j.word()]);
                 M::await_until(|| !other.conflicts(s) || other.turn.read(SeqCst) != snap); // 7
+                me.turn_snap[j] = 0; // of no more use
             }
         }
         let (before, after) = (&self.processes[..i], &self.processes[i + 1..]);
