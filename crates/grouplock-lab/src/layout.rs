@@ -12,6 +12,9 @@ pub(crate) struct RegisterInfo {
     pub(crate) initial: Val,
     /// The object it lies in and its place there.
     pub(crate) object: Option<(usize, usize)>,
+    /// The process whose own it is, by name: an element of an array with one for each process. That nobody else
+    /// writes it is a guess, which the explorer watches.
+    pub(crate) owner: Option<usize>,
 }
 
 /// An object of the explored lock.
@@ -51,7 +54,11 @@ impl Layout {
                 globals.push(id);
             }
             let initial = pack(register.initial, plan);
-            registers.push(RegisterInfo { site: register.site, initial, object });
+            let owner = match (register.site.home, register.site.index, object) {
+                (Home::Process(p), Some(index), None) if p == index => Some(p),
+                _ => None,
+            };
+            registers.push(RegisterInfo { site: register.site, initial, object, owner });
         }
         let mut classes: Vec<(&str, Vec<&str>)> = Vec::new();
         let mut objects: Vec<ObjectInfo> = Vec::new();

@@ -92,6 +92,8 @@ pub(crate) struct Edge {
 pub(crate) enum Trouble {
     /// Some values of failed compare-and-swaps matter after all. Start again.
     Refine,
+    /// A process wrote what was taken for another's own. Start again without that guess.
+    Trespass,
     /// The text's word on what is dead is wrong.
     Liveness(String),
 }

@@ -29,15 +29,19 @@ pub struct Reductions {
     pub scrub: bool,
     /// Take at once the steps on objects that nobody else can reach.
     pub alone: bool,
+    /// Take at once a process's reads of registers that only it writes.
+    pub own: bool,
     /// Take states that differ in names only for one.
     pub symmetry: bool,
 }
 
 impl Reductions {
     /// All of them.
-    pub const ALL: Self = Reductions { forget: true, scrub: true, alone: true, symmetry: true };
+    pub const ALL: Self =
+        Reductions { forget: true, scrub: true, alone: true, own: true, symmetry: true };
     /// None of them.
-    pub const NONE: Self = Reductions { forget: false, scrub: false, alone: false, symmetry: false };
+    pub const NONE: Self =
+        Reductions { forget: false, scrub: false, alone: false, own: false, symmetry: false };
 }
 
 /// What to explore, and how.

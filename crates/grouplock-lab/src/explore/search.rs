@@ -85,33 +85,48 @@ struct Search<'a> {
     symmetric: bool,
     over: AtomicBool,
     end: Mutex<Option<End>>,
+    /// The first panic. It ends one execution, not the search: a lock that panics has often broken a promise
+    /// before, and that is the better thing to tell. So the search goes on for a while.
+    panic: Mutex<Option<(Fault, Place, Choice, u64)>>,
 }
 
 /// Explores until done. Starts again whenever the automaton has learnt that it dropped too much.
 pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
     let began = Instant::now();
+    let mut options = options.clone();
     let mut telling = FxHashSet::default();
     loop {
-        match attempt(subject, options, telling, began) {
+        match attempt(subject, &options, telling.clone(), began) {
             Ok(outcome) => return outcome,
-            Err(learnt) => telling = learnt,
+            Err(Again::Telling(learnt)) => telling = learnt,
+            Err(Again::Trespass) => options.reductions.own = false,
         }
     }
 }
 
 type Lines = FxHashSet<(&'static str, u32, u32)>;
 
+/// What an attempt learnt that makes another one necessary.
+enum Again {
+    Telling(Lines),
+    Trespass,
+}
+
 fn attempt(
     subject: &Subject,
     options: &Options,
     telling: Lines,
     began: Instant,
-) -> Result<Outcome, Lines> {
+) -> Result<Outcome, Again> {
     let (automaton, first) = Automaton::new(*subject, options.processes, telling);
     let layout = Arc::clone(&automaton.layout);
     // Processes whose first local states are the same differ in names only.
     let symmetric = options.reductions.symmetry
         && (first.iter().enumerate().any(|(p, (id, _))| first[..p].iter().any(|(q, _)| q == id)));
+    // Where processes change names, none of them owns a register by name.
+    let mut options = options.clone();
+    options.reductions.own &= !symmetric;
+    let options = &options;
     let mut initial = State::first(&layout, &first);
     let automaton = Arc::new(Mutex::new(automaton));
     let search = Search {
@@ -122,6 +137,7 @@ fn attempt(
         symmetric,
         over: AtomicBool::new(false),
         end: Mutex::new(None),
+        panic: Mutex::new(None),
     };
     let mut steppers: Vec<Stepper> = (0..options.workers.max(1))
         .map(|_| Stepper::new(&automaton, subject.claims.kind, options))
@@ -159,7 +175,11 @@ fn attempt(
     }
 
     let states = search.visited.len();
-    let end = search.end.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let panic = search.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let mut end = search.end.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let (None | Some(End::Limit), Some((fault, place, choice, _))) = (&end, panic) {
+        end = Some(End::Fault(fault, place, Some(choice)));
+    }
     let (fault, place, last) = match end {
         None | Some(End::Limit) => {
             let verdict = if end.is_none() { Verdict::Holds } else { Verdict::Limit };
@@ -167,8 +187,9 @@ fn attempt(
         }
         Some(End::Trouble(Trouble::Refine, ..)) => {
             let automaton = search.automaton.lock().unwrap_or_else(PoisonError::into_inner);
-            return Err(automaton.telling().clone());
+            return Err(Again::Telling(automaton.telling().clone()));
         }
+        Some(End::Trouble(Trouble::Trespass, ..)) => return Err(Again::Trespass),
         Some(End::Trouble(Trouble::Liveness(because), place, last)) => {
             (Fault { property: Property::DeadPrivate, because }, place, last)
         }
@@ -211,6 +232,9 @@ fn outcome(
         elapsed: began.elapsed(),
     }
 }
+
+/// How many times as many states as before a panic are looked at after it.
+const LOOK_ON: u64 = 4;
 
 /// How many states a worker takes at a time.
 const CHUNK: usize = 128;
@@ -264,9 +288,16 @@ impl Search<'_> {
     fn watch(&self, held: u64) {
         if held + self.visited.bytes() > self.options.memory_limit
             || self.options.stop.load(Ordering::Relaxed)
+            || self.has_looked_on()
         {
             self.finish(End::Limit);
         }
+    }
+
+    /// Whether there was a panic and the search has gone on long enough since.
+    fn has_looked_on(&self) -> bool {
+        let panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+        panic.as_ref().is_some_and(|(.., at)| self.visited.len() > at * LOOK_ON)
     }
 
     /// A fault is more than a limit, and the first one counts.
@@ -302,8 +333,16 @@ impl Search<'_> {
         let mut after = Vec::with_capacity(row.len() + 8);
         for choice in choices {
             let mut successor = state.clone();
-            let moved = stepper.take(&mut successor, choice, &mut None);
-            if !moved.map_err(|obstacle| end(obstacle, Some(choice)))? || successor == state {
+            let moved = match stepper.take(&mut successor, choice, &mut None) {
+                Ok(moved) => moved,
+                Err(Obstacle::Fault(fault)) if fault.property == Property::NoPanic => {
+                    let mut panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+                    panic.get_or_insert_with(|| (fault, place, choice, self.visited.len()));
+                    continue;
+                }
+                Err(obstacle) => return Err(end(obstacle, Some(choice))),
+            };
+            if !moved || successor == state {
                 continue;
             }
             if self.symmetric {

@@ -214,6 +214,11 @@ impl Stepper {
             let because = format!("process {p} reads {name}, whose contents were said to be dead");
             return Err(fault(Property::DeadRead, because));
         }
+        let writes = !matches!(op, Op::Read | Op::WaitFor(_));
+        let info = &self.layout.registers[register];
+        if writes && self.reductions.own && info.owner.is_some_and(|owner| owner != p) {
+            return Err(Trouble::Trespass.into());
+        }
         let (new, seen) = match op {
             Op::Read => (old, Some(old)),
             Op::Write(value) => (state.value(p, value), None),
@@ -427,17 +432,11 @@ impl Stepper {
         state: &mut State,
         log: &mut Option<Vec<Event>>,
     ) -> Result<(), Obstacle> {
-        if self.layout.objects.is_empty() {
-            return Ok(());
-        }
         loop {
             let reach = Reach::of(state, &self.layout);
             if self.reductions.scrub {
                 reach.scrub(state, &self.layout);
                 self.scrub_overwritten(state, &reach)?;
-            }
-            if !self.reductions.alone {
-                return Ok(());
             }
             let mut quiet = None;
             for p in 0..state.procs.len() {
@@ -504,14 +503,19 @@ impl Stepper {
         Ok(common)
     }
 
-    /// Whether the pending step of `p` is on an object of its own, possible, and no event of a passage.
+    /// Whether the pending step of `p` is on an object of its own or reads a register that only it writes, is
+    /// possible, and is no event of a passage.
     fn is_unseen(&mut self, state: &State, p: usize, reach: &Reach) -> Result<bool, Obstacle> {
         let local = state.procs[p].local;
         let (node, hush) = self.node_and_hush(local);
         let Some((target, op)) = node.step else { return Ok(false) };
         let register = state.register(&self.layout, p, target);
-        let Some((object, _)) = self.layout.registers[register].object else { return Ok(false) };
-        if !reach.is_private(object, p) || node.phase == Phase::Inside || node.head.is_some() {
+        let info = &self.layout.registers[register];
+        let quiet = match info.object {
+            Some((object, _)) => self.reductions.alone && reach.is_private(object, p),
+            None => self.reductions.own && info.owner == Some(p) && op == Op::Read,
+        };
+        if !quiet || node.phase == Phase::Inside {
             return Ok(false);
         }
         let old = state.memory[register];
@@ -527,6 +531,10 @@ impl Stepper {
         let edge = self.edge(local, obs, hint)?;
         let then = self.node(edge.target).phase;
         let doorway = self.orders() && edge.notes.contains(&Note::DoorwayEnd);
+        // A round that fails comes back here: not alone, or for ever.
+        if node.head == Some(edge.target) || node.head == Some(local) && self.is_stuck(state, p)? {
+            return Ok(false);
+        }
         Ok(edge.panic.is_none() && then == node.phase && !(doorway && then == Phase::Entering))
     }
 }

@@ -1,0 +1,192 @@
+//! The explorer convicts locks that are broken on purpose and acquits those that are right.
+
+use grouplock_algorithms::claims::{
+    Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
+};
+use grouplock_algorithms::memory::{Memory, Ordering::SeqCst, Register, Site, Value, Word};
+use grouplock_algorithms::raw::RawMutex;
+use grouplock_algorithms::slots::Slots;
+use grouplock_algorithms::CapacityError;
+use grouplock_lab::memory::SimMemory;
+use grouplock_lab::{Options, Outcome, Property, Subject, Verdict, check, registry};
+
+/// Peterson's lock for two, and what can be done wrong in it.
+#[derive(Debug)]
+struct Peterson<M: Memory, const FLAW: u8> {
+    wants: [M::Register<bool>; 2],
+    turn: M::Register<usize>,
+    slots: Slots<Process>,
+}
+
+#[derive(Debug)]
+struct Process {
+    i: usize,
+}
+
+const RIGHT: u8 = 0;
+const TURN_FIRST: u8 = 1;
+const NEVER_RELEASED: u8 = 2;
+const FORGOTTEN_TOO_EARLY: u8 = 3;
+const LIVE_FORGETS_A_VALUE: u8 = 4;
+const PANICS: u8 = 5;
+
+impl<M: Memory, const FLAW: u8> RawMutex<M> for Peterson<M, FLAW> {
+    type Process = Process;
+
+    fn claims() -> Claims {
+        Claims {
+            name: "peterson",
+            source: "Peterson 1981",
+            text: Text { file: file!(), contents: include_str!("verdicts.rs") },
+            kind: Kind::Mutual,
+            mutual_exclusion: Claim::Yes,
+            deadlock_freedom: Claim::Yes,
+            starvation_freedom: Claim::Yes,
+            fcfs: Claim::Yes,
+            fife: Claim::NotApplicable,
+            entering: Entering::NOT_APPLICABLE,
+            exit: Exit::BOUNDED,
+            rmr_cc: Growth::Constant,
+            rmr_dsm: Growth::Unbounded,
+            space: Growth::Constant,
+            primitives: &[Primitive::Read, Primitive::Write],
+            processes: Limit::Fixed(2),
+            sessions: Limit::NotApplicable,
+            bounded_registers: Claim::Yes,
+        }
+    }
+
+    fn new(processes: usize) -> Result<Self, CapacityError> {
+        Ok(Peterson {
+            wants: [0, 1].map(|i| M::Register::new(Site::per_process("wants", i), false)),
+            turn: M::Register::new(Site::shared("turn"), 0),
+            slots: Slots::new(processes, 2, |i| Process { i })?,
+        })
+    }
+
+    fn join(&self) -> Result<Process, CapacityError> {
+        self.slots.take()
+    }
+
+    unsafe fn leave(&self, me: Process) {
+        self.slots.give_back(me);
+    }
+
+    unsafe fn acquire(&self, me: &mut Process) {
+        let other = 1 - me.i;
+        if FLAW == TURN_FIRST {
+            self.turn.write(other, SeqCst); // 2
+            self.wants[me.i].write(true, SeqCst); // 1
+        } else {
+            self.wants[me.i].write(true, SeqCst); // 1
+            self.turn.write(other, SeqCst); // 2
+        }
+        M::doorway_end();
+        let saw = if FLAW == LIVE_FORGETS_A_VALUE { self.turn.read(SeqCst) } else { other };
+        M::live(|| []);
+        if FLAW == LIVE_FORGETS_A_VALUE && saw != other {
+            return;
+        }
+        M::await_until(|| !self.wants[other].read(SeqCst) || self.turn.read(SeqCst) != other); // 3
+        if FLAW == PANICS && self.wants[other].read(SeqCst) {
+            panic!("as asked");
+        }
+    }
+
+    unsafe fn release(&self, me: &mut Process) {
+        if FLAW == FORGOTTEN_TOO_EARLY {
+            self.turn.forget();
+        }
+        if FLAW != NEVER_RELEASED {
+            self.wants[me.i].write(false, SeqCst); // 4
+        } else {
+            self.wants[me.i].read(SeqCst);
+        }
+        if FLAW == FORGOTTEN_TOO_EARLY {
+            self.turn.forget();
+        }
+    }
+
+    fn inspect(me: &Process, see: &mut dyn FnMut(&'static str, Word)) {
+        see("i", me.i.word());
+    }
+}
+
+fn peterson<const FLAW: u8>() -> Outcome {
+    let subject = Subject::mutex::<Peterson<SimMemory, FLAW>>("peterson");
+    check(&subject, &Options::new(&subject, 2, 1)).expect("Peterson's lock serves two")
+}
+
+fn convicted(outcome: &Outcome) -> Property {
+    assert_eq!(outcome.verdict, Verdict::Violated);
+    outcome.violation.as_ref().expect("a violation comes with its verdict").property
+}
+
+#[test]
+fn petersons_lock_holds() {
+    let outcome = peterson::<RIGHT>();
+    assert_eq!(outcome.verdict, Verdict::Holds, "{:?}", outcome.violation);
+}
+
+#[test]
+fn writing_turn_first_lets_two_in_and_the_trace_shows_it() {
+    let outcome = peterson::<TURN_FIRST>();
+    assert_eq!(convicted(&outcome), Property::MutualExclusion);
+    let trace = &outcome.violation.expect("checked above").trace;
+    let last = trace.last().expect("a violation takes steps");
+    assert_eq!(last.inside.len(), 2);
+    assert!(last.source.as_ref().is_some_and(|source| source.starts_with("verdicts.rs:")));
+    assert!(trace.iter().any(|step| step.paper_line.as_deref() == Some("2")));
+    assert!(trace.len() <= 9, "two requests and seven accesses are enough: {trace:#?}");
+}
+
+#[test]
+fn a_lock_that_is_never_released_keeps_the_others_waiting() {
+    assert_eq!(convicted(&peterson::<NEVER_RELEASED>()), Property::DeadlockFreedom);
+}
+
+#[test]
+fn a_wrong_word_on_dead_registers_is_found_out() {
+    assert_eq!(convicted(&peterson::<FORGOTTEN_TOO_EARLY>()), Property::DeadRead);
+}
+
+#[test]
+fn a_wrong_word_on_dead_private_values_is_found_out() {
+    assert_eq!(convicted(&peterson::<LIVE_FORGETS_A_VALUE>()), Property::DeadPrivate);
+}
+
+#[test]
+fn a_panic_is_a_finding() {
+    let outcome = peterson::<PANICS>();
+    assert_eq!(convicted(&outcome), Property::NoPanic);
+    assert!(outcome.violation.expect("checked above").because.contains("as asked"));
+}
+
+#[test]
+fn too_little_memory_ends_in_limit_and_never_in_holds() {
+    let subject = registry::find("handover").expect("it is registered");
+    let mut options = Options::new(&subject, 3, 2);
+    options.memory_limit = 100_000;
+    let outcome = check(&subject, &options).expect("the sizes are right");
+    assert_eq!(outcome.verdict, Verdict::Limit);
+}
+
+#[test]
+fn sizes_out_of_range_are_refused() {
+    let subject = registry::find("handover").expect("it is registered");
+    for (processes, sessions) in [(0, 2), (99, 2), (2, 0), (2, 9999)] {
+        assert!(check(&subject, &Options::new(&subject, processes, sessions)).is_err());
+    }
+}
+
+#[test]
+fn every_algorithm_holds_with_two_processes() {
+    for subject in registry::all() {
+        let mut options = Options::new(&subject, 2, 2);
+        if subject.name.starts_with("petrovic") || subject.name.starts_with("generalized") {
+            options.passages = Some(2);
+        }
+        let outcome = check(&subject, &options).expect("all serve two");
+        assert_eq!(outcome.verdict, Verdict::Holds, "{}: {:?}", subject.name, outcome.violation);
+    }
+}
