@@ -121,11 +121,7 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
     })
 }
 
-fn as_json(
-    subject: &Subject,
-    arguments: &CheckArguments,
-    outcome: &Outcome,
-) -> serde_json::Value {
+fn as_json(subject: &Subject, arguments: &CheckArguments, outcome: &Outcome) -> serde_json::Value {
     json!({
         "algorithm": subject.name,
         "processes": arguments.processes,

@@ -1,11 +1,11 @@
 //! A mutex that is correct by definition.
 
+use grouplock_algorithms::CapacityError;
 use grouplock_algorithms::claims::{
     Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
 };
 use grouplock_algorithms::memory::{Ordering, Register, Site, Word};
 use grouplock_algorithms::raw::RawMutex;
-use grouplock_algorithms::CapacityError;
 
 use crate::memory::{SimMemory, SimRegister};
 

@@ -63,7 +63,8 @@ impl Layout {
         let mut classes: Vec<(&str, Vec<&str>)> = Vec::new();
         let mut objects: Vec<ObjectInfo> = Vec::new();
         for (object, fields) in plan.objects.iter().zip(fields) {
-            let shape = (object.type_name, fields.iter().map(|&r| registers[r].site.name).collect());
+            let shape =
+                (object.type_name, fields.iter().map(|&r| registers[r].site.name).collect());
             let class = classes.iter().position(|known| *known == shape).unwrap_or_else(|| {
                 classes.push(shape);
                 classes.len() - 1

@@ -30,8 +30,6 @@ mod subject;
 pub mod trace;
 mod value;
 
-pub use explore::{
-    CheckError, Options, Outcome, Progress, Reductions, Verdict, Violation, check,
-};
+pub use explore::{CheckError, Options, Outcome, Progress, Reductions, Verdict, Violation, check};
 pub use property::{Properties, Property};
 pub use subject::Subject;

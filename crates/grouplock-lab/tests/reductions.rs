@@ -26,7 +26,8 @@ fn sets() -> [Reductions; 7] {
 
 #[test]
 fn verdicts_agree_and_reductions_only_save() {
-    let names = ["mcs", "dvir-taubenfeld-1", "dvir-taubenfeld-2", "handover", "keane-moir", "petrovic"];
+    let names =
+        ["mcs", "dvir-taubenfeld-1", "dvir-taubenfeld-2", "handover", "keane-moir", "petrovic"];
     for name in names {
         let outcomes = sets().map(|reductions| explore(name, 2, reductions));
         for outcome in &outcomes {

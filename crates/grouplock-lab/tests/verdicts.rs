@@ -1,12 +1,12 @@
 //! The explorer convicts locks that are broken on purpose and acquits those that are right.
 
+use grouplock_algorithms::CapacityError;
 use grouplock_algorithms::claims::{
     Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
 };
 use grouplock_algorithms::memory::{Memory, Ordering::SeqCst, Register, Site, Value, Word};
 use grouplock_algorithms::raw::RawMutex;
 use grouplock_algorithms::slots::Slots;
-use grouplock_algorithms::CapacityError;
 use grouplock_lab::memory::SimMemory;
 use grouplock_lab::{Options, Outcome, Property, Subject, Verdict, check, registry};
 

@@ -183,17 +183,20 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
                         self.head.write(node_p, SeqCst); // 16
                     }
                 } else {
+                    M::live(|| []);
                     node.go.wait_for(true); // 14
                 }
             } else {
                 let active = pred.active.cas(YES, HELP, SeqCst).is_ok(); // 19
                 if active {
+                    M::live(|| []);
                     node.go.wait_for(true); // 20
                 } else {
                     self.head.write(node_p, SeqCst); // 22
                 }
             }
         }
+        M::live(|| []);
         node.status.write(ENABLED, SeqCst); // 26
         let next = node.next.read(SeqCst); // 27
         if !next.is_nil() {
@@ -226,6 +229,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
                 }
             }
         }
+        M::live(|| []);
         // SAFETY: we acquired it above.
         unsafe { self.lock.release(&mut me.exit) }; // 49
         me.own.current = 1 - me.own.current; // 50

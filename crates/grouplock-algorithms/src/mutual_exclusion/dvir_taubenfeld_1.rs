@@ -126,6 +126,7 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld1<M> {
             pred.next.write(me.q[me.current], SeqCst); // 7: before line 8; pairs with 11, 14
             let free = pred.status.cas(UNLOCKED, LOCKED, SeqCst).is_ok(); // 8: after line 7
             if !free {
+                M::live(|| []);
                 mynode.locked.wait_for(false); // 9
             }
         }

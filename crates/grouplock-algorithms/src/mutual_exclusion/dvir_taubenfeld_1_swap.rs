@@ -112,7 +112,10 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld1Swap<M> {
         if !pred.is_nil() {
             n.locked.set(true); // 3: published by line 4
             let status = self.at(pred).status.fas(me.n, AcqRel); // 4: acquires line 7
-            if status != QNode::<M>::UNLOCKED {
+            if status == QNode::<M>::UNLOCKED {
+                self.at(pred).status.forget(); // both have been there
+            } else {
+                M::live(|| []);
                 n.locked.wait_for(false); // 5
             }
         }
@@ -125,14 +128,16 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld1Swap<M> {
         // The read only saves a compare-and-swap that must fail: relaxed, for line 7 acquires.
         let claimed = n.status.read(Relaxed) != QNode::<M>::LOCKED; // 6
         let alone = !claimed && self.t.cas(me.n, Ptr::NIL, Release).is_ok(); // 6: pairs with 2
-        if !alone {
+        if alone {
+            n.status.forget(); // nobody will be there
+        } else {
             let succ = n.status.fas(QNode::<M>::UNLOCKED, AcqRel); // 7: acquires line 4
             if succ != QNode::<M>::LOCKED {
+                n.status.forget(); // both have been there
                 self.at(succ).locked.signal(false); // 7
             }
         }
         core::mem::swap(&mut me.n, &mut me.other); // 8
-        self.at(me.n).status.forget(); // its successor has come and gone
     }
 
     fn inspect(me: &Process<M>, see: &mut dyn FnMut(&'static str, Word)) {

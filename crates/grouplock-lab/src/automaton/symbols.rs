@@ -21,7 +21,11 @@ pub(super) struct Symbolic {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SymbolicStop {
-    Operation { target: Target, op: Op, at: &'static Location<'static> },
+    Operation {
+        target: Target,
+        op: Op,
+        at: &'static Location<'static>,
+    },
     /// The kind, what counts there (with its objects numbered anew), and which placeholders those were.
     Merge(Merge, String, Vec<u8>),
     RoundFailed,
@@ -95,7 +99,9 @@ impl Known {
             };
             self.placeholder(object).map(|p| Target::Field(p, field)).ok_or_else(|| {
                 let name = layout.register_name(register);
-                format!("{name} is used by a process that, by `inspect` or `live`, cannot know of it")
+                format!(
+                    "{name} is used by a process that, by `inspect` or `live`, cannot know of it"
+                )
             })
         };
         let notes = outcome.remarks.iter().map(|remark| match *remark {

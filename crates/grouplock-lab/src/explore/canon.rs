@@ -164,7 +164,8 @@ impl<'a> Walk<'a> {
         }
         let procs = order.iter().map(|&p| {
             let proc = &state.procs[p];
-            let objects = proc.env.as_slice().iter().map(|&object| self.objects[usize::from(object)]);
+            let objects =
+                proc.env.as_slice().iter().map(|&object| self.objects[usize::from(object)]);
             let before = (0..order.len()).filter(|&q| proc.before >> q & 1 == 1);
             Proc {
                 env: Env::from_objects(objects),

@@ -46,10 +46,10 @@ pub(super) fn trace(
         let events = log.unwrap_or_default();
         let mover = usize::from(choice.process);
         // The mover's own step is where somebody enters or leaves; what is run alone afterwards is neither.
-        let turn = events.iter().position(|event| !matches!(event.what, crate::trace::What::Request(_)));
+        let turn =
+            events.iter().position(|event| !matches!(event.what, crate::trace::What::Request(_)));
         for (i, event) in events.into_iter().enumerate() {
-            let event =
-                event.renamed(|p| names.processes[p], |o| names.objects[o], &layout);
+            let event = event.renamed(|p| names.processes[p], |o| names.objects[o], &layout);
             let inside = if turn.is_some_and(|turn| i >= turn) { &after } else { &before };
             steps.push(tell(steps.len() + 1, &event, inside.clone(), &layout, &texts, is_mutex));
         }

@@ -28,7 +28,10 @@ impl Env {
     /// # Panics
     /// If the process knows too many objects. Then its text should say what it no longer needs.
     pub(crate) fn push(&mut self, object: u8) {
-        assert!(usize::from(self.len) < MOST_KNOWN, "a process holds too many pointers: say `live`");
+        assert!(
+            usize::from(self.len) < MOST_KNOWN,
+            "a process holds too many pointers: say `live`"
+        );
         self.objects[usize::from(self.len)] = object;
         self.len += 1;
     }

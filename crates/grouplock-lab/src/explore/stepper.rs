@@ -310,7 +310,9 @@ impl Stepper {
                 }
                 Note::Forget(_) => {}
                 // Locks inside the lock have doorways too: only the first one of a passage counts.
-                Note::DoorwayEnd if self.orders() && matches!(was, Phase::Remainder | Phase::Entering) => {
+                Note::DoorwayEnd
+                    if self.orders() && matches!(was, Phase::Remainder | Phase::Entering) =>
+                {
                     state.procs[p].past_doorway = true;
                 }
                 Note::DoorwayEnd => {}
@@ -364,12 +366,7 @@ impl Stepper {
     }
 
     /// Whether process `p` comes to `goal` by its own steps alone, from `state`.
-    pub(crate) fn alone(
-        &mut self,
-        state: &State,
-        p: usize,
-        goal: Phase,
-    ) -> Result<bool, Obstacle> {
+    pub(crate) fn alone(&mut self, state: &State, p: usize, goal: Phase) -> Result<bool, Obstacle> {
         let mut state = state.clone();
         for other in &mut state.procs {
             (other.before, other.past_doorway) = (0, false);

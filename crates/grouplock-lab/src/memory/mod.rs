@@ -18,9 +18,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr::NonNull;
 
-use grouplock_algorithms::memory::{
-    Flag, Memory, Number, Ordering, Register, Site, Value, Word,
-};
+use grouplock_algorithms::memory::{Flag, Memory, Number, Ordering, Register, Site, Value, Word};
 
 use context::{Answer, Operation};
 
