@@ -1,6 +1,7 @@
 //! `grouplock lab`.
 
-use std::io::{IsTerminal, Write};
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -90,12 +91,14 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
             return refuse(&format!("there is no algorithm {asked:?}: did you mean {nearest:?}?"));
         }
     };
-    if !(arguments.memory_limit > 0.0) {
+    if !arguments.memory_limit.is_finite() || arguments.memory_limit <= 0.0 {
         return refuse("--memory-limit takes a number of GiB above zero");
     }
     let mut options = Options::new(&subject, arguments.processes, arguments.sessions);
     options.passages = arguments.passages;
-    options.memory_limit = (arguments.memory_limit * f64::from(1 << 30)) as u64;
+    #[allow(clippy::cast_sign_loss, reason = "checked above")]
+    let memory_limit = (arguments.memory_limit * f64::from(1 << 30)) as u64;
+    options.memory_limit = memory_limit;
     if arguments.basic {
         options.properties = grouplock_lab::Properties::basic();
     }
@@ -141,30 +144,31 @@ fn as_text(subject: &Subject, arguments: &CheckArguments, outcome: &Outcome) -> 
     let is_mutex = subject.claims.kind == Kind::Mutual;
     let mut size = format!("{} processes", arguments.processes);
     if !is_mutex {
-        size.push_str(&format!(" × {} sessions", arguments.sessions));
+        let _ = write!(size, " × {} sessions", arguments.sessions);
     }
     if let Some(passages) = arguments.passages {
-        size.push_str(&format!(", {passages} passages each"));
+        let _ = write!(size, ", {passages} passages each");
     }
     let mut text = String::new();
     if let Some(violation) = &outcome.violation {
         text.push_str(&trace::table(&violation.trace, is_mutex));
-        text.push_str(&format!("\n{}: {}\n", violation.property, violation.because));
+        let _ = writeln!(text, "\n{}: {}", violation.property, violation.because);
     }
     let verdict = match outcome.verdict {
         Verdict::Holds => "all claims hold",
         Verdict::Violated => "violated",
         Verdict::Limit => "stopped at a limit; nothing was found so far",
     };
-    text.push_str(&format!(
-        "{}, {size}: {verdict}. {} states, depth {}, {:.1} s ({} runs of the code, {} local states)\n",
+    let _ = writeln!(
+        text,
+        "{}, {size}: {verdict}. {} states, depth {}, {:.1} s ({} runs of the code, {} local states)",
         subject.name,
         outcome.states,
         outcome.depth,
         outcome.elapsed.as_secs_f64(),
         outcome.runs,
         outcome.local_states,
-    ));
+    );
     text
 }
 

@@ -88,19 +88,17 @@ impl<M: Memory, const FLAW: u8> RawMutex<M> for Peterson<M, FLAW> {
             return;
         }
         M::await_until(|| !self.wants[other].read(SeqCst) || self.turn.read(SeqCst) != other); // 3
-        if FLAW == PANICS && self.wants[other].read(SeqCst) {
-            panic!("as asked");
-        }
+        assert!(FLAW != PANICS || !self.wants[other].read(SeqCst), "as asked");
     }
 
     unsafe fn release(&self, me: &mut Process) {
         if FLAW == FORGOTTEN_TOO_EARLY {
             self.turn.forget();
         }
-        if FLAW != NEVER_RELEASED {
-            self.wants[me.i].write(false, SeqCst); // 4
-        } else {
+        if FLAW == NEVER_RELEASED {
             self.wants[me.i].read(SeqCst);
+        } else {
+            self.wants[me.i].write(false, SeqCst); // 4
         }
         if FLAW == FORGOTTEN_TOO_EARLY {
             self.turn.forget();

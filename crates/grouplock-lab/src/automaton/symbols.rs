@@ -1,5 +1,6 @@
 //! From the objects of one run to placeholders, and back.
 
+use std::fmt::Write as _;
 use std::panic::Location;
 
 use super::run::{Cue, Merge, Op, Outcome, Phase, Piece, Stop};
@@ -77,14 +78,14 @@ impl Known {
     /// The value with a real object for its placeholder. One that is out of range stands for a stranger of
     /// the class that it is out by.
     fn real(&self, value: Val, layout: &Layout) -> Val {
-        value.map(|placeholder| match self.0.get(placeholder) {
-            Some(&object) => object,
-            None => {
-                let class = placeholder - self.0.len();
-                (0..layout.objects.len())
-                    .find(|&o| layout.objects[o].class == class && !self.0.contains(&o))
-                    .unwrap_or(0)
+        value.map(|placeholder| {
+            if let Some(&object) = self.0.get(placeholder) {
+                return object;
             }
+            let class = placeholder - self.0.len();
+            (0..layout.objects.len())
+                .find(|&o| layout.objects[o].class == class && !self.0.contains(&o))
+                .unwrap_or(0)
         })
     }
 
@@ -149,7 +150,7 @@ impl Known {
                             placeholders.push(placeholder);
                             placeholders.len() - 1
                         });
-                        text.push_str(&format!("@{number},"));
+                        let _ = write!(text, "@{number},");
                     }
                     None => text.push_str("dead,"),
                 },

@@ -2,11 +2,13 @@
 
 mod canon;
 mod checks;
+mod quiet;
 mod replay;
 mod search;
 mod state;
 mod stepper;
 mod visited;
+mod waiting;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,6 +24,7 @@ use crate::value::MOST_SESSIONS;
 
 /// The reductions, each of which can be turned off to see that it loses nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "switches, each by itself")]
 pub struct Reductions {
     /// Believe (and check) what the text says of dead registers.
     pub forget: bool,

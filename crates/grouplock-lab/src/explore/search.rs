@@ -118,7 +118,7 @@ fn attempt(
     telling: Lines,
     began: Instant,
 ) -> Result<Outcome, Again> {
-    let (automaton, first) = Automaton::new(*subject, options.processes, telling);
+    let (automaton, first) = Automaton::new(subject, options.processes, telling);
     let layout = Arc::clone(&automaton.layout);
     // Processes whose first local states are the same differ in names only.
     let symmetric = options.reductions.symmetry

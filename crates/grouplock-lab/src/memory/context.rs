@@ -274,7 +274,6 @@ pub(super) fn operate(
 fn at_once(contents: &mut Word, operation: Operation) -> Answer {
     let old = *contents;
     match operation {
-        Operation::Read => Answer::Value(old),
         Operation::Write(word) => {
             *contents = word;
             Answer::Unit
@@ -287,7 +286,7 @@ fn at_once(contents: &mut Word, operation: Operation) -> Answer {
             *contents = word;
             Answer::Swapped
         }
-        Operation::Cas(..) => Answer::Value(old),
+        Operation::Read | Operation::Cas(..) => Answer::Value(old),
         Operation::Faa(_) | Operation::WaitFor(_) | Operation::AwaitCas(..) => {
             panic!("{operation:?} while a lock is set up")
         }
