@@ -118,7 +118,13 @@ impl Known {
                 at,
             },
             Stop::Merge(merge, pieces) => {
-                let (text, placeholders) = self.renumber(pieces);
+                let (text, placeholders, unknown) = self.renumber(pieces);
+                if let (Merge::Remainder, Some(object)) = (merge, unknown) {
+                    let name = &layout.objects[object].name;
+                    return Err(format!(
+                        "a passage ends with a pointer to {name} that, by `live`, was not needed any more"
+                    ));
+                }
                 SymbolicStop::Merge(*merge, text, placeholders)
             }
             Stop::RoundFailed => SymbolicStop::RoundFailed,
@@ -134,9 +140,11 @@ impl Known {
         })
     }
 
-    /// The text with its objects numbered in the order in which they come up, and their placeholders here. An
-    /// object that is not known is a left-over of an earlier passage, and dead.
-    fn renumber(&self, pieces: &[Piece]) -> (String, Vec<u8>) {
+    /// The text with its objects numbered in the order in which they come up, their placeholders here, and an
+    /// object that is not known, if there is one. Inside a passage that is a left-over of an earlier
+    /// one in the handle, and dead: if it were used, that would be noticed.
+    fn renumber(&self, pieces: &[Piece]) -> (String, Vec<u8>, Option<usize>) {
+        let mut unknown = None;
         let mut text = String::new();
         let mut placeholders: Vec<u8> = Vec::new();
         for piece in pieces {
@@ -152,10 +160,13 @@ impl Known {
                         });
                         let _ = write!(text, "@{number},");
                     }
-                    None => text.push_str("dead,"),
+                    None => {
+                        unknown = Some(*object);
+                        text.push_str("dead,");
+                    }
                 },
             }
         }
-        (text, placeholders)
+        (text, placeholders, unknown)
     }
 }
