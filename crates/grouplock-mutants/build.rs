@@ -98,9 +98,15 @@ const MUTANTS: &[Mutant] = &[
         name: "dvir_taubenfeld_2_unlocked",
         text: DVIR_TAUBENFELD_2,
         changes: &[
-            ("dummy.status.write(zero::<M>(), Relaxed);", "dummy.status.write(Ptr::MARK_1, Relaxed);"),
+            (
+                "dummy.status.write(zero::<M>(), Relaxed);",
+                "dummy.status.write(Ptr::MARK_1, Relaxed);",
+            ),
             ("pred.status.cas(pred_pid, ", "pred.status.cas(Ptr::MARK_1, "),
-            ("qnode.status.write(me.q, SeqCst); // 11", "qnode.status.write(Ptr::MARK_1, SeqCst); //"),
+            (
+                "qnode.status.write(me.q, SeqCst); // 11",
+                "qnode.status.write(Ptr::MARK_1, SeqCst); //",
+            ),
             ("qnode.status.cas(me.q, ", "qnode.status.cas(Ptr::MARK_1, "),
         ],
     },
@@ -135,9 +141,11 @@ fn main() {
         for end in ["#[cfg(test)]\nmod tests", "/// A family of locks that share their nodes"] {
             text.truncate(text.find(end).unwrap_or(text.len()));
         }
-        text = text.replace("use crate::EnterError;\n", "").replace("use crate::handles::Seat;\n", "");
+        text =
+            text.replace("use crate::EnterError;\n", "").replace("use crate::handles::Seat;\n", "");
         for (from, to) in mutant.changes {
-            let (from, everywhere) = from.strip_prefix('*').map_or((*from, false), |from| (from, true));
+            let (from, everywhere) =
+                from.strip_prefix('*').map_or((*from, false), |from| (from, true));
             let fits = text.matches(from).count();
             let right = if everywhere { fits > 0 } else { fits == 1 };
             assert!(right, "{}: {from:?} occurs {fits} times in {}", mutant.name, mutant.text);

@@ -16,6 +16,12 @@ pub(crate) fn check(
         phases.push(stepper.phase(state, p));
     }
     let stuck = |stepper: &mut Stepper, but: Phase| -> Result<bool, Obstacle> {
+        // Most states have somebody who does not wait at all, and that is quickly seen.
+        for (p, &phase) in phases.iter().enumerate() {
+            if phase != Phase::Remainder && phase != but && !stepper.may_wait(state, p) {
+                return Ok(false);
+            }
+        }
         for (p, &phase) in phases.iter().enumerate() {
             if phase != Phase::Remainder && phase != but && !stepper.is_stuck(state, p)? {
                 return Ok(false);

@@ -331,8 +331,9 @@ impl Search<'_> {
         let mut choices = Vec::with_capacity(16);
         stepper.choices(&state, &mut choices);
         let mut after = Vec::with_capacity(row.len() + 8);
+        let mut successor = state.clone();
         for choice in choices {
-            let mut successor = state.clone();
+            successor.clone_from(&state);
             let moved = match stepper.take(&mut successor, choice, &mut None) {
                 Ok(moved) => moved,
                 Err(Obstacle::Fault(fault)) if fault.property == Property::NoPanic => {

@@ -59,10 +59,22 @@ pub(crate) struct Proc {
 }
 
 /// A global state.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) memory: Vec<Val>,
     pub(crate) procs: Vec<Proc>,
+}
+
+impl Clone for State {
+    fn clone(&self) -> Self {
+        State { memory: self.memory.clone(), procs: self.procs.clone() }
+    }
+
+    /// Keeps the room it has.
+    fn clone_from(&mut self, source: &Self) {
+        self.memory.clone_from(&source.memory);
+        self.procs.clone_from(&source.procs);
+    }
 }
 
 impl State {

@@ -88,7 +88,9 @@ impl Stepper {
             return (Arc::clone(node), *hush);
         }
         let automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = (automaton.node(id), automaton.hushes_failure(id));
+        // A copy: workers that count references to one node would wait for each other's caches.
+        let node = Arc::new(Node::clone(&automaton.node(id)));
+        let found = (node, automaton.hushes_failure(id));
         if self.nodes.len() <= index {
             self.nodes.resize(index + 1, None);
         }
@@ -110,7 +112,7 @@ impl Stepper {
             return Ok(Arc::clone(edge));
         }
         let mut automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
-        let edge = automaton.edge(source, obs, hint)?;
+        let edge = Arc::new(Edge::clone(&*automaton.edge(source, obs, hint)?));
         self.edges.insert((source, obs), Arc::clone(&edge));
         Ok(edge)
     }

@@ -34,6 +34,13 @@ impl Stepper {
         Ok(false)
     }
 
+    /// Whether process `p` is at a place where it may have to wait.
+    pub(crate) fn may_wait(&mut self, state: &State, p: usize) -> bool {
+        let local = state.procs[p].local;
+        let node = self.node(local);
+        node.head == Some(local) || node.step.is_none_or(|(_, op)| op.blocks())
+    }
+
     /// Whether process `p` waits for something that is not so: no step of its own would change anything.
     pub(crate) fn is_stuck(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
         let local = state.procs[p].local;
