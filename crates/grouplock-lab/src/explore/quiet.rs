@@ -19,11 +19,13 @@ impl Stepper {
         log: &mut Option<Vec<Event>>,
     ) -> Result<(), Obstacle> {
         loop {
-            let reach = Reach::of(state, &self.layout);
-            if self.reductions.scrub {
+            let reach = if self.reductions.scrub {
+                let reach = self.scrub_overwritten(state)?;
                 reach.scrub(state, &self.layout);
-                self.scrub_overwritten(state, &reach)?;
-            }
+                reach
+            } else {
+                Reach::of(state, &self.layout)
+            };
             let mut quiet = None;
             for p in 0..state.procs.len() {
                 if self.is_unseen(state, p, &reach)? {
@@ -37,8 +39,14 @@ impl Stepper {
     }
 
     /// Blanks what idle processes will write before anybody can read it: registers of their own objects with
-    /// whose initialisation every passage begins.
-    fn scrub_overwritten(&mut self, state: &mut State, reach: &Reach) -> Result<(), Obstacle> {
+    /// whose initialisation every passage begins. Tells who can reach what then.
+    ///
+    /// Left-over pointers in such registers lead from one idle object to another, so that neither seems
+    /// private. Therefore all are blanked first, and those restored whose object somebody can reach even so,
+    /// until nothing changes. What stays blank can only be reached through registers that are blank too, so the
+    /// first to touch any of them is its owner, and that writes.
+    fn scrub_overwritten(&mut self, state: &mut State) -> Result<Reach, Obstacle> {
+        let mut blanked: Vec<(usize, usize, Val)> = Vec::new();
         for p in 0..state.procs.len() {
             let local = state.procs[p].local;
             if self.node(local).phase != Phase::Remainder {
@@ -46,16 +54,30 @@ impl Stepper {
             }
             for &target in self.overwritten(local)?.iter() {
                 let register = state.register(&self.layout, p, target);
-                match self.layout.registers[register].object {
-                    Some((object, _)) if reach.is_private(object, p) => {
-                        state.memory[register] = Val::UNDEF;
-                    }
-                    // From here on others may see what is written.
-                    _ => break,
-                }
+                let contents = std::mem::replace(&mut state.memory[register], Val::UNDEF);
+                blanked.push((p, register, contents));
             }
         }
-        Ok(())
+        loop {
+            let reach = Reach::of(state, &self.layout);
+            let mut restored = false;
+            // From the first write that others may see on, a process's writes are not its own business.
+            let mut open = None;
+            blanked.retain(|&(p, register, contents)| {
+                let object = self.layout.registers[register].object;
+                let private = object.is_some_and(|(object, _)| reach.is_private(object, p));
+                if private && open != Some(p) {
+                    return true;
+                }
+                open = Some(p);
+                restored = true;
+                state.memory[register] = contents;
+                false
+            });
+            if !restored {
+                return Ok(reach);
+            }
+        }
     }
 
     /// The registers that a passage from the remainder state `local` begins by writing, whatever its session.
