@@ -2,11 +2,15 @@
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use grouplock_algorithms::claims::Kind;
-use grouplock_lab::{Options, Outcome, Progress, Subject, Verdict, check, registry, trace};
+use grouplock_lab::{
+    Options, Outcome, Progress, Subject, Turn, Verdict, check, registry, replay, trace,
+};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// What the lab can do.
@@ -24,7 +28,7 @@ pub(crate) enum Command {
 }
 
 /// What to explore.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct CheckArguments {
     /// The algorithm, as `grouplock lab list` calls it.
     algorithm: String,
@@ -46,6 +50,12 @@ pub(crate) struct CheckArguments {
     /// Check mutual exclusion and deadlock freedom only: fewer states.
     #[arg(long)]
     basic: bool,
+    /// Where to write the trace of a violation, as JSON.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Repeat the execution in this file instead of exploring. Sizes are taken from the file.
+    #[arg(long, value_name = "FILE", conflicts_with = "trace")]
+    replay: Option<PathBuf>,
 }
 
 /// Exit code for wrong questions.
@@ -83,7 +93,39 @@ fn list(as_json: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// An execution that can be repeated, as it lies in a file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Recording {
+    algorithm: String,
+    processes: usize,
+    sessions: u64,
+    passages: Option<u8>,
+    property: String,
+    schedule: Vec<Turn>,
+}
+
+fn read(file: &Path) -> Result<Recording, String> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+    serde_json::from_str(&text)
+        .map_err(|error| format!("{} is no trace of this program: {error}", file.display()))
+}
+
 fn explore(arguments: &CheckArguments) -> ExitCode {
+    let mut arguments = arguments.clone();
+    let recording = match arguments.replay.as_deref().map(read).transpose() {
+        Ok(recording) => recording,
+        Err(why) => return refuse(&why),
+    };
+    if let Some(recording) = &recording {
+        if recording.algorithm != arguments.algorithm {
+            return refuse(&format!("the file tells of {:?}", recording.algorithm));
+        }
+        arguments.processes = recording.processes;
+        arguments.sessions = recording.sessions;
+        arguments.passages = recording.passages;
+    }
+    let arguments = &arguments;
     let subject = match registry::find(&arguments.algorithm) {
         Ok(subject) => subject,
         Err(nearest) => {
@@ -105,12 +147,29 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
     if std::io::stderr().is_terminal() {
         options.progress = Some(show_progress);
     }
-    let outcome = match check(&subject, &options) {
+    let result = match &recording {
+        Some(recording) => replay(&subject, &options, &recording.schedule),
+        None => check(&subject, &options),
+    };
+    let outcome = match result {
         Ok(outcome) => outcome,
         Err(error) => return refuse(&error.to_string()),
     };
     if options.progress.is_some() {
         eprint!("\r\x1b[K");
+    }
+    if let (Some(file), Some(violation)) = (&arguments.trace, &outcome.violation) {
+        let recording = Recording {
+            algorithm: subject.name.to_owned(),
+            processes: arguments.processes,
+            sessions: arguments.sessions,
+            passages: arguments.passages,
+            property: violation.property.to_string(),
+            schedule: violation.schedule.clone(),
+        };
+        if let Err(error) = std::fs::write(file, format!("{:#}\n", json!(recording))) {
+            return refuse(&format!("{} cannot be written: {error}", file.display()));
+        }
     }
     if arguments.json {
         say(&format!("{:#}\n", as_json(&subject, arguments, &outcome)));

@@ -30,6 +30,8 @@ mod subject;
 pub mod trace;
 mod value;
 
-pub use explore::{CheckError, Options, Outcome, Progress, Reductions, Verdict, Violation, check};
+pub use explore::{
+    CheckError, Options, Outcome, Progress, Reductions, Turn, Verdict, Violation, check, replay,
+};
 pub use property::{Properties, Property};
 pub use subject::Subject;

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use grouplock_algorithms::claims::{Kind, Limit};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
@@ -140,6 +140,17 @@ pub struct Violation {
     pub because: String,
     /// A shortest execution that shows it.
     pub trace: Vec<Step>,
+    /// Who moves when in it: what [`replay`] needs to repeat it.
+    pub schedule: Vec<Turn>,
+}
+
+/// One move of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Who moves.
+    pub process: usize,
+    /// The session it asks for, if it was idle; else zero.
+    pub session: u64,
 }
 
 /// Why an exploration cannot start.
@@ -162,6 +173,14 @@ pub enum CheckError {
         /// The most that works.
         most: u64,
     },
+    /// A schedule does not fit the exploration.
+    #[error("the schedule does not fit: at move {at}, process {process} cannot do what it says")]
+    Schedule {
+        /// The move, counted from one.
+        at: usize,
+        /// Who should move.
+        process: usize,
+    },
     /// The lock cannot be made.
     #[error(transparent)]
     Capacity(#[from] grouplock_algorithms::CapacityError),
@@ -172,6 +191,26 @@ pub enum CheckError {
 /// # Errors
 /// If the sizes are out of range.
 pub fn check(subject: &Subject, options: &Options) -> Result<Outcome, CheckError> {
+    fits(subject, options)?;
+    Ok(search::run(subject, options))
+}
+
+/// Repeats one execution: the verdict is `Violated` if it ends as a violation, else `Limit`, for nothing is
+/// proved by that.
+///
+/// # Errors
+/// If the sizes are out of range or the schedule asks for what cannot be done.
+pub fn replay(
+    subject: &Subject,
+    options: &Options,
+    schedule: &[Turn],
+) -> Result<Outcome, CheckError> {
+    fits(subject, options)?;
+    search::repeat(subject, options, schedule)
+}
+
+/// Whether the sizes are within range.
+fn fits(subject: &Subject, options: &Options) -> Result<(), CheckError> {
     let most = match subject.claims.processes {
         Limit::Fixed(most) => most.min(state::MOST_PROCESSES as u64) as usize,
         Limit::None | Limit::NotApplicable => state::MOST_PROCESSES,
@@ -185,5 +224,5 @@ pub fn check(subject: &Subject, options: &Options) -> Result<Outcome, CheckError
     }
     let (made, _) = crate::memory::context::set_up(|| (subject.make)(options.processes));
     made?;
-    Ok(search::run(subject, options))
+    Ok(())
 }
