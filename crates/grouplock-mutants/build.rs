@@ -157,7 +157,8 @@ fn main() {
         std::fs::write(&file, text).expect("the output folder can be written");
         let _ = writeln!(
             modules,
-            "#[allow(warnings, clippy::all, clippy::pedantic)]\n#[path = {file:?}]\npub mod {};",
+            "#[allow(warnings, clippy::all, clippy::pedantic)]\n#[path = \"{}\"]\npub mod {};",
+            file.display().to_string().escape_default(),
             mutant.name
         );
     }

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use clap::{Args, Subcommand};
 use grouplock_algorithms::claims::Kind;
@@ -147,6 +149,9 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
     if std::io::stderr().is_terminal() {
         options.progress = Some(show_progress);
     }
+    // Ctrl-C ends the search, and what is known so far is told. Where it cannot be caught, it ends the program.
+    let stop = Arc::clone(&options.stop);
+    let _ = ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed));
     let result = match &recording {
         Some(recording) => replay(&subject, &options, &recording.schedule),
         None => check(&subject, &options),

@@ -150,21 +150,20 @@ impl Known {
         for piece in pieces {
             match piece {
                 Piece::Text(plain) => text.push_str(plain),
-                Piece::Object(object) => match self.placeholder(*object) {
-                    Some(placeholder) => {
-                        let placeholder = placeholder as u8;
-                        let known = placeholders.iter().position(|&p| p == placeholder);
-                        let number = known.unwrap_or_else(|| {
-                            placeholders.push(placeholder);
-                            placeholders.len() - 1
-                        });
-                        let _ = write!(text, "@{number},");
-                    }
-                    None => {
+                Piece::Object(object) => {
+                    let Some(placeholder) = self.placeholder(*object) else {
                         unknown = Some(*object);
                         text.push_str("dead,");
-                    }
-                },
+                        continue;
+                    };
+                    let placeholder = placeholder as u8;
+                    let known = placeholders.iter().position(|&p| p == placeholder);
+                    let number = known.unwrap_or_else(|| {
+                        placeholders.push(placeholder);
+                        placeholders.len() - 1
+                    });
+                    let _ = write!(text, "@{number},");
+                }
             }
         }
         (text, placeholders, unknown)

@@ -3,6 +3,7 @@
 mod canon;
 mod checks;
 mod quiet;
+mod repeat;
 mod replay;
 mod search;
 mod state;
@@ -206,7 +207,7 @@ pub fn replay(
     schedule: &[Turn],
 ) -> Result<Outcome, CheckError> {
     fits(subject, options)?;
-    search::repeat(subject, options, schedule)
+    repeat::repeat(subject, options, schedule)
 }
 
 /// Whether the sizes are within range.
