@@ -72,8 +72,19 @@ macro_rules! tests {
     };
 }
 
+macro_rules! group_tests {
+    ($lock:ty) => {
+        tests!($lock);
+
+        #[test]
+        fn the_largest_session_is_the_one_claimed() {
+            assert_eq!(<$lock>::claims().largest_session(), <$lock>::LARGEST_SESSION);
+        }
+    };
+}
+
 every_mutex!(Native, tests);
-every_group!(Native, tests);
+every_group!(Native, group_tests);
 
 macro_rules! text_tests {
     ($lock:ty) => {

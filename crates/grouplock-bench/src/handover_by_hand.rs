@@ -193,11 +193,10 @@ impl HandoverByHand {
         let head = self.head.load(Acquire); // 14
         // SAFETY: while somebody is inside, `head` is a node of this lock.
         let h = unsafe { at(head) };
-        if self.tail.compare_exchange(head, ptr::null_mut(), AcqRel, Acquire).is_ok() {
-            // 15: the above pairs with line 2; the following fails if line 3 was faster
-            let _ = self.head.compare_exchange(head, ptr::null_mut(), Release, Relaxed);
-        } else if h.next.compare_exchange(ptr::null_mut(), GONE, AcqRel, Acquire).is_err() {
-            // 16: pairs with 6 and 9
+        // 15: pairs with line 2. 16: pairs with 6 and 9
+        if self.tail.compare_exchange(head, ptr::null_mut(), AcqRel, Acquire).is_err()
+            && h.next.compare_exchange(ptr::null_mut(), GONE, AcqRel, Acquire).is_err()
+        {
             let x = h.next.load(Acquire); // 17: acquires line 6 or 9
             self.head.store(x, Release); // 17: read in line 14
             // SAFETY: it is not null, and lines 6 and 9 put nodes of this lock into `next`.

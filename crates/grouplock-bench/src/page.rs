@@ -114,8 +114,8 @@ algorithm straight on the atomics of `core`, as one would write it for this mach
 passage, `{HANDOVER}` takes {} times as long as without: {} instructions instead of {}.
 Part of that is no check but the compiler's choice of what to inline into a loop and what to call.
 
-**What the order costs.** `{HANDOVER}` takes {} times as long as a `std::sync::Mutex`. Alone, it executes six
-atomic read-modify-write instructions, two to enter and four to leave (two of these for its exit lock), where
+**What the order costs.** `{HANDOVER}` takes {} times as long as a `std::sync::Mutex`. Alone, it executes five
+atomic read-modify-write instructions, two to enter and three to leave (two of these for its exit lock), where
 the mutex executes two. They buy what the mutex does not have: sessions, first come first served, and waiting
 on a word of one's own.
 ",

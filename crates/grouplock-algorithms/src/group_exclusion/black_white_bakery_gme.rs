@@ -134,6 +134,8 @@ impl<M: Memory> BlackWhiteBakeryGme<M> {
 }
 
 impl<M: Memory> RawGroup<M> for BlackWhiteBakeryGme<M> {
+    const LARGEST_SESSION: u64 = LARGEST_SESSION;
+
     type Process = Process;
 
     fn claims() -> Claims {

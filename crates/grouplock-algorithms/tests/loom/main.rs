@@ -150,6 +150,12 @@ macro_rules! group_tests {
         }
 
         #[test]
+        #[ignore = "minutes for some; `cargo xtask soak` runs it"]
+        fn two_sessions_without_bound() {
+            group::<Loom, $lock>(None, &[&[2], &[3]]);
+        }
+
+        #[test]
         fn back_and_forth() {
             group::<Loom, $lock>(Some(2), &[&[1, 2], &[1, 3]]);
         }
