@@ -5,7 +5,7 @@
 mod prelude;
 
 pub(crate) use grouplock_algorithms::{
-    CapacityError, Session, claims, dvir_taubenfeld_1_swap, memory, nodes, raw, slots,
+    CapacityError, Session, claims, domain, dvir_taubenfeld_1_swap, memory, nodes, raw, slots,
 };
 
 include!(concat!(env!("OUT_DIR"), "/mutants.rs"));

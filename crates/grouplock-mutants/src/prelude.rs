@@ -1,7 +1,7 @@
 //! What the texts take from their own crate.
 
 pub(crate) use crate::claims::{
-    Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
+    Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
 };
 pub(crate) use crate::memory::Value as _;
 pub(crate) use crate::raw::{RawGroup, RawMutex};

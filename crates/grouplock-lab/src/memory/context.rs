@@ -104,11 +104,15 @@ pub(crate) struct Run {
     pub(crate) passed: bool,
     /// Operations that were answered since the count was last reset.
     pub(crate) answered: usize,
+    /// Where the lock's objects are.
+    places: Vec<*const ()>,
 }
 
 impl Run {
-    pub(crate) fn along(script: Vec<Entry>) -> Self {
-        Run { script, ..Run::default() }
+    /// A run along `script`, of a lock that was made by `plan`.
+    pub(crate) fn along(script: Vec<Entry>, plan: &Plan) -> Self {
+        let places = plan.objects.iter().map(|object| object.place).collect();
+        Run { script, places, ..Run::default() }
     }
 
     pub(crate) fn at_end(&self) -> bool {
@@ -245,6 +249,14 @@ pub(super) fn end_object(place: *const ()) {
             plan.objects[object as usize].place = place;
         }
     });
+}
+
+/// Whether there is an object at `place`, as far as can be told: when a lock is set up or dropped everything is real.
+pub(super) fn is_object(place: *const ()) -> bool {
+    with(|context| match context {
+        Context::Run(run) => run.places.contains(&place),
+        Context::None | Context::SetUp(..) => place.addr() > 2,
+    })
 }
 
 pub(super) fn operate(
