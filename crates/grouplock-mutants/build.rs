@@ -68,6 +68,53 @@ const MUTANTS: &[Mutant] = &[
         ],
     },
     Mutant {
+        name: "maor_taubenfeld_without_cas_13_and_30",
+        text: MAOR_TAUBENFELD,
+        changes: &[
+            (
+                "let enabled = pred.status.cas(ENABLED, NO_HELP, SeqCst).is_ok(); // 13",
+                "let enabled = pred.status.read(SeqCst) == ENABLED; // 13
+                if enabled {
+                    pred.status.write(NO_HELP, SeqCst); // 14
+                }",
+            ),
+            (
+                "let helping = node.status.cas(ENABLED, TRY_HELP, SeqCst).is_ok(); // 30",
+                "let helping = node.status.read(SeqCst) == ENABLED; // 30
+                if helping {
+                    node.status.write(TRY_HELP, SeqCst); // 30
+                }",
+            ),
+        ],
+    },
+    Mutant {
+        name: "maor_taubenfeld_without_cas_15_19_and_44",
+        text: MAOR_TAUBENFELD,
+        changes: &[
+            (
+                "let active = pred.active.cas(YES, HELP, SeqCst).is_ok(); // 15",
+                "let active = pred.active.read(SeqCst) == YES; // 15
+                    if active {
+                        pred.active.write(HELP, SeqCst); // 16
+                    }",
+            ),
+            (
+                "let active = pred.active.cas(YES, HELP, SeqCst).is_ok(); // 19",
+                "let active = pred.active.read(SeqCst) == YES; // 19
+                if active {
+                    pred.active.write(HELP, SeqCst); // 19
+                }",
+            ),
+            (
+                "let inactive = temp_head.active.cas(YES, NO, SeqCst).is_ok(); // 44",
+                "let inactive = temp_head.active.read(SeqCst) == YES; // 44
+                if inactive {
+                    temp_head.active.write(NO, SeqCst); // 47
+                }",
+            ),
+        ],
+    },
+    Mutant {
         name: "dvir_taubenfeld_1_one_node",
         text: DVIR_TAUBENFELD_1,
         changes: &[("me.current = 1 - me.current; // 16", "")],

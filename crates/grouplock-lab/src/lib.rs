@@ -31,7 +31,8 @@ pub mod trace;
 mod value;
 
 pub use explore::{
-    CheckError, Options, Outcome, Progress, Reductions, Turn, Verdict, Violation, check, replay,
+    CheckError, Options, Outcome, Progress, Reductions, Sampling, Schedule, Turn, Verdict,
+    Violation, check, replay, sample,
 };
 pub use property::{Properties, Property};
 pub use subject::Subject;

@@ -5,11 +5,14 @@ mod checks;
 mod quiet;
 mod repeat;
 mod replay;
+mod sample;
 mod search;
 mod state;
 mod stepper;
 mod visited;
 mod waiting;
+
+pub use sample::{Sampling, Schedule, sample};
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -18,7 +18,9 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr::NonNull;
 
-use grouplock_algorithms::memory::{Flag, Memory, Number, Ordering, Ptr, Register, Site, Value, Word};
+use grouplock_algorithms::memory::{
+    Flag, Memory, Number, Ordering, Ptr, Register, Site, Value, Word,
+};
 
 use context::{Answer, Operation};
 
