@@ -61,6 +61,21 @@ pub(crate) fn check(
         }
     }
 
+    // SGCE: the same for those who came undisturbed, whoever has come since.
+    let undisturbed = |&p: &usize| state.procs[p].undisturbed;
+    if let Some(&first) = entering.iter().find(|p| undisturbed(p)) {
+        let session = stepper.node(state.procs[first].local).session;
+        let mut able = false;
+        for &p in &entering {
+            let same = stepper.node(state.procs[p].local).session == session;
+            able = able || same && stepper.alone(state, p, Phase::Inside)?;
+        }
+        if !able || stuck(stepper, Phase::Inside)? {
+            let because = "somebody came before all who ask for another session, and has to wait for one to leave";
+            return Ok(Some(fault(Property::StrongGroupConcurrentEntering, because)));
+        }
+    }
+
     let every = properties.contains(Property::BoundedExit);
     let some = properties.contains(Property::GroupBoundedExit);
     let exiting = of(Phase::Exiting);

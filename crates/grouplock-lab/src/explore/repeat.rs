@@ -31,7 +31,7 @@ pub(super) fn repeat(
         let (automaton, first) = Automaton::new(subject, options.processes, telling.clone());
         let mut initial = State::first(&automaton.layout, &first);
         let automaton = Arc::new(Mutex::new(automaton));
-        let mut stepper = Stepper::new(&automaton, subject.claims.kind, &options);
+        let mut stepper = Stepper::new(&automaton, subject, &options);
         let settled = stepper.settle(&mut initial, &mut None);
         debug_assert!(settled.is_ok(), "an idle process takes no step");
         let result = repeat_with(&mut stepper, subject, &options, initial, schedule)?;

@@ -65,7 +65,7 @@ pub fn sample(
         let (automaton, first) = Automaton::new(subject, options.processes, telling);
         let mut initial = State::first(&automaton.layout, &first);
         let automaton = Arc::new(Mutex::new(automaton));
-        let mut stepper = Stepper::new(&automaton, subject.claims.kind, &options);
+        let mut stepper = Stepper::new(&automaton, subject, &options);
         let settled = stepper.settle(&mut initial, &mut None);
         debug_assert!(settled.is_ok(), "an idle process takes no step");
         let mut sampler = Sampler {

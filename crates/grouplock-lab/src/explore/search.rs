@@ -94,8 +94,7 @@ struct Search<'a> {
 /// without them is sooner found that way.
 pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
     let began = Instant::now();
-    let order = [Property::Fcfs, Property::Fife];
-    if order.iter().any(|&property| options.properties.contains(property)) {
+    if Properties::ORDER.into_iter().any(|property| options.properties.contains(property)) {
         let mut first = options.clone();
         first.properties = Properties::basic();
         let outcome = explore(subject, &first, began);
@@ -154,9 +153,8 @@ fn attempt(
         end: Mutex::new(None),
         panic: Mutex::new(None),
     };
-    let mut steppers: Vec<Stepper> = (0..options.workers.max(1))
-        .map(|_| Stepper::new(&automaton, subject.claims.kind, options))
-        .collect();
+    let mut steppers: Vec<Stepper> =
+        (0..options.workers.max(1)).map(|_| Stepper::new(&automaton, subject, options)).collect();
     // Nobody has moved: settling only blanks here.
     let settled = steppers[0].settle(&mut initial, &mut None);
     debug_assert!(settled.is_ok(), "an idle process takes no step");

@@ -10,6 +10,7 @@ use crate::automaton::run::{Op, Phase};
 use crate::automaton::{Automaton, Edge, LocalId, Node, Note, Target, Trouble};
 use crate::layout::Layout;
 use crate::property::{Properties, Property};
+use crate::subject::Subject;
 use crate::trace::Event;
 use crate::value::{Obs, Val};
 use grouplock_algorithms::claims::Kind;
@@ -55,6 +56,7 @@ pub(crate) struct Stepper {
     /// For each remainder state, the registers that its next passage begins by writing.
     pub(super) overwritten: FxHashMap<LocalId, Arc<[Target]>>,
     kind: Kind,
+    in_range: fn(&str, u64, usize) -> bool,
     properties: Properties,
     pub(super) reductions: Reductions,
     pub(crate) sessions: u64,
@@ -62,7 +64,12 @@ pub(crate) struct Stepper {
 }
 
 impl Stepper {
-    pub(crate) fn new(automaton: &Arc<Mutex<Automaton>>, kind: Kind, options: &Options) -> Self {
+    pub(crate) fn new(
+        automaton: &Arc<Mutex<Automaton>>,
+        subject: &Subject,
+        options: &Options,
+    ) -> Self {
+        let kind = subject.claims.kind;
         let layout = {
             let automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(&automaton.layout)
@@ -74,6 +81,7 @@ impl Stepper {
             edges: FxHashMap::default(),
             overwritten: FxHashMap::default(),
             kind,
+            in_range: subject.in_range,
             properties: options.properties,
             reductions: options.reductions,
             sessions: if kind == Kind::Mutual { 1 } else { options.sessions },
@@ -245,6 +253,14 @@ impl Stepper {
             log.push(Event::step(p, &node, register, op, old, new));
         }
         state.memory[register] = new;
+        if writes && let Some(number) = new.as_number() {
+            let name = self.layout.registers[register].site.name;
+            if !(self.in_range)(name, number, state.procs.len()) {
+                let name = self.layout.register_name(register);
+                let because = format!("process {p} writes {number} to {name}, out of its range");
+                return Err(fault(Property::BoundedRegisters, because));
+            }
+        }
         let (obs, hint, stranger) = self.observe(state, p, op, seen, hush);
         let edge = self.edge(local, obs, hint)?;
         self.arrive(state, p, &edge, stranger)?;
@@ -305,13 +321,17 @@ impl Stepper {
         let was = self.node(state.procs[p].local).phase;
         // Locks inside the lock have doorways too: only the first one of a passage counts.
         let counts = self.orders() && matches!(was, Phase::Remainder | Phase::Entering);
+        let mut ends_doorway = false;
         for note in &edge.notes {
             match *note {
                 Note::Forget(target) if self.reductions.forget => {
                     let register = state.register(&self.layout, p, target);
                     state.memory[register] = Val::UNDEF;
                 }
-                Note::DoorwayEnd if counts => state.procs[p].past_doorway = true,
+                Note::DoorwayEnd if counts => {
+                    state.procs[p].past_doorway = true;
+                    ends_doorway = true;
+                }
                 Note::Forget(_) | Note::DoorwayEnd => {}
             }
         }
@@ -320,6 +340,12 @@ impl Stepper {
         proc.env =
             Env::from_objects(edge.env.iter().map(|&from| env.as_slice()[usize::from(from)]));
         proc.local = edge.target;
+        if ends_doorway
+            && self.properties.contains(Property::StrongGroupConcurrentEntering)
+            && !self.is_disturbed(state, p)
+        {
+            state.procs[p].undisturbed = true;
+        }
         let is = self.node(edge.target).phase;
         if is == Phase::Inside && was != Phase::Inside {
             self.entered(state, p)?;
@@ -328,7 +354,16 @@ impl Stepper {
     }
 
     pub(super) fn orders(&self) -> bool {
-        self.properties.contains(Property::Fcfs) || self.properties.contains(Property::Fife)
+        Properties::ORDER.into_iter().any(|property| self.properties.contains(property))
+    }
+
+    /// Whether somebody asks for another session than process `p` does.
+    fn is_disturbed(&mut self, state: &State, p: usize) -> bool {
+        let mine = self.node(state.procs[p].local).session;
+        (0..state.procs.len()).filter(|&q| q != p).any(|q| {
+            let node = self.node(state.procs[q].local);
+            node.phase != Phase::Remainder && self.conflict(mine, node.session)
+        })
     }
 
     /// Process `p` has entered its critical section.
@@ -337,6 +372,7 @@ impl Stepper {
         let before = state.procs[p].before;
         state.procs[p].before = 0;
         state.procs[p].past_doorway = false;
+        state.procs[p].undisturbed = false;
         for q in 0..state.procs.len() {
             state.procs[q].before &= !(1 << p);
             let node = self.node(state.procs[q].local);

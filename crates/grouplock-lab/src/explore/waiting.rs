@@ -14,7 +14,7 @@ impl Stepper {
     pub(crate) fn alone(&mut self, state: &State, p: usize, goal: Phase) -> Result<bool, Obstacle> {
         let mut state = state.clone();
         for other in &mut state.procs {
-            (other.before, other.past_doorway) = (0, false);
+            (other.before, other.past_doorway, other.undisturbed) = (0, false, false);
         }
         for _ in 0..BOUND {
             if self.phase(&state, p) == goal {
