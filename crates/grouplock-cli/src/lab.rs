@@ -10,7 +10,8 @@ use std::sync::atomic::Ordering;
 use clap::{Args, Subcommand};
 use grouplock_algorithms::claims::Kind;
 use grouplock_lab::{
-    Options, Outcome, Progress, Subject, Turn, Verdict, check, registry, replay, trace,
+    Options, Outcome, Progress, Sampling, Schedule, Subject, Turn, Verdict, check, registry,
+    replay, sample, trace,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -33,7 +34,8 @@ pub(crate) enum Command {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CheckArguments {
     /// The algorithm, as `grouplock lab list` calls it.
-    algorithm: String,
+    #[arg(required_unless_present = "replay")]
+    algorithm: Option<String>,
     /// How many processes.
     #[arg(long, short = 'p', default_value_t = 2)]
     processes: usize,
@@ -52,12 +54,37 @@ pub(crate) struct CheckArguments {
     /// Check mutual exclusion and deadlock freedom only: fewer states.
     #[arg(long)]
     basic: bool,
-    /// Where to write the trace of a violation, as JSON.
+    /// Draw executions at random instead of exploring all: for sizes that cannot be exhausted.
+    #[arg(long, value_enum, value_name = "SCHEDULE", conflicts_with = "replay")]
+    sample: Option<Drawn>,
+    /// How many executions to draw.
+    #[arg(long, default_value_t = 10_000, requires = "sample")]
+    runs: u64,
+    /// How many steps each of them takes at most.
+    #[arg(long, default_value_t = 1_000, requires = "sample")]
+    steps: usize,
+    /// How often priorities change in an execution drawn by priority.
+    #[arg(long, default_value_t = 5, requires = "sample")]
+    changes: usize,
+    /// What the draws depend on: the same seed draws the same executions.
+    #[arg(long, default_value_t = 1, requires = "sample")]
+    seed: u64,
+    /// Where to write the execution that violates something, for `--replay`. Without --json it is written in any case, to
+    /// `ALGORITHM-NxM.trace.json` unless this says otherwise.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Repeat the execution in this file instead of exploring. Sizes are taken from the file.
+    /// Repeat the execution in this file instead of exploring. Algorithm and sizes are taken from the file.
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     replay: Option<PathBuf>,
+}
+
+/// How executions are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Drawn {
+    /// Any process that can move, some more often than others.
+    Random,
+    /// By random priorities that change a few times (probabilistic concurrency testing).
+    Pct,
 }
 
 /// Exit code for wrong questions.
@@ -120,18 +147,24 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
         Err(why) => return refuse(&why),
     };
     if let Some(recording) = &recording {
-        if recording.algorithm != arguments.algorithm {
-            return refuse(&format!("the file tells of {:?}", recording.algorithm));
+        if let Some(asked) = &arguments.algorithm
+            && *asked != recording.algorithm
+        {
+            return refuse(&format!(
+                "{asked:?} was asked for, but the file tells of {:?}",
+                recording.algorithm
+            ));
         }
+        arguments.algorithm = Some(recording.algorithm.clone());
         arguments.processes = recording.processes;
         arguments.sessions = recording.sessions;
         arguments.passages = recording.passages;
     }
     let arguments = &arguments;
-    let subject = match registry::find(&arguments.algorithm) {
+    let asked = arguments.algorithm.as_deref().unwrap_or_default();
+    let subject = match registry::find(asked) {
         Ok(subject) => subject,
         Err(nearest) => {
-            let asked = &arguments.algorithm;
             return refuse(&format!("there is no algorithm {asked:?}: did you mean {nearest:?}?"));
         }
     };
@@ -152,9 +185,10 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
     // Ctrl-C ends the search, and what is known so far is told. Where it cannot be caught, it ends the program.
     let stop = Arc::clone(&options.stop);
     let _ = ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed));
-    let result = match &recording {
-        Some(recording) => replay(&subject, &options, &recording.schedule),
-        None => check(&subject, &options),
+    let result = match (&recording, arguments.sample) {
+        (Some(recording), _) => replay(&subject, &options, &recording.schedule),
+        (None, Some(drawn)) => sample(&subject, &options, &arguments.sampling(drawn)),
+        (None, None) => check(&subject, &options),
     };
     let outcome = match result {
         Ok(outcome) => outcome,
@@ -163,7 +197,13 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
     if options.progress.is_some() {
         eprint!("\r\x1b[K");
     }
-    if let (Some(file), Some(violation)) = (&arguments.trace, &outcome.violation) {
+    let by_default = || {
+        let name =
+            format!("{}-{}x{}.trace.json", subject.name, arguments.processes, arguments.sessions);
+        (!arguments.json && recording.is_none()).then(|| PathBuf::from(name))
+    };
+    let file = arguments.trace.clone().or_else(by_default);
+    if let (Some(file), Some(violation)) = (&file, &outcome.violation) {
         let recording = Recording {
             algorithm: subject.name.to_owned(),
             processes: arguments.processes,
@@ -175,6 +215,8 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
         if let Err(error) = std::fs::write(file, format!("{:#}\n", json!(recording))) {
             return refuse(&format!("{} cannot be written: {error}", file.display()));
         }
+        let file = file.display();
+        eprintln!("The execution is in {file}: `grouplock lab check --replay {file}` repeats it.");
     }
     if arguments.json {
         say(&format!("{:#}\n", as_json(&subject, arguments, &outcome)));
@@ -186,6 +228,16 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
         Verdict::Violated => 1,
         Verdict::Limit => 3,
     })
+}
+
+impl CheckArguments {
+    fn sampling(&self, drawn: Drawn) -> Sampling {
+        let schedule = match drawn {
+            Drawn::Random => Schedule::Random,
+            Drawn::Pct => Schedule::Pct { changes: self.changes },
+        };
+        Sampling { schedule, runs: self.runs, steps: self.steps, seed: self.seed }
+    }
 }
 
 fn as_json(subject: &Subject, arguments: &CheckArguments, outcome: &Outcome) -> serde_json::Value {
@@ -219,13 +271,17 @@ fn as_text(subject: &Subject, arguments: &CheckArguments, outcome: &Outcome) -> 
         let _ = writeln!(text, "\n{}: {}", violation.property, violation.because);
     }
     let verdict = match outcome.verdict {
+        Verdict::Holds if arguments.basic => "mutual exclusion and deadlock freedom hold",
         Verdict::Holds => "all claims hold",
+        Verdict::Limit if arguments.replay.is_some() => "the execution violates nothing",
+        Verdict::Limit if arguments.sample.is_some() => "nothing was found, which proves nothing",
         Verdict::Violated => "violated",
         Verdict::Limit => "stopped at a limit; nothing was found so far",
     };
+    let counted = if arguments.sample.is_some() { "steps" } else { "states" };
     let _ = writeln!(
         text,
-        "{}, {size}: {verdict}. {} states, depth {}, {:.1} s ({} runs of the code, {} local states)",
+        "{}, {size}: {verdict}. {} {counted}, depth {}, {:.1} s ({} runs of the code, {} local states)",
         subject.name,
         outcome.states,
         outcome.depth,

@@ -142,9 +142,8 @@ impl<M: Memory> RawMutex<M> for BlackWhiteBakery<M> {
         self.processes[me.i].number.write(0, SeqCst); // 22
     }
 
-    /// Tickets start again from one with each change of colour, and never pass N.
     fn in_range(register: &str, number: u64, processes: usize) -> bool {
-        register != "Token.number" || number <= processes as u64
+        register != "Token.number" || number <= processes as u64 + 1
     }
 
     fn inspect(me: &Process, see: &mut dyn FnMut(&'static str, Word)) {

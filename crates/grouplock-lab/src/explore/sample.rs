@@ -62,7 +62,7 @@ pub fn sample(
     options.reductions.symmetry = false;
     let mut telling = FxHashSet::default();
     loop {
-        let (automaton, first) = Automaton::new(subject, options.processes, telling);
+        let (automaton, first) = Automaton::new(subject, options.processes, telling.clone());
         let mut initial = State::first(&automaton.layout, &first);
         let automaton = Arc::new(Mutex::new(automaton));
         let mut stepper = Stepper::new(&automaton, subject, &options);
@@ -80,12 +80,12 @@ pub fn sample(
         let automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
         let schedule = match wrong {
             Some((Obstacle::Trouble(Trouble::Refine), _)) => {
-                telling = automaton.telling().clone();
+                telling.clone_from(automaton.telling());
                 continue;
             }
             Some((Obstacle::Trouble(Trouble::Trespass), _)) => {
                 options.reductions.own = false;
-                telling = automaton.telling().clone();
+                telling.clone_from(automaton.telling());
                 continue;
             }
             Some((_, choices)) => choices,
@@ -194,7 +194,7 @@ impl Picker {
             Schedule::Pct { changes } => (true, changes),
         };
         let mut weights: Vec<i64> = if pct {
-            (1..=processes as i64).collect()
+            (1..).take(processes).collect()
         } else {
             // From one to a thousand, evenly on a logarithmic scale.
             (0..processes).map(|_| 1 << random.u32(0..=10)).collect()

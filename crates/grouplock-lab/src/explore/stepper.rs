@@ -328,7 +328,7 @@ impl Stepper {
                     let register = state.register(&self.layout, p, target);
                     state.memory[register] = Val::UNDEF;
                 }
-                Note::DoorwayEnd if counts => {
+                Note::DoorwayEnd if counts && !state.procs[p].past_doorway => {
                     state.procs[p].past_doorway = true;
                     ends_doorway = true;
                 }

@@ -273,7 +273,7 @@ pub(super) fn operate(
                 Ok(Some(answer))
             }
             Some(other) => unreachable!("{other:?} answers {operation:?}: scripts come from runs"),
-            None => Err(run.round.map_or(at, |(_, line)| line)),
+            None => Err(at),
         },
     });
     match halted {
