@@ -210,6 +210,14 @@ pub fn measure(
     Ok(Model::ALL.map(measurement).into())
 }
 
+/// Whether [`measure`] would try.
+///
+/// # Errors
+/// What is wrong with the question.
+pub fn accepts(name: &str, processes: usize, options: &Options) -> Result<(), RmrError> {
+    find(name, processes, options).map(|_| ())
+}
+
 fn named(name: &str) -> Result<Measurable, RmrError> {
     lock::all().into_iter().find(|lock| lock.claims.name == name).ok_or_else(|| {
         let nearest = crate::registry::nearest(name, names()).unwrap_or_default();
