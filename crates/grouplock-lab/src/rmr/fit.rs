@@ -2,6 +2,9 @@
 
 use grouplock_algorithms::claims::Growth;
 
+/// What grows with the number of processes.
+type Curve = fn(f64) -> f64;
+
 /// The growth that explains the points (processes, cost) best.
 ///
 /// * If the cost no longer rises, by more than a twentieth, between the two largest sizes, it is constant: small sizes
@@ -38,7 +41,7 @@ pub fn fit(points: &[(usize, u64)]) -> Growth {
 
 /// The error of the best a + b·curve, relative to the costs: root of the mean square. The curve rises, so b does
 /// not fall below zero.
-fn error(points: &[(f64, f64)], curve: fn(f64) -> f64) -> f64 {
+fn error(points: &[(f64, f64)], curve: Curve) -> f64 {
     // Minimise Σ ((a + b·x - y) / y)²: least squares with the weights 1/y².
     let [mut w, mut wx, mut wy, mut wxx, mut wxy] = [0.0; 5];
     for &(n, y) in points {

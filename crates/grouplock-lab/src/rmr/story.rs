@@ -67,9 +67,8 @@ pub fn worst_passage(
     options: &Options,
 ) -> Result<WorstPassage, RmrError> {
     let lock = find(name, processes, options)?;
-    let worst = survey(&lock, processes, options)?.worst[model.index()]
-        .take()
-        .expect("every process makes a passage");
+    let survey = survey(&lock, processes, options)?;
+    let worst = survey.worst(model);
     let (tally, layout) = run::tell(&lock, processes, &worst.case, worst.passage)
         .map_err(|failure| broken(&lock, processes, &worst.case, failure))?;
     let accesses = tally.story.iter().map(|step| told(&lock, &layout, model, step)).collect();

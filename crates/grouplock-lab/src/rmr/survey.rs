@@ -22,7 +22,7 @@ pub(crate) struct Worst {
 /// What the runs have shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Survey {
-    pub(crate) worst: PerModel<Option<Worst>>,
+    worst: PerModel<Option<Worst>>,
     pub(crate) passages: u64,
     pub(crate) remote_spinning: bool,
     fair_passages: u64,
@@ -30,6 +30,11 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
+    /// The most expensive passage by `model`.
+    pub(crate) fn worst(&self, model: Model) -> &Worst {
+        self.worst[model.index()].as_ref().expect("every process makes a passage")
+    }
+
     /// The mean over the passages of fair schedules.
     pub(crate) fn mean(&self, model: Model) -> f64 {
         self.fair_sums[model.index()] as f64 / self.fair_passages.max(1) as f64
@@ -95,22 +100,32 @@ fn cases(kind: Kind, processes: usize, options: &Options) -> Vec<Case> {
             cases.push(case(
                 plan.clone(),
                 sessions,
+                processes,
                 options.passages,
-                options.seed + cases.len() as u64,
+                options.seed.wrapping_add(cases.len() as u64),
             ));
         }
     }
     for doorways_first in [false, true] {
         // A second passage of those that have passed would only be in the way.
         let plan = Plan::Staircase { doorways_first };
-        cases.push(case(plan, Sessions::Own, 1, options.seed));
+        cases.push(case(plan, Sessions::Own, processes, 1, options.seed));
     }
     cases
 }
 
-fn case(plan: Plan, sessions: Sessions, passages: usize, seed: u64) -> Case {
-    let workload = Workload { sessions, passages, dwells: plan.dwells(), seed };
+fn case(plan: Plan, sessions: Sessions, active: usize, passages: usize, seed: u64) -> Case {
+    let workload = Workload { sessions, active, passages, dwells: plan.dwells(), seed };
     Case { plan, workload, seed }
+}
+
+/// The worst that the search has found by one model.
+struct Top {
+    cost: u64,
+    priorities: Priorities,
+    workload: Workload,
+    /// About how many steps a process took: changes of priority beyond that have no effect.
+    horizon: u64,
 }
 
 /// Climbs from one set of priorities to a worse one, for each model by itself, as long as the options allow.
@@ -121,46 +136,54 @@ fn search(
     survey: &mut Survey,
 ) -> Result<(), RmrError> {
     let mut rng = fastrand::Rng::with_seed(options.seed);
-    let mut tops: PerModel<Option<(u64, Case)>> = [const { None }; 4];
-    let mut horizon = 64 * options.passages as u64;
+    let mut tops: PerModel<Option<Top>> = [const { None }; 4];
     let mut steps = 0;
     for round in 0..options.search_rounds {
         if steps >= options.search_steps {
             break;
         }
         let top = tops[round % tops.len()].as_ref();
-        let case = match top {
-            // Now and then from somewhere else: a hill may be a low one.
-            Some((_, Case { plan: Plan::Searched(priorities), workload, seed }))
-                if rng.u8(..8) != 0 =>
-            {
-                let plan = Plan::Searched(priorities.mutated(horizon, &mut rng));
-                Case { plan, workload: *workload, seed: *seed }
-            }
-            _ => {
-                let plan = Plan::Searched(Priorities::random(processes, horizon, &mut rng));
-                let sessions = match (lock.claims.kind, rng.u8(..3)) {
-                    (Kind::Mutual, _) | (_, 0) => Sessions::Own,
-                    (_, 1) => Sessions::Drawn(2),
-                    _ => Sessions::Drawn(3),
-                };
-                case(plan, sessions, options.passages, rng.u64(..))
-            }
+        // Now and then from somewhere else: a hill may be a low one.
+        let (priorities, workload) = match top.filter(|_| rng.u8(..8) != 0) {
+            Some(top) => (top.priorities.mutated(top.horizon, &mut rng), top.workload),
+            None => start(lock.claims.kind, processes, options.passages, &mut rng),
         };
+        let plan = Plan::Searched(priorities.clone());
+        let case = Case { plan, workload, seed: workload.seed };
         let finished = run::run(lock, processes, &case)
             .map_err(|failure| broken(lock, processes, &case, failure))?;
         survey.add(&case, &finished.tally);
         steps += finished.steps;
-        horizon = finished.steps / processes as u64;
+        let horizon = finished.steps / workload.active as u64;
         for (model, top) in tops.iter_mut().enumerate() {
             let cost = finished.tally.max(model);
-            // As good is good enough: a plateau is left by walking on it.
-            if top.as_ref().is_none_or(|(known, _)| *known <= cost) {
-                *top = Some((cost, case.clone()));
+            // As bad is bad enough: a plateau is left by walking on it.
+            if top.as_ref().is_none_or(|top| top.cost <= cost) {
+                *top = Some(Top { cost, priorities: priorities.clone(), workload, horizon });
             }
         }
     }
     Ok(())
+}
+
+/// A place to climb from. In half of the cases a few processes have the lock to themselves: the fewer they are, the sooner
+/// the search hits on the one order that hurts.
+fn start(
+    kind: Kind,
+    processes: usize,
+    passages: usize,
+    rng: &mut fastrand::Rng,
+) -> (Priorities, Workload) {
+    let active = if rng.bool() { processes } else { rng.usize(1..=5).min(processes) };
+    let sessions = match (kind, rng.u8(..3)) {
+        (Kind::Mutual, _) | (_, 0) => Sessions::Own,
+        (_, 1) => Sessions::Drawn(2),
+        _ => Sessions::Drawn(3),
+    };
+    // A passage has some dozens of steps, or a few for each process.
+    let horizon = passages as u64 * rng.u64(32..=32 + 4 * processes as u64);
+    let workload = Workload { sessions, active, passages, dwells: false, seed: rng.u64(..) };
+    (Priorities::random(active, processes, horizon, rng), workload)
 }
 
 pub(crate) fn broken(

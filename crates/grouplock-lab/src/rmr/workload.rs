@@ -28,7 +28,9 @@ impl fmt::Display for Sessions {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workload {
     pub(crate) sessions: Sessions,
-    /// Passages of each process.
+    /// How many processes take part, the lowest ones; the others never leave their remainder sections.
+    pub(crate) active: usize,
+    /// Passages of each process that takes part.
     pub(crate) passages: usize,
     /// Whether processes take their time, some of them much, inside and outside.
     pub(crate) dwells: bool,
@@ -36,6 +38,11 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
+    /// How many passages `process` makes.
+    pub(crate) fn passages_of(&self, process: usize) -> usize {
+        if process < self.active { self.passages } else { 0 }
+    }
+
     fn draw(&self, process: usize, passage: usize, what: u64) -> fastrand::Rng {
         let place = (process as u64) << 32 ^ (passage as u64) << 2 ^ what;
         fastrand::Rng::with_seed(self.seed ^ place.wrapping_mul(0x9E37_79B9_7F4A_7C15))

@@ -242,7 +242,7 @@ impl World {
                         process.finished += 1;
                         self.tally.add(&process.passage);
                     }
-                    if process.begun < self.workload.passages {
+                    if process.begun < self.workload.passages_of(p) {
                         break Next::Start(self.workload.dwell(p, process.begun, false));
                     }
                     answer = Answer::Stop;

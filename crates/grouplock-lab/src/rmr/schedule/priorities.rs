@@ -73,6 +73,8 @@ impl Schedule for Bursts {
 #[derive(Clone, Debug)]
 pub(crate) struct Priorities {
     priorities: Vec<u32>,
+    /// Those above never run.
+    active: usize,
     changes: Vec<Change>,
 }
 
@@ -85,18 +87,23 @@ struct Change {
 }
 
 impl Priorities {
-    /// Random ones, with a few changes somewhere in the first `horizon` steps of a process.
-    pub(crate) fn random(processes: usize, horizon: u64, rng: &mut fastrand::Rng) -> Self {
+    /// Random ones, with two changes for each of the `active` lowest processes somewhere in its first `horizon` steps.
+    pub(crate) fn random(
+        active: usize,
+        processes: usize,
+        horizon: u64,
+        rng: &mut fastrand::Rng,
+    ) -> Self {
         let priorities = (0..processes).map(|_| rng.u32(..)).collect();
-        let mut made = Priorities { priorities, changes: Vec::new() };
-        for _ in 0..2 * processes {
+        let mut made = Priorities { priorities, active, changes: Vec::new() };
+        for _ in 0..2 * active {
             made.add_change(horizon, rng);
         }
         made
     }
 
     fn add_change(&mut self, horizon: u64, rng: &mut fastrand::Rng) {
-        let process = rng.usize(..self.priorities.len());
+        let process = rng.usize(..self.active);
         let steps = rng.u64(..=horizon);
         self.changes.push(Change { process, steps, priority: rng.u32(..) });
     }
@@ -107,7 +114,7 @@ impl Priorities {
         for _ in 0..=rng.u8(..4) {
             match rng.u8(..4) {
                 0 => {
-                    let p = rng.usize(..made.priorities.len());
+                    let p = rng.usize(..made.active);
                     made.priorities[p] = rng.u32(..);
                 }
                 1 => made.add_change(horizon, rng),
