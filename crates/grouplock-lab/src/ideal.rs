@@ -36,7 +36,7 @@ impl RawMutex<SimMemory> for IdealLock {
             starvation_freedom: Claim::No,
             fcfs: Claim::No,
             fife: Claim::NotApplicable,
-            entering: Entering::alone(Claim::Yes),
+            entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
             rmr_cc: Bound::of(Growth::Constant),
             rmr_dsm: Bound::of(Growth::Constant),

@@ -44,7 +44,7 @@ impl<M: Memory, const FLAW: u8> RawMutex<M> for Peterson<M, FLAW> {
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
             fife: Claim::NotApplicable,
-            entering: Entering::alone(Claim::Yes),
+            entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
             rmr_cc: Bound::of(Growth::Constant),
             rmr_dsm: Bound::of(Growth::Unbounded),

@@ -31,7 +31,7 @@ pub fn fit(points: &[(usize, u64)]) -> Growth {
     if last <= before * 1.05 {
         return Growth::Constant;
     }
-    let curves: [(Growth, fn(f64) -> f64); 3] =
+    let curves: [(Growth, Curve); 3] =
         [(Growth::Logarithmic, f64::log2), (Growth::Linear, |n| n), (Growth::Quadratic, |n| n * n)];
     let errors = curves.map(|(growth, curve)| (growth, error(&points, curve)));
     let least = errors.iter().map(|&(_, error)| error).fold(f64::INFINITY, f64::min);

@@ -38,6 +38,7 @@ mod memory;
 mod model;
 mod run;
 mod schedule;
+mod search;
 mod story;
 mod survey;
 mod tally;
@@ -68,7 +69,7 @@ pub struct Measurement {
     pub processes: usize,
     /// The cost of the most expensive passage that was found.
     pub max: u64,
-    /// The mean over the passages of the random, round robin and burst schedules. The others choose whom to hurt,
+    /// The mean over the passages of the random, round robin and burst schedules with all processes. The others choose whom to hurt,
     /// so a mean over them would say nothing.
     pub mean: f64,
     /// How many passages were made in all.
@@ -95,7 +96,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { passages: 6, seed: 1, search_rounds: 400, search_steps: 20_000_000 }
+        Options { passages: 6, seed: 1, search_rounds: 4_000, search_steps: 20_000_000 }
     }
 }
 
@@ -203,7 +204,7 @@ pub fn measure(
             max: worst.cost,
             mean: survey.mean(model),
             passages: survey.passages,
-            schedule: worst.case.name(lock.claims.kind),
+            schedule: worst.case.name(lock.claims.kind, processes),
             remote_spinning: model == Model::Dsm && survey.remote_spinning,
         }
     };

@@ -21,12 +21,16 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// What to call it in a report about a lock of this kind.
-    pub(crate) fn name(&self, kind: Kind) -> String {
-        match kind {
-            Kind::Mutual => self.plan.to_string(),
-            Kind::Group => format!("{}, {}", self.plan, self.workload.sessions),
+    /// What to call it in a report about a lock of this kind with so many processes.
+    pub(crate) fn name(&self, kind: Kind, processes: usize) -> String {
+        let mut name = self.plan.to_string();
+        if kind == Kind::Group {
+            name = format!("{name}, {}", self.workload.sessions);
         }
+        if self.workload.active < processes {
+            name = format!("{name}, {} take part", self.workload.active);
+        }
+        name
     }
 }
 

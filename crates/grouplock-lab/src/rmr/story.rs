@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use grouplock_algorithms::memory::{Site, Word};
+use grouplock_algorithms::claims::Kind;
+use grouplock_algorithms::memory::{Home, Site, Word};
 use serde::Serialize;
 
 use super::context::{Layout, Operation};
@@ -77,9 +78,8 @@ pub fn worst_passage(
         model,
         processes,
         process: worst.passage.process,
-        session: (lock.claims.kind == grouplock_algorithms::claims::Kind::Group)
-            .then_some(worst.session),
-        schedule: worst.case.name(lock.claims.kind),
+        session: (lock.claims.kind == Kind::Group).then_some(worst.session),
+        schedule: worst.case.name(lock.claims.kind, processes),
         cost: worst.cost,
         accesses,
         left_out: tally.left_out,
@@ -113,8 +113,8 @@ fn register(site: &Site) -> String {
     let mut name = site.name.to_owned();
     match (site.index, site.home) {
         (Some(index), _) => _ = write!(name, "[{index}]"),
-        (None, grouplock_algorithms::memory::Home::Process(p)) => _ = write!(name, " of {p}"),
-        (None, grouplock_algorithms::memory::Home::Shared) => {}
+        (None, Home::Process(p)) => _ = write!(name, " of {p}"),
+        (None, Home::Shared) => {}
     }
     name
 }

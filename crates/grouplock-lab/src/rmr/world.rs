@@ -3,7 +3,7 @@
 use grouplock_algorithms::memory::Word;
 
 use super::context::{Access, Answer, Layout, Request};
-use super::lock::Running;
+use super::lock::{self, Running};
 use super::model::{Caches, Effect, PerModel};
 use super::tally::{Passage, Step, Tally};
 use super::workload::Workload;
@@ -163,8 +163,11 @@ impl World {
         Some(self.caches.peek(p, register, effect))
     }
 
-    /// What was counted.
+    /// What was counted, at the end of a run.
     pub(crate) fn into_tally(self) -> Tally {
+        for process in self.processes {
+            lock::recycle(process.running);
+        }
         self.tally
     }
 

@@ -72,7 +72,7 @@ impl Schedule for Bursts {
 /// A priority for each process, and points where one changes. The higher runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Priorities {
-    priorities: Vec<u32>,
+    initial: Vec<u32>,
     /// Those above never run.
     active: usize,
     changes: Vec<Change>,
@@ -94,8 +94,8 @@ impl Priorities {
         horizon: u64,
         rng: &mut fastrand::Rng,
     ) -> Self {
-        let priorities = (0..processes).map(|_| rng.u32(..)).collect();
-        let mut made = Priorities { priorities, active, changes: Vec::new() };
+        let initial = (0..processes).map(|_| rng.u32(..)).collect();
+        let mut made = Priorities { initial, active, changes: Vec::new() };
         for _ in 0..2 * active {
             made.add_change(horizon, rng);
         }
@@ -115,7 +115,7 @@ impl Priorities {
             match rng.u8(..4) {
                 0 => {
                     let p = rng.usize(..made.active);
-                    made.priorities[p] = rng.u32(..);
+                    made.initial[p] = rng.u32(..);
                 }
                 1 => made.add_change(horizon, rng),
                 2 if !made.changes.is_empty() => {
@@ -132,7 +132,7 @@ impl Priorities {
     }
 
     pub(super) fn start(self) -> ByPriority {
-        let mut changes = vec![Vec::new(); self.priorities.len()];
+        let mut changes = vec![Vec::new(); self.initial.len()];
         for change in self.changes {
             changes[change.process].push((change.steps, change.priority));
         }
@@ -140,7 +140,7 @@ impl Priorities {
             // The earliest last, to be popped.
             changes.sort_by_key(|&(steps, _)| std::cmp::Reverse(steps));
         }
-        ByPriority { ranking: Ranking::new(self.priorities), changes, last: None }
+        ByPriority { ranking: Ranking::new(self.initial), changes, last: None }
     }
 }
 
