@@ -7,7 +7,7 @@ use grouplock_lab::rmr::{
 
 /// Enough to reach the maxima, and quick.
 const QUICK: Options =
-    Options { passages: 4, seed: 1, search_rounds: 100, search_steps: 2_000_000 };
+    Options { passages: 4, seed: 1, search_rounds: 300, search_steps: 2_000_000 };
 
 fn of(model: Model, measured: &[Measurement]) -> &Measurement {
     measured.iter().find(|measurement| measurement.model == model).expect("all models are measured")

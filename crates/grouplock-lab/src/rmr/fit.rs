@@ -7,7 +7,7 @@ type Curve = fn(f64) -> f64;
 
 /// The growth that explains the points (processes, cost) best.
 ///
-/// * If the cost no longer rises, by more than a twentieth, between the two largest sizes, it is constant: small sizes
+/// * If the cost no longer rises, by more than a tenth, between the two largest sizes, it is constant: small sizes
 ///   often cost less because there are too few processes to get in each other's way.
 /// * If it does, the curve a + b·log N, a + b·N or a + b·N² that comes closest, in proportion to the cost, is taken.
 ///   The simpler one is preferred if a larger one is hardly better.
@@ -28,7 +28,7 @@ pub fn fit(points: &[(usize, u64)]) -> Growth {
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points.dedup_by_key(|point| point.0);
     let [.., (_, before), (_, last)] = points[..] else { return Growth::NotStated };
-    if last <= before * 1.05 {
+    if last <= before * 1.1 {
         return Growth::Constant;
     }
     let curves: [(Growth, Curve); 3] =
