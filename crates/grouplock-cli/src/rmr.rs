@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use clap::Args;
 use grouplock_algorithms::claims::{Bound, Growth};
@@ -16,17 +17,17 @@ pub(crate) struct Arguments {
     /// The algorithm, or `all`.
     algorithm: String,
     /// How many processes: one number or several, each from 1 to 256.
-    #[arg(long, short = 'p', value_delimiter = ',', default_value = "2,8,64")]
+    #[arg(long, short = 'p', value_delimiter = ',', default_value = "2,8,64", value_parser = number::<usize>)]
     processes: Vec<usize>,
     /// What counts: cc (caches, Maor and Taubenfeld's definition), cc-write-back, cc-write-through (He, Gopalakrishnan
     /// and Gafni's), or dsm.
     #[arg(long, default_value = "cc")]
     model: Model,
     /// How many passages each process makes in a run.
-    #[arg(long, default_value_t = Options::default().passages)]
+    #[arg(long, default_value_t = Options::default().passages, value_parser = number::<usize>)]
     passages: usize,
     /// Decides the random choices: the same seed gives the same figures.
-    #[arg(long, default_value_t = Options::default().seed)]
+    #[arg(long, default_value_t = Options::default().seed, value_parser = number::<u64>)]
     seed: u64,
     /// Tells the accesses of the most expensive passage, at the largest number of processes.
     #[arg(long, conflicts_with = "json")]
@@ -34,6 +35,11 @@ pub(crate) struct Arguments {
     /// A list of JSON objects.
     #[arg(long)]
     json: bool,
+}
+
+/// Reads a number; says what was expected if it is none.
+fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.trim().parse().map_err(|_| "a whole number was expected, such as 8".to_owned())
 }
 
 /// Exit code if an algorithm broke while it was measured.
@@ -168,10 +174,13 @@ fn story(passage: &WorstPassage) -> String {
         paid += u64::from(access.remote);
         let remote = if access.remote { paid.to_string() } else { String::new() };
         let line = access.paper_line.map_or_else(|| format!(":{}", access.line), str::to_owned);
-        let values = match &access.written {
-            Some(written) => format!("{} → {written}", access.held),
-            None => access.held.clone(),
-        };
+        let mut values = access.held.clone();
+        if let Some(written) = &access.written {
+            _ = write!(values, " → {written}");
+        }
+        if access.text != *algorithm {
+            _ = write!(values, "  ({})", access.text);
+        }
         let (operation, register) = (access.operation, &access.register);
         _ = writeln!(text, "{remote:>6}  {line:>6}  {operation:<17} {register:<20} {values}");
     }

@@ -46,7 +46,9 @@ fn a_wrong_question_is_refused_with_what_was_expected() {
     assert!(refused(&["handovr"]).contains("did you mean \"handover\"?"));
     assert!(refused(&["mcs", "--processes", "2,257"]).contains("257 processes were asked for"));
     assert!(refused(&["mcs", "--processes", "0"]).contains("1 to 256"));
-    assert!(refused(&["mcs", "--processes", "many"]).contains("'many'"));
+    let many = refused(&["mcs", "--processes", "2,many"]);
+    assert!(many.contains("'many'") && many.contains("a whole number was expected"), "{many}");
+    assert!(refused(&["mcs", "--passages", "-1"]).contains("-1"));
     assert!(refused(&["mcs", "--passages", "0"]).contains("at least 1"));
     assert!(refused(&["mcs", "--model", "numa"]).contains("cc-write-back"));
 }

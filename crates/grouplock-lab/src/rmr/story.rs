@@ -7,13 +7,12 @@ use grouplock_algorithms::memory::{Home, Site, Word};
 use serde::Serialize;
 
 use super::context::{Layout, Operation};
-use super::lock::Measurable;
+use super::lock::{self, Measurable};
 use super::model::Model;
 use super::run;
 use super::survey::{broken, survey};
 use super::tally::Step;
 use super::{Options, RmrError, find};
-use crate::registry;
 
 /// A passage and what it cost.
 #[derive(Clone, Debug, Serialize)]
@@ -51,6 +50,8 @@ pub struct AccessTold {
     pub written: Option<String>,
     /// Whether it is a remote reference.
     pub remote: bool,
+    /// The algorithm whose text this is a line of: the lock itself or one inside it.
+    pub text: &'static str,
     /// The line of the program.
     pub line: u32,
     /// The paper's number for that line, if the program gives it.
@@ -88,10 +89,9 @@ pub fn worst_passage(
 
 fn told(lock: &Measurable, layout: &Layout, model: Model, step: &Step) -> AccessTold {
     let at = step.access.at;
-    // An exit lock has a text of its own.
-    let texts = std::iter::once(lock.claims.text)
-        .chain(registry::all().into_iter().map(|subject| subject.claims.text));
-    let text = texts.into_iter().find(|text| text.file == at.file());
+    // A lock inside has a text of its own.
+    let mut texts = std::iter::once(lock.claims).chain(lock::all().into_iter().map(|l| l.claims));
+    let claims = texts.find(|claims| claims.text.file == at.file()).unwrap_or(lock.claims);
     AccessTold {
         register: register(&layout.sites[step.access.register as usize]),
         operation: match step.access.operation {
@@ -104,8 +104,9 @@ fn told(lock: &Measurable, layout: &Layout, model: Model, step: &Step) -> Access
         held: word(step.held, layout),
         written: step.written.map(|written| word(written, layout)),
         remote: step.counts[model.index()],
+        text: claims.name,
         line: at.line(),
-        paper_line: text.and_then(|text| text.paper_line(at.line())),
+        paper_line: claims.text.paper_line(at.line()),
     }
 }
 
