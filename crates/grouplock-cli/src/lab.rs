@@ -28,6 +28,9 @@ pub(crate) enum Command {
     /// Explores every interleaving of a few processes. Exits with 0 if all claims hold, 1 if one is
     /// violated, 3 if a limit came first, 2 if it was asked wrongly.
     Check(CheckArguments),
+    /// Counts remote memory references per passage. Exits with 1 if an algorithm breaks meanwhile, 2 if it was
+    /// asked wrongly.
+    Rmr(crate::rmr::Arguments),
 }
 
 /// What to explore.
@@ -94,6 +97,7 @@ pub(crate) fn run(command: &Command) -> ExitCode {
     match command {
         Command::List { json } => list(*json),
         Command::Check(arguments) => explore(arguments),
+        Command::Rmr(arguments) => crate::rmr::run(arguments),
     }
 }
 
@@ -303,12 +307,12 @@ fn show_progress(progress: &Progress) {
     );
 }
 
-fn refuse(why: &str) -> ExitCode {
+pub(crate) fn refuse(why: &str) -> ExitCode {
     eprintln!("grouplock: {why}");
     ExitCode::from(BAD_INPUT)
 }
 
 /// Prints, and lets a closed pipe be: whoever reads no further has seen enough.
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }

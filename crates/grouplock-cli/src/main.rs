@@ -1,6 +1,7 @@
 //! The program `grouplock`.
 
 mod lab;
+mod rmr;
 
 use std::process::ExitCode;
 
