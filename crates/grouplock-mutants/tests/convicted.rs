@@ -11,7 +11,8 @@ use grouplock_mutants::{
     bwbgme_without_number_1, bwbgme_without_opposite_color, dvir_taubenfeld_1_7_before_6,
     dvir_taubenfeld_1_11_before_10, dvir_taubenfeld_1_one_node, dvir_taubenfeld_2_unlocked,
     glb_without_choosing, handover_always_signals, handover_sets_head_late,
-    handover_without_cooling, maor_taubenfeld_hands_over,
+    handover_without_cooling, maor_taubenfeld_hands_over, maor_taubenfeld_without_cas_13_and_30,
+    maor_taubenfeld_without_cas_15_19_and_44,
 };
 
 /// Explores without believing the text on dead registers: the mutation makes that word false.
@@ -58,6 +59,10 @@ convicted! {
         Subject::group::<Handover<M, NoLock>>("handover, no exit lock"), 3, 2 => DeadlockFreedom;
     maor_taubenfeld_is_not_mended_by_handing_over:
         Subject::group::<maor_taubenfeld_hands_over::MaorTaubenfeld<M, IdealLock>>("maor-taubenfeld, hands over"), 2, 2 => MutualExclusion;
+    maor_taubenfeld_needs_its_cas_in_lines_13_and_30:
+        Subject::group::<maor_taubenfeld_without_cas_13_and_30::MaorTaubenfeld<M, IdealLock>>("maor-taubenfeld, no CAS 13, 30"), 2, 2 => MutualExclusion;
+    maor_taubenfeld_needs_its_cas_in_lines_15_19_and_44:
+        Subject::group::<maor_taubenfeld_without_cas_15_19_and_44::MaorTaubenfeld<M, IdealLock>>("maor-taubenfeld, no CAS 15, 19, 44"), 2, 2 => DeadlockFreedom;
     dvir_taubenfeld_1_needs_two_nodes:
         Subject::mutex::<dvir_taubenfeld_1_one_node::DvirTaubenfeld1<M>>("dvir-taubenfeld-1, one node"), 2, 1 => DeadlockFreedom;
     dvir_taubenfeld_1_locks_before_it_links:
@@ -76,13 +81,15 @@ convicted! {
         Subject::group::<bwbgme_without_number_1::BlackWhiteBakeryGme<M>>("bwbgme, no number test"), 3, 2 => MutualExclusion;
 }
 
+/// The other test that the paper calls necessary for its exit. Here, nothing shows that it is: exhausted with three processes and
+/// two sessions (in `cargo xtask soak`), and 80,000 executions drawn with four and five processes found nothing either.
 #[test]
-#[ignore = "a search of many minutes"]
-fn bwbgme_needs_the_opposite_color_test() {
+#[ignore = "two minutes and thirteen million states; `cargo xtask soak` runs it"]
+fn bwbgme_without_the_opposite_color_test_survives_three_processes() {
     let subject = Subject::group::<bwbgme_without_opposite_color::BlackWhiteBakeryGme<M>>(
         "bwbgme, no opposite-colour test",
     );
-    assert_eq!(convicts(&subject, 3, 2), Property::MutualExclusion);
+    assert_eq!(explore(&subject, 3, 2).verdict, Verdict::Holds);
 }
 
 #[test]
