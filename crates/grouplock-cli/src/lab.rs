@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use grouplock_algorithms::claims::Kind;
 use grouplock_lab::{
     Options, Outcome, Progress, Sampling, Schedule, Subject, Turn, Verdict, check, registry,
-    replay, sample, trace,
+    replay, sample, starvation, trace,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -72,6 +72,9 @@ pub(crate) struct CheckArguments {
     /// What the draws depend on: the same seed draws the same executions.
     #[arg(long, default_value_t = 1, requires = "sample")]
     seed: u64,
+    /// Look for starvation: a fair execution that goes on for ever and keeps somebody out. Takes the whole graph of states.
+    #[arg(long, conflicts_with_all = ["sample", "replay", "passages"])]
+    starvation: bool,
     /// Where to write the execution that violates something, for `--replay`. Without --json it is written in any case, to
     /// `ALGORITHM-NxM.trace.json` unless this says otherwise.
     #[arg(long, value_name = "FILE")]
@@ -192,6 +195,7 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
     let result = match (&recording, arguments.sample) {
         (Some(recording), _) => replay(&subject, &options, &recording.schedule),
         (None, Some(drawn)) => sample(&subject, &options, &arguments.sampling(drawn)),
+        (None, None) if arguments.starvation => starvation(&subject, &options),
         (None, None) => check(&subject, &options),
     };
     let outcome = match result {
@@ -275,6 +279,7 @@ fn as_text(subject: &Subject, arguments: &CheckArguments, outcome: &Outcome) -> 
         let _ = writeln!(text, "\n{}: {}", violation.property, violation.because);
     }
     let verdict = match outcome.verdict {
+        Verdict::Holds if arguments.starvation => "nobody starves",
         Verdict::Holds if arguments.basic => "mutual exclusion and deadlock freedom hold",
         Verdict::Holds => "all claims hold",
         Verdict::Limit if arguments.replay.is_some() => "the execution violates nothing",

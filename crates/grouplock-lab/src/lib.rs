@@ -34,7 +34,7 @@ mod value;
 
 pub use explore::{
     CheckError, Options, Outcome, Progress, Reductions, Sampling, Schedule, Turn, Verdict,
-    Violation, check, replay, sample,
+    Violation, check, replay, sample, starvation,
 };
 pub use property::{Properties, Property};
 pub use subject::Subject;

@@ -15,6 +15,9 @@ pub enum Property {
     /// If somebody is outside its remainder section, somebody can move. As every process may stop for good in
     /// its remainder section, this says too that nobody is left waiting when all others have stopped.
     DeadlockFreedom,
+    /// Everyone who tries to enter gets in, if nobody stops elsewhere: looked for by
+    /// [`starvation`](crate::starvation).
+    StarvationFreedom,
     /// Of two conflicting requests, if one's doorway ended before the other's began, it is served first.
     Fcfs,
     /// Of two requests for one session, if one's doorway ended before the other's began and the other is inside,
@@ -73,6 +76,7 @@ impl Property {
         match self {
             Property::MutualExclusion => claims.mutual_exclusion,
             Property::DeadlockFreedom => claims.deadlock_freedom,
+            Property::StarvationFreedom => claims.starvation_freedom,
             Property::Fcfs => claims.fcfs,
             Property::Fife => claims.fife,
             Property::ConcurrentOccupancy => claims.entering.concurrent_occupancy,
@@ -95,6 +99,7 @@ impl Property {
         match self {
             Property::MutualExclusion => "mutual-exclusion",
             Property::DeadlockFreedom => "deadlock-freedom",
+            Property::StarvationFreedom => "starvation-freedom",
             Property::Fcfs => "fcfs",
             Property::Fife => "fife",
             Property::ConcurrentOccupancy => "concurrent-occupancy",

@@ -10,7 +10,7 @@ use grouplock_algorithms::slots::Slots;
 use grouplock_lab::memory::SimMemory;
 use grouplock_lab::{
     CheckError, Options, Outcome, Properties, Property, Sampling, Schedule, Subject, Turn, Verdict,
-    check, registry, replay, sample,
+    check, registry, replay, sample, starvation,
 };
 
 /// Peterson's lock for two, and what can be done wrong in it.
@@ -277,4 +277,31 @@ fn sampling_finds_what_is_wrong_and_never_says_that_all_is_well() {
     let outcome =
         sample(&right, &Options::new(&right, 5, 3), &sampling).expect("the sizes are right");
     assert_eq!(outcome.verdict, Verdict::Limit);
+}
+
+#[test]
+fn a_fast_process_can_starve_another_in_the_one_bit_lock() {
+    let subject = registry::find("burns-lamport").expect("it is registered");
+    let outcome = starvation(&subject, &Options::new(&subject, 2, 1)).expect("it serves two");
+    assert_eq!(convicted(&outcome), Property::StarvationFreedom);
+    assert!(!outcome.violation.expect("checked above").trace.is_empty());
+}
+
+#[test]
+fn nobody_starves_where_that_is_claimed() {
+    for name in [
+        "mcs",
+        "dvir-taubenfeld-1",
+        "dvir-taubenfeld-1-swap",
+        "dvir-taubenfeld-2",
+        "black-white-bakery",
+        "black-white-bakery-gme",
+        "keane-moir",
+        "handover",
+    ] {
+        let subject = registry::find(name).expect("it is registered");
+        assert!(subject.claims.starvation_freedom.is_claimed());
+        let outcome = starvation(&subject, &Options::new(&subject, 2, 2)).expect("all serve two");
+        assert_eq!(outcome.verdict, Verdict::Holds, "{name}: {:?}", outcome.violation);
+    }
 }

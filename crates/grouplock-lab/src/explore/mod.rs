@@ -2,6 +2,7 @@
 
 mod canon;
 mod checks;
+mod fairness;
 mod quiet;
 mod repeat;
 mod replay;
@@ -12,6 +13,7 @@ mod stepper;
 mod visited;
 mod waiting;
 
+pub use fairness::starvation;
 pub use sample::{Sampling, Schedule, sample};
 
 use std::sync::Arc;

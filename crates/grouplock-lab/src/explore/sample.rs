@@ -60,6 +60,7 @@ pub fn sample(
     let mut options = options.clone();
     // There is nothing to merge, and names stay as they are: the choices are a schedule.
     options.reductions.symmetry = false;
+    options.reductions.own = false;
     let mut telling = FxHashSet::default();
     loop {
         let (automaton, first) = Automaton::new(subject, options.processes, telling.clone());
@@ -79,12 +80,7 @@ pub fn sample(
         let steps = sampler.steps;
         let automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
         let schedule = match wrong {
-            Some((Obstacle::Trouble(Trouble::Refine), _)) => {
-                telling.clone_from(automaton.telling());
-                continue;
-            }
-            Some((Obstacle::Trouble(Trouble::Trespass), _)) => {
-                options.reductions.own = false;
+            Some((Obstacle::Trouble(Trouble::Refine | Trouble::Trespass), _)) => {
                 telling.clone_from(automaton.telling());
                 continue;
             }
