@@ -19,6 +19,15 @@ pub enum Claim {
 }
 
 impl Claim {
+    /// What holds if both hold.
+    #[must_use]
+    pub const fn and(self, other: Claim) -> Self {
+        match (self, other) {
+            (Claim::Yes, other) => other,
+            (mine, _) => mine,
+        }
+    }
+
     /// Whether the paper says so, rightly or not.
     pub const fn is_claimed(self) -> bool {
         matches!(self, Claim::Yes | Claim::Refuted(_))
@@ -63,6 +72,34 @@ impl fmt::Display for Growth {
             Growth::Unbounded => "∞",
             Growth::NotStated => "?",
         })
+    }
+}
+
+/// What a paper says of a cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Bound {
+    /// The growth it claims.
+    pub claimed: Growth,
+    /// If that is known to be wrong: where to read why.
+    pub refuted: Option<&'static str>,
+}
+
+impl Bound {
+    /// A bound that nothing speaks against.
+    pub const fn of(claimed: Growth) -> Self {
+        Bound { claimed, refuted: None }
+    }
+
+    /// The bound of a whole of which this is one part and `other` another.
+    #[must_use]
+    pub fn and(self, other: Bound) -> Self {
+        Bound { claimed: self.claimed.max(other.claimed), refuted: self.refuted.or(other.refuted) }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.claimed, if self.refuted.is_some() { ", refuted" } else { "" })
     }
 }
 
@@ -115,6 +152,9 @@ impl fmt::Display for Limit {
 /// What keeps a process waiting, and what does not, on the way in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entering {
+    /// For a mutex. While nobody is in the critical section or on the way out of it, some process can get in by a bounded
+    /// number of its own steps. No lock by reads and writes alone has this.
+    pub bounded: Claim,
     /// CO. While nobody asks for another session, everyone who asks gets in, even if nobody leaves.
     pub concurrent_occupancy: Claim,
     /// CE. While nobody asks for another session, a process gets in by a bounded number of its own steps.
@@ -195,9 +235,9 @@ pub struct Claims {
     /// On the way out.
     pub exit: Exit,
     /// Remote memory references per passage on a machine with coherent caches.
-    pub rmr_cc: Growth,
+    pub rmr_cc: Bound,
     /// The same on a machine with distributed shared memory.
-    pub rmr_dsm: Growth,
+    pub rmr_dsm: Bound,
     /// Shared memory in all.
     pub space: Growth,
     /// The atomic steps it takes.
@@ -221,16 +261,20 @@ impl Claims {
 }
 
 impl Entering {
-    /// For locks that let in one at a time.
-    pub const NOT_APPLICABLE: Self = Entering {
-        concurrent_occupancy: Claim::NotApplicable,
-        concurrent_entering: Claim::NotApplicable,
-        group_concurrent_entering: Claim::NotApplicable,
-        strong_group_concurrent_entering: Claim::NotApplicable,
-    };
+    /// For locks that let in one at a time, with or without bounded entry.
+    pub const fn alone(bounded: Claim) -> Self {
+        Entering {
+            bounded,
+            concurrent_occupancy: Claim::NotApplicable,
+            concurrent_entering: Claim::NotApplicable,
+            group_concurrent_entering: Claim::NotApplicable,
+            strong_group_concurrent_entering: Claim::NotApplicable,
+        }
+    }
 
     /// CE, and so CO and GCE, which it implies.
     pub const CONCURRENT: Self = Entering {
+        bounded: Claim::NotApplicable,
         concurrent_occupancy: Claim::Yes,
         concurrent_entering: Claim::Yes,
         group_concurrent_entering: Claim::Yes,
@@ -239,6 +283,7 @@ impl Entering {
 
     /// SGCE, and so CO and GCE, which it implies.
     pub const STRONG_GROUP: Self = Entering {
+        bounded: Claim::NotApplicable,
         concurrent_occupancy: Claim::Yes,
         concurrent_entering: Claim::No,
         group_concurrent_entering: Claim::Yes,
@@ -247,6 +292,7 @@ impl Entering {
 
     /// CO and no more.
     pub const OCCUPANCY: Self = Entering {
+        bounded: Claim::NotApplicable,
         concurrent_occupancy: Claim::Yes,
         concurrent_entering: Claim::No,
         group_concurrent_entering: Claim::No,
@@ -259,9 +305,13 @@ impl Exit {
     pub const BOUNDED: Self =
         Exit { terminating: Claim::Yes, group_bounded: Claim::Yes, bounded: Claim::Yes };
 
-    /// Group bounded, and so terminating.
-    pub const GROUP_BOUNDED: Self =
-        Exit { terminating: Claim::Yes, group_bounded: Claim::Yes, bounded: Claim::No };
+    /// For an exit section that goes through `lock`: it ends if everyone gets the lock, and is group bounded if moreover
+    /// the lock has bounded entry and bounded exit (Maor and Taubenfeld 2021, section 3.1).
+    pub const fn through(lock: &Claims) -> Self {
+        let terminating = lock.starvation_freedom;
+        let group_bounded = terminating.and(lock.entering.bounded).and(lock.exit.bounded);
+        Exit { terminating, group_bounded, bounded: Claim::No }
+    }
 
     /// Terminating and no more.
     pub const TERMINATING: Self =

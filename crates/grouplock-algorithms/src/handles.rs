@@ -249,9 +249,8 @@ impl<L: RawGroup<M>, M: Memory> GroupProcess<'_, L, M> {
     /// cannot name, [`EnterError::StillInside`] if the guard of an earlier passage was leaked.
     #[inline]
     pub fn enter(&mut self, session: u64) -> Result<Inside<'_, L, M>, EnterError> {
-        let largest = L::claims().largest_session();
-        if session > largest {
-            return Err(EnterError::SessionTooLarge { session, largest });
+        if session > L::LARGEST_SESSION {
+            return Err(EnterError::SessionTooLarge { session, largest: L::LARGEST_SESSION });
         }
         let session = Session::new(session)?;
         let process = self.seat.start()?;

@@ -1,7 +1,7 @@
 //! What every algorithm's file needs: the traits it implements and the words of its claims.
 
 pub(crate) use crate::claims::{
-    Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
+    Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
 };
 pub(crate) use crate::memory::Value as _;
 pub(crate) use crate::raw::{RawGroup, RawMutex};

@@ -54,6 +54,9 @@ pub trait RawMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
 
 /// A group mutual exclusion algorithm.
 pub trait RawGroup<M: Memory>: Sized + Send + Sync + fmt::Debug {
+    /// The largest session that can be asked for.
+    const LARGEST_SESSION: u64 = u64::MAX;
+
     /// As [`RawMutex::Process`].
     type Process: Send + fmt::Debug;
 
@@ -81,8 +84,8 @@ pub trait RawGroup<M: Memory>: Sized + Send + Sync + fmt::Debug {
     /// The entry section for `session`.
     ///
     /// # Safety
-    /// `me` joined this lock and is in its remainder section. `session` is not above the largest one
-    /// that [`claims`](RawGroup::claims) tells.
+    /// `me` joined this lock and is in its remainder section. `session` is at most
+    /// [`LARGEST_SESSION`](RawGroup::LARGEST_SESSION).
     unsafe fn enter(&self, me: &mut Self::Process, session: Session);
 
     /// The exit section.

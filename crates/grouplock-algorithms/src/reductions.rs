@@ -66,12 +66,16 @@ impl<M: Memory, G: RawGroup<M>> RawMutex<M> for AsMutex<M, G> {
 
     /// Those of the group lock, less what only concerns groups.
     fn claims() -> Claims {
+        let group = G::claims();
         Claims {
+            name: "group-as-mutex",
+            text: text!("reductions.rs"),
             kind: Kind::Mutual,
             fife: Claim::NotApplicable,
-            entering: Entering::NOT_APPLICABLE,
+            // With a session each, a lone request conflicts with nobody; two requests always conflict.
+            entering: Entering::alone(Claim::No),
             sessions: Limit::NotApplicable,
-            ..G::claims()
+            ..group
         }
     }
 

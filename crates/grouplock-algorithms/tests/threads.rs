@@ -8,12 +8,19 @@ use grouplock_algorithms as locks;
 use grouplock_algorithms::monitor::{Report, Violation, Watched, Workout};
 
 /// Entries per test, shared out among the threads. Waiting threads of the fixed-size locks nap, so those
-/// take the longest: so many entries keep the whole file well under a minute on two cores.
-const ENTRIES: usize = 16_000;
+/// take the longest: so many entries keep the whole file well under a minute on two cores. `GROUPLOCK_ENTRIES` sets another number.
+fn entries() -> usize {
+    const BY_DEFAULT: usize = 16_000;
+    std::env::var("GROUPLOCK_ENTRIES").map_or(BY_DEFAULT, |entries| {
+        let entries: usize = entries.parse().expect("GROUPLOCK_ENTRIES is a number");
+        // So that it can be shared out evenly.
+        entries.next_multiple_of(32)
+    })
+}
 
 fn workout(threads: usize, sessions: u64) -> Workout {
     let seed = threads as u64 * 100 + sessions;
-    Workout { threads, sessions, passages: ENTRIES / threads, seed, ..Workout::default() }
+    Workout { threads, sessions, passages: entries() / threads, seed, ..Workout::default() }
 }
 
 /// Prints what a test saw (`cargo test -- --nocapture` shows it), or fails with the objection.
@@ -23,7 +30,7 @@ fn expect(outcome: Result<Report, Violation>) -> Report {
         Ok(report) => {
             let name = std::thread::current().name().unwrap_or("a test").to_owned();
             println!("{name}: {report}");
-            assert_eq!(report.entries, ENTRIES);
+            assert_eq!(report.entries, entries());
             report
         }
         Err(violation) => panic!("{violation}"),

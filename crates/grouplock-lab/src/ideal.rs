@@ -2,7 +2,7 @@
 
 use grouplock_algorithms::CapacityError;
 use grouplock_algorithms::claims::{
-    Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
+    Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
 };
 use grouplock_algorithms::memory::{Ordering, Register, Site, Word};
 use grouplock_algorithms::raw::RawMutex;
@@ -36,10 +36,10 @@ impl RawMutex<SimMemory> for IdealLock {
             starvation_freedom: Claim::No,
             fcfs: Claim::No,
             fife: Claim::NotApplicable,
-            entering: Entering::NOT_APPLICABLE,
+            entering: Entering::alone(Claim::Yes),
             exit: Exit::BOUNDED,
-            rmr_cc: Growth::Constant,
-            rmr_dsm: Growth::Constant,
+            rmr_cc: Bound::of(Growth::Constant),
+            rmr_dsm: Bound::of(Growth::Constant),
             space: Growth::Constant,
             primitives: &[Primitive::CompareAndSwap],
             processes: Limit::None,

@@ -2,7 +2,7 @@
 
 use grouplock_algorithms::CapacityError;
 use grouplock_algorithms::claims::{
-    Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
+    Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
 };
 use grouplock_algorithms::memory::{Memory, Ordering::SeqCst, Register, Site, Value, Word};
 use grouplock_algorithms::raw::RawMutex;
@@ -44,10 +44,10 @@ impl<M: Memory, const FLAW: u8> RawMutex<M> for Peterson<M, FLAW> {
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
             fife: Claim::NotApplicable,
-            entering: Entering::NOT_APPLICABLE,
+            entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
-            rmr_cc: Growth::Constant,
-            rmr_dsm: Growth::Unbounded,
+            rmr_cc: Bound::of(Growth::Constant),
+            rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Constant,
             primitives: &[Primitive::Read, Primitive::Write],
             processes: Limit::Fixed(2),

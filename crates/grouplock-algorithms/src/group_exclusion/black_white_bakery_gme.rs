@@ -134,6 +134,8 @@ impl<M: Memory> BlackWhiteBakeryGme<M> {
 }
 
 impl<M: Memory> RawGroup<M> for BlackWhiteBakeryGme<M> {
+    const LARGEST_SESSION: u64 = LARGEST_SESSION;
+
     type Process = Process;
 
     fn claims() -> Claims {
@@ -149,8 +151,8 @@ impl<M: Memory> RawGroup<M> for BlackWhiteBakeryGme<M> {
             fife: Claim::No,
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,
-            rmr_cc: Growth::Linear,
-            rmr_dsm: Growth::Unbounded,
+            rmr_cc: Bound::of(Growth::Linear),
+            rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,
             primitives: &[Primitive::Read, Primitive::Write],
             processes: Limit::Fixed(MOST_PROCESSES as u64),

@@ -10,7 +10,7 @@
 //!
 //! Lamport's bakery with one thing added: nobody waits for a process of the same session.
 //!
-//! Tickets are 64 bits wide. They start again from one whenever nobody is waiting, and else grow by one per passage:
+//! Tickets are 64 bits wide. They start again from one whenever nobody holds one, and else grow by one per passage:
 //! at a billion passages a second they last five centuries.
 //!
 //! # Orderings
@@ -68,8 +68,8 @@ impl<M: Memory> RawGroup<M> for GeneralizedBakery<M> {
             fife: Claim::No,
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,
-            rmr_cc: Growth::Linear,
-            rmr_dsm: Growth::Unbounded,
+            rmr_cc: Bound::of(Growth::Linear),
+            rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,
             primitives: &[Primitive::Read, Primitive::Write],
             processes: Limit::Fixed(u64::MAX),

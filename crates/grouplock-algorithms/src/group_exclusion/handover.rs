@@ -156,6 +156,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for Handover<M, L> {
     type Process = Process<M, L>;
 
     fn claims() -> Claims {
+        let exit_lock = L::claims();
         Claims {
             name: "handover",
             source: "after Maor and Taubenfeld 2021, corrected",
@@ -163,23 +164,23 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for Handover<M, L> {
             kind: Kind::Group,
             mutual_exclusion: Claim::Yes,
             deadlock_freedom: Claim::Yes,
-            starvation_freedom: Claim::Yes,
+            starvation_freedom: exit_lock.starvation_freedom,
             fcfs: Claim::Yes,
             fife: Claim::Yes,
             entering: Entering::STRONG_GROUP,
-            exit: Exit::GROUP_BOUNDED,
-            rmr_cc: Growth::Constant,
-            rmr_dsm: Growth::Constant,
-            space: Growth::Linear,
+            exit: Exit::through(&exit_lock),
+            rmr_cc: exit_lock.rmr_cc,
+            rmr_dsm: exit_lock.rmr_dsm,
+            space: exit_lock.space,
             primitives: &[
                 Primitive::Read,
                 Primitive::Write,
                 Primitive::FetchAndStore,
                 Primitive::CompareAndSwap,
             ],
-            processes: L::claims().processes,
+            processes: exit_lock.processes,
             sessions: Limit::None,
-            bounded_registers: Claim::Yes,
+            bounded_registers: exit_lock.bounded_registers,
         }
     }
 

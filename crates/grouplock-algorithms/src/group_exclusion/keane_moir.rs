@@ -73,7 +73,8 @@ impl<M: Memory, L: RawMutex<M>> KeaneMoir<M, L> {
     /// Puts `p` at the end of the queue.
     fn enqueue(&self, p: Ptr<Record<M>>) {
         self.at(p).behind.write(Ptr::NIL, Relaxed); // 10
-        let last = self.q.tail.fas(p, Relaxed); // 10
+        let last = self.q.tail.read(Relaxed); // 10
+        self.q.tail.write(p, Relaxed); // 10
         if last.is_nil() {
             self.q.head.write(p, Relaxed); // 10
         } else {
@@ -127,10 +128,14 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for KeaneMoir<M, L> {
             starvation_freedom: mutex.starvation_freedom,
             fcfs: Claim::No,
             fife: Claim::No,
-            entering: Entering::OCCUPANCY,
-            exit: Exit::TERMINATING,
-            rmr_cc: mutex.rmr_cc.max(Growth::Linear),
-            rmr_dsm: mutex.rmr_dsm.max(Growth::Linear),
+            // To get in and to get out one has to get the mutex.
+            entering: Entering {
+                concurrent_occupancy: mutex.starvation_freedom,
+                ..Entering::OCCUPANCY
+            },
+            exit: Exit { terminating: mutex.starvation_freedom, ..Exit::TERMINATING },
+            rmr_cc: mutex.rmr_cc.and(Bound::of(Growth::Linear)),
+            rmr_dsm: mutex.rmr_dsm.and(Bound::of(Growth::Linear)),
             space: Growth::Linear,
             primitives: mutex.primitives,
             processes: mutex.processes,

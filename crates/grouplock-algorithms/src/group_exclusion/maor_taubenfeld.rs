@@ -101,6 +101,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
 
     fn claims() -> Claims {
         const REFUTED: Claim = Claim::Refuted("docs/algorithms/maor_taubenfeld.md");
+        let exit_lock = L::claims();
         Claims {
             name: "maor-taubenfeld",
             source: "Maor and Taubenfeld 2021, Algorithm 1",
@@ -108,23 +109,23 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
             kind: Kind::Group,
             mutual_exclusion: REFUTED,
             deadlock_freedom: Claim::Yes,
-            starvation_freedom: Claim::Yes,
+            starvation_freedom: exit_lock.starvation_freedom,
             fcfs: Claim::Yes,
             fife: Claim::Yes,
             entering: Entering::STRONG_GROUP,
-            exit: Exit::GROUP_BOUNDED,
-            rmr_cc: Growth::Constant,
-            rmr_dsm: Growth::Constant,
-            space: Growth::Linear,
+            exit: Exit::through(&exit_lock),
+            rmr_cc: exit_lock.rmr_cc,
+            rmr_dsm: exit_lock.rmr_dsm,
+            space: exit_lock.space,
             primitives: &[
                 Primitive::Read,
                 Primitive::Write,
                 Primitive::FetchAndStore,
                 Primitive::CompareAndSwap,
             ],
-            processes: L::claims().processes,
+            processes: exit_lock.processes,
             sessions: Limit::None,
-            bounded_registers: Claim::Yes,
+            bounded_registers: exit_lock.bounded_registers,
         }
     }
 

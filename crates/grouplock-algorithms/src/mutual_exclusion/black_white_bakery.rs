@@ -13,9 +13,10 @@
 //!
 //! # What the figure leaves out
 //! As printed, Figure 3 makes a process wait only for tickets of its *own* colour (lines 9-14). A process
-//! with a fresh colour then walks in beside one that holds an old ticket: three processes and no
-//! overlapping steps break mutual exclusion (the test `the_printed_figure_lets_two_in`). The figure's own text, and Taubenfeld's paper, have the other
-//! branch, marked `14` below: wait for a ticket of the other colour while the colour handed out is one's own.
+//! with a fresh colour then walks in beside one that holds an old ticket: two processes are enough to
+//! break mutual exclusion (the test `the_printed_figure_lets_two_in`). The words around the figure, and Taubenfeld's
+//! paper, have the other branch, marked `14` below: wait for a ticket of the other colour while the colour handed out is
+//! one's own. And as the loop includes j = i, line 11 must let equal tickets pass, or everyone would wait for themselves.
 //!
 //! # Orderings
 //! Processes announce themselves and then read what others announced: every access is sequentially
@@ -64,10 +65,10 @@ impl<M: Memory> RawMutex<M> for BlackWhiteBakery<M> {
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
             fife: Claim::NotApplicable,
-            entering: Entering::NOT_APPLICABLE,
+            entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
-            rmr_cc: Growth::Linear,
-            rmr_dsm: Growth::Unbounded,
+            rmr_cc: Bound::of(Growth::Linear),
+            rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,
             primitives: &[Primitive::Read, Primitive::Write],
             processes: Limit::Fixed(u64::MAX),

@@ -46,10 +46,11 @@ impl<M: Memory> RawMutex<M> for BurnsLamport<M> {
             starvation_freedom: Claim::No,
             fcfs: Claim::No,
             fife: Claim::NotApplicable,
-            entering: Entering::NOT_APPLICABLE,
+            entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
-            rmr_cc: Growth::Quadratic,
-            rmr_dsm: Growth::Unbounded,
+            // At least: a process that others overtake again and again has no bound at all.
+            rmr_cc: Bound::of(Growth::Quadratic),
+            rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,
             primitives: &[Primitive::Read, Primitive::Write],
             processes: Limit::Fixed(u64::MAX),
@@ -96,7 +97,7 @@ impl<M: Memory> RawMutex<M> for BurnsLamport<M> {
     }
 
     unsafe fn release(&self, me: &mut Process) {
-        self.competing[me.i].write(false, SeqCst);
+        self.competing[me.i].write(false, SeqCst); // 12: the figure ends with line 11
     }
 
     fn inspect(me: &Process, see: &mut dyn FnMut(&'static str, Word)) {

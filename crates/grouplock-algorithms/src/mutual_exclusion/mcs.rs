@@ -72,10 +72,10 @@ impl<M: Memory> RawMutex<M> for Mcs<M> {
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
             fife: Claim::NotApplicable,
-            entering: Entering::NOT_APPLICABLE,
+            entering: Entering::alone(Claim::Yes),
             exit: Exit::TERMINATING,
-            rmr_cc: Growth::Constant,
-            rmr_dsm: Growth::Constant,
+            rmr_cc: Bound::of(Growth::Constant),
+            rmr_dsm: Bound::of(Growth::Constant),
             space: Growth::Linear,
             primitives: &[
                 Primitive::Read,

@@ -7,12 +7,12 @@ use grouplock_algorithms::memory::{Flag, Memory, Number, Ordering, Register, Sit
 use loom::sync::atomic::{AtomicBool, AtomicPtr, fence};
 
 /// Memory that takes the orderings as they are.
-pub type Loom = AtStrength<FAITHFUL>;
+pub(crate) type Loom = AtStrength<FAITHFUL>;
 /// Memory that takes sequential consistency for acquire and release: what loom does if left to itself, and what is
 /// not enough for some.
-pub type Fenceless = AtStrength<FENCELESS>;
+pub(crate) type Fenceless = AtStrength<FENCELESS>;
 /// Memory that takes every ordering for relaxed.
-pub type Relaxed = AtStrength<RELAXED>;
+pub(crate) type Relaxed = AtStrength<RELAXED>;
 
 const FAITHFUL: u8 = 2;
 const FENCELESS: u8 = 1;
@@ -20,7 +20,7 @@ const RELAXED: u8 = 0;
 
 /// See the names given to it.
 #[derive(Clone, Copy, Debug)]
-pub struct AtStrength<const STRENGTH: u8>;
+pub(crate) struct AtStrength<const STRENGTH: u8>;
 
 impl<const STRENGTH: u8> Memory for AtStrength<STRENGTH> {
     type Register<T: Value> = LoomRegister<T, STRENGTH>;
@@ -39,7 +39,7 @@ thread_local! {
 /// With three processes, two that wait can take turns for ever and hold up the third. This prunes such runs once
 /// a waiter has looked so often. It also hides a wait that never ends, so models of two processes, where loom itself
 /// notices that, do without.
-pub fn give_up_after(looks: Option<usize>) {
+pub(crate) fn give_up_after(looks: Option<usize>) {
     PATIENCE.set(looks.unwrap_or(usize::MAX));
 }
 
@@ -56,7 +56,7 @@ fn wait(condition: impl Fn() -> bool) {
 
 /// Any value fits a pointer: numbers become addresses of nothing.
 #[derive(Debug)]
-pub struct LoomRegister<T, const STRENGTH: u8> {
+pub(crate) struct LoomRegister<T, const STRENGTH: u8> {
     cell: AtomicPtr<()>,
     is_pointer: bool,
     holds: PhantomData<fn() -> T>,
@@ -115,7 +115,7 @@ impl<T: Value, const STRENGTH: u8> Register<T> for LoomRegister<T, STRENGTH> {
 
     fn write(&self, value: T, order: Ordering) {
         ordered::<STRENGTH, _>(order, Ordering::Release, |order| {
-            self.cell.store(Self::pack(value), order)
+            self.cell.store(Self::pack(value), order);
         });
     }
 
@@ -153,7 +153,7 @@ impl<T: Value, const STRENGTH: u8> Register<T> for LoomRegister<T, STRENGTH> {
 
 /// A plain boolean: the model has no use for sleeping.
 #[derive(Debug)]
-pub struct LoomFlag<const STRENGTH: u8>(AtomicBool);
+pub(crate) struct LoomFlag<const STRENGTH: u8>(AtomicBool);
 
 impl<const STRENGTH: u8> Flag for LoomFlag<STRENGTH> {
     fn new(_: Site, initial: bool) -> Self {

@@ -1,0 +1,140 @@
+//! The claims are complete, and the texts can be followed with the paper open.
+
+#[macro_use]
+mod common;
+
+use grouplock_algorithms as locks;
+use grouplock_algorithms::claims::{Claim, Claims, Growth, Kind, Limit, Primitive};
+use grouplock_algorithms::memory::Native;
+use grouplock_algorithms::raw::{RawGroup, RawMutex};
+
+/// What is true of every algorithm's claims.
+fn check(claims: &Claims) {
+    let Claims { name, kind, .. } = *claims;
+    assert!(
+        name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'),
+        "{name}"
+    );
+    assert!(!claims.source.is_empty(), "{name} has no source");
+    assert!(claims.mutual_exclusion.is_claimed(), "{name} claims to be a lock");
+
+    // Implications between properties.
+    let implies = |a: Claim, b: Claim| !a.is_claimed() || b.is_claimed();
+    assert!(implies(claims.starvation_freedom, claims.deadlock_freedom), "{name}");
+    assert!(implies(claims.exit.bounded, claims.exit.group_bounded), "{name}");
+    assert!(implies(claims.exit.group_bounded, claims.exit.terminating), "{name}");
+    let entering = claims.entering;
+    let gce = entering.group_concurrent_entering;
+    assert!(implies(entering.concurrent_entering, gce), "{name}");
+    assert!(implies(entering.strong_group_concurrent_entering, gce), "{name}");
+    assert!(implies(gce, entering.concurrent_occupancy), "{name}");
+    assert_eq!(kind == Kind::Mutual, claims.fife == Claim::NotApplicable, "{name}");
+    assert_eq!(
+        kind == Kind::Mutual,
+        entering.concurrent_occupancy == Claim::NotApplicable,
+        "{name}"
+    );
+    assert_eq!(kind == Kind::Mutual, claims.sessions == Limit::NotApplicable, "{name}");
+
+    // Reads and writes alone cannot spin locally on distributed memory at a bounded cost, in these algorithms.
+    if !claims.primitives.contains(&Primitive::CompareAndSwap) && kind == Kind::Mutual {
+        assert_eq!(claims.rmr_dsm.claimed, Growth::Unbounded, "{name}");
+    }
+}
+
+/// Every shared access stands on a line of its own with the paper's number behind it.
+fn check_text(claims: &Claims) {
+    let text = claims.text;
+    let (code, _) = text.contents.rsplit_once("fn inspect").unwrap_or((text.contents, ""));
+    let begins = code
+        .lines()
+        .position(|line| line.contains("unsafe fn acquire") || line.contains("unsafe fn enter"));
+    let begins = begins.expect("an algorithm has an entry section");
+    let mut numbered = 0;
+    for (at, line) in code.lines().enumerate().skip(begins) {
+        let access = [".read(", ".write(", ".fas(", ".cas(", ".signal(", ".wait_for("];
+        if !access.iter().any(|access| line.contains(access)) {
+            continue;
+        }
+        let number = text.paper_line(at as u32 + 1);
+        assert!(number.is_some(), "{}:{}: no line number beside {line:?}", text.file, at + 1);
+        numbered += 1;
+    }
+    assert!(numbered >= 2, "{}: {numbered} accesses", text.file);
+}
+
+macro_rules! tests {
+    ($lock:ty) => {
+        #[test]
+        fn claims() {
+            check(&<$lock>::claims());
+        }
+    };
+}
+
+macro_rules! group_tests {
+    ($lock:ty) => {
+        tests!($lock);
+
+        #[test]
+        fn the_largest_session_is_the_one_claimed() {
+            assert_eq!(<$lock>::claims().largest_session(), <$lock>::LARGEST_SESSION);
+        }
+    };
+}
+
+every_mutex!(Native, tests);
+every_group!(Native, group_tests);
+
+macro_rules! text_tests {
+    ($lock:ty) => {
+        #[test]
+        fn lines_are_numbered() {
+            check_text(&<$lock>::claims());
+        }
+    };
+}
+
+mod text {
+    use super::*;
+
+    each! { text_tests:
+        mcs = locks::mcs::Mcs<Native>,
+        burns_lamport = locks::burns_lamport::BurnsLamport<Native>,
+        black_white_bakery = locks::black_white_bakery::BlackWhiteBakery<Native>,
+        dvir_taubenfeld_1 = locks::dvir_taubenfeld_1::DvirTaubenfeld1<Native>,
+        dvir_taubenfeld_1_swap = locks::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap<Native>,
+        dvir_taubenfeld_2 = locks::dvir_taubenfeld_2::DvirTaubenfeld2<Native>,
+        keane_moir = locks::keane_moir::KeaneMoir<Native>,
+        petrovic = locks::petrovic::Petrovic<Native>,
+        generalized_bakery = locks::generalized_bakery::GeneralizedBakery<Native>,
+        black_white_bakery_gme = locks::black_white_bakery_gme::BlackWhiteBakeryGme<Native>,
+        maor_taubenfeld = locks::maor_taubenfeld::MaorTaubenfeld<Native>,
+        handover = locks::handover::Handover<Native>,
+    }
+}
+
+#[test]
+fn the_specimen_is_recorded_as_refuted() {
+    let claims = <locks::maor_taubenfeld::MaorTaubenfeld as RawGroup<Native>>::claims();
+    assert!(matches!(claims.mutual_exclusion, Claim::Refuted(_)));
+    assert_eq!(claims.mutual_exclusion.to_string(), "claimed, refuted");
+}
+
+#[test]
+fn what_an_exit_lock_lacks_the_whole_lacks() {
+    use locks::burns_lamport::BurnsLamport;
+    use locks::handover::Handover;
+    use locks::mcs::Mcs;
+
+    let over_mcs = <Handover<Native, Mcs<Native>> as RawGroup<Native>>::claims();
+    assert!(!over_mcs.exit.group_bounded.is_claimed(), "leaving MCS may take a wait");
+    assert!(over_mcs.exit.terminating.is_claimed());
+    let over_one_bit = <Handover<Native, BurnsLamport<Native>> as RawGroup<Native>>::claims();
+    assert!(!over_one_bit.starvation_freedom.is_claimed());
+    assert!(!over_one_bit.exit.terminating.is_claimed());
+    assert_eq!(over_one_bit.rmr_cc.claimed, Growth::Quadratic);
+    let by_default = <Handover as RawGroup<Native>>::claims();
+    assert!(by_default.exit.group_bounded.is_claimed());
+    assert_eq!(by_default.rmr_dsm.claimed, Growth::Constant);
+}
