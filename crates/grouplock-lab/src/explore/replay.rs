@@ -11,7 +11,7 @@ use super::stepper::{Choice, Fault, Obstacle, Stepper};
 use crate::automaton::run::Phase;
 use crate::registry;
 use crate::subject::Subject;
-use crate::trace::{Event, Occupant, Step, tell};
+use crate::trace::{Event, Occupant, Section, Stage, Step, Whereabouts, tell};
 
 /// Real names: of each process and each object of the present state.
 struct Names {
@@ -40,9 +40,9 @@ pub(super) fn trace(
     let mut steps = Vec::new();
     for &choice in choices {
         let mut log: Option<Vec<Event>> = Some(Vec::new());
-        let before = occupants(stepper, &state, &names);
+        let before = whereabouts(stepper, &state, &names);
         let result = stepper.take(&mut state, choice, &mut log);
-        let after = occupants(stepper, &state, &names);
+        let after = whereabouts(stepper, &state, &names);
         let events = log.unwrap_or_default();
         let mover = usize::from(choice.process);
         // The mover's own step is where somebody enters or leaves; what is run alone afterwards is neither.
@@ -50,8 +50,12 @@ pub(super) fn trace(
             events.iter().position(|event| !matches!(event.what, crate::trace::What::Request(_)));
         for (i, event) in events.into_iter().enumerate() {
             let event = event.renamed(|p| names.processes[p], |o| names.objects[o], &layout);
-            let inside = if turn.is_some_and(|turn| i >= turn) { &after } else { &before };
-            steps.push(tell(steps.len() + 1, &event, inside.clone(), &layout, &texts, is_mutex));
+            let mut at = if turn.is_some_and(|turn| i >= turn) { &after } else { &before }.clone();
+            if let crate::trace::What::Request(session) = event.what {
+                let section = if stepper.orders() { Section::Doorway } else { Section::Entering };
+                at.stages[event.process] = Stage { section, session };
+            }
+            steps.push(tell(steps.len() + 1, &event, at, &layout, &texts, is_mutex));
         }
         if let Err(Obstacle::Fault(fault)) = result {
             because = rename(&fault.because, &names, mover);
@@ -71,16 +75,26 @@ pub(super) fn trace(
     (steps, because)
 }
 
-fn occupants(stepper: &mut Stepper, state: &State, names: &Names) -> Vec<Occupant> {
+fn whereabouts(stepper: &mut Stepper, state: &State, names: &Names) -> Whereabouts {
     let mut inside = Vec::new();
+    let mut stages = vec![Stage { section: Section::Remainder, session: 0 }; state.procs.len()];
     for (p, proc) in state.procs.iter().enumerate() {
         let node = stepper.node(proc.local);
-        if node.phase == Phase::Inside {
+        let section = match node.phase {
+            Phase::Remainder => Section::Remainder,
+            Phase::Entering if !stepper.orders() => Section::Entering,
+            Phase::Entering if proc.past_doorway => Section::Waiting,
+            Phase::Entering => Section::Doorway,
+            Phase::Inside => Section::Inside,
+            Phase::Exiting => Section::Exit,
+        };
+        stages[names.processes[p]] = Stage { section, session: node.session };
+        if section == Section::Inside {
             inside.push(Occupant { process: names.processes[p], session: node.session });
         }
     }
     inside.sort_by_key(|occupant| occupant.process);
-    inside
+    Whereabouts { inside, stages }
 }
 
 /// A fault's reason names processes by the numbers of its last state, always after the word "process" or in the

@@ -330,7 +330,8 @@ impl Stepper {
         Ok(())
     }
 
-    fn orders(&self) -> bool {
+    /// Whether an order of service is checked, so that doorways matter.
+    pub(super) fn orders(&self) -> bool {
         self.properties.contains(Property::Fcfs) || self.properties.contains(Property::Fife)
     }
 
