@@ -20,6 +20,10 @@ pub(crate) enum Command {
     /// Explores every interleaving of a few processes. Exits with 0 if all claims hold, 1 if one is
     /// violated, 3 if a limit came first, 2 if it was asked wrongly.
     Check(CheckArguments),
+    /// Prints the tables of two papers, measured.
+    Table(crate::table::Arguments),
+    /// Writes one self-contained HTML page: the tables, plots, and counterexamples to step through.
+    Report(crate::report::Arguments),
 }
 
 /// What to explore.
@@ -54,6 +58,8 @@ pub(crate) fn run(command: &Command) -> ExitCode {
     match command {
         Command::List { json } => list(*json),
         Command::Check(arguments) => explore(arguments),
+        Command::Table(arguments) => crate::table::run(arguments),
+        Command::Report(arguments) => crate::report::run(arguments),
     }
 }
 
@@ -179,12 +185,12 @@ fn show_progress(progress: &Progress) {
     );
 }
 
-fn refuse(why: &str) -> ExitCode {
+pub(crate) fn refuse(why: &str) -> ExitCode {
     eprintln!("grouplock: {why}");
     ExitCode::from(BAD_INPUT)
 }
 
 /// Prints, and lets a closed pipe be: whoever reads no further has seen enough.
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -1,6 +1,8 @@
 //! The program `grouplock`.
 
 mod lab;
+mod report;
+mod table;
 
 use std::process::ExitCode;
 

@@ -1,0 +1,63 @@
+//! `grouplock lab report`.
+
+use std::fs;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use grouplock_lab::report::{CollectError, Dossier, Plan, html};
+
+use crate::lab::{refuse, say};
+
+/// Where to, and how far.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The file to write.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// How far to explore: `quick` (seconds) or `full` (minutes).
+    #[arg(long, default_value = "quick")]
+    plan: Plan,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let out = &arguments.out;
+    // Minutes of exploring should not end in a misspelt directory: try the file first.
+    let opened = fs::OpenOptions::new().create(true).append(true).open(out);
+    if let Err(error) = opened {
+        return refuse(&format!("cannot write {}: {error}", out.display()));
+    }
+    let dossier = match collect(arguments.plan) {
+        Ok(dossier) => dossier,
+        Err(error) => return refuse(&error.to_string()),
+    };
+    if let Err(error) = fs::write(out, html::page(&dossier)) {
+        return refuse(&format!("cannot write {}: {error}", out.display()));
+    }
+    let convicted = dossier.explorations.iter().filter(|e| e.violated.is_some()).count();
+    let explored = dossier.explorations.len();
+    say(&format!("{}: {explored} explorations, {convicted} counterexamples\n", out.display()));
+    ExitCode::SUCCESS
+}
+
+/// Makes the explorations of `plan`, and says on a terminal how it goes.
+pub(crate) fn collect(plan: Plan) -> Result<Dossier, CollectError> {
+    let shown = std::io::stderr().is_terminal();
+    let dossier = Dossier::collect(&plan.tasks(), &mut |event| {
+        if shown {
+            let task = event.task;
+            eprint!(
+                "\r\x1b[K[{}/{}] {}, {} processes",
+                event.done + 1,
+                event.of,
+                task.algorithm,
+                task.processes
+            );
+        }
+    });
+    if shown {
+        eprint!("\r\x1b[K");
+    }
+    dossier
+}
