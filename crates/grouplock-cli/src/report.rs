@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use grouplock_lab::report::{CollectError, Dossier, Plan, html};
+use grouplock_lab::report::{CollectError, Dossier, Exploration, Plan, html};
 
 use crate::lab::{refuse, say};
 
@@ -19,6 +19,9 @@ pub(crate) struct Arguments {
     /// How far to explore: `quick` (seconds) or `full` (minutes).
     #[arg(long, default_value = "quick")]
     plan: Plan,
+    /// A result of `lab check --json` to show as well; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    trace: Vec<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
@@ -28,10 +31,20 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     if let Err(error) = opened {
         return refuse(&format!("cannot write {}: {error}", out.display()));
     }
-    let dossier = match collect(arguments.plan) {
+    let mut traces = Vec::new();
+    for path in &arguments.trace {
+        match read(path) {
+            Ok(exploration) => traces.push(exploration),
+            Err(why) => return refuse(&format!("cannot read {}: {why}", path.display())),
+        }
+    }
+    let mut dossier = match collect(arguments.plan) {
         Ok(dossier) => dossier,
         Err(error) => return refuse(&error.to_string()),
     };
+    for exploration in traces {
+        dossier.add(exploration);
+    }
     if let Err(error) = fs::write(out, html::page(&dossier)) {
         return refuse(&format!("cannot write {}: {error}", out.display()));
     }
@@ -39,6 +52,12 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let explored = dossier.explorations.len();
     say(&format!("{}: {explored} explorations, {convicted} counterexamples\n", out.display()));
     ExitCode::SUCCESS
+}
+
+fn read(path: &Path) -> Result<Exploration, String> {
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    serde_json::from_str(&text)
+        .map_err(|error| format!("not a result of `lab check --json`: {error}"))
 }
 
 /// Makes the explorations of `plan`, and says on a terminal how it goes.

@@ -4,10 +4,10 @@ use std::fmt;
 
 use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::Claim;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A property of a lock, or of what its text says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Property {
     /// No two sessions (for a mutex: no two processes) are inside at once.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::panic::Location;
 
 use grouplock_algorithms::claims::Text;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::automaton::Node;
 use crate::automaton::run::{Op, Phase};
@@ -74,7 +74,7 @@ impl Event {
 }
 
 /// One line of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Counted from one.
     pub step: usize,
@@ -95,7 +95,7 @@ pub struct Step {
 }
 
 /// What a step does to the one register that it touches.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
     /// The register's name.
     pub register: String,
@@ -108,7 +108,7 @@ pub struct Access {
 }
 
 /// Where a process is, and for which session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
     /// The section of its code.
     pub section: Section,
@@ -117,7 +117,7 @@ pub struct Stage {
 }
 
 /// The sections of a passage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Section {
     /// It wants nothing.
@@ -135,7 +135,7 @@ pub enum Section {
 }
 
 /// A process in its critical section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occupant {
     /// The process.
     pub process: usize,

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use grouplock_algorithms::claims::{Kind, Limit};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
@@ -98,7 +98,7 @@ pub struct Progress {
 }
 
 /// What an exploration found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Every reachable state was seen, and every property holds in all of them.

@@ -3,7 +3,7 @@
 use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::{Bound, Kind};
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::plan::Task;
 use crate::explore::{CheckError, Outcome, Verdict, check};
@@ -39,8 +39,8 @@ pub struct Algorithm {
     pub registers: Vec<(usize, u64)>,
 }
 
-/// An exploration and what came of it.
-#[derive(Clone, Debug, Serialize)]
+/// An exploration and what came of it. `lab check --json` prints the same, so that what it printed can be read back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Exploration {
     /// The algorithm's name.
     pub algorithm: String,
@@ -50,7 +50,8 @@ pub struct Exploration {
     pub sessions: u64,
     /// How many passages each process could begin; any number if not told.
     pub passages: Option<u8>,
-    /// What was checked.
+    /// What was checked, if that is known.
+    #[serde(default)]
     pub properties: Vec<Property>,
     /// States seen.
     pub states: u64,
@@ -61,10 +62,12 @@ pub struct Exploration {
     /// What was found.
     pub verdict: Verdict,
     /// Which property is violated.
+    #[serde(rename = "property")]
     pub violated: Option<Property>,
     /// How, in a sentence.
     pub because: Option<String>,
     /// A shortest execution that shows it; empty if there is none.
+    #[serde(default, deserialize_with = "or_none")]
     pub trace: Vec<Step>,
 }
 
@@ -142,6 +145,16 @@ impl Dossier {
         Ok(Dossier { algorithms, explorations, rmr: Vec::new() })
     }
 
+    /// Adds an exploration that was made before. One that tells of a violation has certainly checked that property.
+    pub fn add(&mut self, mut exploration: Exploration) {
+        if let Some(property) = exploration.violated
+            && !exploration.properties.contains(&property)
+        {
+            exploration.properties.push(property);
+        }
+        self.explorations.push(exploration);
+    }
+
     /// The algorithm called `name`.
     pub fn algorithm(&self, name: &str) -> Option<&Algorithm> {
         self.algorithms.iter().find(|algorithm| algorithm.name == name)
@@ -209,6 +222,11 @@ impl Exploration {
         }
         size
     }
+}
+
+/// Where nothing was violated `lab check` prints `null` for the trace.
+fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Step>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 fn write_claims<S: Serializer>(claims: &Claims, serializer: S) -> Result<S::Ok, S::Error> {
