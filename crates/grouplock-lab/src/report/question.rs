@@ -77,10 +77,13 @@ impl<'a> Case<'a> {
                 ("CO", Property::ConcurrentOccupancy),
             ]),
             Question::Fairness => self.each(&[("FCFS", Property::Fcfs), ("FIFE", Property::Fife)]),
-            Question::Unknown => Cell::unmeasured(match (claims.processes, claims.sessions) {
-                (Limit::None, Limit::None) => "✓".to_owned(),
-                (processes, sessions) => format!("✗ (processes {processes}, sessions {sessions})"),
-            }),
+            Question::Unknown => {
+                let known = |limit: Limit| if limit == Limit::None { "any" } else { "fixed" };
+                let (processes, sessions) = (known(claims.processes), known(claims.sessions));
+                let both = (claims.processes, claims.sessions) == (Limit::None, Limit::None);
+                let cell = Cell::unmeasured(if both { "✓" } else { "✗" }.to_owned());
+                Cell { how: format!("processes {processes}, sessions {sessions}"), ..cell }
+            }
             Question::Space => self.space(),
             Question::RmrCc => self.rmr("cc", claims.rmr_cc),
             Question::RmrCcWriteThrough => self.rmr("cc-write-through", claims.rmr_cc),
@@ -172,8 +175,8 @@ impl<'a> Case<'a> {
         let points = &self.shipped.registers;
         match (points.last(), growth::suggested(points)) {
             (Some((processes, registers)), Some(grows)) => Cell {
-                measured: format!("{grows}: {registers} registers for {processes} processes"),
-                how: format!("counted for 2 to {processes}"),
+                measured: grows.to_string(),
+                how: format!("counted up to {processes} processes: {registers} registers"),
                 standing: standing(claimed, grows),
                 ..Cell::unmeasured(claimed.to_string())
             },
@@ -192,7 +195,7 @@ impl<'a> Case<'a> {
         let points = self.names.iter().rev().map(|name| of(name)).find(|points| !points.is_empty());
         let Some(points) = points else { return cell };
         let Some(last) = points.iter().max_by_key(|point| point.processes) else { return cell };
-        let how = format!("sampled to {}", last.processes);
+        let how = format!("sampled to {} processes", last.processes);
         if points.iter().any(|point| point.remote_spinning) {
             let measured = "∞: waits on remote memory".to_owned();
             return Cell {
@@ -203,10 +206,10 @@ impl<'a> Case<'a> {
             };
         }
         let sizes: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();
-        let most = format!("at most {} for {} processes", last.max, last.processes);
+        let most = format!("at most {}", last.max);
         match growth::suggested(&sizes) {
             Some(grows) => Cell {
-                measured: format!("{grows}: {most}"),
+                measured: format!("{grows}, {most}"),
                 how,
                 standing: standing(claimed.claimed, grows),
                 ..cell

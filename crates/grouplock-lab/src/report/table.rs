@@ -221,8 +221,8 @@ mod tests {
             .into();
         let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
         let rmr = cell(&table, "handover", "RMR in CC");
-        assert_eq!(rmr.measured, "O(1): at most 28 for 256 processes");
-        assert_eq!(rmr.how, "sampled to 256");
+        assert_eq!(rmr.measured, "O(1), at most 28");
+        assert_eq!(rmr.how, "sampled to 256 processes");
         assert_eq!(cell(&table, "handover", "RMR in DSM").measured, "not measured");
     }
 

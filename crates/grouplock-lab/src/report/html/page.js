@@ -236,5 +236,16 @@ function plots() {
   }
 }
 
-for (const article of document.querySelectorAll("article.trace")) new Player(article);
+const players = [...document.querySelectorAll("article.trace")].map((article) => new Player(article));
+
+/** Goes to the step that the address names, as in `#trace-0@12`. */
+function follow() {
+  const named = /^#trace-(\d+)@(\d+)$/.exec(location.hash);
+  const player = named && players[Number(named[1])];
+  if (!player) return;
+  player.show(Number(named[2]) - 1);
+  player.article.scrollIntoView();
+}
+addEventListener("hashchange", follow);
+follow();
 plots();

@@ -38,7 +38,8 @@ pub(super) fn section(body: &mut String, dossier: &Dossier) {
     }
     body.push_str(
         "<p class=\"lead\">Shortest executions that break a claim. Step with the buttons, the slider, or the arrow \
-         keys (space plays); click a lane or a line to go there.</p>\n",
+         keys (space plays); click a lane or a line to go there. An address that ends in <code>#trace-0@12</code> opens \
+         at that step.</p>\n",
     );
     for (i, exploration) in found.iter().enumerate() {
         trace(body, i, exploration, dossier.is_mutex(&exploration.algorithm));
@@ -124,11 +125,11 @@ fn picture(body: &mut String, steps: &[Step], is_mutex: bool) {
 fn controls(body: &mut String, steps: usize) {
     body.push_str("<div class=\"controls\" role=\"group\" aria-label=\"Playback\">");
     for (act, label, sign) in [
-        ("first", "First step", "⏮\u{fe0e}"),
+        ("first", "First step", "|◀\u{fe0e}"),
         ("previous", "Previous step", "◀\u{fe0e}"),
         ("play", "Play", "▶\u{fe0e} Play"),
         ("next", "Next step", "▶\u{fe0e}"),
-        ("last", "Last step", "⏭\u{fe0e}"),
+        ("last", "Last step", "▶\u{fe0e}|"),
     ] {
         let _ = write!(
             body,

@@ -46,7 +46,9 @@ fn cell_of(body: &mut String, cell: &Cell, column: &str) {
         E(column),
         E(&cell.claimed)
     );
-    if let Some(printed) = cell.printed {
+    // The paper's word is worth the room only where it is not the claim once more.
+    let same = |printed: &str| printed.to_lowercase() == cell.claimed.to_lowercase();
+    if let Some(printed) = cell.printed.filter(|printed| !same(printed)) {
         let _ = write!(body, "<span class=\"printed\">paper prints {}</span>", E(printed));
     }
     let _ = write!(
