@@ -1,5 +1,7 @@
 //! Everything that one run of the lab knows about some algorithms.
 
+use std::fmt::Write as _;
+
 use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::{Bound, Kind};
 use serde::ser::SerializeMap;
@@ -218,7 +220,7 @@ impl Exploration {
         };
         if let Some(passages) = self.passages {
             let plural = if passages == 1 { "" } else { "s" };
-            size.push_str(&format!(", {passages} passage{plural} each"));
+            let _ = write!(size, ", {passages} passage{plural} each");
         }
         size
     }

@@ -78,17 +78,16 @@ impl Plan {
             Task::new("petrovic", 2, 2).passages(2),
             Task::new("petrovic-unbounded", 2, 2).passages(2),
             Task::new("generalized-bakery", 2, 2).passages(2),
+            Task::new("generalized-bakery", 3, 2).passages(1),
             Task::new("black-white-bakery-gme", 2, 2),
+            Task::new("black-white-bakery-gme", 3, 2).passages(1),
             Task::new("maor-taubenfeld", 2, 2),
             Task::new("handover", 3, 2),
             Task::new("handover+dvir-taubenfeld-1-swap", 2, 2),
         ]);
         if self == Plan::Full {
             tasks.extend([
-                Task::new("dvir-taubenfeld-1", 4, 1).basic(),
                 Task::new("petrovic-unbounded", 3, 2).passages(2),
-                Task::new("generalized-bakery", 3, 2).passages(1),
-                Task::new("black-white-bakery-gme", 3, 2).passages(1),
                 Task::new("maor-taubenfeld+dvir-taubenfeld-1-swap", 2, 2),
                 Task::new("maor-taubenfeld", 3, 2).basic(),
                 Task::new("maor-taubenfeld", 3, 2),

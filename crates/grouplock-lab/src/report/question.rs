@@ -176,7 +176,7 @@ impl<'a> Case<'a> {
         match (points.last(), growth::suggested(points)) {
             (Some((processes, registers)), Some(grows)) => Cell {
                 measured: grows.to_string(),
-                how: format!("counted up to {processes} processes: {registers} registers"),
+                how: format!("counted up to {processes} processes (registers: {registers})"),
                 standing: standing(claimed, grows),
                 ..Cell::unmeasured(claimed.to_string())
             },

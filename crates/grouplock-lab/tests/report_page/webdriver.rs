@@ -1,4 +1,4 @@
-//! As much of the WebDriver protocol as a test of one page needs: JSON over HTTP to chromedriver.
+//! As much of the `WebDriver` protocol as a test of one page needs: JSON over HTTP to chromedriver.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -51,7 +51,8 @@ impl Browser {
             "goog:loggingPrefs": { "browser": "ALL" },
         } } });
         let made = browser.ask("POST", "/session", &wanted);
-        browser.session = made["sessionId"].as_str().expect("a session has an id").to_owned();
+        let id = made["sessionId"].as_str().expect("a session has an id");
+        id.clone_into(&mut browser.session);
         Some(browser)
     }
 

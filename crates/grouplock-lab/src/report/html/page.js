@@ -182,7 +182,7 @@ class Player {
     this.who.replaceChildren(
       ...step.stages.map(({ section, session }, p) => {
         const resting = section === "remainder";
-        const of = this.mutex || resting ? "" : ` (session ${session})`;
+        const of = this.mutex || resting ? "" : ` · s${session}`;
         const chip = make("span", resting ? "" : `on ${section} ${this.colour(p, session)}`);
         chip.textContent = `P${p} ${resting ? "idle" : section}${of}`;
         return chip;

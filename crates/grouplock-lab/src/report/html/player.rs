@@ -94,10 +94,10 @@ fn picture(body: &mut String, steps: &[Step], is_mutex: bool) {
         let _ = write!(body, "<li>P{p}</li>");
     }
     let width = steps.len() * 7;
-    let _ = write!(
+    let _ = writeln!(
         body,
         "</ul><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Lanes\">\
-         <div class=\"stretch\" style=\"min-width:{width}px\">\n"
+         <div class=\"stretch\" style=\"min-width:{width}px\">"
     );
     lanes::svg(body, steps, is_mutex);
     body.push_str("</div></div></div>\n<ul class=\"legend\">");
@@ -152,9 +152,13 @@ fn listing(body: &mut String, steps: &[Step], is_mutex: bool) {
          <th scope=\"col\">Inside</th></tr></thead>\n<tbody>\n",
     );
     for step in steps {
-        let inside = step.inside.iter().map(|occupant| match is_mutex {
-            true => format!("P{}", occupant.process),
-            false => format!("P{}:s{}", occupant.process, occupant.session),
+        let inside = step.inside.iter().map(|occupant| {
+            let process = occupant.process;
+            if is_mutex {
+                format!("P{process}")
+            } else {
+                format!("P{process}:s{}", occupant.session)
+            }
         });
         let _ = writeln!(
             body,

@@ -10,7 +10,7 @@ const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 340.0;
 const LEFT: f64 = 48.0;
 const RIGHT: f64 = 14.0;
-const TOP: f64 = 14.0;
+const TOP: f64 = 28.0;
 const BOTTOM: f64 = 44.0;
 /// How many colours there are for lines; further ones share them and are dashed.
 const COLOURS: usize = 8;
@@ -103,10 +103,10 @@ fn plot(body: &mut String, title: &str, points: &[&RmrPoint], names: &[&str]) {
     let x = Scale::new(points.iter().map(|p| p.processes as f64), LEFT + 8.0, WIDTH - RIGHT - 8.0);
     let counts = points.iter().map(|p| p.max as f64 * 1.15);
     let y = Scale::new(counts.chain([1.0]), HEIGHT - BOTTOM, TOP);
-    let _ = write!(
+    let _ = writeln!(
         body,
         "<figure class=\"plot\"><figcaption>{0}</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
-         aria-label=\"{0}: remote references per passage by number of processes\">\n",
+         aria-label=\"{0}: remote references per passage by number of processes\">",
         E(title)
     );
     axes(body, &x, &y, points);
@@ -179,7 +179,8 @@ fn axes(body: &mut String, x: &Scale, y: &Scale, points: &[&RmrPoint]) {
     let _ = writeln!(
         body,
         "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{base}\" y2=\"{base}\"/>\
-         <text class=\"name\" x=\"{}\" y=\"{}\" text-anchor=\"end\">processes N</text>",
+         <text class=\"name\" x=\"{}\" y=\"{}\" text-anchor=\"end\">processes N</text>\
+         <text class=\"name\" x=\"4\" y=\"13\">references per passage</text>",
         WIDTH - RIGHT,
         WIDTH - RIGHT,
         HEIGHT - 6.0
