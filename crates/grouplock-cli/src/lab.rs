@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use grouplock_algorithms::claims::Kind;
-use grouplock_lab::{Options, Outcome, Progress, Subject, Verdict, check, registry, trace};
+use grouplock_lab::{
+    Options, Outcome, Progress, Properties, Subject, Verdict, check, registry, trace,
+};
 use serde_json::json;
 
 /// What the lab can do.
@@ -103,7 +105,7 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
     options.passages = arguments.passages;
     options.memory_limit = (arguments.memory_limit * f64::from(1 << 30)) as u64;
     if arguments.basic {
-        options.properties = grouplock_lab::Properties::basic();
+        options.properties = Properties::basic();
     }
     if std::io::stderr().is_terminal() {
         options.progress = Some(show_progress);
@@ -116,7 +118,7 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
         eprint!("\r\x1b[K");
     }
     if arguments.json {
-        say(&format!("{:#}\n", as_json(&subject, arguments, &outcome)));
+        say(&format!("{:#}\n", as_json(&subject, arguments, options.properties, &outcome)));
     } else {
         say(&as_text(&subject, arguments, &outcome));
     }
@@ -127,12 +129,18 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
     })
 }
 
-fn as_json(subject: &Subject, arguments: &CheckArguments, outcome: &Outcome) -> serde_json::Value {
+fn as_json(
+    subject: &Subject,
+    arguments: &CheckArguments,
+    checked: Properties,
+    outcome: &Outcome,
+) -> serde_json::Value {
     json!({
         "algorithm": subject.name,
         "processes": arguments.processes,
         "sessions": arguments.sessions,
         "passages": arguments.passages,
+        "properties": checked.iter().collect::<Vec<_>>(),
         "states": outcome.states,
         "depth": outcome.depth,
         "seconds": outcome.elapsed.as_secs_f64(),

@@ -124,6 +124,12 @@ impl Properties {
         Properties(self.0 | 1 << property as u32)
     }
 
+    /// The properties in the set, those that can be claimed first.
+    pub fn iter(self) -> impl Iterator<Item = Property> {
+        let others = [Property::DeadRead, Property::DeadPrivate, Property::NoPanic];
+        Property::CLAIMABLE.into_iter().chain(others).filter(move |&p| self.contains(p))
+    }
+
     /// Whether `property` is in the set.
     pub fn contains(self, property: Property) -> bool {
         self.0 & 1 << property as u32 != 0

@@ -186,11 +186,6 @@ impl Algorithm {
 impl Exploration {
     /// The record of an exploration of `subject`.
     pub fn of(subject: &Subject, task: &Task, checked: Properties, outcome: Outcome) -> Self {
-        let all = Property::CLAIMABLE.into_iter().chain([
-            Property::DeadRead,
-            Property::DeadPrivate,
-            Property::NoPanic,
-        ]);
         let (violated, because, trace) = match outcome.violation {
             Some(violation) => (Some(violation.property), Some(violation.because), violation.trace),
             None => (None, None, Vec::new()),
@@ -200,7 +195,7 @@ impl Exploration {
             processes: task.processes,
             sessions: if subject.claims.kind == Kind::Mutual { 1 } else { task.sessions },
             passages: task.passages,
-            properties: all.filter(|&property| checked.contains(property)).collect(),
+            properties: checked.iter().collect(),
             states: outcome.states,
             depth: outcome.depth,
             seconds: outcome.elapsed.as_secs_f64(),

@@ -87,6 +87,8 @@ impl Plan {
         ]);
         if self == Plan::Full {
             tasks.extend([
+                Task::new("black-white-bakery", 3, 1).passages(2),
+                Task::new("keane-moir", 4, 2),
                 Task::new("petrovic-unbounded", 3, 2).passages(2),
                 Task::new("maor-taubenfeld+dvir-taubenfeld-1-swap", 2, 2),
                 Task::new("maor-taubenfeld", 3, 2).basic(),

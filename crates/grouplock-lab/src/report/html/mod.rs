@@ -7,6 +7,7 @@ mod escape;
 mod lanes;
 mod player;
 mod plot;
+mod program;
 mod states;
 mod tables;
 

@@ -25,6 +25,7 @@ class Player {
     this.steps = data.steps;
     this.mutex = data.mutex;
     this.colours = data.colours;
+    this.program = data.program;
     this.timer = null;
     this.at = 0;
     const find = (selector) => article.querySelector(selector);
@@ -172,10 +173,28 @@ class Player {
     const line = step.paper_line ? `, paper line ${step.paper_line}` : "";
     by.append(`${line}${step.source ? `, ${step.source}` : ""}`);
     this.card.replaceChildren(by, make("p", "what", step.operation));
-    if (step.code) this.card.append(make("pre", "", step.code));
+    const code = this.codeAround(step);
+    if (code) this.card.append(code);
     if (this.at === this.steps.length - 1) {
       this.card.append(make("p", "alarm", "✗ " + this.article.querySelector(".because").textContent));
     }
+  }
+
+  /** The program around the line of a step, without the indentation that all of it has. */
+  codeAround(step) {
+    const [file, line] = (step.source || "").split(":");
+    const excerpt = this.program[file];
+    if (!excerpt) return null;
+    const first = Math.max(Number(line) - 3, excerpt.from);
+    const lines = excerpt.lines.slice(first - excerpt.from, Number(line) + 4 - excerpt.from);
+    const indents = lines.filter((text) => text.trim()).map((text) => text.search(/\S/));
+    const pre = make("pre");
+    lines.forEach((text, k) => {
+      const row = make("span", first + k === Number(line) ? "here" : "");
+      row.append(make("i", "", String(first + k)), text.slice(Math.min(...indents)) || " ");
+      pre.append(row);
+    });
+    return pre;
   }
 
   showWho(step) {

@@ -1,29 +1,24 @@
 //! Counterexamples that can be played forward and back.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
 use super::escape::{Escaped as E, json};
 use super::lanes;
+use super::program::{self, Excerpt};
 use crate::registry;
 use crate::report::dossier::{Dossier, Exploration};
-use crate::trace::Step;
+use crate::trace::{Section, Step};
 
 /// What the script needs of a trace.
 #[derive(Serialize)]
 struct Played<'a> {
     mutex: bool,
     colours: u64,
-    steps: Vec<PlayedStep<'a>>,
-}
-
-#[derive(Serialize)]
-struct PlayedStep<'a> {
-    #[serde(flatten)]
-    step: &'a Step,
-    /// The text of the source line.
-    code: Option<String>,
+    steps: &'a [Step],
+    program: BTreeMap<String, Excerpt>,
 }
 
 pub(super) fn section(body: &mut String, dossier: &Dossier) {
@@ -68,17 +63,11 @@ fn trace(body: &mut String, number: usize, exploration: &Exploration, is_mutex: 
     );
     listing(body, steps, is_mutex);
     let texts: Vec<_> = registry::all().iter().map(|subject| subject.claims.text).collect();
-    let code = |step: &Step| {
-        let (file, line) = step.source.as_ref()?.rsplit_once(':')?;
-        let line: usize = line.parse().ok()?;
-        let text = texts.iter().find(|text| text.file.rsplit(['/', '\\']).next() == Some(file))?;
-        let code = text.contents.lines().nth(line.checked_sub(1)?)?;
-        Some(code.trim().to_owned())
-    };
     let played = Played {
         mutex: is_mutex,
         colours: lanes::COLOURS,
-        steps: steps.iter().map(|step| PlayedStep { step, code: code(step) }).collect(),
+        steps,
+        program: program::excerpts(steps, &texts),
     };
     let _ = writeln!(
         body,
@@ -114,10 +103,17 @@ fn picture(body: &mut String, steps: &[Step], is_mutex: bool) {
             );
         }
     }
-    for (name, class) in
-        [("doorway", "doorway"), ("waiting", "waiting"), ("inside", "inside"), ("exit", "exit")]
-    {
-        let _ = write!(body, "<li><span class=\"key {class}\"></span>{name}</li>");
+    for (section, name, class) in [
+        (Section::Entering, "entering", "doorway"),
+        (Section::Doorway, "doorway", "doorway"),
+        (Section::Waiting, "waiting", "waiting"),
+        (Section::Inside, "inside", "inside"),
+        (Section::Exit, "exit", "exit"),
+    ] {
+        let mut stages = steps.iter().flat_map(|step| &step.stages);
+        if stages.any(|stage| stage.section == section) {
+            let _ = write!(body, "<li><span class=\"key {class}\"></span>{name}</li>");
+        }
     }
     body.push_str("</ul>\n");
 }
