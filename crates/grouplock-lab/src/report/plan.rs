@@ -76,6 +76,7 @@ impl Plan {
             Task::new("keane-moir", 3, 2),
             Task::new("keane-moir+dvir-taubenfeld-1-swap", 2, 2),
             Task::new("petrovic", 2, 2).passages(2),
+            Task::new("petrovic", 3, 2).passages(1),
             Task::new("petrovic-unbounded", 2, 2).passages(2),
             Task::new("generalized-bakery", 2, 2).passages(2),
             Task::new("generalized-bakery", 3, 2).passages(1),

@@ -137,24 +137,17 @@ impl<'a> Case<'a> {
             self.names.contains(&exploration.algorithm.as_str())
                 && exploration.properties.contains(&property)
         });
-        let mut evidence =
-            Evidence { refuted: None, exhausted: None, limited: None, ideal: self.ideal() };
+        let mut evidence = Evidence { ideal: self.ideal(), ..Evidence::default() };
         for exploration in about {
             match exploration.verdict {
                 Verdict::Violated if exploration.violated == Some(property) => {
-                    let least =
-                        evidence.refuted.is_none_or(|other| rank(exploration) < rank(other));
-                    if least {
+                    if evidence.refuted.is_none_or(|other| rank(exploration) < rank(other)) {
                         evidence.refuted = Some(exploration);
                     }
                 }
                 // An exploration ends at its first violation: of the others it says nothing.
                 Verdict::Violated => {}
-                Verdict::Holds => {
-                    if evidence.exhausted.is_none_or(|other| rank(exploration) > rank(other)) {
-                        evidence.exhausted = Some(exploration);
-                    }
-                }
+                Verdict::Holds => evidence.exhausted.push(exploration),
                 Verdict::Limit => {
                     if evidence.limited.is_none_or(|other| rank(exploration) > rank(other)) {
                         evidence.limited = Some(exploration);
@@ -162,6 +155,7 @@ impl<'a> Case<'a> {
                 }
             }
         }
+        evidence.keep_furthest();
         evidence
     }
 
@@ -248,16 +242,41 @@ fn rank(exploration: &Exploration) -> (usize, u64, u8) {
 }
 
 /// What explorations tell of one property.
+#[derive(Default)]
 struct Evidence<'a> {
+    /// The smallest that violates it.
     refuted: Option<&'a Exploration>,
-    exhausted: Option<&'a Exploration>,
+    /// Those that exhausted their size, of which none reaches further than another in every respect.
+    exhausted: Vec<&'a Exploration>,
+    /// The largest that came to no end.
     limited: Option<&'a Exploration>,
     ideal: Option<&'a str>,
 }
 
 impl Evidence<'_> {
+    fn is_ideal(&self, exploration: &Exploration) -> bool {
+        self.ideal == Some(exploration.algorithm.as_str())
+    }
+
+    /// Drops the exhausted sizes that others make superfluous. What holds of the whole says more than what
+    /// holds over an ideal lock.
+    fn keep_furthest(&mut self) {
+        let mut all = std::mem::take(&mut self.exhausted);
+        all.sort_by_key(|exploration| (!self.is_ideal(exploration), rank(exploration)));
+        while let Some(next) = all.pop() {
+            let (processes, sessions, passages) = rank(next);
+            let covered = self.exhausted.iter().any(|other| {
+                let (p, s, k) = rank(other);
+                p >= processes && s >= sessions && k >= passages
+            });
+            if !covered {
+                self.exhausted.push(next);
+            }
+        }
+    }
+
     fn cell(&self, claimed: String, claim: Claim) -> Cell {
-        let (measured, standing) = match (self.refuted, self.exhausted, self.limited) {
+        let (measured, standing) = match (self.refuted, self.exhausted.first(), self.limited) {
             (Some(_), _, _) => ("refuted", Standing::Refuted),
             (None, Some(_), _) => ("holds", Standing::Supported),
             (None, None, Some(_)) => ("nothing found", Standing::Partly),
@@ -272,20 +291,21 @@ impl Evidence<'_> {
     }
 
     fn how(&self) -> String {
-        let over = |exploration: &Exploration| {
-            let ideal = self.ideal == Some(exploration.algorithm.as_str());
-            if ideal { " (ideal inner lock)" } else { "" }
-        };
+        let over = |e: &Exploration| if self.is_ideal(e) { " (ideal inner lock)" } else { "" };
         let mut parts = Vec::new();
         if let Some(at) = self.refuted {
             let (steps, size) = (at.trace.len(), at.size(false));
             parts.push(format!("{steps} steps at {size}{}", over(at)));
         }
-        if let Some(at) = self.exhausted {
-            let holds = if self.refuted.is_some() { "holds, " } else { "" };
-            parts.push(format!("{holds}exhausted up to {}{}", at.size(false), over(at)));
+        for (i, at) in self.exhausted.iter().enumerate() {
+            let told = match (i, self.refuted) {
+                (0, Some(_)) => "holds, exhausted up to ",
+                (0, None) => "exhausted up to ",
+                _ => "",
+            };
+            parts.push(format!("{told}{}{}", at.size(false), over(at)));
         }
-        if let (Some(at), None) = (self.limited, self.exhausted) {
+        if let (Some(at), true) = (self.limited, self.exhausted.is_empty()) {
             parts.push(format!("{} states of {}{}", at.states, at.size(false), over(at)));
         }
         parts.join("; ")

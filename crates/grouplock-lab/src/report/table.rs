@@ -186,6 +186,22 @@ mod tests {
     }
 
     #[test]
+    fn sizes_that_tell_different_things_are_all_told() {
+        let dossier = dossier(&[
+            Task::new("handover+dvir-taubenfeld-1-swap", 2, 2).passages(1),
+            Task::new("handover", 2, 2),
+            Task::new("handover", 2, 1),
+            Task::new("handover", 3, 2).passages(1),
+        ]);
+        let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
+        assert_eq!(
+            cell(&table, "handover", "Fairness").how,
+            "exhausted up to 2 × 2, 1 passage each; 3 × 2, 1 passage each (ideal inner lock); \
+             2 × 2 (ideal inner lock)"
+        );
+    }
+
+    #[test]
     fn a_claim_that_an_exploration_refutes_says_so() {
         let mut dossier = dossier(&[Task::new("handover", 2, 2)]);
         let found: &mut Exploration = &mut dossier.explorations[0];
