@@ -282,10 +282,13 @@ impl Evidence<'_> {
             (None, None, Some(_)) => ("nothing found", Standing::Partly),
             (None, None, None) => ("not measured", Standing::Unmeasured),
         };
-        let (claimed, standing) = match claim {
-            // Known to be false, whether or not this run went far enough to see it.
-            Claim::Refuted(_) => (format!("{claimed}, refuted"), Standing::Refuted),
-            _ => (claimed, standing),
+        let (claimed, measured, standing) = match (claim, standing) {
+            // Known to be false, though this run did not go far enough to see it.
+            (Claim::Refuted(_), Standing::Supported) => {
+                (format!("{claimed}, refuted"), "no violation so far", Standing::Partly)
+            }
+            (Claim::Refuted(_), _) => (format!("{claimed}, refuted"), measured, standing),
+            _ => (claimed, measured, standing),
         };
         Cell { claimed, measured: measured.to_owned(), how: self.how(), standing, printed: None }
     }

@@ -40,9 +40,10 @@ fn cell_of(body: &mut String, cell: &Cell, column: &str) {
         Standing::Unmeasured => ("none", "–"),
         Standing::Refuted => ("bad", "✗"),
     };
+    let refuted = if cell.claimed.ends_with(", refuted") { " refuted" } else { "" };
     let _ = write!(
         body,
-        "<td class=\"{class}\" data-label=\"{}\"><div class=\"cell\"><span class=\"claimed\">{}</span>",
+        "<td class=\"{class}\" data-label=\"{}\"><div class=\"cell\"><span class=\"claimed{refuted}\">{}</span>",
         E(column),
         E(&cell.claimed)
     );
@@ -57,7 +58,12 @@ fn cell_of(body: &mut String, cell: &Cell, column: &str) {
         E(&cell.measured)
     );
     if !cell.how.is_empty() {
-        let _ = write!(body, "<span class=\"how\">{}</span>", E(&cell.how));
+        let _ = write!(body, "<span class=\"how\">{}</span>", E(&unbroken(&cell.how)));
     }
     body.push_str("</div></td>");
+}
+
+/// Keeps sizes such as "3 × 2" on one line.
+fn unbroken(text: &str) -> String {
+    text.replace(" × ", "\u{a0}×\u{a0}")
 }
