@@ -214,6 +214,16 @@ mod tests {
     }
 
     #[test]
+    fn a_claim_known_to_be_false_does_not_look_true_because_a_run_was_short() {
+        let dossier = dossier(&[Task::new("maor-taubenfeld", 2, 1)]);
+        let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
+        let exclusion = cell(&table, "maor-taubenfeld", "exclusion");
+        assert_eq!(exclusion.claimed, "yes, refuted");
+        assert_eq!(exclusion.measured, "no violation so far");
+        assert_eq!(exclusion.standing, Standing::Partly);
+    }
+
+    #[test]
     fn a_limit_is_never_told_as_a_proof() {
         let mut dossier = dossier(&[Task::new("handover", 2, 2)]);
         dossier.explorations[0].verdict = Verdict::Limit;
