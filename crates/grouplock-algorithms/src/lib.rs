@@ -51,6 +51,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod claims;
+pub mod domain;
 mod group_exclusion;
 mod handles;
 pub mod memory;

@@ -50,6 +50,12 @@ pub trait RawMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
     /// Tells the private variables of a process in its remainder section that its next passage may
     /// depend on, by the paper's names.
     fn inspect(me: &Self::Process, see: &mut dyn FnMut(&'static str, Word));
+
+    /// Whether the register called `register` may hold `number` in a lock for `processes` processes. For algorithms with bounded
+    /// registers whose bound is worth checking.
+    fn in_range(_register: &str, _number: u64, _processes: usize) -> bool {
+        true
+    }
 }
 
 /// A group mutual exclusion algorithm.
@@ -96,4 +102,10 @@ pub trait RawGroup<M: Memory>: Sized + Send + Sync + fmt::Debug {
 
     /// As [`RawMutex::inspect`].
     fn inspect(me: &Self::Process, see: &mut dyn FnMut(&'static str, Word));
+
+    /// Whether the register called `register` may hold `number` in a lock for `processes` processes. For algorithms with bounded
+    /// registers whose bound is worth checking.
+    fn in_range(_register: &str, _number: u64, _processes: usize) -> bool {
+        true
+    }
 }

@@ -101,3 +101,19 @@ macro_rules! group_tests {
 
 every_mutex!(Watched, mutex_tests);
 every_group!(Watched, group_tests);
+
+/// The specimen holds with two processes, and only with two (`schedules` shows three).
+mod maor_taubenfeld {
+    use super::*;
+    use locks::maor_taubenfeld::MaorTaubenfeld;
+
+    #[test]
+    fn threads_2_sessions_1() {
+        expect(workout(2, 1).group::<MaorTaubenfeld<Watched>>());
+    }
+
+    #[test]
+    fn threads_2_sessions_7() {
+        expect(workout(2, 7).group::<MaorTaubenfeld<Watched>>());
+    }
+}

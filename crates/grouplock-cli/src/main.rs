@@ -2,6 +2,7 @@
 
 mod lab;
 mod report;
+mod rmr;
 mod table;
 
 use std::process::ExitCode;

@@ -18,6 +18,7 @@
 //! * `explore`: global states, what counts as the same one, and the breadth-first search.
 //! * [`property`]: what is checked. [`trace`]: how an execution is told.
 //! * [`report`]: tables and a page of what was found.
+//! * [`rmr`]: what a passage costs in remote memory references.
 //! * [`registry`]: the algorithms by name. [`ideal`]: a lock that is correct by definition.
 
 mod automaton;
@@ -28,10 +29,14 @@ pub mod memory;
 pub mod property;
 pub mod registry;
 pub mod report;
+pub mod rmr;
 mod subject;
 pub mod trace;
 mod value;
 
-pub use explore::{CheckError, Options, Outcome, Progress, Reductions, Verdict, Violation, check};
+pub use explore::{
+    CheckError, Options, Outcome, Progress, Reductions, Sampling, Schedule, Turn, Verdict,
+    Violation, check, replay, sample,
+};
 pub use property::{Properties, Property};
 pub use subject::Subject;

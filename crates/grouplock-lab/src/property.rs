@@ -26,10 +26,15 @@ pub enum Property {
     ConcurrentEntering,
     /// While nobody asks for another session, somebody who asks gets in by its own steps.
     GroupConcurrentEntering,
+    /// While somebody asks who finished its doorway before anybody began to ask for another session, somebody of that
+    /// session gets in by its own steps, and it gets in even if nobody leaves.
+    StrongGroupConcurrentEntering,
     /// Everyone gets out by its own steps.
     BoundedExit,
     /// While some are leaving, one of them gets out by its own steps.
     GroupBoundedExit,
+    /// Registers keep within the range that the algorithm tells for them.
+    BoundedRegisters,
     /// Nobody reads what the text said is dead.
     DeadRead,
     /// What the text said of private variables is true: executions that were taken for one behave as one.
@@ -40,7 +45,8 @@ pub enum Property {
 
 impl Property {
     /// Those that an exploration always checks, because without them it means nothing.
-    pub const ALWAYS: [Property; 5] = [
+    pub const ALWAYS: [Property; 6] = [
+        Property::BoundedRegisters,
         Property::MutualExclusion,
         Property::DeadlockFreedom,
         Property::DeadRead,
@@ -49,7 +55,7 @@ impl Property {
     ];
 
     /// The properties that can be claimed and checked.
-    pub const CLAIMABLE: [Property; 9] = [
+    pub const CLAIMABLE: [Property; 10] = [
         Property::MutualExclusion,
         Property::DeadlockFreedom,
         Property::Fcfs,
@@ -57,6 +63,7 @@ impl Property {
         Property::ConcurrentOccupancy,
         Property::ConcurrentEntering,
         Property::GroupConcurrentEntering,
+        Property::StrongGroupConcurrentEntering,
         Property::BoundedExit,
         Property::GroupBoundedExit,
     ];
@@ -71,9 +78,15 @@ impl Property {
             Property::ConcurrentOccupancy => claims.entering.concurrent_occupancy,
             Property::ConcurrentEntering => claims.entering.concurrent_entering,
             Property::GroupConcurrentEntering => claims.entering.group_concurrent_entering,
+            Property::StrongGroupConcurrentEntering => {
+                claims.entering.strong_group_concurrent_entering
+            }
             Property::BoundedExit => claims.exit.bounded,
             Property::GroupBoundedExit => claims.exit.group_bounded,
-            Property::DeadRead | Property::DeadPrivate | Property::NoPanic => Claim::Yes,
+            Property::BoundedRegisters
+            | Property::DeadRead
+            | Property::DeadPrivate
+            | Property::NoPanic => Claim::Yes,
         }
     }
 
@@ -87,8 +100,10 @@ impl Property {
             Property::ConcurrentOccupancy => "concurrent-occupancy",
             Property::ConcurrentEntering => "concurrent-entering",
             Property::GroupConcurrentEntering => "group-concurrent-entering",
+            Property::StrongGroupConcurrentEntering => "strong-group-concurrent-entering",
             Property::BoundedExit => "bounded-exit",
             Property::GroupBoundedExit => "group-bounded-exit",
+            Property::BoundedRegisters => "bounded-registers",
             Property::DeadRead => "dead-read",
             Property::DeadPrivate => "dead-private",
             Property::NoPanic => "no-panic",
@@ -107,6 +122,10 @@ impl fmt::Display for Property {
 pub struct Properties(u32);
 
 impl Properties {
+    /// Those that need to know who came before whom, for which states are told apart further.
+    pub(crate) const ORDER: [Property; 3] =
+        [Property::Fcfs, Property::Fife, Property::StrongGroupConcurrentEntering];
+
     /// What `claims` claims, rightly or not, and what is always checked.
     pub fn claimed(claims: &Claims) -> Self {
         let claimed = Property::CLAIMABLE.into_iter().filter(|p| p.claim(claims).is_claimed());
@@ -126,7 +145,12 @@ impl Properties {
 
     /// The properties in the set, those that can be claimed first.
     pub fn iter(self) -> impl Iterator<Item = Property> {
-        let others = [Property::DeadRead, Property::DeadPrivate, Property::NoPanic];
+        let others = [
+            Property::BoundedRegisters,
+            Property::DeadRead,
+            Property::DeadPrivate,
+            Property::NoPanic,
+        ];
         Property::CLAIMABLE.into_iter().chain(others).filter(move |&p| self.contains(p))
     }
 

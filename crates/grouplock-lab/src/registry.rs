@@ -52,12 +52,19 @@ pub fn find(name: &str) -> Result<Subject, &'static str> {
     if let Some(subject) = subjects.iter().find(|subject| subject.name == name) {
         return Ok(*subject);
     }
-    let nearest = subjects.iter().map(|subject| subject.name).min_by_key(|known| {
+    Err(nearest(name, subjects.iter().map(|subject| subject.name)).unwrap_or_default())
+}
+
+/// The one of `known` that is nearest to `name`.
+pub(crate) fn nearest(
+    name: &str,
+    known: impl IntoIterator<Item = &'static str>,
+) -> Option<&'static str> {
+    known.into_iter().min_by_key(|known| {
         let distance = edits(name, known);
         // A part of a name is nearer than any misspelling of as many letters.
         if !name.is_empty() && known.contains(name) { distance / 4 } else { distance }
-    });
-    Err(nearest.unwrap_or_default())
+    })
 }
 
 /// How many letters must be added, dropped or changed to make `b` of `a`.

@@ -32,17 +32,25 @@ pub struct Subject {
     /// What is said of it.
     pub claims: Claims,
     pub(crate) make: fn(usize) -> Result<Box<dyn Instance>, CapacityError>,
+    pub(crate) in_range: fn(&str, u64, usize) -> bool,
 }
 
 impl Subject {
     /// A mutual exclusion lock, under a name of its own.
     pub fn mutex<L: RawMutex<SimMemory> + 'static>(name: &'static str) -> Self {
-        Subject { name, claims: L::claims(), make: make_mutex::<L> }
+        Subject { name, claims: L::claims(), make: make_mutex::<L>, in_range: L::in_range }
+    }
+
+    /// The same, with other ranges for its registers: whether the one of this name may hold this number, among so many
+    /// processes.
+    #[must_use]
+    pub fn with_range(self, in_range: fn(&str, u64, usize) -> bool) -> Self {
+        Subject { in_range, ..self }
     }
 
     /// A group lock, under a name of its own.
     pub fn group<G: RawGroup<SimMemory> + 'static>(name: &'static str) -> Self {
-        Subject { name, claims: G::claims(), make: make_group::<G> }
+        Subject { name, claims: G::claims(), make: make_group::<G>, in_range: G::in_range }
     }
 }
 

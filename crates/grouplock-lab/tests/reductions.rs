@@ -35,7 +35,7 @@ fn verdicts_agree_and_reductions_only_save() {
         }
         // One reduction more can cost a few states: "dead" is a value that the first state does not have.
         let [all, .., none] = outcomes;
-        assert!(all.states < none.states, "{name}: {} and {}", all.states, none.states);
+        assert!(all.states <= none.states, "{name}: {} and {}", all.states, none.states);
     }
 }
 

@@ -241,6 +241,11 @@ impl<M: Memory> RawGroup<M> for BlackWhiteBakeryGme<M> {
         (me.mycolor, me.mynumber) = (Color::Bottom, 0);
     }
 
+    /// The bound that the paper is about: no ticket passes N + 1.
+    fn in_range(register: &str, number: u64, processes: usize) -> bool {
+        register != "Token" || Token::unpack(number).number <= processes as u64 + 1
+    }
+
     fn inspect(me: &Process, see: &mut dyn FnMut(&'static str, Word)) {
         see("i", me.i.word());
     }

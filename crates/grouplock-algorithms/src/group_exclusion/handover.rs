@@ -141,14 +141,14 @@ impl<M: Memory, L: RawMutex<M>> Handover<M, L> {
     #[inline(always)]
     fn at(&self, p: Ptr<Node<M>>) -> &Node<M> {
         // SAFETY: invariant 1, and `&self` holds the lock; nodes are made of registers, so `Sync`.
-        unsafe { p.as_ref() }
+        unsafe { M::follow(p) }
     }
 
     /// The record that `p` points to.
     #[inline(always)]
     fn record(&self, p: Ptr<Record<M>>) -> &Record<M> {
         // SAFETY: invariant 1, and `&self` holds the lock; records are made of flags, so `Sync`.
-        unsafe { p.as_ref() }
+        unsafe { M::follow(p) }
     }
 }
 

@@ -67,7 +67,7 @@ impl<M: Memory, L: RawMutex<M>> KeaneMoir<M, L> {
     fn at(&self, p: Ptr<Record<M>>) -> &Record<M> {
         // SAFETY: every pointer that is not NIL in a register or process of this lock came from
         // `self.records`, which outlives `&self`; records are made of registers, so they are `Sync`.
-        unsafe { p.as_ref() }
+        unsafe { M::follow(p) }
     }
 
     /// Puts `p` at the end of the queue.

@@ -85,7 +85,7 @@ impl<M: Memory, L: RawMutex<M>> MaorTaubenfeld<M, L> {
         );
         // SAFETY: every other pointer in a register or process of this lock came from `self.nodes`,
         // which outlives `&self`; nodes are made of registers, so they are `Sync`.
-        unsafe { p.as_ref() }
+        unsafe { M::follow(p) }
     }
 
     /// Lines 41-43, and again 45-47.

@@ -250,6 +250,10 @@ impl<M: Memory, T: Turns> RawGroup<M> for Petrovic<M, T> {
         self.processes[me.i].session.write(0, SeqCst); // 12
     }
 
+    fn in_range(register: &str, number: u64, _: usize) -> bool {
+        register != "turn" || !T::BOUNDED || number < 12
+    }
+
     fn inspect(me: &Process<T>, see: &mut dyn FnMut(&'static str, Word)) {
         see("i", me.i.word());
         me.turns.inspect(see);

@@ -13,15 +13,16 @@
 //!
 //! # What a simulated memory is told, and real memory ignores
 //!
-//! Four calls cost nothing on [`Native`]. They exist so that whoever explores an algorithm can see
+//! Some calls cost nothing on [`Native`]. They exist so that whoever explores an algorithm can see
 //! what its author knows:
 //!
 //! * [`Memory::doorway_end`] marks the last step of the doorway, from which first-come-first-served counts;
 //! * [`Memory::live`] says which private variables are still needed at a point inside a passage;
 //! * [`Register::forget`] says that a register's contents are dead until somebody writes it again;
-//! * [`Memory::allocate`] tells which registers were made together and where they live.
+//! * [`Memory::allocate`] tells which registers were made together and where they live, [`Memory::follow`] that a pointer
+//!   to them is about to be used.
 //!
-//! The first two let two executions that differ only in dead values be taken for one. A memory that
+//! `live` and `forget` let two executions that differ only in dead values be taken for one. A memory that
 //! merges on the strength of `forget` must treat a read of forgotten contents as an error, and one that
 //! merges at `live` should check that representatives behave alike: then a wrong statement is caught
 //! instead of believed.
@@ -63,6 +64,18 @@ pub trait Memory: Sized + Send + Sync + fmt::Debug + 'static {
     /// Gives the object that `make` builds a place that stays until [`Memory::free`].
     fn allocate<T>(make: impl FnOnce() -> T) -> NonNull<T> {
         NonNull::from(Box::leak(Box::new(make())))
+    }
+
+    /// The object that `pointer` points to.
+    ///
+    /// A simulated memory looks first whether it points to anything: there, a lock may be as broken as it likes.
+    ///
+    /// # Safety
+    /// As [`Ptr::as_ref`].
+    #[inline(always)]
+    unsafe fn follow<'a, T>(pointer: Ptr<T>) -> &'a T {
+        // SAFETY: the caller's promise.
+        unsafe { pointer.as_ref() }
     }
 
     /// Takes back an object.

@@ -193,6 +193,12 @@ impl<T> Ptr<T> {
         Ptr(object.as_ptr().cast_const())
     }
 
+    /// Where this points, be it to an object or not.
+    #[inline(always)]
+    pub const fn place(self) -> *const () {
+        self.0.cast()
+    }
+
     /// Whether this is [`Ptr::NIL`].
     #[inline(always)]
     pub fn is_nil(self) -> bool {

@@ -142,6 +142,10 @@ impl<M: Memory> RawMutex<M> for BlackWhiteBakery<M> {
         self.processes[me.i].number.write(0, SeqCst); // 22
     }
 
+    fn in_range(register: &str, number: u64, processes: usize) -> bool {
+        register != "Token.number" || number <= processes as u64 + 1
+    }
+
     fn inspect(me: &Process, see: &mut dyn FnMut(&'static str, Word)) {
         see("i", me.i.word());
     }

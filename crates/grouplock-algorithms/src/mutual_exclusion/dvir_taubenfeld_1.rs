@@ -55,7 +55,7 @@ impl<M: Memory> DvirTaubenfeld1<M> {
     fn at(&self, p: Ptr<QNode<M>>) -> &QNode<M> {
         // SAFETY: every pointer that is not NIL in a register or process of this lock came from
         // `self.nodes`, which outlives `&self`; nodes are made of registers, so they are `Sync`.
-        unsafe { p.as_ref() }
+        unsafe { M::follow(p) }
     }
 }
 

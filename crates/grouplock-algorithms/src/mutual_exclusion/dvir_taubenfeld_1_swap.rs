@@ -25,9 +25,9 @@
 //! `n.status` and `n.locked` are initialised relaxed and published by the releases of lines 2 and 4. The
 //! critical section is handed over by line 4 reading line 7, by the flag, or by line 2 reading line 6.
 
+use crate::dvir_taubenfeld_1::DvirTaubenfeld1;
 use crate::memory::Ordering::{AcqRel, Relaxed, Release};
 use crate::memory::{Flag, Memory, Native, Ptr, Register, Site, Word};
-use crate::mutual_exclusion::dvir_taubenfeld_1::DvirTaubenfeld1;
 use crate::nodes::Nodes;
 use crate::prelude::*;
 
@@ -64,7 +64,7 @@ impl<M: Memory> DvirTaubenfeld1Swap<M> {
     fn at(&self, p: Ptr<QNode<M>>) -> &QNode<M> {
         // SAFETY: every pointer that is no mark in a register or process of this lock came from
         // `self.nodes`, which outlives `&self`; nodes are made of registers, so they are `Sync`.
-        unsafe { p.as_ref() }
+        unsafe { M::follow(p) }
     }
 }
 

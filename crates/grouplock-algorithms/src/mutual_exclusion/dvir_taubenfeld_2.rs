@@ -21,11 +21,9 @@
 //! first algorithm), so those are sequentially consistent. A node's initial values are published by line 6 and the critical
 //! section is handed over by line 9 reading line 11, or by the flag.
 
-use core::fmt;
 use std::sync::Arc;
 
-use crate::EnterError;
-use crate::handles::Seat;
+pub use crate::domain::{Domain, DomainGuard, DomainProcess};
 use crate::memory::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use crate::memory::{Flag, Memory, Native, Ptr, Register, Site, Word};
 use crate::nodes::Nodes;
@@ -35,16 +33,16 @@ use crate::prelude::*;
 #[derive(Debug)]
 pub struct DvirTaubenfeld2<M: Memory = Native> {
     t: M::Register<Ptr<QNode<M>>>,
-    store: Arc<Store<M>>,
+    pub(crate) store: Arc<Store<M>>,
 }
 
 /// The nodes and records of all locks in a domain.
 #[derive(Debug)]
-struct Store<M: Memory> {
+pub(crate) struct Store<M: Memory> {
     /// Its spare bundles are the dummies of locks that are gone.
-    nodes: Nodes<M, QNode<M>, Ptr<QNode<M>>>,
+    pub(crate) nodes: Nodes<M, QNode<M>, Ptr<QNode<M>>>,
     /// Its spare bundles are processes that have left.
-    records: Nodes<M, LocalNode<M>, Process<M>>,
+    pub(crate) records: Nodes<M, LocalNode<M>, Process<M>>,
 }
 
 /// A place in a queue, for whoever needs one.
@@ -78,7 +76,7 @@ pub struct Process<M: Memory> {
 }
 
 impl<M: Memory> Store<M> {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Store { nodes: Nodes::new(), records: Nodes::new() }
     }
 
@@ -92,7 +90,8 @@ impl<M: Memory> Store<M> {
         })
     }
 
-    fn process(&self) -> Process<M> {
+    /// A process: one that has left, or a new one.
+    pub(crate) fn process(&self) -> Process<M> {
         self.records.take(|p| Process {
             q: self
                 .records
@@ -105,7 +104,7 @@ impl<M: Memory> Store<M> {
 
 impl<M: Memory> DvirTaubenfeld2<M> {
     /// An unlocked lock whose nodes come from `store`.
-    fn in_store(store: Arc<Store<M>>) -> Self {
+    pub(crate) fn in_store(store: Arc<Store<M>>) -> Self {
         let node_0 = store.nodes.take(|_| store.node());
         // SAFETY: it was just taken from `store.nodes`, which we hold.
         let dummy = unsafe { node_0.as_ref() };
@@ -120,13 +119,13 @@ impl<M: Memory> DvirTaubenfeld2<M> {
     fn at(&self, p: Ptr<QNode<M>>) -> &QNode<M> {
         // SAFETY: every pointer to a node in a register or process of this lock came from
         // `self.store.nodes`, which outlives `&self`; nodes are made of registers, so they are `Sync`.
-        unsafe { p.as_ref() }
+        unsafe { M::follow(p) }
     }
 
     /// The record that `p` points to.
     fn record(&self, p: Ptr<LocalNode<M>>) -> &LocalNode<M> {
         // SAFETY: as for `at`, with `self.store.records`.
-        unsafe { p.as_ref() }
+        unsafe { M::follow(p) }
     }
 }
 
@@ -225,119 +224,5 @@ impl<M: Memory> Drop for DvirTaubenfeld2<M> {
         if dummy.status.read(Relaxed) == dummy.pid.read(Relaxed) {
             self.store.nodes.give_back(last);
         }
-    }
-}
-
-/// A family of locks that share their nodes: L locks and n processes need L + n of them.
-///
-/// A process of a domain may use any of its locks, one at a time, and brings the node along.
-///
-/// ```
-/// use grouplock_algorithms::dvir_taubenfeld_2::Domain;
-///
-/// let domain = Domain::new();
-/// let locks: Vec<_> = (0..100).map(|_| domain.lock()).collect();
-/// let mut process = domain.process();
-/// for lock in &locks {
-///     let held = process.acquire(lock)?;
-///     drop(held);
-/// }
-/// assert_eq!(domain.nodes(), 101);
-/// # Ok::<(), grouplock_algorithms::EnterError>(())
-/// ```
-pub struct Domain<M: Memory = Native> {
-    store: Arc<Store<M>>,
-}
-
-impl Domain<Native> {
-    /// A domain without locks or processes.
-    pub fn new() -> Self {
-        Self::with_memory()
-    }
-}
-
-impl Default for Domain<Native> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<M: Memory> Domain<M> {
-    /// As [`Domain::new`], on any memory.
-    pub fn with_memory() -> Self {
-        Domain { store: Arc::new(Store::new()) }
-    }
-
-    /// A new lock, unlocked.
-    pub fn lock(&self) -> DvirTaubenfeld2<M> {
-        DvirTaubenfeld2::in_store(Arc::clone(&self.store))
-    }
-
-    /// A new process.
-    pub fn process(&self) -> DomainProcess<M> {
-        DomainProcess { seat: Seat::new(self.store.process()), store: Arc::clone(&self.store) }
-    }
-
-    /// How many nodes there are in all.
-    pub fn nodes(&self) -> usize {
-        self.store.nodes.allocated()
-    }
-}
-
-impl<M: Memory> fmt::Debug for Domain<M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Domain").field("nodes", &self.nodes()).finish_non_exhaustive()
-    }
-}
-
-/// A process that may use all locks of its [`Domain`], one at a time.
-#[derive(Debug)]
-pub struct DomainProcess<M: Memory = Native> {
-    seat: Seat<Process<M>>,
-    store: Arc<Store<M>>,
-}
-
-impl<M: Memory> DomainProcess<M> {
-    /// Waits for `lock` and acquires it.
-    ///
-    /// # Errors
-    /// [`EnterError::ForeignLock`] if the lock is of another domain, [`EnterError::StillInside`] if the
-    /// guard of an earlier passage was leaked.
-    pub fn acquire<'p>(
-        &'p mut self,
-        lock: &'p DvirTaubenfeld2<M>,
-    ) -> Result<DomainGuard<'p, M>, EnterError> {
-        if !Arc::ptr_eq(&self.store, &lock.store) {
-            return Err(EnterError::ForeignLock);
-        }
-        let process = self.seat.start()?;
-        // SAFETY: the process and the lock are of one domain, which is as good as one lock, and `start`
-        // found the process in its remainder section.
-        unsafe { lock.acquire(process) };
-        Ok(DomainGuard { lock, seat: &mut self.seat })
-    }
-}
-
-impl<M: Memory> Drop for DomainProcess<M> {
-    fn drop(&mut self) {
-        if let Some(process) = self.seat.idle() {
-            self.store.records.give_back(process);
-        }
-    }
-}
-
-/// A lock of a [`Domain`] is held until this is dropped.
-#[must_use = "the lock is released at once if the guard is dropped"]
-#[derive(Debug)]
-pub struct DomainGuard<'p, M: Memory = Native> {
-    lock: &'p DvirTaubenfeld2<M>,
-    seat: &'p mut Seat<Process<M>>,
-}
-
-impl<M: Memory> Drop for DomainGuard<'_, M> {
-    fn drop(&mut self) {
-        // SAFETY: a guard exists only while its process holds its lock.
-        unsafe { self.lock.release(self.seat.current()) };
-        self.seat.finish();
     }
 }

@@ -54,7 +54,7 @@ impl<M: Memory> Mcs<M> {
     fn at(&self, p: Ptr<Node<M>>) -> &Node<M> {
         // SAFETY: every pointer that is not NIL in a register or process of this lock came from
         // `self.nodes`, which outlives `&self`; nodes are made of registers, so they are `Sync`.
-        unsafe { p.as_ref() }
+        unsafe { M::follow(p) }
     }
 }
 

@@ -142,14 +142,14 @@ impl Automaton {
     /// The automaton of `subject`, and each process's first local state and environment. `telling` are the lines
     /// that an earlier attempt learnt of.
     pub(crate) fn new(
-        subject: Subject,
+        subject: &Subject,
         processes: usize,
         telling: FxHashSet<Line>,
     ) -> (Self, Vec<(LocalId, Vec<usize>)>) {
         let (instance, plan) = context::set_up(|| (subject.make)(processes));
         drop(instance);
         let mut automaton = Automaton {
-            subject,
+            subject: *subject,
             processes,
             layout: Arc::new(Layout::of(&plan)),
             nodes: Vec::new(),
@@ -180,21 +180,7 @@ impl Automaton {
         let env: Vec<usize> = placeholders.iter().map(|&object| usize::from(object)).collect();
         let witness = Witness { before: None, process: p, env: env.clone() };
         let key = (merge, Phase::Remainder, 0, text);
-        let id = match self.merges.get(&key) {
-            Some(&id) => id,
-            None => {
-                let id = self.add(Node {
-                    phase: Phase::Remainder,
-                    session: 0,
-                    arity: env.len(),
-                    step: None,
-                    at: None,
-                    head: None,
-                });
-                self.merges.insert(key, id);
-                id
-            }
-        };
+        let id = self.merge_point(key, env.len());
         if self.witnessed_by[id as usize].len() < 2 {
             self.witnesses.push(witness);
             self.witnessed_by[id as usize].push(self.witnesses.len() - 1);
@@ -358,21 +344,7 @@ impl Automaton {
             }
             SymbolicStop::Merge(merge, text, placeholders) => {
                 let key = (*merge, symbolic.phase, symbolic.session, text.clone());
-                let id = match self.merges.get(&key) {
-                    Some(&id) => id,
-                    None => {
-                        let id = self.add(Node {
-                            phase: symbolic.phase,
-                            session: symbolic.session,
-                            arity: placeholders.len(),
-                            step: None,
-                            at: None,
-                            head: None,
-                        });
-                        self.merges.insert(key, id);
-                        id
-                    }
-                };
+                let id = self.merge_point(key, placeholders.len());
                 (id, placeholders.clone().into_boxed_slice())
             }
             SymbolicStop::Operation { target, op, at } => {
@@ -403,6 +375,17 @@ impl Automaton {
         }
     }
 
+    /// The local state for `key`, which knows `arity` objects.
+    fn merge_point(&mut self, key: MergeKey, arity: usize) -> LocalId {
+        if let Some(&id) = self.merges.get(&key) {
+            return id;
+        }
+        let (_, phase, session, _) = key;
+        let id = self.add(Node { phase, session, arity, step: None, at: None, head: None });
+        self.merges.insert(key, id);
+        id
+    }
+
     /// Adds a way to the edge's target, unless that has two. What is known to follow from there must follow on
     /// this way too. (A failed round is no way: scripts are kept free of them.)
     fn testify(
@@ -417,8 +400,9 @@ impl Automaton {
         {
             return Ok(());
         }
-        let env = edge.env.iter().map(|&from| witness.env[usize::from(from)]).collect();
-        self.witnesses.push(Witness { env, ..witness });
+        let mut witness = witness;
+        witness.env = edge.env.iter().map(|&from| witness.env[usize::from(from)]).collect();
+        self.witnesses.push(witness);
         let way = self.witnesses.len() - 1;
         self.witnessed_by[target as usize].push(way);
         if self.witnessed_by[target as usize].len() < 2 {

@@ -128,7 +128,7 @@ pub(crate) fn execute(subject: &Subject, processes: usize, p: usize, script: &[C
     let entries = script.iter().map(|&cue| entry(cue, &plan)).collect();
     let place = Cell::new((Phase::Remainder, 0));
 
-    let (result, run) = context::run(Run::along(entries), || {
+    let (result, run) = context::run(Run::along(entries, &plan), || {
         loop {
             place.set((Phase::Remainder, 0));
             let session = match context::with_run(Run::next) {

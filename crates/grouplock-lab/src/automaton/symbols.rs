@@ -1,5 +1,6 @@
 //! From the objects of one run to placeholders, and back.
 
+use std::fmt::Write as _;
 use std::panic::Location;
 
 use super::run::{Cue, Merge, Op, Outcome, Phase, Piece, Stop};
@@ -77,14 +78,14 @@ impl Known {
     /// The value with a real object for its placeholder. One that is out of range stands for a stranger of
     /// the class that it is out by.
     fn real(&self, value: Val, layout: &Layout) -> Val {
-        value.map(|placeholder| match self.0.get(placeholder) {
-            Some(&object) => object,
-            None => {
-                let class = placeholder - self.0.len();
-                (0..layout.objects.len())
-                    .find(|&o| layout.objects[o].class == class && !self.0.contains(&o))
-                    .unwrap_or(0)
+        value.map(|placeholder| {
+            if let Some(&object) = self.0.get(placeholder) {
+                return object;
             }
+            let class = placeholder - self.0.len();
+            (0..layout.objects.len())
+                .find(|&o| layout.objects[o].class == class && !self.0.contains(&o))
+                .unwrap_or(0)
         })
     }
 
@@ -117,7 +118,13 @@ impl Known {
                 at,
             },
             Stop::Merge(merge, pieces) => {
-                let (text, placeholders) = self.renumber(pieces);
+                let (text, placeholders, unknown) = self.renumber(pieces);
+                if let (Merge::Remainder, Some(object)) = (merge, unknown) {
+                    let name = &layout.objects[object].name;
+                    return Err(format!(
+                        "a passage ends with a pointer to {name} that, by `live`, was not needed any more"
+                    ));
+                }
                 SymbolicStop::Merge(*merge, text, placeholders)
             }
             Stop::RoundFailed => SymbolicStop::RoundFailed,
@@ -133,28 +140,32 @@ impl Known {
         })
     }
 
-    /// The text with its objects numbered in the order in which they come up, and their placeholders here. An
-    /// object that is not known is a left-over of an earlier passage, and dead.
-    fn renumber(&self, pieces: &[Piece]) -> (String, Vec<u8>) {
+    /// The text with its objects numbered in the order in which they come up, their placeholders here, and an
+    /// object that is not known, if there is one. Inside a passage that is a left-over of an earlier
+    /// one in the handle, and dead: if it were used, that would be noticed.
+    fn renumber(&self, pieces: &[Piece]) -> (String, Vec<u8>, Option<usize>) {
+        let mut unknown = None;
         let mut text = String::new();
         let mut placeholders: Vec<u8> = Vec::new();
         for piece in pieces {
             match piece {
                 Piece::Text(plain) => text.push_str(plain),
-                Piece::Object(object) => match self.placeholder(*object) {
-                    Some(placeholder) => {
-                        let placeholder = placeholder as u8;
-                        let known = placeholders.iter().position(|&p| p == placeholder);
-                        let number = known.unwrap_or_else(|| {
-                            placeholders.push(placeholder);
-                            placeholders.len() - 1
-                        });
-                        text.push_str(&format!("@{number},"));
-                    }
-                    None => text.push_str("dead,"),
-                },
+                Piece::Object(object) => {
+                    let Some(placeholder) = self.placeholder(*object) else {
+                        unknown = Some(*object);
+                        text.push_str("dead,");
+                        continue;
+                    };
+                    let placeholder = placeholder as u8;
+                    let known = placeholders.iter().position(|&p| p == placeholder);
+                    let number = known.unwrap_or_else(|| {
+                        placeholders.push(placeholder);
+                        placeholders.len() - 1
+                    });
+                    let _ = write!(text, "@{number},");
+                }
             }
         }
-        (text, placeholders)
+        (text, placeholders, unknown)
     }
 }

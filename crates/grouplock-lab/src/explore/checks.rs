@@ -16,6 +16,12 @@ pub(crate) fn check(
         phases.push(stepper.phase(state, p));
     }
     let stuck = |stepper: &mut Stepper, but: Phase| -> Result<bool, Obstacle> {
+        // Most states have somebody who does not wait at all, and that is quickly seen.
+        for (p, &phase) in phases.iter().enumerate() {
+            if phase != Phase::Remainder && phase != but && !stepper.may_wait(state, p) {
+                return Ok(false);
+            }
+        }
         for (p, &phase) in phases.iter().enumerate() {
             if phase != Phase::Remainder && phase != but && !stepper.is_stuck(state, p)? {
                 return Ok(false);
@@ -52,6 +58,21 @@ pub(crate) fn check(
                 let because = "all ask for one session, and none of them can enter by itself";
                 return Ok(Some(fault(Property::GroupConcurrentEntering, because)));
             }
+        }
+    }
+
+    // SGCE: the same for those who came undisturbed, whoever has come since.
+    let undisturbed = |&p: &usize| state.procs[p].undisturbed;
+    if let Some(&first) = entering.iter().find(|p| undisturbed(p)) {
+        let session = stepper.node(state.procs[first].local).session;
+        let mut able = false;
+        for &p in &entering {
+            let same = stepper.node(state.procs[p].local).session == session;
+            able = able || same && stepper.alone(state, p, Phase::Inside)?;
+        }
+        if !able || stuck(stepper, Phase::Inside)? {
+            let because = "somebody came before all who ask for another session, and has to wait for one to leave";
+            return Ok(Some(fault(Property::StrongGroupConcurrentEntering, because)));
         }
     }
 

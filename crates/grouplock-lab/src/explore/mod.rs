@@ -2,11 +2,17 @@
 
 mod canon;
 mod checks;
+mod quiet;
+mod repeat;
 mod replay;
+mod sample;
 mod search;
 mod state;
 mod stepper;
 mod visited;
+mod waiting;
+
+pub use sample::{Sampling, Schedule, sample};
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,6 +28,7 @@ use crate::value::MOST_SESSIONS;
 
 /// The reductions, each of which can be turned off to see that it loses nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "switches, each by itself")]
 pub struct Reductions {
     /// Believe (and check) what the text says of dead registers.
     pub forget: bool,
@@ -137,6 +144,17 @@ pub struct Violation {
     pub because: String,
     /// A shortest execution that shows it.
     pub trace: Vec<Step>,
+    /// Who moves when in it: what [`replay`] needs to repeat it.
+    pub schedule: Vec<Turn>,
+}
+
+/// One move of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Who moves.
+    pub process: usize,
+    /// The session it asks for, if it was idle; else zero.
+    pub session: u64,
 }
 
 /// Why an exploration cannot start.
@@ -159,6 +177,14 @@ pub enum CheckError {
         /// The most that works.
         most: u64,
     },
+    /// A schedule does not fit the exploration.
+    #[error("the schedule does not fit: at move {at}, process {process} cannot do what it says")]
+    Schedule {
+        /// The move, counted from one.
+        at: usize,
+        /// Who should move.
+        process: usize,
+    },
     /// The lock cannot be made.
     #[error(transparent)]
     Capacity(#[from] grouplock_algorithms::CapacityError),
@@ -169,6 +195,26 @@ pub enum CheckError {
 /// # Errors
 /// If the sizes are out of range.
 pub fn check(subject: &Subject, options: &Options) -> Result<Outcome, CheckError> {
+    fits(subject, options)?;
+    Ok(search::run(subject, options))
+}
+
+/// Repeats one execution: the verdict is `Violated` if it ends as a violation, else `Limit`, for nothing is
+/// proved by that.
+///
+/// # Errors
+/// If the sizes are out of range or the schedule asks for what cannot be done.
+pub fn replay(
+    subject: &Subject,
+    options: &Options,
+    schedule: &[Turn],
+) -> Result<Outcome, CheckError> {
+    fits(subject, options)?;
+    repeat::repeat(subject, options, schedule)
+}
+
+/// Whether the sizes are within range.
+fn fits(subject: &Subject, options: &Options) -> Result<(), CheckError> {
     let most = match subject.claims.processes {
         Limit::Fixed(most) => most.min(state::MOST_PROCESSES as u64) as usize,
         Limit::None | Limit::NotApplicable => state::MOST_PROCESSES,
@@ -182,5 +228,5 @@ pub fn check(subject: &Subject, options: &Options) -> Result<Outcome, CheckError
     }
     let (made, _) = crate::memory::context::set_up(|| (subject.make)(options.processes));
     made?;
-    Ok(search::run(subject, options))
+    Ok(())
 }

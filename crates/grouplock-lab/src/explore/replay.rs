@@ -3,15 +3,19 @@
 //! Choices are made in standard forms, where processes and objects change names from state to state. Here the
 //! names are carried along, so that the trace tells of the same process by the same number throughout.
 
+use std::sync::Arc;
+
 use grouplock_algorithms::claims::{Kind, Text};
 
+use super::Turn;
 use super::canon::canonical;
 use super::state::State;
 use super::stepper::{Choice, Fault, Obstacle, Stepper};
+use crate::automaton::Trouble;
 use crate::automaton::run::Phase;
 use crate::registry;
 use crate::subject::Subject;
-use crate::trace::{Event, Occupant, Section, Stage, Step, Whereabouts, tell};
+use crate::trace::{Event, Occupant, Section, Stage, Step, What, Whereabouts, tell};
 
 /// Real names: of each process and each object of the present state.
 struct Names {
@@ -19,51 +23,64 @@ struct Names {
     objects: Vec<usize>,
 }
 
-/// The execution that `choices` make, and why it ends in `fault`, in real names.
+/// An execution in real names.
+pub(super) struct Told {
+    pub(super) steps: Vec<Step>,
+    pub(super) schedule: Vec<Turn>,
+    /// What went wrong in its last step.
+    pub(super) fault: Option<Fault>,
+    /// The state it comes to, in the names of that state.
+    pub(super) state: State,
+}
+
+/// The execution that `choices` make.
 pub(super) fn trace(
     stepper: &mut Stepper,
     subject: &Subject,
     initial: State,
     symmetric: bool,
     choices: &[Choice],
-    fault: &Fault,
-) -> (Vec<Step>, String) {
-    let layout = std::sync::Arc::clone(&stepper.layout);
+) -> Result<Told, Trouble> {
+    let layout = Arc::clone(&stepper.layout);
     let texts: Vec<Text> = registry::texts(subject);
     let is_mutex = subject.claims.kind == Kind::Mutual;
     let mut names = Names {
         processes: (0..initial.procs.len()).collect(),
         objects: (0..layout.objects.len()).collect(),
     };
-    let mut because = fault.because.clone();
-    let mut state = initial;
-    let mut steps = Vec::new();
+    let mut told = Told { steps: Vec::new(), schedule: Vec::new(), fault: None, state: initial };
     for &choice in choices {
         let mut log: Option<Vec<Event>> = Some(Vec::new());
-        let before = whereabouts(stepper, &state, &names);
-        let result = stepper.take(&mut state, choice, &mut log);
-        let after = whereabouts(stepper, &state, &names);
+        let before = whereabouts(stepper, &told.state, &names);
+        let result = stepper.take(&mut told.state, choice, &mut log);
+        let after = whereabouts(stepper, &told.state, &names);
         let events = log.unwrap_or_default();
-        let mover = usize::from(choice.process);
         // The mover's own step is where somebody enters or leaves; what is run alone afterwards is neither.
-        let turn =
-            events.iter().position(|event| !matches!(event.what, crate::trace::What::Request(_)));
+        let turn = events.iter().position(|event| !matches!(event.what, What::Request(_)));
         for (i, event) in events.into_iter().enumerate() {
             let event = event.renamed(|p| names.processes[p], |o| names.objects[o], &layout);
             let mut at = if turn.is_some_and(|turn| i >= turn) { &after } else { &before }.clone();
-            if let crate::trace::What::Request(session) = event.what {
+            if let What::Request(session) = event.what {
                 let section = if stepper.orders() { Section::Doorway } else { Section::Entering };
                 at.stages[event.process] = Stage { section, session };
             }
-            steps.push(tell(steps.len() + 1, &event, at, &layout, &texts, is_mutex));
+            let number = told.steps.len() + 1;
+            told.steps.push(tell(number, &event, at, &layout, &texts, is_mutex));
         }
-        if let Err(Obstacle::Fault(fault)) = result {
-            because = rename(&fault.because, &names, mover);
-            break;
+        let process = names.processes[usize::from(choice.process)];
+        told.schedule.push(Turn { process, session: u64::from(choice.session) });
+        match result {
+            Ok(_) => {}
+            Err(Obstacle::Fault(fault)) => {
+                let because = rename(&fault.because, &names);
+                told.fault = Some(Fault { because, ..fault });
+                break;
+            }
+            Err(Obstacle::Trouble(trouble)) => return Err(trouble),
         }
         if symmetric {
-            let (renamed, renaming) = canonical(&state, &layout);
-            state = renamed;
+            let (renamed, renaming) = canonical(&told.state, &layout);
+            told.state = renamed;
             names.processes = renaming.order.iter().map(|&p| names.processes[p]).collect();
             let mut objects = vec![0; names.objects.len()];
             for (object, &now) in renaming.objects.iter().enumerate() {
@@ -72,7 +89,7 @@ pub(super) fn trace(
             names.objects = objects;
         }
     }
-    (steps, because)
+    Ok(told)
 }
 
 fn whereabouts(stepper: &mut Stepper, state: &State, names: &Names) -> Whereabouts {
@@ -99,7 +116,7 @@ fn whereabouts(stepper: &mut Stepper, state: &State, names: &Names) -> Whereabou
 
 /// A fault's reason names processes by the numbers of its last state, always after the word "process" or in the
 /// opening "processes 0 and 1".
-fn rename(because: &str, names: &Names, _: usize) -> String {
+fn rename(because: &str, names: &Names) -> String {
     let mut words: Vec<String> = because.split(' ').map(str::to_owned).collect();
     for i in 1..words.len() {
         let named = matches!(words[i - 1].as_str(), "process" | "processes")

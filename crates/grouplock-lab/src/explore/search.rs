@@ -18,7 +18,7 @@ use super::stepper::{Choice, Fault, Obstacle, Stepper};
 use super::visited::{Visited, fingerprint};
 use super::{Options, Outcome, Progress, Verdict, Violation};
 use crate::automaton::{Automaton, Trouble};
-use crate::property::Property;
+use crate::property::{Properties, Property};
 use crate::subject::Subject;
 
 /// A state's place in the logs of the workers: worker in the upper bits.
@@ -90,9 +90,23 @@ struct Search<'a> {
     panic: Mutex<Option<(Fault, Place, Choice, u64)>>,
 }
 
-/// Explores until done. Starts again whenever the automaton has learnt that it dropped too much.
+/// Explores until done: at first without the properties whose monitors multiply states, because what breaks
+/// without them is sooner found that way.
 pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
     let began = Instant::now();
+    if Properties::ORDER.into_iter().any(|property| options.properties.contains(property)) {
+        let mut first = options.clone();
+        first.properties = Properties::basic();
+        let outcome = explore(subject, &first, began);
+        if outcome.verdict != Verdict::Holds {
+            return outcome;
+        }
+    }
+    explore(subject, options, began)
+}
+
+/// One exploration. Starts again whenever it has learnt that it dropped too much.
+fn explore(subject: &Subject, options: &Options, began: Instant) -> Outcome {
     let mut options = options.clone();
     let mut telling = FxHashSet::default();
     loop {
@@ -118,7 +132,7 @@ fn attempt(
     telling: Lines,
     began: Instant,
 ) -> Result<Outcome, Again> {
-    let (automaton, first) = Automaton::new(*subject, options.processes, telling);
+    let (automaton, first) = Automaton::new(subject, options.processes, telling);
     let layout = Arc::clone(&automaton.layout);
     // Processes whose first local states are the same differ in names only.
     let symmetric = options.reductions.symmetry
@@ -139,9 +153,8 @@ fn attempt(
         end: Mutex::new(None),
         panic: Mutex::new(None),
     };
-    let mut steppers: Vec<Stepper> = (0..options.workers.max(1))
-        .map(|_| Stepper::new(&automaton, subject.claims.kind, options))
-        .collect();
+    let mut steppers: Vec<Stepper> =
+        (0..options.workers.max(1)).map(|_| Stepper::new(&automaton, subject, options)).collect();
     // Nobody has moved: settling only blanks here.
     let settled = steppers[0].settle(&mut initial, &mut None);
     debug_assert!(settled.is_ok(), "an idle process takes no step");
@@ -206,9 +219,11 @@ fn attempt(
         at = link.before();
     }
     choices.reverse();
-    let (trace, because) =
-        replay::trace(&mut steppers[0], search.subject, initial, symmetric, &choices, &fault);
-    let violation = Violation { property: fault.property, because, trace };
+    let told = replay::trace(&mut steppers[0], search.subject, initial, symmetric, &choices)
+        .unwrap_or_else(|_| unreachable!("every edge of the trace is known"));
+    let because = told.fault.map_or(fault.because, |fault| fault.because);
+    let violation =
+        Violation { property: fault.property, because, trace: told.steps, schedule: told.schedule };
     Ok(outcome(&search, Verdict::Violated, states, depth, Some(violation), began))
 }
 
@@ -331,8 +346,9 @@ impl Search<'_> {
         let mut choices = Vec::with_capacity(16);
         stepper.choices(&state, &mut choices);
         let mut after = Vec::with_capacity(row.len() + 8);
+        let mut successor = state.clone();
         for choice in choices {
-            let mut successor = state.clone();
+            successor.clone_from(&state);
             let moved = match stepper.take(&mut successor, choice, &mut None) {
                 Ok(moved) => moved,
                 Err(Obstacle::Fault(fault)) if fault.property == Property::NoPanic => {

@@ -54,15 +54,29 @@ pub(crate) struct Proc {
     pub(crate) before: u8,
     /// Whether it has finished its doorway, and has not entered.
     pub(crate) past_doorway: bool,
+    /// Whether nobody with another session was about when it finished its doorway, and it has not entered.
+    pub(crate) undisturbed: bool,
     /// How many passages it has begun, if that is bounded.
     pub(crate) passages: u8,
 }
 
 /// A global state.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) memory: Vec<Val>,
     pub(crate) procs: Vec<Proc>,
+}
+
+impl Clone for State {
+    fn clone(&self) -> Self {
+        State { memory: self.memory.clone(), procs: self.procs.clone() }
+    }
+
+    /// Keeps the room it has.
+    fn clone_from(&mut self, source: &Self) {
+        self.memory.clone_from(&source.memory);
+        self.procs.clone_from(&source.procs);
+    }
 }
 
 impl State {
@@ -73,6 +87,7 @@ impl State {
             env: Env::from_objects(env.iter().map(|&object| object as u8)),
             before: 0,
             past_doorway: false,
+            undisturbed: false,
             passages: 0,
         });
         State {
@@ -106,6 +121,7 @@ impl State {
             row.push(
                 u32::from(proc.before)
                     | u32::from(proc.past_doorway) << 8
+                    | u32::from(proc.undisturbed) << 22
                     | u32::from(proc.passages) << 9
                     | u32::from(proc.env.len) << 17,
             );
@@ -120,7 +136,7 @@ impl State {
         let mut procs = Vec::with_capacity(MOST_PROCESSES);
         let mut rest = &row[registers..];
         while let [local, marks, ..] = *rest {
-            let len = (marks >> 17) as usize;
+            let len = (marks >> 17 & 31) as usize;
             let words = len.div_ceil(4);
             let mut env = Env::from_objects([]);
             for (i, &word) in rest[2..2 + words].iter().enumerate() {
@@ -134,6 +150,7 @@ impl State {
                 env,
                 before: marks as u8,
                 past_doorway: marks >> 8 & 1 == 1,
+                undisturbed: marks >> 22 & 1 == 1,
                 passages: (marks >> 9) as u8,
             });
             rest = &rest[2 + words..];
@@ -153,6 +170,7 @@ mod tests {
             env: Env::from_objects(objects.iter().copied()),
             before: 5,
             past_doorway: true,
+            undisturbed: local == 9,
             passages: 3,
         };
         let state = State {

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::canon::Reach;
 use super::state::{Env, State};
 use super::{Options, Reductions};
 use crate::automaton::run::{Op, Phase};
 use crate::automaton::{Automaton, Edge, LocalId, Node, Note, Target, Trouble};
 use crate::layout::Layout;
 use crate::property::{Properties, Property};
+use crate::subject::Subject;
 use crate::trace::Event;
 use crate::value::{Obs, Val};
 use grouplock_algorithms::claims::Kind;
@@ -47,10 +47,6 @@ fn fault(property: Property, because: String) -> Obstacle {
     Obstacle::Fault(Fault { property, because })
 }
 
-/// How many steps "a bounded number of its own steps" may be here. Far more than any path through the code
-/// of so few processes.
-const BOUND: usize = 500;
-
 /// Takes steps, for one worker. What it knows of the automaton it keeps at hand.
 pub(crate) struct Stepper {
     automaton: Arc<Mutex<Automaton>>,
@@ -58,16 +54,22 @@ pub(crate) struct Stepper {
     nodes: Vec<Option<(Arc<Node>, bool)>>,
     edges: FxHashMap<(LocalId, Obs), Arc<Edge>>,
     /// For each remainder state, the registers that its next passage begins by writing.
-    overwritten: FxHashMap<LocalId, Arc<[Target]>>,
+    pub(super) overwritten: FxHashMap<LocalId, Arc<[Target]>>,
     kind: Kind,
+    in_range: fn(&str, u64, usize) -> bool,
     properties: Properties,
-    reductions: Reductions,
+    pub(super) reductions: Reductions,
     pub(crate) sessions: u64,
     passages: Option<u8>,
 }
 
 impl Stepper {
-    pub(crate) fn new(automaton: &Arc<Mutex<Automaton>>, kind: Kind, options: &Options) -> Self {
+    pub(crate) fn new(
+        automaton: &Arc<Mutex<Automaton>>,
+        subject: &Subject,
+        options: &Options,
+    ) -> Self {
+        let kind = subject.claims.kind;
         let layout = {
             let automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(&automaton.layout)
@@ -79,6 +81,7 @@ impl Stepper {
             edges: FxHashMap::default(),
             overwritten: FxHashMap::default(),
             kind,
+            in_range: subject.in_range,
             properties: options.properties,
             reductions: options.reductions,
             sessions: if kind == Kind::Mutual { 1 } else { options.sessions },
@@ -87,13 +90,15 @@ impl Stepper {
     }
 
     /// A local state, and whether the value of a failed compare-and-swap there is dropped.
-    fn node_and_hush(&mut self, id: LocalId) -> (Arc<Node>, bool) {
+    pub(super) fn node_and_hush(&mut self, id: LocalId) -> (Arc<Node>, bool) {
         let index = id as usize;
         if let Some(Some((node, hush))) = self.nodes.get(index) {
             return (Arc::clone(node), *hush);
         }
         let automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = (automaton.node(id), automaton.hushes_failure(id));
+        // A copy: workers that count references to one node would wait for each other's caches.
+        let node = Arc::new(Node::clone(&automaton.node(id)));
+        let found = (node, automaton.hushes_failure(id));
         if self.nodes.len() <= index {
             self.nodes.resize(index + 1, None);
         }
@@ -105,12 +110,17 @@ impl Stepper {
         self.node_and_hush(id).0
     }
 
-    fn edge(&mut self, source: LocalId, obs: Obs, hint: Val) -> Result<Arc<Edge>, Obstacle> {
+    pub(super) fn edge(
+        &mut self,
+        source: LocalId,
+        obs: Obs,
+        hint: Val,
+    ) -> Result<Arc<Edge>, Obstacle> {
         if let Some(edge) = self.edges.get(&(source, obs)) {
             return Ok(Arc::clone(edge));
         }
         let mut automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
-        let edge = automaton.edge(source, obs, hint)?;
+        let edge = Arc::new(Edge::clone(&*automaton.edge(source, obs, hint)?));
         self.edges.insert((source, obs), Arc::clone(&edge));
         Ok(edge)
     }
@@ -220,13 +230,12 @@ impl Stepper {
             return Err(Trouble::Trespass.into());
         }
         let (new, seen) = match op {
-            Op::Read => (old, Some(old)),
             Op::Write(value) => (state.value(p, value), None),
             Op::Fas(value) => (state.value(p, value), Some(old)),
             Op::Cas(expected, value) if state.value(p, expected) == old => {
                 (state.value(p, value), None)
             }
-            Op::Cas(..) => (old, Some(old)),
+            Op::Read | Op::Cas(..) => (old, Some(old)),
             Op::Faa(delta) => {
                 let sum = old.as_number().expect("only numbers are added to").wrapping_add(delta);
                 (Val::number(sum), Some(old))
@@ -244,6 +253,14 @@ impl Stepper {
             log.push(Event::step(p, &node, register, op, old, new));
         }
         state.memory[register] = new;
+        if writes && let Some(number) = new.as_number() {
+            let name = self.layout.registers[register].site.name;
+            if !(self.in_range)(name, number, state.procs.len()) {
+                let name = self.layout.register_name(register);
+                let because = format!("process {p} writes {number} to {name}, out of its range");
+                return Err(fault(Property::BoundedRegisters, because));
+            }
+        }
         let (obs, hint, stranger) = self.observe(state, p, op, seen, hush);
         let edge = self.edge(local, obs, hint)?;
         self.arrive(state, p, &edge, stranger)?;
@@ -251,7 +268,7 @@ impl Stepper {
     }
 
     /// What process `p` observes: in its placeholders, and the object that it did not know.
-    fn observe(
+    pub(super) fn observe(
         &self,
         state: &State,
         p: usize,
@@ -302,20 +319,20 @@ impl Stepper {
             state.procs[p].env.push(stranger);
         }
         let was = self.node(state.procs[p].local).phase;
+        // Locks inside the lock have doorways too: only the first one of a passage counts.
+        let counts = self.orders() && matches!(was, Phase::Remainder | Phase::Entering);
+        let mut ends_doorway = false;
         for note in &edge.notes {
             match *note {
                 Note::Forget(target) if self.reductions.forget => {
                     let register = state.register(&self.layout, p, target);
                     state.memory[register] = Val::UNDEF;
                 }
-                Note::Forget(_) => {}
-                // Locks inside the lock have doorways too: only the first one of a passage counts.
-                Note::DoorwayEnd
-                    if self.orders() && matches!(was, Phase::Remainder | Phase::Entering) =>
-                {
+                Note::DoorwayEnd if counts && !state.procs[p].past_doorway => {
                     state.procs[p].past_doorway = true;
+                    ends_doorway = true;
                 }
-                Note::DoorwayEnd => {}
+                Note::Forget(_) | Note::DoorwayEnd => {}
             }
         }
         let proc = &mut state.procs[p];
@@ -323,6 +340,12 @@ impl Stepper {
         proc.env =
             Env::from_objects(edge.env.iter().map(|&from| env.as_slice()[usize::from(from)]));
         proc.local = edge.target;
+        if ends_doorway
+            && self.properties.contains(Property::StrongGroupConcurrentEntering)
+            && !self.is_disturbed(state, p)
+        {
+            state.procs[p].undisturbed = true;
+        }
         let is = self.node(edge.target).phase;
         if is == Phase::Inside && was != Phase::Inside {
             self.entered(state, p)?;
@@ -332,7 +355,16 @@ impl Stepper {
 
     /// Whether an order of service is checked, so that doorways matter.
     pub(super) fn orders(&self) -> bool {
-        self.properties.contains(Property::Fcfs) || self.properties.contains(Property::Fife)
+        Properties::ORDER.into_iter().any(|property| self.properties.contains(property))
+    }
+
+    /// Whether somebody asks for another session than process `p` does.
+    fn is_disturbed(&mut self, state: &State, p: usize) -> bool {
+        let mine = self.node(state.procs[p].local).session;
+        (0..state.procs.len()).filter(|&q| q != p).any(|q| {
+            let node = self.node(state.procs[q].local);
+            node.phase != Phase::Remainder && self.conflict(mine, node.session)
+        })
     }
 
     /// Process `p` has entered its critical section.
@@ -341,6 +373,7 @@ impl Stepper {
         let before = state.procs[p].before;
         state.procs[p].before = 0;
         state.procs[p].past_doorway = false;
+        state.procs[p].undisturbed = false;
         for q in 0..state.procs.len() {
             state.procs[q].before &= !(1 << p);
             let node = self.node(state.procs[q].local);
@@ -364,175 +397,5 @@ impl Stepper {
             }
         }
         Ok(())
-    }
-
-    /// Whether process `p` comes to `goal` by its own steps alone, from `state`.
-    pub(crate) fn alone(&mut self, state: &State, p: usize, goal: Phase) -> Result<bool, Obstacle> {
-        let mut state = state.clone();
-        for other in &mut state.procs {
-            (other.before, other.past_doorway) = (0, false);
-        }
-        for _ in 0..BOUND {
-            if self.phase(&state, p) == goal {
-                return Ok(true);
-            }
-            if self.is_stuck(&state, p)? {
-                return Ok(false);
-            }
-            match self.step(&mut state, p, &mut None) {
-                Ok(true) => {}
-                Ok(false) => return Ok(false),
-                // That is found, and told properly, when exploration comes to it.
-                Err(Obstacle::Fault(_)) => return Ok(true),
-                Err(trouble) => return Err(trouble),
-            }
-        }
-        Ok(false)
-    }
-
-    /// Whether process `p` waits for something that is not so: no step of its own would change anything.
-    pub(crate) fn is_stuck(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
-        let local = state.procs[p].local;
-        let node = self.node(local);
-        let Some((target, op)) = node.step else { return Ok(true) };
-        let contents = state.memory[state.register(&self.layout, p, target)];
-        match op {
-            Op::WaitFor(value) => return Ok(contents != value && contents != Val::UNDEF),
-            Op::AwaitCas(value, _) => return Ok(contents != value && contents != Val::UNDEF),
-            _ => {}
-        }
-        if node.head != Some(local) {
-            return Ok(false);
-        }
-        // A round, all at once.
-        let mut round = state.clone();
-        loop {
-            if let Err(obstacle) = self.step(&mut round, p, &mut None) {
-                return match obstacle {
-                    Obstacle::Fault(_) => Ok(false),
-                    trouble => Err(trouble),
-                };
-            }
-            let there = round.procs[p].local;
-            if there == local {
-                return Ok(true);
-            }
-            if self.node(there).head != Some(local) {
-                return Ok(false);
-            }
-        }
-    }
-
-    /// Blanks what is dead, and takes the steps that nobody else could notice or hinder: those on objects that
-    /// nobody else can reach. They come in no order with the steps of others, so one order is enough.
-    pub(crate) fn settle(
-        &mut self,
-        state: &mut State,
-        log: &mut Option<Vec<Event>>,
-    ) -> Result<(), Obstacle> {
-        loop {
-            let reach = Reach::of(state, &self.layout);
-            if self.reductions.scrub {
-                reach.scrub(state, &self.layout);
-                self.scrub_overwritten(state, &reach)?;
-            }
-            let mut quiet = None;
-            for p in 0..state.procs.len() {
-                if self.is_unseen(state, p, &reach)? {
-                    quiet = Some(p);
-                    break;
-                }
-            }
-            let Some(p) = quiet else { return Ok(()) };
-            self.step(state, p, log)?;
-        }
-    }
-
-    /// Blanks what idle processes will write before anybody can read it: registers of their own objects with
-    /// whose initialisation every passage begins.
-    fn scrub_overwritten(&mut self, state: &mut State, reach: &Reach) -> Result<(), Obstacle> {
-        for p in 0..state.procs.len() {
-            let local = state.procs[p].local;
-            if self.node(local).phase != Phase::Remainder {
-                continue;
-            }
-            for &target in self.overwritten(local)?.iter() {
-                let register = state.register(&self.layout, p, target);
-                match self.layout.registers[register].object {
-                    Some((object, _)) if reach.is_private(object, p) => {
-                        state.memory[register] = Val::UNDEF;
-                    }
-                    // From here on others may see what is written.
-                    _ => break,
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The registers that a passage from the remainder state `local` begins by writing, whatever its session.
-    fn overwritten(&mut self, local: LocalId) -> Result<Arc<[Target]>, Obstacle> {
-        if let Some(known) = self.overwritten.get(&local) {
-            return Ok(Arc::clone(known));
-        }
-        let mut common: Option<Vec<Target>> = None;
-        for session in 1..=self.sessions {
-            let mut targets = Vec::new();
-            let mut edge = self.edge(local, Obs::request(session), Val::UNDEF)?;
-            // What the placeholders of the present local state were in the remainder section.
-            let mut origin = edge.env.to_vec();
-            while let Some((Target::Field(placeholder, field), Op::Write(_))) =
-                self.node(edge.target).step
-            {
-                targets.push(Target::Field(usize::from(origin[placeholder]), field));
-                edge = self.edge(edge.target, Obs::DONE, Val::UNDEF)?;
-                origin = edge.env.iter().map(|&from| origin[usize::from(from)]).collect();
-            }
-            common = Some(match common {
-                None => targets,
-                Some(common) => {
-                    let both = common.iter().zip(&targets).take_while(|(a, b)| a == b);
-                    both.map(|(target, _)| *target).collect()
-                }
-            });
-        }
-        let common: Arc<[Target]> = common.unwrap_or_default().into();
-        self.overwritten.insert(local, Arc::clone(&common));
-        Ok(common)
-    }
-
-    /// Whether the pending step of `p` is on an object of its own or reads a register that only it writes, is
-    /// possible, and is no event of a passage.
-    fn is_unseen(&mut self, state: &State, p: usize, reach: &Reach) -> Result<bool, Obstacle> {
-        let local = state.procs[p].local;
-        let (node, hush) = self.node_and_hush(local);
-        let Some((target, op)) = node.step else { return Ok(false) };
-        let register = state.register(&self.layout, p, target);
-        let info = &self.layout.registers[register];
-        let quiet = match info.object {
-            Some((object, _)) => self.reductions.alone && reach.is_private(object, p),
-            None => self.reductions.own && info.owner == Some(p) && op == Op::Read,
-        };
-        if !quiet || node.phase == Phase::Inside {
-            return Ok(false);
-        }
-        let old = state.memory[register];
-        if old == Val::UNDEF && !matches!(op, Op::Write(_)) || op.blocks() {
-            return Ok(false);
-        }
-        let seen = match op {
-            Op::Write(_) => None,
-            Op::Cas(expected, _) if state.value(p, expected) == old => None,
-            _ => Some(old),
-        };
-        let (obs, hint, _) = self.observe(state, p, op, seen, hush);
-        let edge = self.edge(local, obs, hint)?;
-        let then = self.node(edge.target).phase;
-        let doorway = self.orders() && edge.notes.contains(&Note::DoorwayEnd);
-        // A round that fails comes back here: not alone, or for ever.
-        if node.head == Some(edge.target) || node.head == Some(local) && self.is_stuck(state, p)? {
-            return Ok(false);
-        }
-        Ok(edge.panic.is_none() && then == node.phase && !(doorway && then == Phase::Entering))
     }
 }

@@ -104,11 +104,15 @@ pub(crate) struct Run {
     pub(crate) passed: bool,
     /// Operations that were answered since the count was last reset.
     pub(crate) answered: usize,
+    /// Where the lock's objects are.
+    places: Vec<*const ()>,
 }
 
 impl Run {
-    pub(crate) fn along(script: Vec<Entry>) -> Self {
-        Run { script, ..Run::default() }
+    /// A run along `script`, of a lock that was made by `plan`.
+    pub(crate) fn along(script: Vec<Entry>, plan: &Plan) -> Self {
+        let places = plan.objects.iter().map(|object| object.place).collect();
+        Run { script, places, ..Run::default() }
     }
 
     pub(crate) fn at_end(&self) -> bool {
@@ -247,6 +251,14 @@ pub(super) fn end_object(place: *const ()) {
     });
 }
 
+/// Whether there is an object at `place`, as far as can be told: when a lock is set up or dropped everything is real.
+pub(super) fn is_object(place: *const ()) -> bool {
+    with(|context| match context {
+        Context::Run(run) => run.places.contains(&place),
+        Context::None | Context::SetUp(..) => place.addr() > 2,
+    })
+}
+
 pub(super) fn operate(
     register: u32,
     operation: Operation,
@@ -261,7 +273,7 @@ pub(super) fn operate(
                 Ok(Some(answer))
             }
             Some(other) => unreachable!("{other:?} answers {operation:?}: scripts come from runs"),
-            None => Err(run.round.map_or(at, |(_, line)| line)),
+            None => Err(at),
         },
     });
     match halted {
@@ -274,7 +286,6 @@ pub(super) fn operate(
 fn at_once(contents: &mut Word, operation: Operation) -> Answer {
     let old = *contents;
     match operation {
-        Operation::Read => Answer::Value(old),
         Operation::Write(word) => {
             *contents = word;
             Answer::Unit
@@ -287,7 +298,7 @@ fn at_once(contents: &mut Word, operation: Operation) -> Answer {
             *contents = word;
             Answer::Swapped
         }
-        Operation::Cas(..) => Answer::Value(old),
+        Operation::Read | Operation::Cas(..) => Answer::Value(old),
         Operation::Faa(_) | Operation::WaitFor(_) | Operation::AwaitCas(..) => {
             panic!("{operation:?} while a lock is set up")
         }

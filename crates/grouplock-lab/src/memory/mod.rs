@@ -18,7 +18,9 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr::NonNull;
 
-use grouplock_algorithms::memory::{Flag, Memory, Number, Ordering, Register, Site, Value, Word};
+use grouplock_algorithms::memory::{
+    Flag, Memory, Number, Ordering, Ptr, Register, Site, Value, Word,
+};
 
 use context::{Answer, Operation};
 
@@ -44,6 +46,14 @@ impl Memory for SimMemory {
     #[track_caller]
     fn live<W: IntoIterator<Item = Word>>(words: impl FnOnce() -> W) {
         context::live(|| words().into_iter().collect(), Location::caller());
+    }
+
+    /// A lock that is explored may be broken in any way, so nothing is taken on trust: a pointer to nothing is a panic
+    /// of the algorithm, and a finding.
+    unsafe fn follow<'a, T>(pointer: Ptr<T>) -> &'a T {
+        assert!(context::is_object(pointer.place()), "{pointer:?} is followed");
+        // SAFETY: it points to an object of the lock that is being run, which lives.
+        unsafe { pointer.as_ref() }
     }
 
     fn allocate<T>(make: impl FnOnce() -> T) -> NonNull<T> {

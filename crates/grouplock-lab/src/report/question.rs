@@ -73,6 +73,7 @@ impl<'a> Case<'a> {
                 .strongest(&[("BE", Property::BoundedExit), ("GBE", Property::GroupBoundedExit)]),
             Question::Entering => self.strongest(&[
                 ("CE", Property::ConcurrentEntering),
+                ("SGCE", Property::StrongGroupConcurrentEntering),
                 ("GCE", Property::GroupConcurrentEntering),
                 ("CO", Property::ConcurrentOccupancy),
             ]),

@@ -1,0 +1,201 @@
+//! `grouplock lab rmr`.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _};
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use clap::Args;
+use grouplock_algorithms::claims::{Bound, Growth};
+use grouplock_lab::rmr::{self, Measurement, Model, Options, RmrError, WorstPassage};
+
+use crate::lab::{refuse, say};
+
+/// What to measure.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The algorithm, or `all`.
+    algorithm: String,
+    /// How many processes: one number or several, each from 1 to 256.
+    #[arg(long, short = 'p', value_delimiter = ',', default_value = "2,8,64", value_parser = number::<usize>)]
+    processes: Vec<usize>,
+    /// What counts: cc (caches, Maor and Taubenfeld's definition), cc-write-back, cc-write-through (He, Gopalakrishnan
+    /// and Gafni's), or dsm.
+    #[arg(long, default_value = "cc")]
+    model: Model,
+    /// How many passages each process makes in a run.
+    #[arg(long, default_value_t = Options::default().passages, value_parser = number::<usize>)]
+    passages: usize,
+    /// Decides the random choices: the same seed gives the same figures.
+    #[arg(long, default_value_t = Options::default().seed, value_parser = number::<u64>)]
+    seed: u64,
+    /// Tells the accesses of the most expensive passage, at the largest number of processes.
+    #[arg(long, conflicts_with = "json")]
+    worst: bool,
+    /// A list of JSON objects.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads a number; says what was expected if it is none.
+fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.trim().parse().map_err(|_| "a whole number was expected, such as 8".to_owned())
+}
+
+/// Exit code if an algorithm broke while it was measured.
+const BROKEN: u8 = 1;
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let options =
+        Options { passages: arguments.passages, seed: arguments.seed, ..Options::default() };
+    let all = rmr::names();
+    let names = match arguments.algorithm.as_str() {
+        "all" => all,
+        asked => vec![asked],
+    };
+    // What is wrong with the question is said before any work is done.
+    for name in &names {
+        for &processes in &arguments.processes {
+            if let Err(error) = rmr::accepts(name, processes, &options) {
+                return refuse(&error.to_string());
+            }
+        }
+    }
+    let mut sizes = arguments.processes.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+
+    let mut measured = Vec::new();
+    let mut broken = Vec::new();
+    for name in names {
+        let mut points = Vec::new();
+        for &processes in &sizes {
+            show_progress(&format!("{name}, {processes} processes"));
+            match rmr::measure(name, processes, &options) {
+                Ok(all) => points.extend(all.into_iter().filter(|m| m.model == arguments.model)),
+                Err(error) => broken.push(error),
+            }
+        }
+        if !points.is_empty() {
+            measured.push(points);
+        }
+    }
+    show_progress("");
+    if arguments.json {
+        let list: Vec<&Measurement> = measured.iter().flatten().collect();
+        match serde_json::to_string_pretty(&list) {
+            Ok(text) => say(&format!("{text}\n")),
+            Err(error) => {
+                return refuse(&format!("the figures cannot be written as JSON: {error}"));
+            }
+        }
+    } else {
+        say(&table(arguments.model, &measured));
+        for points in measured.iter().filter(|_| arguments.worst) {
+            if let Some(largest) = points.last() {
+                let Measurement { algorithm, processes, model, .. } = largest;
+                match rmr::worst_passage(algorithm, *processes, *model, &options) {
+                    Ok(passage) => say(&story(&passage)),
+                    Err(error) => broken.push(error),
+                }
+            }
+        }
+    }
+    report(&broken)
+}
+
+/// Says what broke.
+fn report(broken: &[RmrError]) -> ExitCode {
+    for error in broken {
+        eprintln!("grouplock: {error}");
+    }
+    if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(BROKEN) }
+}
+
+/// One line per lock and size, and one on the growth of each lock.
+fn table(model: Model, measured: &[Vec<Measurement>]) -> String {
+    let mut text = format!("remote memory references per passage, {model}\n\n");
+    _ = writeln!(
+        text,
+        "{:<24} {:>4} {:>8} {:>9}  schedule of the most",
+        "algorithm", "N", "max", "mean"
+    );
+    for points in measured {
+        for Measurement { algorithm, processes, max, mean, schedule, .. } in points {
+            _ = writeln!(text, "{algorithm:<24} {processes:>4} {max:>8} {mean:>9.2}  {schedule}");
+        }
+        if let Some(first) = points.first() {
+            _ = writeln!(text, "{:<24} {}", "", growth(first, points));
+        }
+    }
+    text
+}
+
+/// How the cost grows, against what is claimed.
+fn growth(first: &Measurement, points: &[Measurement]) -> String {
+    let Ok(claims) = rmr::claims(&first.algorithm) else { return String::new() };
+    let claim: Bound = if first.model == Model::Dsm { claims.rmr_dsm } else { claims.rmr_cc };
+    if points.iter().any(|point| point.remote_spinning) {
+        let verdict = match claim.claimed {
+            Growth::Unbounded => "as claimed",
+            Growth::NotStated => "nothing is claimed",
+            _ => "MORE than claimed",
+        };
+        return format!("grows as ∞ (waits on remote registers), claimed {claim}: {verdict}");
+    }
+    let seen: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();
+    let fitted = rmr::fit(&seen);
+    if fitted == Growth::NotStated {
+        return format!("claimed {claim}; two sizes or more show how it grows");
+    }
+    let verdict = match (claim.claimed, claim.refuted) {
+        (Growth::NotStated, _) => "nothing is claimed",
+        (claimed, _) if fitted <= claimed => "within the claim",
+        (_, Some(_)) => "more than claimed, as is known",
+        (_, None) => "MORE than claimed",
+    };
+    format!("grows as {fitted}, claimed {claim}: {verdict}")
+}
+
+/// The passage that cost most, one line per access; what is found in the cache or at home is not marked.
+fn story(passage: &WorstPassage) -> String {
+    let WorstPassage { algorithm, processes, process, cost, schedule, model, .. } = passage;
+    let session = passage.session.map_or(String::new(), |session| format!(" in session {session}"));
+    let mut text = format!(
+        "\n{algorithm}, {processes} processes: process {process}{session} pays {cost} ({model}, {schedule})\n"
+    );
+    _ = writeln!(
+        text,
+        "{:>6}  {:>6}  {:<17} {:<20} values",
+        "remote", "line", "operation", "register"
+    );
+    let mut paid = 0;
+    for access in &passage.accesses {
+        paid += u64::from(access.remote);
+        let remote = if access.remote { paid.to_string() } else { String::new() };
+        let line = access.paper_line.map_or_else(|| format!(":{}", access.line), str::to_owned);
+        let mut values = access.held.clone();
+        if let Some(written) = &access.written {
+            _ = write!(values, " → {written}");
+        }
+        if access.text != *algorithm {
+            _ = write!(values, "  ({})", access.text);
+        }
+        let (operation, register) = (access.operation, &access.register);
+        _ = writeln!(text, "{remote:>6}  {line:>6}  {operation:<17} {register:<20} {values}");
+    }
+    if passage.left_out > 0 {
+        _ = writeln!(text, "and {} accesses more", passage.left_out);
+    }
+    text
+}
+
+/// Shows on a terminal what is being measured; nothing when there is nobody to look.
+fn show_progress(what: &str) {
+    let mut stderr = std::io::stderr();
+    if stderr.is_terminal() {
+        // If it cannot be shown, the figures still can.
+        _ = write!(stderr, "\r\x1b[K{what}");
+        _ = stderr.flush();
+    }
+}

@@ -1,0 +1,63 @@
+//! `grouplock lab rmr` as its users call it.
+
+use std::process::{Command, Output};
+
+fn rmr(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_grouplock"))
+        .args(["lab", "rmr"])
+        .args(arguments)
+        .output()
+        .expect("the program starts")
+}
+
+/// Asserts that the question is refused, and returns why.
+fn refused(arguments: &[&str]) -> String {
+    let output = rmr(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+    String::from_utf8(output.stderr).expect("it is text")
+}
+
+#[test]
+fn json_is_a_list_with_an_object_for_each_size() {
+    let output = rmr(&["mcs", "--processes", "4,2", "--model", "dsm", "--passages", "3", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let list: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let list = list.as_array().expect("it is a list");
+    let sizes: Vec<_> = list.iter().map(|object| object["processes"].as_u64()).collect();
+    assert_eq!(sizes, [Some(2), Some(4)]);
+    for object in list {
+        assert_eq!((&object["algorithm"], &object["model"]), (&"mcs".into(), &"dsm".into()));
+        assert_eq!(object["max"].as_u64(), Some(4));
+        assert!(object["mean"].as_f64().is_some_and(|mean| mean > 0.0 && mean < 4.0));
+    }
+}
+
+#[test]
+fn the_table_compares_with_the_claim() {
+    let output = rmr(&["dvir-taubenfeld-1", "--processes", "2,8", "--passages", "3", "--worst"]);
+    let text = String::from_utf8(output.stdout).expect("it is text");
+    assert!(text.contains("grows as O(1), claimed O(1): within the claim"), "{text}");
+    assert!(text.contains("pays 10"), "{text}");
+}
+
+#[test]
+fn a_wrong_question_is_refused_with_what_was_expected() {
+    assert!(refused(&["handovr"]).contains("did you mean \"handover\"?"));
+    assert!(refused(&["mcs", "--processes", "2,257"]).contains("257 processes were asked for"));
+    assert!(refused(&["mcs", "--processes", "0"]).contains("1 to 256"));
+    let many = refused(&["mcs", "--processes", "2,many"]);
+    assert!(many.contains("'many'") && many.contains("a whole number was expected"), "{many}");
+    assert!(refused(&["mcs", "--passages", "-1"]).contains("-1"));
+    assert!(refused(&["mcs", "--passages", "0"]).contains("at least 1"));
+    assert!(refused(&["mcs", "--model", "numa"]).contains("cc-write-back"));
+}
+
+#[test]
+fn a_lock_that_breaks_is_told_and_the_others_are_measured() {
+    let output = rmr(&["maor-taubenfeld", "--processes", "2,8"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).expect("it is text");
+    assert!(told.contains("maor-taubenfeld with 8 processes"), "{told}");
+    assert!(!output.stdout.is_empty());
+}

@@ -1,0 +1,148 @@
+//! Steps that nobody else can notice, and contents that nobody will.
+
+use std::sync::Arc;
+
+use super::canon::Reach;
+use super::state::State;
+use super::stepper::{Obstacle, Stepper};
+use crate::automaton::run::{Op, Phase};
+use crate::automaton::{LocalId, Note, Target};
+use crate::trace::Event;
+use crate::value::{Obs, Val};
+
+impl Stepper {
+    /// Blanks what is dead, and takes the steps that nobody else could notice or hinder: those on objects that
+    /// nobody else can reach. They come in no order with the steps of others, so one order is enough.
+    pub(crate) fn settle(
+        &mut self,
+        state: &mut State,
+        log: &mut Option<Vec<Event>>,
+    ) -> Result<(), Obstacle> {
+        loop {
+            let reach = if self.reductions.scrub {
+                let reach = self.scrub_overwritten(state)?;
+                reach.scrub(state, &self.layout);
+                reach
+            } else {
+                Reach::of(state, &self.layout)
+            };
+            let mut quiet = None;
+            for p in 0..state.procs.len() {
+                if self.is_unseen(state, p, &reach)? {
+                    quiet = Some(p);
+                    break;
+                }
+            }
+            let Some(p) = quiet else { return Ok(()) };
+            self.step(state, p, log)?;
+        }
+    }
+
+    /// Blanks what idle processes will write before anybody can read it: registers of their own objects with
+    /// whose initialisation every passage begins. Tells who can reach what then.
+    ///
+    /// Left-over pointers in such registers lead from one idle object to another, so that neither seems
+    /// private. Therefore all are blanked first, and those restored whose object somebody can reach even so,
+    /// until nothing changes. What stays blank can only be reached through registers that are blank too, so the
+    /// first to touch any of them is its owner, and that writes.
+    fn scrub_overwritten(&mut self, state: &mut State) -> Result<Reach, Obstacle> {
+        let mut blanked: Vec<(usize, usize, Val)> = Vec::new();
+        for p in 0..state.procs.len() {
+            let local = state.procs[p].local;
+            if self.node(local).phase != Phase::Remainder {
+                continue;
+            }
+            for &target in self.overwritten(local)?.iter() {
+                let register = state.register(&self.layout, p, target);
+                let contents = std::mem::replace(&mut state.memory[register], Val::UNDEF);
+                blanked.push((p, register, contents));
+            }
+        }
+        loop {
+            let reach = Reach::of(state, &self.layout);
+            let mut restored = false;
+            // From the first write that others may see on, a process's writes are not its own business.
+            let mut open = None;
+            blanked.retain(|&(p, register, contents)| {
+                let object = self.layout.registers[register].object;
+                let private = object.is_some_and(|(object, _)| reach.is_private(object, p));
+                if private && open != Some(p) {
+                    return true;
+                }
+                open = Some(p);
+                restored = true;
+                state.memory[register] = contents;
+                false
+            });
+            if !restored {
+                return Ok(reach);
+            }
+        }
+    }
+
+    /// The registers that a passage from the remainder state `local` begins by writing, whatever its session.
+    fn overwritten(&mut self, local: LocalId) -> Result<Arc<[Target]>, Obstacle> {
+        if let Some(known) = self.overwritten.get(&local) {
+            return Ok(Arc::clone(known));
+        }
+        let mut common: Option<Vec<Target>> = None;
+        for session in 1..=self.sessions {
+            let mut targets = Vec::new();
+            let mut edge = self.edge(local, Obs::request(session), Val::UNDEF)?;
+            // What the placeholders of the present local state were in the remainder section.
+            let mut origin = edge.env.to_vec();
+            while let Some((Target::Field(placeholder, field), Op::Write(_))) =
+                self.node(edge.target).step
+            {
+                targets.push(Target::Field(usize::from(origin[placeholder]), field));
+                edge = self.edge(edge.target, Obs::DONE, Val::UNDEF)?;
+                origin = edge.env.iter().map(|&from| origin[usize::from(from)]).collect();
+            }
+            common = Some(match common {
+                None => targets,
+                Some(common) => {
+                    let both = common.iter().zip(&targets).take_while(|(a, b)| a == b);
+                    both.map(|(target, _)| *target).collect()
+                }
+            });
+        }
+        let common: Arc<[Target]> = common.unwrap_or_default().into();
+        self.overwritten.insert(local, Arc::clone(&common));
+        Ok(common)
+    }
+
+    /// Whether the pending step of `p` is on an object of its own or reads a register that only it writes, is
+    /// possible, and is no event of a passage.
+    fn is_unseen(&mut self, state: &State, p: usize, reach: &Reach) -> Result<bool, Obstacle> {
+        let local = state.procs[p].local;
+        let (node, hush) = self.node_and_hush(local);
+        let Some((target, op)) = node.step else { return Ok(false) };
+        let register = state.register(&self.layout, p, target);
+        let info = &self.layout.registers[register];
+        let quiet = match info.object {
+            Some((object, _)) => self.reductions.alone && reach.is_private(object, p),
+            None => self.reductions.own && info.owner == Some(p) && op == Op::Read,
+        };
+        if !quiet || node.phase == Phase::Inside {
+            return Ok(false);
+        }
+        let old = state.memory[register];
+        if old == Val::UNDEF && !matches!(op, Op::Write(_)) || op.blocks() {
+            return Ok(false);
+        }
+        let seen = match op {
+            Op::Write(_) => None,
+            Op::Cas(expected, _) if state.value(p, expected) == old => None,
+            _ => Some(old),
+        };
+        let (obs, hint, _) = self.observe(state, p, op, seen, hush);
+        let edge = self.edge(local, obs, hint)?;
+        let then = self.node(edge.target).phase;
+        let doorway = self.orders() && edge.notes.contains(&Note::DoorwayEnd);
+        // A round that fails comes back here: not alone, or for ever.
+        if node.head == Some(edge.target) || node.head == Some(local) && self.is_stuck(state, p)? {
+            return Ok(false);
+        }
+        Ok(edge.panic.is_none() && then == node.phase && !(doorway && then == Phase::Entering))
+    }
+}

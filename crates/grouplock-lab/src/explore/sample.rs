@@ -1,0 +1,243 @@
+//! Some interleavings, drawn at random, for sizes that cannot be exhausted.
+//!
+//! A sample never says that something holds. It finds violations where exhaustion does not reach, and the same seed
+//! finds the same one again.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use fastrand::Rng;
+use rustc_hash::FxHashSet;
+
+use super::state::State;
+use super::stepper::{Choice, Obstacle, Stepper};
+use super::{CheckError, Options, Outcome, Progress, Turn, Verdict, checks};
+use crate::automaton::run::Phase;
+use crate::automaton::{Automaton, Trouble};
+use crate::subject::Subject;
+
+/// How the next process is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// Any that can move. In each run processes are more or less inclined to go on, so that some stay
+    /// inside for long and others are lapped.
+    Random,
+    /// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi and Nagarakatte, ASPLOS 2010): processes have random
+    /// priorities, the highest moves, and at so many random steps the one that moves falls to the lowest. A
+    /// violation that needs no more such changes is found with a known probability.
+    Pct {
+        /// How many changes.
+        changes: usize,
+    },
+}
+
+/// How much is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    /// How processes are chosen.
+    pub schedule: Schedule,
+    /// How many executions.
+    pub runs: u64,
+    /// How many steps each of them takes at most.
+    pub steps: usize,
+    /// What the draws depend on.
+    pub seed: u64,
+}
+
+/// Draws executions of `subject` until one violates a property or there have been enough. The verdict is
+/// [`Violated`](super::Verdict::Violated) or [`Limit`](super::Verdict::Limit), never that anything holds; `states` counts steps.
+///
+/// # Errors
+/// As [`check`](super::check).
+pub fn sample(
+    subject: &Subject,
+    options: &Options,
+    sampling: &Sampling,
+) -> Result<Outcome, CheckError> {
+    super::fits(subject, options)?;
+    let began = Instant::now();
+    let mut options = options.clone();
+    // There is nothing to merge, and names stay as they are: the choices are a schedule.
+    options.reductions.symmetry = false;
+    let mut telling = FxHashSet::default();
+    loop {
+        let (automaton, first) = Automaton::new(subject, options.processes, telling.clone());
+        let mut initial = State::first(&automaton.layout, &first);
+        let automaton = Arc::new(Mutex::new(automaton));
+        let mut stepper = Stepper::new(&automaton, subject, &options);
+        let settled = stepper.settle(&mut initial, &mut None);
+        debug_assert!(settled.is_ok(), "an idle process takes no step");
+        let mut sampler = Sampler {
+            stepper: &mut stepper,
+            options: &options,
+            sampling,
+            initial: &initial,
+            steps: 0,
+        };
+        let wrong = sampler.runs(began);
+        let steps = sampler.steps;
+        let automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
+        let schedule = match wrong {
+            Some((Obstacle::Trouble(Trouble::Refine), _)) => {
+                telling.clone_from(automaton.telling());
+                continue;
+            }
+            Some((Obstacle::Trouble(Trouble::Trespass), _)) => {
+                options.reductions.own = false;
+                telling.clone_from(automaton.telling());
+                continue;
+            }
+            Some((_, choices)) => choices,
+            None => {
+                let (runs, local_states) = automaton.size();
+                return Ok(Outcome {
+                    verdict: Verdict::Limit,
+                    states: steps,
+                    depth: 0,
+                    violation: None,
+                    local_states: local_states as u64,
+                    runs,
+                    elapsed: began.elapsed(),
+                });
+            }
+        };
+        drop(automaton);
+        let turn = |choice: &Choice| Turn {
+            process: usize::from(choice.process),
+            session: u64::from(choice.session),
+        };
+        let schedule: Vec<Turn> = schedule.iter().map(turn).collect();
+        let repeated = super::replay(subject, &options, &schedule)?;
+        return Ok(Outcome { states: steps, elapsed: began.elapsed(), ..repeated });
+    }
+}
+
+/// An execution that went wrong: how, and by which choices.
+type Wrong = (Obstacle, Vec<Choice>);
+
+struct Sampler<'a> {
+    stepper: &'a mut Stepper,
+    options: &'a Options,
+    sampling: &'a Sampling,
+    initial: &'a State,
+    steps: u64,
+}
+
+impl Sampler<'_> {
+    fn runs(&mut self, began: Instant) -> Option<Wrong> {
+        for run in 0..self.sampling.runs {
+            if self.options.stop.load(Ordering::Relaxed) {
+                return None;
+            }
+            if let (Some(progress), 0) = (self.options.progress, run % 64) {
+                progress(&Progress {
+                    states: self.steps,
+                    frontier: self.sampling.runs - run,
+                    depth: run,
+                    elapsed: began.elapsed(),
+                });
+            }
+            let seed = self.sampling.seed ^ run.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            if let Err(wrong) = self.run(&mut Rng::with_seed(seed)) {
+                return Some(wrong);
+            }
+        }
+        None
+    }
+
+    fn run(&mut self, random: &mut Rng) -> Result<(), Wrong> {
+        let mut state = self.initial.clone();
+        let mut picker = Picker::new(self.sampling, state.procs.len(), random);
+        let mut choices = Vec::new();
+        let mut able = Vec::new();
+        for step in 0..self.sampling.steps {
+            let fault = checks::check(self.stepper, &state, self.options.properties);
+            match fault {
+                Ok(None) => {}
+                Ok(Some(fault)) => return Err((Obstacle::Fault(fault), choices)),
+                Err(obstacle) => return Err((obstacle, choices)),
+            }
+            self.stepper.choices(&state, &mut able);
+            let mut stuck = 0_u64;
+            for p in 0..state.procs.len() {
+                let idle = self.stepper.phase(&state, p) == Phase::Remainder;
+                if !idle && self.stepper.is_stuck(&state, p).map_err(|o| (o, choices.clone()))? {
+                    stuck |= 1 << p;
+                }
+            }
+            able.retain(|choice| stuck >> choice.process & 1 == 0);
+            let Some(choice) = picker.pick(&able, step, random) else { return Ok(()) };
+            choices.push(choice);
+            self.steps += 1;
+            if let Err(obstacle) = self.stepper.take(&mut state, choice, &mut None) {
+                return Err((obstacle, choices));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Chooses who moves.
+struct Picker {
+    /// Higher goes first, for PCT; else how inclined a process is to be chosen.
+    weights: Vec<i64>,
+    changes: Vec<usize>,
+    pct: bool,
+    lowest: i64,
+}
+
+impl Picker {
+    fn new(sampling: &Sampling, processes: usize, random: &mut Rng) -> Self {
+        let (pct, changes) = match sampling.schedule {
+            Schedule::Random => (false, 0),
+            Schedule::Pct { changes } => (true, changes),
+        };
+        let mut weights: Vec<i64> = if pct {
+            (1..).take(processes).collect()
+        } else {
+            // From one to a thousand, evenly on a logarithmic scale.
+            (0..processes).map(|_| 1 << random.u32(0..=10)).collect()
+        };
+        random.shuffle(&mut weights);
+        // Changes come early as often as late: most executions are over long before the last step.
+        let steps = 1 << random.u32(4..=sampling.steps.max(32).ilog2());
+        let changes = (0..changes).map(|_| random.usize(0..steps)).collect();
+        Picker { weights, changes, pct, lowest: 0 }
+    }
+
+    fn pick(&mut self, able: &[Choice], step: usize, random: &mut Rng) -> Option<Choice> {
+        if able.is_empty() {
+            return None;
+        }
+        let weight = |choice: &Choice| self.weights[usize::from(choice.process)];
+        let process = if self.pct {
+            able.iter().max_by_key(|choice| weight(choice))?.process
+        } else {
+            // One voice for each process, however many sessions it may ask for.
+            let mut sum = 0;
+            let mut last = None;
+            for choice in able.iter().filter(|c| last.replace(c.process) != Some(c.process)) {
+                sum += weight(choice);
+            }
+            let mut drawn = random.i64(0..sum);
+            last = None;
+            let mut of_each = able.iter().filter(|c| last.replace(c.process) != Some(c.process));
+            of_each
+                .find(|choice| {
+                    drawn -= weight(choice);
+                    drawn < 0
+                })?
+                .process
+        };
+        if self.pct && self.changes.contains(&step) {
+            self.lowest -= 1;
+            self.weights[usize::from(process)] = self.lowest;
+        } else if !self.pct && random.u32(0..64) == 0 {
+            // Moods change.
+            self.weights[usize::from(process)] = 1 << random.u32(0..=10);
+        }
+        let theirs: Vec<&Choice> = able.iter().filter(|c| c.process == process).collect();
+        random.choice(theirs).copied()
+    }
+}

@@ -1,0 +1,238 @@
+//! The meter of remote memory references (RMR): what a passage costs when only accesses that leave the processor count.
+//!
+//! The locks of `grouplock-algorithms` run unchanged on [`CountedMemory`], up to [`MOST_PROCESSES`] simulated processes
+//! of them. Every access is a step of a scheduler, and is charged to the passage that makes it (entry section
+//! and exit section together) by four definitions at once: see [`Model`].
+//!
+//! ```
+//! use grouplock_lab::rmr::{Model, Options, measure};
+//!
+//! let options = Options { passages: 2, search_rounds: 4, ..Options::default() };
+//! let measured = measure("dvir-taubenfeld-1", 4, &options)?;
+//! let dsm = measured.iter().find(|measurement| measurement.model == Model::Dsm).unwrap();
+//! assert!(dsm.max <= 4);
+//! # Ok::<(), grouplock_lab::rmr::RmrError>(())
+//! ```
+//!
+//! # Schedules
+//! | name | what it does |
+//! |---|---|
+//! | random, round robin | prefer nobody; processes stay inside and outside for random times |
+//! | bursts | all start together, with random priorities |
+//! | victim | lets one process run exactly when its next step counts |
+//! | staircase | the schedule by which He, Gopalakrishnan and Gafni show that the Burns-Lamport lock costs Ω(N²) |
+//! | searched | priorities and points where they change, improved step by step for the most expensive passage |
+//!
+//! All are repeatable: equal options give equal figures. A maximum found like this is a lower bound of the true one.
+//!
+//! # Waiting
+//! A process that waits reads what it waits on, and if in vain is blocked until somebody writes one of the registers
+//! it read; then it looks again. With coherent caches that is what a spinning process pays: one reference for
+//! each time its copy is taken away. On distributed memory a wait on a register of another process has no bound,
+//! and is reported as [`Measurement::remote_spinning`].
+
+mod context;
+mod fit;
+mod lock;
+mod memory;
+mod model;
+mod run;
+mod schedule;
+mod search;
+mod story;
+mod survey;
+mod tally;
+mod workload;
+mod world;
+
+use grouplock_algorithms::{CapacityError, Claims};
+use serde::Serialize;
+
+pub use fit::fit;
+pub use memory::{CountedFlag, CountedMemory, CountedRegister};
+pub use model::Model;
+pub use story::{AccessTold, WorstPassage, worst_passage};
+
+use lock::Measurable;
+
+/// The largest number of processes that can be simulated.
+pub const MOST_PROCESSES: usize = 256;
+
+/// What passages cost, by one model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measurement {
+    /// The lock.
+    pub algorithm: String,
+    /// What counts.
+    pub model: Model,
+    /// How many processes there were.
+    pub processes: usize,
+    /// The cost of the most expensive passage that was found.
+    pub max: u64,
+    /// The mean over the passages of the random, round robin and burst schedules with all processes. The others choose whom to hurt,
+    /// so a mean over them would say nothing.
+    pub mean: f64,
+    /// How many passages were made in all.
+    pub passages: u64,
+    /// The schedule that gave `max`.
+    pub schedule: String,
+    /// Whether a process waited for a register that was not in its own memory. On distributed memory that costs
+    /// without bound, whatever `max` says. With coherent caches it has no meaning and is false.
+    pub remote_spinning: bool,
+}
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The passages that each process makes in a run.
+    pub passages: usize,
+    /// Decides all random choices.
+    pub seed: u64,
+    /// How many schedules the search for expensive passages tries at most.
+    pub search_rounds: usize,
+    /// How many steps it takes at most, about: large locks are searched for less long.
+    pub search_steps: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { passages: 6, seed: 1, search_rounds: 4_000, search_steps: 20_000_000 }
+    }
+}
+
+/// Why there is no measurement.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RmrError {
+    /// No algorithm is called that.
+    #[error("there is no algorithm {asked:?} to measure: did you mean {nearest:?}?")]
+    Unknown {
+        /// What was asked for.
+        asked: String,
+        /// A name that exists.
+        nearest: &'static str,
+    },
+    /// There cannot be so many processes.
+    #[error("{asked} processes were asked for, but 1 to {MOST_PROCESSES} can be simulated")]
+    Processes {
+        /// What was asked for.
+        asked: usize,
+    },
+    /// Without passages there is nothing to count.
+    #[error("0 passages were asked for, but each process has to make at least 1")]
+    Passages,
+    /// The lock does not take so many processes.
+    #[error("{algorithm}: {source}")]
+    Capacity {
+        /// The lock.
+        algorithm: String,
+        /// What it says.
+        source: CapacityError,
+    },
+    /// The lock's own code panicked.
+    #[error(
+        "{algorithm} with {processes} processes breaks under the schedule \"{schedule}\": {message}"
+    )]
+    Panicked {
+        /// The lock.
+        algorithm: String,
+        /// How many processes there were.
+        processes: usize,
+        /// Under which it happened.
+        schedule: String,
+        /// What it panicked with.
+        message: String,
+    },
+    /// Processes wait for each other.
+    #[error(
+        "{algorithm} with {processes} processes comes to a standstill under the schedule \"{schedule}\""
+    )]
+    Stuck {
+        /// The lock.
+        algorithm: String,
+        /// How many processes there were.
+        processes: usize,
+        /// Under which it happened.
+        schedule: String,
+    },
+    /// It went on and on.
+    #[error(
+        "{algorithm} with {processes} processes had not finished after {steps} steps under the schedule \"{schedule}\""
+    )]
+    Endless {
+        /// The lock.
+        algorithm: String,
+        /// How many processes there were.
+        processes: usize,
+        /// Under which it happened.
+        schedule: String,
+        /// How far it went.
+        steps: u64,
+    },
+}
+
+/// The algorithms that can be measured.
+pub fn names() -> Vec<&'static str> {
+    lock::all().iter().map(|lock| lock.claims.name).collect()
+}
+
+/// What is claimed for the algorithm called `name`, with the lock inside that it is measured with.
+///
+/// # Errors
+/// [`RmrError::Unknown`].
+pub fn claims(name: &str) -> Result<Claims, RmrError> {
+    named(name).map(|lock| lock.claims)
+}
+
+/// Measures the algorithm called `name` under all schedules: one result for each of [`Model::ALL`], in that order.
+///
+/// # Errors
+/// If there is no such algorithm, if the options make no sense, or if the algorithm breaks while it is measured.
+pub fn measure(
+    name: &str,
+    processes: usize,
+    options: &Options,
+) -> Result<Vec<Measurement>, RmrError> {
+    let lock = find(name, processes, options)?;
+    let survey = survey::survey(&lock, processes, options)?;
+    let measurement = |model: Model| {
+        let worst = survey.worst(model);
+        Measurement {
+            algorithm: lock.claims.name.to_owned(),
+            model,
+            processes,
+            max: worst.cost,
+            mean: survey.mean(model),
+            passages: survey.passages,
+            schedule: worst.case.name(lock.claims.kind, processes),
+            remote_spinning: model == Model::Dsm && survey.remote_spinning,
+        }
+    };
+    Ok(Model::ALL.map(measurement).into())
+}
+
+/// Whether [`measure`] would try.
+///
+/// # Errors
+/// What is wrong with the question.
+pub fn accepts(name: &str, processes: usize, options: &Options) -> Result<(), RmrError> {
+    find(name, processes, options).map(|_| ())
+}
+
+fn named(name: &str) -> Result<Measurable, RmrError> {
+    lock::all().into_iter().find(|lock| lock.claims.name == name).ok_or_else(|| {
+        let nearest = crate::registry::nearest(name, names()).unwrap_or_default();
+        RmrError::Unknown { asked: name.to_owned(), nearest }
+    })
+}
+
+fn find(name: &str, processes: usize, options: &Options) -> Result<Measurable, RmrError> {
+    let lock = named(name)?;
+    if !(1..=MOST_PROCESSES).contains(&processes) {
+        return Err(RmrError::Processes { asked: processes });
+    }
+    if options.passages == 0 {
+        return Err(RmrError::Passages);
+    }
+    Ok(lock)
+}

@@ -1,0 +1,305 @@
+//! What counts as a remote memory reference: four definitions, counted side by side.
+//!
+//! | model | a read counts | a write counts | a fetch-and-store, compare-and-swap or fetch-and-add counts |
+//! |---|---|---|---|
+//! | [`Cc`](Model::Cc) | if the copy is not current | if it changes the value | if either of the two does |
+//! | [`CcWriteBack`](Model::CcWriteBack) | if there is no copy | unless owned exclusively | unless owned exclusively |
+//! | [`CcWriteThrough`](Model::CcWriteThrough) | if there is no valid copy | always | always |
+//! | [`Dsm`](Model::Dsm) | if the register is not one's own | the same | the same |
+//!
+//! Where a register lies matters on DSM only: with coherent caches all of memory is equally far. Caches are
+//! empty at first, never full, and hold one register per line.
+
+use std::fmt;
+use std::str::FromStr;
+
+use grouplock_algorithms::memory::Home;
+use serde::Serialize;
+
+/// A way of counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Model {
+    /// Coherent caches by the letter of Maor and Taubenfeld 2021, section 2.3: "communication is caused only by a
+    /// remote write access that overwrites a different value or by the first remote read access by a process that
+    /// detects a value written by a different process".
+    ///
+    /// * A write counts if it changes the value, even if nobody else ever looked at the register.
+    /// * A read counts if this process never looked before, or if another one has changed the value since. A change
+    ///   there and back again is a change.
+    /// * A write of the value that is there is free and disturbs nobody.
+    /// * An operation that reads and writes counts once, if its read or its write would.
+    Cc,
+    /// Coherent caches as machines have them: write back, invalidate.
+    ///
+    /// * A read hits if this process has a copy; if not, it counts and leaves a shared copy.
+    /// * Anything that may write needs the register exclusively, a compare-and-swap that fails too. It hits if
+    ///   nobody else has touched the register since this process last wrote it. If not, it counts, and every
+    ///   other copy is gone, whether or not the value changed.
+    CcWriteBack,
+    /// Coherent caches by the letter of He, Gopalakrishnan and Gafni 2018, section 1.1: write through, invalidate.
+    ///
+    /// * Every write counts and "invalidates all cached copies of that variable", the writer's own among them: their
+    ///   count for the waiting loops has one reference for a process that reads the token it wrote.
+    /// * A read counts if there is no valid copy, and leaves one.
+    /// * An operation that reads and writes is done at the memory: it counts always. It invalidates as a write
+    ///   does unless it is a compare-and-swap that fails. (The paper has none.)
+    CcWriteThrough,
+    /// Distributed shared memory: an access counts unless the register lies in the memory of the process
+    /// ([`Home::Process`]).
+    ///
+    /// A process that waits is charged for each look, and it looks only after somebody wrote. So a wait on a register
+    /// that lies elsewhere costs less here than it would: without bound. Such waits are reported apart
+    /// ([`Measurement::remote_spinning`](super::Measurement::remote_spinning)).
+    Dsm,
+}
+
+impl Model {
+    /// All four, in the order in which counts are kept.
+    pub const ALL: [Model; 4] = [Model::Cc, Model::CcWriteBack, Model::CcWriteThrough, Model::Dsm];
+
+    /// The name used on the command line and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Model::Cc => "cc",
+            Model::CcWriteBack => "cc-write-back",
+            Model::CcWriteThrough => "cc-write-through",
+            Model::Dsm => "dsm",
+        }
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self as usize
+    }
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Model {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Model::ALL.into_iter().find(|model| model.name() == name).ok_or_else(|| {
+            format!("there is no model {name:?}: cc, cc-write-back, cc-write-through or dsm")
+        })
+    }
+}
+
+/// One number per model, in the order of [`Model::ALL`].
+pub(crate) type PerModel<T> = [T; 4];
+
+/// What an access does to a register, as far as counting is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Read,
+    Write {
+        changes: bool,
+    },
+    /// A fetch-and-store, compare-and-swap or fetch-and-add.
+    Update {
+        writes: bool,
+        changes: bool,
+    },
+}
+
+/// The caches of all processes under each of the three protocols, and where registers lie.
+///
+/// A copy is current if it has the register's version. So an invalidation is one addition, however many
+/// processes hold a copy.
+#[derive(Debug)]
+pub(crate) struct Caches {
+    processes: usize,
+    homes: Vec<Home>,
+    /// Per protocol and register; from one, so that zero is "no copy".
+    versions: [Vec<u32>; 3],
+    /// Per protocol, register and process.
+    copies: [Vec<u32>; 3],
+    /// Per register: who holds it exclusively, under write back.
+    owners: Vec<Option<u16>>,
+}
+
+const CC: usize = Model::Cc.index();
+const BACK: usize = Model::CcWriteBack.index();
+const THROUGH: usize = Model::CcWriteThrough.index();
+
+impl Caches {
+    /// Empty caches for registers at `homes`.
+    pub(crate) fn new(processes: usize, homes: Vec<Home>) -> Self {
+        let registers = homes.len();
+        Caches {
+            processes,
+            versions: std::array::from_fn(|_| vec![1; registers]),
+            copies: std::array::from_fn(|_| vec![0; registers * processes]),
+            owners: vec![None; registers],
+            homes,
+        }
+    }
+
+    fn is_current(&self, protocol: usize, process: usize, register: usize) -> bool {
+        self.copies[protocol][register * self.processes + process]
+            == self.versions[protocol][register]
+    }
+
+    fn copy(&mut self, protocol: usize, process: usize, register: usize) {
+        self.copies[protocol][register * self.processes + process] =
+            self.versions[protocol][register];
+    }
+
+    fn invalidate(&mut self, protocol: usize, register: usize) {
+        self.versions[protocol][register] += 1;
+    }
+
+    /// Whether `process` looks at memory that is not its own when it looks at `register`.
+    pub(crate) fn is_far(&self, process: usize, register: usize) -> bool {
+        self.homes[register] != Home::Process(process)
+    }
+
+    /// Whether the access would count, by model.
+    pub(crate) fn peek(&self, process: usize, register: usize, effect: Effect) -> PerModel<bool> {
+        let stale = |protocol| !self.is_current(protocol, process, register);
+        let shared = || self.owners[register] != Some(process as u16);
+        let far = self.is_far(process, register);
+        match effect {
+            Effect::Read => [stale(CC), stale(BACK), stale(THROUGH), far],
+            Effect::Write { changes } => [changes, shared(), true, far],
+            Effect::Update { changes, .. } => [changes || stale(CC), shared(), true, far],
+        }
+    }
+
+    /// The access happens: whether it counts, by model.
+    pub(crate) fn access(
+        &mut self,
+        process: usize,
+        register: usize,
+        effect: Effect,
+    ) -> PerModel<bool> {
+        let counts = self.peek(process, register, effect);
+        match effect {
+            Effect::Read => {
+                self.copy(CC, process, register);
+                self.copy(BACK, process, register);
+                self.copy(THROUGH, process, register);
+                if counts[BACK] {
+                    self.owners[register] = None;
+                }
+            }
+            Effect::Write { changes } | Effect::Update { changes, .. } => {
+                if changes {
+                    self.invalidate(CC, register);
+                }
+                self.copy(CC, process, register);
+                if counts[BACK] {
+                    self.invalidate(BACK, register);
+                    self.copy(BACK, process, register);
+                    self.owners[register] = Some(process as u16);
+                }
+                if effect != (Effect::Update { writes: false, changes: false }) {
+                    self.invalidate(THROUGH, register);
+                }
+            }
+        }
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: Effect = Effect::Read;
+    const CHANGE: Effect = Effect::Write { changes: true };
+    const SAME: Effect = Effect::Write { changes: false };
+    const SWAP: Effect = Effect::Update { writes: true, changes: true };
+    const FAILED_CAS: Effect = Effect::Update { writes: false, changes: false };
+
+    /// Which of the accesses to one register, shared by all, count in `model`.
+    fn counts(model: Model, accesses: &[(usize, Effect)]) -> Vec<bool> {
+        let mut caches = Caches::new(3, vec![Home::Shared]);
+        accesses
+            .iter()
+            .map(|&(process, effect)| caches.access(process, 0, effect)[model.index()])
+            .collect()
+    }
+
+    #[test]
+    fn the_first_read_counts_and_the_next_does_not() {
+        for model in [Model::Cc, Model::CcWriteBack, Model::CcWriteThrough] {
+            assert_eq!(counts(model, &[(0, READ), (0, READ), (1, READ)]), [true, false, true]);
+        }
+    }
+
+    #[test]
+    fn a_read_counts_again_after_another_process_changed_the_value() {
+        for model in [Model::Cc, Model::CcWriteBack, Model::CcWriteThrough] {
+            let accesses = [(0, READ), (1, CHANGE), (1, CHANGE), (0, READ), (0, READ)];
+            assert_eq!(counts(model, &accesses)[3..], [true, false], "{model}");
+        }
+    }
+
+    #[test]
+    fn by_section_2_3_a_write_counts_if_it_changes_the_value() {
+        let accesses = [(0, CHANGE), (0, CHANGE), (0, SAME), (1, SAME), (0, READ)];
+        assert_eq!(counts(Model::Cc, &accesses), [true, true, false, false, false]);
+    }
+
+    #[test]
+    fn by_section_2_3_an_update_counts_if_its_read_or_its_write_does() {
+        let accesses = [(0, FAILED_CAS), (0, FAILED_CAS), (0, SWAP), (1, FAILED_CAS), (0, READ)];
+        assert_eq!(counts(Model::Cc, &accesses), [true, false, true, true, false]);
+    }
+
+    #[test]
+    fn with_write_back_an_owner_writes_for_nothing_until_another_looks() {
+        let accesses = [(0, CHANGE), (0, CHANGE), (0, SWAP), (1, READ), (0, READ), (0, CHANGE)];
+        let expected = [true, false, false, true, false, true];
+        assert_eq!(counts(Model::CcWriteBack, &accesses), expected);
+    }
+
+    #[test]
+    fn with_write_back_whatever_may_write_takes_the_copies_of_others() {
+        for takes in [SAME, FAILED_CAS, SWAP] {
+            let accesses = [(0, READ), (1, takes), (0, READ), (1, takes)];
+            assert_eq!(counts(Model::CcWriteBack, &accesses), [true, true, true, true]);
+        }
+    }
+
+    #[test]
+    fn with_write_through_every_write_counts_and_takes_all_copies() {
+        let accesses = [(0, READ), (0, SAME), (0, READ), (0, READ), (0, SAME), (1, SWAP)];
+        assert_eq!(counts(Model::CcWriteThrough, &accesses), [true, true, true, false, true, true]);
+    }
+
+    #[test]
+    fn with_write_through_a_failed_compare_and_swap_counts_and_takes_none() {
+        let accesses = [(0, READ), (1, FAILED_CAS), (1, FAILED_CAS), (0, READ)];
+        assert_eq!(counts(Model::CcWriteThrough, &accesses), [true, true, true, false]);
+    }
+
+    #[test]
+    fn on_distributed_memory_all_but_ones_own_counts() {
+        let mut caches = Caches::new(2, vec![Home::Shared, Home::Process(0), Home::Process(1)]);
+        for effect in [READ, SAME, CHANGE, SWAP, FAILED_CAS] {
+            let counted = [0, 1, 2].map(|register| caches.access(0, register, effect)[3]);
+            assert_eq!(counted, [true, false, true]);
+        }
+    }
+
+    #[test]
+    fn a_peek_changes_nothing() {
+        let mut caches = Caches::new(2, vec![Home::Shared]);
+        assert_eq!(caches.peek(0, 0, READ), caches.peek(0, 0, READ));
+        assert_eq!(caches.peek(0, 0, READ), caches.access(0, 0, READ));
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for model in Model::ALL {
+            assert_eq!(model.name().parse(), Ok(model));
+        }
+        assert!("numa".parse::<Model>().unwrap_err().contains("cc-write-back"));
+    }
+}

@@ -1,0 +1,112 @@
+//! One run: a lock, a workload and a schedule, from the first step to the last.
+
+use std::panic::{self, AssertUnwindSafe};
+
+use grouplock_algorithms::CapacityError;
+use grouplock_algorithms::claims::Kind;
+
+use super::context::{self, Layout};
+use super::lock::Measurable;
+use super::schedule::Plan;
+use super::tally::{PassageId, Tally};
+use super::workload::Workload;
+use super::world::World;
+
+/// Everything that decides what happens in a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) plan: Plan,
+    pub(crate) workload: Workload,
+    pub(crate) seed: u64,
+}
+
+impl Case {
+    /// What to call it in a report about a lock of this kind with so many processes.
+    pub(crate) fn name(&self, kind: Kind, processes: usize) -> String {
+        let mut name = self.plan.to_string();
+        if kind == Kind::Group {
+            name = format!("{name}, {}", self.workload.sessions);
+        }
+        if self.workload.active < processes {
+            name = format!("{name}, {} take part", self.workload.active);
+        }
+        name
+    }
+}
+
+/// Why a run did not end as it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Capacity(CapacityError),
+    /// The algorithm panicked, with this message.
+    Panicked(String),
+    /// Some have not made their passages and nobody can move.
+    Stuck,
+    /// It went on for so many steps.
+    Endless(u64),
+}
+
+/// What a run gives.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) tally: Tally,
+    pub(crate) steps: u64,
+}
+
+/// Runs `case`.
+pub(crate) fn run(lock: &Measurable, processes: usize, case: &Case) -> Result<Finished, Failure> {
+    let (running, layout) = lock.set_up(processes).map_err(Failure::Capacity)?;
+    drive(World::new(running, layout, case.workload, Tally::default()), case)
+}
+
+/// Runs `case` again and keeps the steps of one passage; with the registers and objects they speak of.
+pub(crate) fn tell(
+    lock: &Measurable,
+    processes: usize,
+    case: &Case,
+    passage: PassageId,
+) -> Result<(Tally, Layout), Failure> {
+    let (running, layout) = lock.set_up(processes).map_err(Failure::Capacity)?;
+    let names = Layout {
+        sites: layout.sites.clone(),
+        objects: layout.objects.clone(),
+        ..Layout::default()
+    };
+    let world = World::new(running, layout, case.workload, Tally::telling(passage));
+    Ok((drive(world, case)?.tally, names))
+}
+
+fn drive(mut world: World, case: &Case) -> Result<Finished, Failure> {
+    context::hush_panics();
+    let mut schedule = case.plan.start(world.processes(), case.seed);
+    let limit = most_steps(world.processes(), case.workload.passages);
+    let driven = panic::catch_unwind(AssertUnwindSafe(|| {
+        while !world.ready().is_empty() {
+            if world.steps() >= limit {
+                return Err(Failure::Endless(limit));
+            }
+            let p = schedule.pick(&world);
+            world.step(p);
+        }
+        if world.is_done() { Ok(()) } else { Err(Failure::Stuck) }
+    }));
+    // A panic has left it set, and what is suspended is unwound when the world is dropped.
+    context::end();
+    match driven {
+        Ok(Ok(())) => Ok(Finished { steps: world.steps(), tally: world.into_tally() }),
+        Ok(Err(failure)) => Err(failure),
+        Err(payload) => Err(Failure::Panicked(
+            payload
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string))
+                .unwrap_or_else(|| "a panic without a message".to_owned()),
+        )),
+    }
+}
+
+/// Far more than any of the algorithms takes: a process of the Burns-Lamport lock may be sent back N² times and
+/// look at N others each time.
+fn most_steps(processes: usize, passages: usize) -> u64 {
+    16 * (processes as u64 + 16).pow(3) * (passages as u64 + 1)
+}

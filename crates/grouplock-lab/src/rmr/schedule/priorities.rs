@@ -1,0 +1,167 @@
+//! Schedules by priority.
+
+use super::Schedule;
+use crate::rmr::world::World;
+
+/// Finds the one with the highest priority, and looks again only when that may have changed.
+struct Ranking {
+    priorities: Vec<u32>,
+    first: Option<usize>,
+    arrivals: u64,
+}
+
+impl Ranking {
+    fn new(priorities: Vec<u32>) -> Self {
+        Ranking { priorities, first: None, arrivals: 0 }
+    }
+
+    fn set(&mut self, p: usize, priority: u32) {
+        self.priorities[p] = priority;
+        self.first = None;
+    }
+
+    /// The first of those that are ready and `may`.
+    fn first(&mut self, world: &World, may: impl Fn(usize) -> bool) -> Option<usize> {
+        let known = self
+            .first
+            .filter(|&p| self.arrivals == world.arrivals() && world.is_ready(p) && may(p));
+        self.arrivals = world.arrivals();
+        self.first = known.or_else(|| {
+            let ready = world.ready().iter().copied().filter(|&p| may(p));
+            ready.max_by_key(|&p| (self.priorities[p], p))
+        });
+        self.first
+    }
+}
+
+/// All start together; new priorities for each passage, and sometimes within.
+pub(super) struct Bursts {
+    ranking: Ranking,
+    /// Who has yet to start in this burst.
+    due: Vec<bool>,
+    rng: fastrand::Rng,
+}
+
+impl Bursts {
+    pub(super) fn new(processes: usize, rng: fastrand::Rng) -> Self {
+        let ranking = Ranking::new(vec![0; processes]);
+        Bursts { ranking, due: vec![false; processes], rng }
+    }
+}
+
+impl Schedule for Bursts {
+    fn pick(&mut self, world: &World) -> usize {
+        if self.rng.usize(..4 * world.processes()) == 0 {
+            let p = self.rng.usize(..world.processes());
+            self.ranking.set(p, self.rng.u32(..));
+        }
+        let due = &self.due;
+        let first = self.ranking.first(world, |p| due[p] || !world.is_in_remainder(p));
+        let p = first.unwrap_or_else(|| {
+            for p in 0..world.processes() {
+                self.due[p] = world.is_ready(p);
+                self.ranking.set(p, self.rng.u32(..));
+            }
+            self.ranking.first(world, |_| true).expect("somebody is ready")
+        });
+        self.due[p] = false;
+        p
+    }
+}
+
+/// A priority for each process, and points where one changes. The higher runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Priorities {
+    initial: Vec<u32>,
+    /// Those above never run.
+    active: usize,
+    changes: Vec<Change>,
+}
+
+/// When `process` has taken `steps` steps, its priority becomes `priority`.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    process: usize,
+    steps: u64,
+    priority: u32,
+}
+
+impl Priorities {
+    /// Random ones, with two changes for each of the `active` lowest processes somewhere in its first `horizon` steps.
+    pub(crate) fn random(
+        active: usize,
+        processes: usize,
+        horizon: u64,
+        rng: &mut fastrand::Rng,
+    ) -> Self {
+        let initial = (0..processes).map(|_| rng.u32(..)).collect();
+        let mut made = Priorities { initial, active, changes: Vec::new() };
+        for _ in 0..2 * active {
+            made.add_change(horizon, rng);
+        }
+        made
+    }
+
+    fn add_change(&mut self, horizon: u64, rng: &mut fastrand::Rng) {
+        let process = rng.usize(..self.active);
+        let steps = rng.u64(..=horizon);
+        self.changes.push(Change { process, steps, priority: rng.u32(..) });
+    }
+
+    /// These with a few things different.
+    pub(crate) fn mutated(&self, horizon: u64, rng: &mut fastrand::Rng) -> Self {
+        let mut made = self.clone();
+        for _ in 0..=rng.u8(..4) {
+            match rng.u8(..4) {
+                0 => {
+                    let p = rng.usize(..made.active);
+                    made.initial[p] = rng.u32(..);
+                }
+                1 => made.add_change(horizon, rng),
+                2 if !made.changes.is_empty() => {
+                    made.changes.swap_remove(rng.usize(..made.changes.len()));
+                }
+                3 if !made.changes.is_empty() => {
+                    let change = rng.usize(..made.changes.len());
+                    made.changes[change].steps = rng.u64(..=horizon);
+                }
+                _ => {}
+            }
+        }
+        made
+    }
+
+    pub(super) fn start(self) -> ByPriority {
+        let mut changes = vec![Vec::new(); self.initial.len()];
+        for change in self.changes {
+            changes[change.process].push((change.steps, change.priority));
+        }
+        for changes in &mut changes {
+            // The earliest last, to be popped.
+            changes.sort_by_key(|&(steps, _)| std::cmp::Reverse(steps));
+        }
+        ByPriority { ranking: Ranking::new(self.initial), changes, last: None }
+    }
+}
+
+/// [`Priorities`] at work.
+pub(super) struct ByPriority {
+    ranking: Ranking,
+    changes: Vec<Vec<(u64, u32)>>,
+    last: Option<usize>,
+}
+
+impl Schedule for ByPriority {
+    fn pick(&mut self, world: &World) -> usize {
+        if let Some(p) = self.last {
+            while let Some((_, priority)) =
+                self.changes[p].pop_if(|&mut (steps, _)| steps <= world.steps_of(p))
+            {
+                self.ranking.set(p, priority);
+            }
+        }
+        let p = self.ranking.first(world, |_| true).expect("somebody is ready");
+        self.last = Some(p);
+        p
+    }
+}

@@ -1,0 +1,136 @@
+//! The most expensive passage, told step by step.
+
+use std::fmt::Write as _;
+
+use grouplock_algorithms::claims::Kind;
+use grouplock_algorithms::memory::{Home, Site, Word};
+use serde::Serialize;
+
+use super::context::{Layout, Operation};
+use super::lock::{self, Measurable};
+use super::model::Model;
+use super::run;
+use super::survey::{broken, survey};
+use super::tally::Step;
+use super::{Options, RmrError, find};
+
+/// A passage and what it cost.
+#[derive(Clone, Debug, Serialize)]
+pub struct WorstPassage {
+    /// The lock.
+    pub algorithm: String,
+    /// By which its cost is counted.
+    pub model: Model,
+    /// How many processes there were.
+    pub processes: usize,
+    /// The process whose passage it is, from zero.
+    pub process: usize,
+    /// The session it asked for; `None` if the lock has none.
+    pub session: Option<u64>,
+    /// The schedule it happened under.
+    pub schedule: String,
+    /// The remote references.
+    pub cost: u64,
+    /// What the process did, in order.
+    pub accesses: Vec<AccessTold>,
+    /// How many further accesses were left out because there are too many.
+    pub left_out: u64,
+}
+
+/// One access.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AccessTold {
+    /// The register, by the paper's name for it.
+    pub register: String,
+    /// What was done, such as `read`, `write` or `compare-and-swap`.
+    pub operation: &'static str,
+    /// What the register held before.
+    pub held: String,
+    /// What it holds afterwards, if this wrote it.
+    pub written: Option<String>,
+    /// Whether it is a remote reference.
+    pub remote: bool,
+    /// The algorithm whose text this is a line of: the lock itself or one inside it.
+    pub text: &'static str,
+    /// The line of the program.
+    pub line: u32,
+    /// The paper's number for that line, if the program gives it.
+    pub paper_line: Option<&'static str>,
+}
+
+/// Finds the most expensive passage as [`measure`](super::measure) does, and tells its steps.
+///
+/// # Errors
+/// As [`measure`](super::measure).
+pub fn worst_passage(
+    name: &str,
+    processes: usize,
+    model: Model,
+    options: &Options,
+) -> Result<WorstPassage, RmrError> {
+    let lock = find(name, processes, options)?;
+    let survey = survey(&lock, processes, options)?;
+    let worst = survey.worst(model);
+    let (tally, layout) = run::tell(&lock, processes, &worst.case, worst.passage)
+        .map_err(|failure| broken(&lock, processes, &worst.case, failure))?;
+    let accesses = tally.story.iter().map(|step| told(&lock, &layout, model, step)).collect();
+    Ok(WorstPassage {
+        algorithm: lock.claims.name.to_owned(),
+        model,
+        processes,
+        process: worst.passage.process,
+        session: (lock.claims.kind == Kind::Group).then_some(worst.session),
+        schedule: worst.case.name(lock.claims.kind, processes),
+        cost: worst.cost,
+        accesses,
+        left_out: tally.left_out,
+    })
+}
+
+fn told(lock: &Measurable, layout: &Layout, model: Model, step: &Step) -> AccessTold {
+    let at = step.access.at;
+    // A lock inside has a text of its own.
+    let mut texts = std::iter::once(lock.claims).chain(lock::all().into_iter().map(|l| l.claims));
+    let claims = texts.find(|claims| claims.text.file == at.file()).unwrap_or(lock.claims);
+    AccessTold {
+        register: register(&layout.sites[step.access.register as usize]),
+        operation: match step.access.operation {
+            Operation::Read => "read",
+            Operation::Write(_) => "write",
+            Operation::Fas(_) => "fetch-and-store",
+            Operation::Cas(..) => "compare-and-swap",
+            Operation::Faa(..) => "fetch-and-add",
+        },
+        held: word(step.held, layout),
+        written: step.written.map(|written| word(written, layout)),
+        remote: step.counts[model.index()],
+        text: claims.name,
+        line: at.line(),
+        paper_line: claims.text.paper_line(at.line()),
+    }
+}
+
+fn register(site: &Site) -> String {
+    let mut name = site.name.to_owned();
+    match (site.index, site.home) {
+        (Some(index), _) => _ = write!(name, "[{index}]"),
+        (None, Home::Process(p)) => _ = write!(name, " of {p}"),
+        (None, Home::Shared) => {}
+    }
+    name
+}
+
+/// Addresses differ from run to run; the order in which objects were made does not.
+fn word(word: Word, layout: &Layout) -> String {
+    match word {
+        Word::Number(number) => number.to_string(),
+        Word::Pointer(pointer) => match pointer.addr() {
+            0 => "NIL".to_owned(),
+            mark @ (1 | 2) => format!("MARK_{mark}"),
+            address => match layout.objects.iter().position(|&object| object == address) {
+                Some(number) => format!("object {number}"),
+                None => "elsewhere".to_owned(),
+            },
+        },
+    }
+}

@@ -1,0 +1,141 @@
+//! Many runs of one lock: fair ones, spiteful ones, and a search for worse.
+
+use grouplock_algorithms::claims::Kind;
+
+use super::lock::Measurable;
+use super::model::{Model, PerModel};
+use super::run::{self, Case, Failure};
+use super::schedule::Plan;
+use super::search::search;
+use super::tally::{Passage, PassageId, Tally};
+use super::workload::{Sessions, Workload};
+use super::{Options, RmrError};
+
+/// How many processes take part where only a few do: what one does to another shows the sooner.
+const FEW: usize = 3;
+
+/// The most expensive passage by one model, and how to see it again.
+#[derive(Clone, Debug)]
+pub(crate) struct Worst {
+    pub(crate) cost: u64,
+    pub(crate) case: Case,
+    pub(crate) passage: PassageId,
+    pub(crate) session: u64,
+}
+
+/// What the runs have shown.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Survey {
+    worst: PerModel<Option<Worst>>,
+    pub(crate) passages: u64,
+    pub(crate) remote_spinning: bool,
+    processes: usize,
+    fair_passages: u64,
+    fair_sums: PerModel<u64>,
+}
+
+impl Survey {
+    /// The most expensive passage by `model`.
+    pub(crate) fn worst(&self, model: Model) -> &Worst {
+        self.worst[model.index()].as_ref().expect("every process makes a passage")
+    }
+
+    /// The mean over the passages of fair schedules that all take part in.
+    pub(crate) fn mean(&self, model: Model) -> f64 {
+        self.fair_sums[model.index()] as f64 / self.fair_passages.max(1) as f64
+    }
+
+    pub(crate) fn add(&mut self, case: &Case, tally: &Tally) {
+        self.passages += tally.passages;
+        self.remote_spinning |= tally.remote_spinning;
+        if case.plan.is_fair() && case.workload.active == self.processes {
+            self.fair_passages += tally.passages;
+            for (sum, more) in self.fair_sums.iter_mut().zip(tally.sums) {
+                *sum += more;
+            }
+        }
+        for model in 0..Model::ALL.len() {
+            let cost = tally.max(model);
+            let known = self.worst[model].as_ref();
+            if let Some(passage) = tally.worst[model]
+                && known.is_none_or(|known| known.cost < cost)
+            {
+                let Passage { session, .. } = passage;
+                let case = case.clone();
+                self.worst[model] = Some(Worst { cost, case, passage: passage.id(), session });
+            }
+        }
+    }
+}
+
+/// Runs all cases, then the search.
+pub(crate) fn survey(
+    lock: &Measurable,
+    processes: usize,
+    options: &Options,
+) -> Result<Survey, RmrError> {
+    let mut survey = Survey { processes, ..Survey::default() };
+    for case in cases(lock.claims.kind, processes, options) {
+        let finished = run::run(lock, processes, &case)
+            .map_err(|failure| broken(lock, processes, &case, failure))?;
+        survey.add(&case, &finished.tally);
+    }
+    search(lock, processes, options, &mut survey)?;
+    Ok(survey)
+}
+
+/// The schedules that need no search, each with the workloads that make sense for it.
+fn cases(kind: Kind, processes: usize, options: &Options) -> Vec<Case> {
+    let workloads: &[Sessions] = match kind {
+        Kind::Mutual => &[Sessions::Own],
+        Kind::Group => &[Sessions::Own, Sessions::Drawn(2), Sessions::Drawn(4), Sessions::One],
+    };
+    let mut sizes = vec![processes, processes.min(FEW)];
+    sizes.dedup();
+    let mut cases = Vec::new();
+    for active in sizes {
+        let mut plans = vec![Plan::RoundRobin];
+        for _ in 0..2 {
+            plans.extend([Plan::Random, Plan::Bursts]);
+        }
+        for model in [Model::Cc, Model::CcWriteBack, Model::CcWriteThrough] {
+            plans.push(Plan::Victim { process: 0, model });
+        }
+        plans.push(Plan::Victim { process: active - 1, model: Model::Cc });
+        for plan in plans {
+            for &sessions in workloads {
+                let seed = options.seed.wrapping_add(cases.len() as u64);
+                cases.push(case(plan.clone(), sessions, active, options.passages, seed));
+            }
+        }
+    }
+    for doorways_first in [false, true] {
+        // A second passage of those that have passed would only be in the way.
+        let plan = Plan::Staircase { doorways_first };
+        cases.push(case(plan, Sessions::Own, processes, 1, options.seed));
+    }
+    cases
+}
+
+fn case(plan: Plan, sessions: Sessions, active: usize, passages: usize, seed: u64) -> Case {
+    let workload = Workload { sessions, active, passages, dwells: plan.dwells(), seed };
+    Case { plan, workload, seed }
+}
+
+pub(crate) fn broken(
+    lock: &Measurable,
+    processes: usize,
+    case: &Case,
+    failure: Failure,
+) -> RmrError {
+    let algorithm = lock.claims.name.to_owned();
+    let schedule = case.name(lock.claims.kind, processes);
+    match failure {
+        Failure::Capacity(source) => RmrError::Capacity { algorithm, source },
+        Failure::Panicked(message) => {
+            RmrError::Panicked { algorithm, processes, schedule, message }
+        }
+        Failure::Stuck => RmrError::Stuck { algorithm, processes, schedule },
+        Failure::Endless(steps) => RmrError::Endless { algorithm, processes, schedule, steps },
+    }
+}

@@ -1,0 +1,104 @@
+//! What is counted: passages and their costs.
+
+use grouplock_algorithms::memory::Word;
+
+use super::context::Access;
+use super::model::PerModel;
+
+/// A passage as it goes on: who makes it, and what it has cost so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passage {
+    pub(crate) process: usize,
+    pub(crate) session: u64,
+    pub(crate) number: usize,
+    pub(crate) costs: PerModel<u64>,
+}
+
+impl Passage {
+    /// The next passage of `process` begins.
+    pub(crate) fn begin(&mut self, process: usize, session: u64) {
+        *self = Passage { process, session, number: self.number + 1, costs: [0; 4] };
+    }
+
+    /// It makes one access.
+    pub(crate) fn count(&mut self, counts: PerModel<bool>) {
+        for (cost, counts) in self.costs.iter_mut().zip(counts) {
+            *cost += u64::from(counts);
+        }
+    }
+
+    /// What it is called within a run.
+    pub(crate) fn id(&self) -> PassageId {
+        PassageId { process: self.process, number: self.number }
+    }
+}
+
+/// Names a passage within a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PassageId {
+    pub(crate) process: usize,
+    /// From one.
+    pub(crate) number: usize,
+}
+
+/// A step of the passage that is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) access: Access,
+    pub(crate) held: Word,
+    pub(crate) written: Option<Word>,
+    pub(crate) counts: PerModel<bool>,
+}
+
+/// How many steps of a passage are kept.
+const MOST_STEPS: usize = 100_000;
+
+/// The result of one run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) passages: u64,
+    pub(crate) sums: PerModel<u64>,
+    /// The most expensive passage, by model.
+    pub(crate) worst: PerModel<Option<Passage>>,
+    /// Whether somebody waited on registers of which one was not its own.
+    pub(crate) remote_spinning: bool,
+    told: Option<PassageId>,
+    /// The first steps of the passage that is told, and how many more there were.
+    pub(crate) story: Vec<Step>,
+    pub(crate) left_out: u64,
+}
+
+impl Tally {
+    /// A tally that keeps the steps of one passage.
+    pub(crate) fn telling(told: PassageId) -> Self {
+        Tally { told: Some(told), ..Tally::default() }
+    }
+
+    pub(crate) fn is_told(&self, passage: &Passage) -> bool {
+        self.told.is_some_and(|told| told == passage.id())
+    }
+
+    pub(crate) fn tell(&mut self, step: Step) {
+        if self.story.len() < MOST_STEPS {
+            self.story.push(step);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// A passage is over.
+    pub(crate) fn add(&mut self, passage: &Passage) {
+        self.passages += 1;
+        for (model, &cost) in passage.costs.iter().enumerate() {
+            self.sums[model] += cost;
+            if self.worst[model].is_none_or(|worst| worst.costs[model] < cost) {
+                self.worst[model] = Some(*passage);
+            }
+        }
+    }
+
+    /// The cost of the most expensive passage.
+    pub(crate) fn max(&self, model: usize) -> u64 {
+        self.worst[model].map_or(0, |passage| passage.costs[model])
+    }
+}

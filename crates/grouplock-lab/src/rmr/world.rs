@@ -1,0 +1,291 @@
+//! The simulated machine: memory, caches, and processes that take one step at a time.
+
+use grouplock_algorithms::memory::Word;
+
+use super::context::{Access, Answer, Layout, Request};
+use super::lock::{self, Running};
+use super::model::{Caches, Effect, PerModel};
+use super::tally::{Passage, Step, Tally};
+use super::workload::Workload;
+
+/// What a process does next.
+#[derive(Clone, Copy, Debug)]
+enum Next {
+    /// Leaves its remainder section, after as many idle steps.
+    Start(u32),
+    /// Leaves its critical section, after as many idle steps.
+    Leave(u32),
+    Access(Access),
+    /// Nothing before somebody writes what it waits on.
+    Wait,
+    /// Nothing more.
+    Nothing,
+}
+
+struct Process {
+    running: Running,
+    next: Next,
+    /// The passage it is in, or was in last.
+    passage: Passage,
+    begun: usize,
+    finished: usize,
+    is_past_doorway: bool,
+    /// How many steps it has taken, and how many of them may have written.
+    steps: u64,
+    writes: u64,
+    /// What it read in this round of waiting, and how often that had been written then.
+    round: Vec<(u32, u32)>,
+    /// Counts its waits: an entry in a list of waiters is void once this has moved on.
+    ticket: u32,
+}
+
+/// The machine.
+pub(crate) struct World {
+    processes: Vec<Process>,
+    contents: Vec<Word>,
+    caches: Caches,
+    /// Per register: how often something that may write was done to it.
+    writes: Vec<u32>,
+    /// Per register: who waits for that, with their tickets.
+    waiters: Vec<Vec<(u16, u32)>>,
+    workload: Workload,
+    /// Those that can take a step, in no particular order, and where each of them is in there.
+    ready: Vec<usize>,
+    place: Vec<Option<usize>>,
+    /// How often somebody became ready.
+    arrivals: u64,
+    steps: u64,
+    tally: Tally,
+}
+
+impl World {
+    /// All processes in their remainder sections, nothing in the caches.
+    pub(crate) fn new(
+        running: Vec<Running>,
+        layout: Layout,
+        workload: Workload,
+        tally: Tally,
+    ) -> Self {
+        let (count, registers) = (running.len(), layout.sites.len());
+        let homes = layout.sites.iter().map(|site| site.home).collect();
+        let process = |running| Process {
+            running,
+            next: Next::Nothing,
+            passage: Passage::default(),
+            begun: 0,
+            finished: 0,
+            is_past_doorway: false,
+            steps: 0,
+            writes: 0,
+            round: Vec::new(),
+            ticket: 0,
+        };
+        let mut world = World {
+            processes: running.into_iter().map(process).collect(),
+            contents: layout.contents,
+            caches: Caches::new(count, homes),
+            writes: vec![0; registers],
+            waiters: vec![Vec::new(); registers],
+            workload,
+            ready: Vec::with_capacity(count),
+            place: vec![None; count],
+            arrivals: 0,
+            steps: 0,
+            tally,
+        };
+        for p in 0..count {
+            world.go_on(p, Answer::Done);
+        }
+        world
+    }
+
+    pub(crate) fn processes(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// Those that can take a step.
+    pub(crate) fn ready(&self) -> &[usize] {
+        &self.ready
+    }
+
+    pub(crate) fn is_ready(&self, p: usize) -> bool {
+        self.place[p].is_some()
+    }
+
+    /// Changes whenever somebody becomes ready.
+    pub(crate) fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    /// Steps taken by all.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Steps that `p` has taken.
+    pub(crate) fn steps_of(&self, p: usize) -> u64 {
+        self.processes[p].steps
+    }
+
+    /// Steps of `p` that may have written.
+    pub(crate) fn writes_of(&self, p: usize) -> u64 {
+        self.processes[p].writes
+    }
+
+    /// Passages that `p` has finished.
+    pub(crate) fn finished_by(&self, p: usize) -> usize {
+        self.processes[p].finished
+    }
+
+    /// Whether `p` is in a passage and has done its doorway.
+    pub(crate) fn is_past_doorway(&self, p: usize) -> bool {
+        self.processes[p].is_past_doorway
+    }
+
+    pub(crate) fn is_in_remainder(&self, p: usize) -> bool {
+        matches!(self.processes[p].next, Next::Start(_) | Next::Nothing)
+    }
+
+    pub(crate) fn is_inside(&self, p: usize) -> bool {
+        matches!(self.processes[p].next, Next::Leave(_))
+    }
+
+    /// Whether all have made all their passages.
+    pub(crate) fn is_done(&self) -> bool {
+        self.processes.iter().all(|process| matches!(process.next, Next::Nothing))
+    }
+
+    /// Whether the next step of `p` would count, by model. `None` if it is no access.
+    pub(crate) fn would_count(&self, p: usize) -> Option<PerModel<bool>> {
+        let Next::Access(access) = self.processes[p].next else { return None };
+        let register = access.register as usize;
+        let effect = access.operation.effect(self.contents[register]);
+        Some(self.caches.peek(p, register, effect))
+    }
+
+    /// What was counted, at the end of a run.
+    pub(crate) fn into_tally(self) -> Tally {
+        for process in self.processes {
+            lock::recycle(process.running);
+        }
+        self.tally
+    }
+
+    /// `p`, which is ready, takes a step.
+    pub(crate) fn step(&mut self, p: usize) {
+        self.steps += 1;
+        let process = &mut self.processes[p];
+        process.steps += 1;
+        match &mut process.next {
+            Next::Start(idle @ 1..) | Next::Leave(idle @ 1..) => *idle -= 1,
+            Next::Start(0) => {
+                let session = self.workload.session(p, process.begun);
+                process.begun += 1;
+                process.passage.begin(p, session);
+                self.go_on(p, Answer::Enter(session));
+            }
+            Next::Leave(0) => self.go_on(p, Answer::Done),
+            &mut Next::Access(access) => self.access(p, access),
+            Next::Wait | Next::Nothing => unreachable!("a process that is not ready took a step"),
+        }
+    }
+
+    fn access(&mut self, p: usize, access: Access) {
+        let register = access.register as usize;
+        let held = self.contents[register];
+        let effect = access.operation.effect(held);
+        let counts = self.caches.access(p, register, effect);
+        let written = access.operation.written(held);
+        let process = &mut self.processes[p];
+        process.passage.count(counts);
+        if self.tally.is_told(&process.passage) {
+            self.tally.tell(Step { access, held, written, counts });
+        }
+        if effect == Effect::Read {
+            process.round.push((access.register, self.writes[register]));
+        } else {
+            process.writes += 1;
+            self.writes[register] += 1;
+            self.contents[register] = written.unwrap_or(held);
+        }
+        self.go_on(p, Answer::Held(held));
+        if effect != Effect::Read {
+            self.wake(register);
+        }
+    }
+
+    /// Whoever waits on `register` looks again: its copy of the register is gone under one protocol or another.
+    fn wake(&mut self, register: usize) {
+        let mut waiters = std::mem::take(&mut self.waiters[register]);
+        for (p, ticket) in waiters.drain(..) {
+            let process = &self.processes[usize::from(p)];
+            if process.ticket == ticket && matches!(process.next, Next::Wait) {
+                self.go_on(usize::from(p), Answer::Done);
+            }
+        }
+        // Nobody came meanwhile: who looks again waits only after a step of its own.
+        self.waiters[register] = waiters;
+    }
+
+    /// Lets `p` run to the next point where the scheduler has a say.
+    fn go_on(&mut self, p: usize, mut answer: Answer) {
+        let next = loop {
+            let process = &mut self.processes[p];
+            let Some(request) = process.running.resume(answer).as_yield() else {
+                break Next::Nothing;
+            };
+            answer = Answer::Done;
+            match request {
+                Request::Access(access) => break Next::Access(access),
+                Request::DoorwayEnd => process.is_past_doorway = true,
+                Request::Inside => break Next::Leave(self.workload.dwell(p, process.begun, true)),
+                Request::Remainder => {
+                    process.is_past_doorway = false;
+                    if process.begun > process.finished {
+                        process.finished += 1;
+                        self.tally.add(&process.passage);
+                    }
+                    if process.begun < self.workload.passages_of(p) {
+                        break Next::Start(self.workload.dwell(p, process.begun, false));
+                    }
+                    answer = Answer::Stop;
+                }
+                Request::RoundBegins => process.round.clear(),
+                Request::RoundFailed => {
+                    let is_far = |&(register, _): &_| self.caches.is_far(p, register as usize);
+                    self.tally.remote_spinning |= process.round.iter().any(is_far);
+                    let is_old =
+                        |&(register, seen): &(u32, u32)| self.writes[register as usize] != seen;
+                    if !process.round.iter().any(is_old) {
+                        process.ticket += 1;
+                        for &(register, _) in &process.round {
+                            let entry = (p as u16, process.ticket);
+                            self.waiters[register as usize].push(entry);
+                        }
+                        break Next::Wait;
+                    }
+                }
+            }
+        };
+        self.processes[p].next = next;
+        self.set_ready(p, !matches!(next, Next::Wait | Next::Nothing));
+    }
+
+    fn set_ready(&mut self, p: usize, ready: bool) {
+        match self.place[p] {
+            None if ready => {
+                self.place[p] = Some(self.ready.len());
+                self.ready.push(p);
+                self.arrivals += 1;
+            }
+            Some(place) if !ready => {
+                self.place[p] = None;
+                self.ready.swap_remove(place);
+                if let Some(&moved) = self.ready.get(place) {
+                    self.place[moved] = Some(place);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What passages cost, as those who choose a lock rely on it.
+
+use grouplock_algorithms::claims::Growth;
+use grouplock_lab::rmr::{
+    Measurement, Model, Options, RmrError, fit, measure, names, worst_passage,
+};
+
+/// Enough to reach the maxima, and quick.
+const QUICK: Options =
+    Options { passages: 4, seed: 1, search_rounds: 300, search_steps: 2_000_000 };
+
+fn of(model: Model, measured: &[Measurement]) -> &Measurement {
+    measured.iter().find(|measurement| measurement.model == model).expect("all models are measured")
+}
+
+fn points(name: &str, model: Model, sizes: &[usize]) -> Vec<(usize, u64)> {
+    let max = |n| of(model, &measure(name, n, &QUICK).expect("it works")).max;
+    sizes.iter().map(|&n| (n, max(n))).collect()
+}
+
+#[test]
+fn constant_cost_is_constant_from_2_to_64_with_caches_and_with_distributed_memory() {
+    // At most what the longest way through the text adds up to. (Handover: 12 to enter and 9 to leave on distributed
+    // memory, and its exit lock.)
+    let locks = [
+        ("mcs", 8, 4),
+        ("dvir-taubenfeld-1", 10, 4),
+        ("dvir-taubenfeld-1-swap", 8, 4),
+        ("dvir-taubenfeld-2", 14, 14),
+        ("handover", 32, 25),
+    ];
+    for (name, cc, dsm) in locks {
+        let measured = [2, 8, 64].map(|n| measure(name, n, &QUICK).expect("it works"));
+        for (model, most) in [(Model::Cc, cc), (Model::CcWriteBack, cc), (Model::Dsm, dsm)] {
+            let points: Vec<_> = measured.iter().map(|measured| of(model, measured)).collect();
+            assert!(points.iter().all(|point| point.max <= most), "{name}, {model}: {points:?}");
+            assert!(!points.iter().any(|point| point.remote_spinning), "{name} waits far away");
+            let seen: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();
+            assert_eq!(fit(&seen), Growth::Constant, "{name}, {model}: {seen:?}");
+        }
+    }
+}
+
+#[test]
+fn burns_lamport_is_quadratic_with_caches() {
+    let points = points("burns-lamport", Model::Cc, &[4, 8, 16, 32]);
+    // He, Gopalakrishnan and Gafni: N(N-1)/2 times somebody is sent back, and pays at least once.
+    assert!(points.iter().all(|&(n, max)| max >= (n * (n - 1) / 2) as u64), "{points:?}");
+    assert_eq!(fit(&points), Growth::Quadratic, "{points:?}");
+}
+
+#[test]
+fn the_mutex_inside_petrovic_makes_it_quadratic_too() {
+    assert_eq!(fit(&points("petrovic", Model::Cc, &[4, 8, 16, 32])), Growth::Quadratic);
+}
+
+#[test]
+fn the_bakeries_are_linear_with_caches() {
+    for name in ["black-white-bakery", "generalized-bakery", "black-white-bakery-gme"] {
+        let points = points(name, Model::CcWriteThrough, &[4, 8, 16, 32]);
+        assert_eq!(fit(&points), Growth::Linear, "{name}: {points:?}");
+    }
+}
+
+#[test]
+fn waiting_for_a_register_of_another_is_told() {
+    let measured = measure("burns-lamport", 3, &QUICK).expect("it works");
+    assert!(of(Model::Dsm, &measured).remote_spinning);
+    assert!(!of(Model::Cc, &measured).remote_spinning);
+}
+
+#[test]
+fn equal_seeds_give_equal_figures() {
+    for name in names().into_iter().filter(|&name| name != "maor-taubenfeld") {
+        let measured = measure(name, 5, &QUICK);
+        assert!(measured.is_ok(), "{measured:?}");
+        assert_eq!(measured, measure(name, 5, &QUICK));
+    }
+}
+
+#[test]
+fn a_passage_costs_the_same_when_it_is_told() {
+    for model in Model::ALL {
+        let told = worst_passage("handover", 5, model, &QUICK).expect("it works");
+        let measured = measure("handover", 5, &QUICK).expect("it works");
+        let remote = told.accesses.iter().filter(|access| access.remote).count() as u64;
+        assert_eq!((remote, told.cost), (told.cost, of(model, &measured).max));
+        assert!(told.accesses.iter().any(|access| access.paper_line == Some("2")));
+    }
+}
+
+#[test]
+fn a_process_alone_pays_what_the_text_says() {
+    // Burns-Lamport: its bit is set and cleared.
+    let measured = measure("burns-lamport", 1, &QUICK).expect("it works");
+    assert_eq!(of(Model::Cc, &measured).max, 2);
+    assert_eq!(of(Model::CcWriteBack, &measured).max, 1);
+    assert_eq!(of(Model::CcWriteThrough, &measured).max, 2);
+    assert_eq!(of(Model::Dsm, &measured).max, 0);
+}
+
+#[test]
+fn a_lock_that_breaks_is_an_error_and_no_crash() {
+    let error = measure("maor-taubenfeld", 8, &Options::default()).expect_err("it breaks");
+    assert!(matches!(error, RmrError::Panicked { .. } | RmrError::Stuck { .. }), "{error}");
+}
+
+#[test]
+fn a_wrong_question_names_what_was_asked() {
+    let error = |name, processes, options: &Options| {
+        measure(name, processes, options).expect_err("it is wrong").to_string()
+    };
+    assert!(error("handovr", 2, &QUICK).contains("did you mean \"handover\""));
+    assert!(error("mcs", 0, &QUICK).contains("0 processes"));
+    assert!(error("mcs", 257, &QUICK).contains("1 to 256"));
+    assert!(error("mcs", 2, &Options { passages: 0, ..QUICK }).contains("0 passages"));
+}

@@ -1,0 +1,210 @@
+//! Makes each mutant from the text that ships, by replacing a line or two. A replacement that no longer fits the
+//! text stops the build: so a mutant cannot silently become something else.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// A mutant: its name, the text it is made from, and what is replaced by what: once, or wherever it occurs if it
+/// begins with a star.
+struct Mutant {
+    name: &'static str,
+    text: &'static str,
+    changes: &'static [(&'static str, &'static str)],
+}
+
+const HANDOVER: &str = "group_exclusion/handover.rs";
+const MAOR_TAUBENFELD: &str = "group_exclusion/maor_taubenfeld.rs";
+const BWBGME: &str = "group_exclusion/black_white_bakery_gme.rs";
+const GLB: &str = "group_exclusion/generalized_bakery.rs";
+const DVIR_TAUBENFELD_1: &str = "mutual_exclusion/dvir_taubenfeld_1.rs";
+const DVIR_TAUBENFELD_2: &str = "mutual_exclusion/dvir_taubenfeld_2.rs";
+
+const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "handover_without_cooling",
+        text: HANDOVER,
+        changes: &[
+            ("me.spare.ready = me.spare.cool; // 20", "me.spare.ready = head;"),
+            ("me.spare.cool = head; // 20", ""),
+        ],
+    },
+    Mutant {
+        name: "handover_always_signals",
+        text: HANDOVER,
+        changes: &[("if other {", "let _ = other;\n                {")],
+    },
+    Mutant {
+        name: "handover_sets_head_late",
+        text: HANDOVER,
+        changes: &[
+            ("M::doorway_end();", "M::doorway_end();\n        let mut late = false;"),
+            ("self.head.write(node, Release); // 3", "late = true; //"),
+            ("self.head.write(node, Release); // 6", "late = true; //"),
+            ("self.head.write(node, Release); // 9", "late = true; //"),
+            ("*M::live(|| []);", "M::live(|| [late.word()]);"),
+            (
+                "self.record(user).go.signal(true); // 12: awaited in line 7\n        }",
+                "self.record(user).go.signal(true);\n        }
+        if late {
+            self.head.write(node, Release);
+        }",
+            ),
+        ],
+    },
+    Mutant {
+        name: "maor_taubenfeld_hands_over",
+        text: MAOR_TAUBENFELD,
+        changes: &[
+            (
+                "me.own.current = 1 - me.own.current; // 50",
+                "let used = me.own.current;
+            me.own.nodes[used] = temp_head_p;
+            me.own.current = 1 - used;",
+            ),
+            (
+                "M::live(|| []);\n        // SAFETY: we acquired",
+                "M::live(|| [temp_head_p.word()]);\n        // SAFETY: we acquired",
+            ),
+        ],
+    },
+    Mutant {
+        name: "maor_taubenfeld_without_cas_13_and_30",
+        text: MAOR_TAUBENFELD,
+        changes: &[
+            (
+                "let enabled = pred.status.cas(ENABLED, NO_HELP, SeqCst).is_ok(); // 13",
+                "let enabled = pred.status.read(SeqCst) == ENABLED; // 13
+                if enabled {
+                    pred.status.write(NO_HELP, SeqCst); // 14
+                }",
+            ),
+            (
+                "let helping = node.status.cas(ENABLED, TRY_HELP, SeqCst).is_ok(); // 30",
+                "let helping = node.status.read(SeqCst) == ENABLED; // 30
+                if helping {
+                    node.status.write(TRY_HELP, SeqCst); // 30
+                }",
+            ),
+        ],
+    },
+    Mutant {
+        name: "maor_taubenfeld_without_cas_15_19_and_44",
+        text: MAOR_TAUBENFELD,
+        changes: &[
+            (
+                "let active = pred.active.cas(YES, HELP, SeqCst).is_ok(); // 15",
+                "let active = pred.active.read(SeqCst) == YES; // 15
+                    if active {
+                        pred.active.write(HELP, SeqCst); // 16
+                    }",
+            ),
+            (
+                "let active = pred.active.cas(YES, HELP, SeqCst).is_ok(); // 19",
+                "let active = pred.active.read(SeqCst) == YES; // 19
+                if active {
+                    pred.active.write(HELP, SeqCst); // 19
+                }",
+            ),
+            (
+                "let inactive = temp_head.active.cas(YES, NO, SeqCst).is_ok(); // 44",
+                "let inactive = temp_head.active.read(SeqCst) == YES; // 44
+                if inactive {
+                    temp_head.active.write(NO, SeqCst); // 47
+                }",
+            ),
+        ],
+    },
+    Mutant {
+        name: "dvir_taubenfeld_1_one_node",
+        text: DVIR_TAUBENFELD_1,
+        changes: &[("me.current = 1 - me.current; // 16", "")],
+    },
+    Mutant {
+        name: "dvir_taubenfeld_1_7_before_6",
+        text: DVIR_TAUBENFELD_1,
+        changes: &[
+            ("mynode.locked.set(true); // 6", "pred.next.write(me.q[me.current], SeqCst); //"),
+            ("pred.next.write(me.q[me.current], SeqCst); // 7", "mynode.locked.set(true); //"),
+        ],
+    },
+    Mutant {
+        name: "dvir_taubenfeld_1_11_before_10",
+        text: DVIR_TAUBENFELD_1,
+        changes: &[
+            (
+                "mynode.status.write(UNLOCKED, SeqCst); // 10",
+                "let has_successor = !mynode.next.read(SeqCst).is_nil(); //",
+            ),
+            (
+                "let has_successor = !mynode.next.read(SeqCst).is_nil(); // 11",
+                "mynode.status.write(UNLOCKED, SeqCst); //",
+            ),
+        ],
+    },
+    Mutant {
+        name: "dvir_taubenfeld_2_unlocked",
+        text: DVIR_TAUBENFELD_2,
+        changes: &[
+            (
+                "dummy.status.write(zero::<M>(), Relaxed);",
+                "dummy.status.write(Ptr::MARK_1, Relaxed);",
+            ),
+            ("pred.status.cas(pred_pid, ", "pred.status.cas(Ptr::MARK_1, "),
+            (
+                "qnode.status.write(me.q, SeqCst); // 11",
+                "qnode.status.write(Ptr::MARK_1, SeqCst); //",
+            ),
+            ("qnode.status.cas(me.q, ", "qnode.status.cas(Ptr::MARK_1, "),
+        ],
+    },
+    Mutant {
+        name: "bwbgme_without_opposite_color",
+        text: BWBGME,
+        changes: &[("me.mynumber != 1 && !self.opposite_color(me.mycolor)", "me.mynumber != 1")],
+    },
+    Mutant {
+        name: "bwbgme_without_number_1",
+        text: BWBGME,
+        changes: &[("me.mynumber != 1 && !self.opposite", "!self.opposite")],
+    },
+    Mutant {
+        name: "glb_without_choosing",
+        text: GLB,
+        changes: &[(
+            "M::await_until(|| !other.choosing.read(SeqCst) || !other.conflicts(mysession)); // 8",
+            "",
+        )],
+    },
+];
+
+fn main() {
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
+    let texts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../grouplock-algorithms/src");
+    let mut modules = String::new();
+    for mutant in MUTANTS {
+        let source = texts.join(mutant.text);
+        println!("cargo::rerun-if-changed={}", source.display());
+        let mut text = std::fs::read_to_string(&source).expect("the text is part of the workspace");
+        text.truncate(text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len()));
+        for (from, to) in mutant.changes {
+            let (from, everywhere) =
+                from.strip_prefix('*').map_or((*from, false), |from| (from, true));
+            let fits = text.matches(from).count();
+            let right = if everywhere { fits > 0 } else { fits == 1 };
+            assert!(right, "{}: {from:?} occurs {fits} times in {}", mutant.name, mutant.text);
+            text = text.replace(from, to);
+        }
+        let folder = out.join(mutant.name);
+        std::fs::create_dir_all(&folder).expect("the output folder can be written");
+        let file = folder.join(source.file_name().expect("a text is a file"));
+        std::fs::write(&file, text).expect("the output folder can be written");
+        let _ = writeln!(
+            modules,
+            "#[allow(warnings, clippy::all, clippy::pedantic)]\n#[path = \"{}\"]\npub mod {};",
+            file.display().to_string().escape_default(),
+            mutant.name
+        );
+    }
+    std::fs::write(out.join("mutants.rs"), modules).expect("the output folder can be written");
+    println!("cargo::rerun-if-changed=build.rs");
+}

@@ -1,0 +1,45 @@
+//! Ways of choosing turns that Petrovic's lock does not survive.
+
+use grouplock_algorithms::petrovic::Turns;
+
+use crate::memory::Word;
+use crate::prelude::*;
+
+/// `CLASSES` classes of `EACH` turns, with or without the doorway flag; the lock has four of three, with it.
+#[derive(Debug)]
+pub struct Classes<const CLASSES: usize, const EACH: u64, const FLAG: bool> {
+    cls: usize,
+    sub: [u64; CLASSES],
+    last_s: u64,
+}
+
+impl<const CLASSES: usize, const EACH: u64, const FLAG: bool> Default
+    for Classes<CLASSES, EACH, FLAG>
+{
+    fn default() -> Self {
+        Classes { cls: 0, sub: [0; CLASSES], last_s: 0 }
+    }
+}
+
+impl<const CLASSES: usize, const EACH: u64, const FLAG: bool> Turns
+    for Classes<CLASSES, EACH, FLAG>
+{
+    const NAME: &'static str = "petrovic";
+    const BOUNDED: bool = true;
+    const DOORWAY_FLAG: bool = FLAG;
+
+    fn next_turn(&mut self, session: u64) -> u64 {
+        if session != self.last_s {
+            self.cls = (self.cls + 1) % CLASSES;
+        }
+        self.last_s = session;
+        self.sub[self.cls] = (self.sub[self.cls] + 1) % EACH;
+        EACH * self.cls as u64 + self.sub[self.cls]
+    }
+
+    fn inspect(&self, see: &mut dyn FnMut(&'static str, Word)) {
+        see("cls", self.cls.word());
+        self.sub.iter().for_each(|sub| see("sub", sub.word()));
+        see("last_s", self.last_s.word());
+    }
+}
