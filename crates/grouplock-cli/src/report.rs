@@ -1,12 +1,13 @@
 //! `grouplock lab report`.
 
+use std::error::Error;
 use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use grouplock_lab::report::{CollectError, Dossier, Exploration, Plan, html};
+use grouplock_lab::report::{Dossier, Exploration, Plan, html};
 
 use crate::lab::{refuse, say};
 
@@ -60,23 +61,22 @@ fn read(path: &Path) -> Result<Exploration, String> {
         .map_err(|error| format!("not a result of `lab check --json`: {error}"))
 }
 
-/// Makes the explorations of `plan`, and says on a terminal how it goes.
-pub(crate) fn collect(plan: Plan) -> Result<Dossier, CollectError> {
+/// Makes the explorations of `plan`, counts references, and says on a terminal how it goes.
+pub(crate) fn collect(plan: Plan) -> Result<Dossier, Box<dyn Error>> {
     let shown = std::io::stderr().is_terminal();
-    let dossier = Dossier::collect(&plan.tasks(), &mut |event| {
+    let show = |what: String| {
         if shown {
-            let task = event.task;
-            eprint!(
-                "\r\x1b[K[{}/{}] {}, {} processes",
-                event.done + 1,
-                event.of,
-                task.algorithm,
-                task.processes
-            );
+            eprint!("\r\x1b[K{what}");
         }
-    });
-    if shown {
-        eprint!("\r\x1b[K");
-    }
-    dossier
+    };
+    let mut dossier = Dossier::collect(&plan.tasks(), &mut |event| {
+        let (task, number) = (event.task, event.done + 1);
+        show(format!("[{number}/{}] {}, {} processes", event.of, task.algorithm, task.processes));
+    })?;
+    let (sizes, options) = plan.references();
+    dossier.count_references(sizes, &options, &mut |name, processes| {
+        show(format!("remote references: {name}, {processes} processes"));
+    })?;
+    show(String::new());
+    Ok(dossier)
 }

@@ -12,6 +12,7 @@ use crate::explore::{CheckError, Outcome, Verdict, check};
 use crate::memory::context;
 use crate::property::{Properties, Property};
 use crate::registry;
+use crate::rmr::{self, Measurement, RmrError};
 use crate::subject::Subject;
 use crate::trace::Step;
 
@@ -90,6 +91,19 @@ pub struct RmrPoint {
     pub remote_spinning: bool,
 }
 
+impl From<Measurement> for RmrPoint {
+    fn from(measured: Measurement) -> Self {
+        RmrPoint {
+            algorithm: measured.algorithm,
+            model: measured.model.to_string(),
+            processes: measured.processes,
+            max: measured.max,
+            mean: measured.mean,
+            remote_spinning: measured.remote_spinning,
+        }
+    }
+}
+
 /// How a collection goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
@@ -145,6 +159,30 @@ impl Dossier {
             explorations.push(Exploration::of(&subject, task, options.properties, outcome));
         }
         Ok(Dossier { algorithms, explorations, rmr: Vec::new() })
+    }
+
+    /// Counts the remote memory references of every algorithm that can be measured, for each number of processes in `sizes`;
+    /// `tell` hears of each before it starts.
+    ///
+    /// # Errors
+    /// If an algorithm breaks while it is measured, or the options make no sense. A size that an algorithm cannot take is left out.
+    pub fn count_references(
+        &mut self,
+        sizes: &[usize],
+        options: &rmr::Options,
+        tell: &mut dyn FnMut(&str, usize),
+    ) -> Result<(), RmrError> {
+        for name in rmr::names() {
+            for &processes in sizes {
+                tell(name, processes);
+                match rmr::measure(name, processes, options) {
+                    Ok(measured) => self.rmr.extend(measured.into_iter().map(RmrPoint::from)),
+                    Err(RmrError::Capacity { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Adds an exploration that was made before. One that tells of a violation has certainly checked that property.

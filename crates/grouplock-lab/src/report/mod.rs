@@ -16,7 +16,6 @@
 //! ```
 
 pub mod dossier;
-pub mod growth;
 pub mod html;
 pub mod paper;
 pub mod plan;

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use crate::explore::Options;
 use crate::property::Properties;
+use crate::rmr;
 use crate::subject::Subject;
 
 /// One exploration to make.
@@ -99,6 +100,22 @@ impl Plan {
             ]);
         }
         tasks
+    }
+}
+
+impl Plan {
+    /// The numbers of processes for which remote references are counted, and how hard to look for expensive passages.
+    pub fn references(self) -> (&'static [usize], rmr::Options) {
+        let quick = rmr::Options {
+            passages: 4,
+            search_rounds: 60,
+            search_steps: 500_000,
+            ..rmr::Options::default()
+        };
+        match self {
+            Plan::Quick => (&[2, 8, 32], quick),
+            Plan::Full => (&[2, 8, 64, 256], rmr::Options::default()),
+        }
     }
 }
 

@@ -4,10 +4,10 @@ use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::{Bound, Claim, Growth, Limit, Primitive};
 
 use super::dossier::{Algorithm, Dossier, Exploration};
-use super::growth;
 use super::table::{Cell, Standing};
 use crate::explore::Verdict;
 use crate::property::Property;
+use crate::rmr::fit;
 
 /// What a column asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl<'a> Case<'a> {
     fn space(&self) -> Cell {
         let claimed = self.claims().space;
         let points = &self.shipped.registers;
-        match (points.last(), growth::suggested(points)) {
+        match (points.last(), suggested(points)) {
             (Some((processes, registers)), Some(grows)) => Cell {
                 measured: grows.to_string(),
                 how: format!("counted up to {processes} processes (registers: {registers})"),
@@ -202,7 +202,7 @@ impl<'a> Case<'a> {
         }
         let sizes: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();
         let most = format!("at most {}", last.max);
-        match growth::suggested(&sizes) {
+        match suggested(&sizes) {
             Some(grows) => Cell {
                 measured: format!("{grows}, {most}"),
                 how,
@@ -319,6 +319,11 @@ impl Evidence<'_> {
         let cell = self.cell(String::new(), Claim::Yes);
         if cell.how.is_empty() { cell.measured } else { format!("{}, {}", cell.measured, cell.how) }
     }
+}
+
+/// The growth that fits `points`, if there are enough of them to tell.
+fn suggested(points: &[(usize, u64)]) -> Option<Growth> {
+    Some(fit(points)).filter(|&growth| growth != Growth::NotStated)
 }
 
 fn standing(claimed: Growth, measured: Growth) -> Standing {
