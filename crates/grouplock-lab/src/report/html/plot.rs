@@ -32,7 +32,7 @@ pub(super) fn section(body: &mut String, dossier: &Dossier) {
     body.push_str(
         "<p class=\"lead\">The most that any passage cost, by the number of processes N. Both scales are logarithmic: a \
          level line is O(1). Hollow points waited on remote memory: no number bounds their cost. Choose an \
-         algorithm in the legend to set it apart.</p>\n<div class=\"plots\">\n",
+         algorithm in the legend to set it apart.</p>\n",
     );
     let mut names: Vec<&str> = Vec::new();
     for point in &dossier.rmr {
@@ -40,6 +40,17 @@ pub(super) fn section(body: &mut String, dossier: &Dossier) {
             names.push(&point.algorithm);
         }
     }
+    body.push_str("<div class=\"series\" role=\"group\" aria-label=\"Algorithms\">");
+    for (i, name) in names.iter().enumerate() {
+        let (colour, dash) = look(i);
+        let _ = write!(
+            body,
+            "<button type=\"button\" aria-pressed=\"false\" data-series=\"{i}\"><svg width=\"26\" height=\"10\" \
+             aria-hidden=\"true\"><line class=\"line l{colour}{dash}\" x1=\"1\" x2=\"25\" y1=\"5\" y2=\"5\"/></svg>{}</button>",
+            E(name)
+        );
+    }
+    body.push_str("</div>\n<div class=\"plots\">\n");
     let mut models: Vec<(&str, &str)> = MODELS.to_vec();
     for point in &dossier.rmr {
         if !models.iter().any(|(model, _)| *model == point.model) {
@@ -51,16 +62,6 @@ pub(super) fn section(body: &mut String, dossier: &Dossier) {
         if !points.is_empty() {
             plot(body, title, &points, &names);
         }
-    }
-    body.push_str("</div>\n<div class=\"series\" role=\"group\" aria-label=\"Algorithms\">");
-    for (i, name) in names.iter().enumerate() {
-        let (colour, dash) = look(i);
-        let _ = write!(
-            body,
-            "<button type=\"button\" aria-pressed=\"false\" data-series=\"{i}\"><svg width=\"26\" height=\"10\" \
-             aria-hidden=\"true\"><line class=\"line l{colour}{dash}\" x1=\"1\" x2=\"25\" y1=\"5\" y2=\"5\"/></svg>{}</button>",
-            E(name)
-        );
     }
     body.push_str("</div></section>\n");
 }
