@@ -77,9 +77,11 @@ pub(crate) fn test(steps: &[&Step]) -> ExitCode {
 
 /// Installs what the steps need. What cannot be had is told, and the step that needs it will be skipped.
 pub(crate) fn setup() -> ExitCode {
-    for (what, result) in
-        [("miri", need_miri()), ("the sources of the standard library", need_sources())]
-    {
+    for (what, result) in [
+        ("miri", need_miri()),
+        ("the sources of the standard library", need_sources()),
+        ("chromium and chromedriver", need_chromium()),
+    ] {
         match result {
             Ok(()) => println!("{what}: there"),
             Err(reason) => println!("{what}: not there: {reason}"),
@@ -184,6 +186,22 @@ fn need(component: &str, probe: impl Fn() -> bool) -> Result<(), String> {
 fn need_miri() -> Result<(), String> {
     need_sources()?;
     need("miri", || Program::nightly(&["miri", "--version"]).succeeds())
+}
+
+/// For the test that drives the lab's page. Debian's packages, so only where those can be had.
+fn need_chromium() -> Result<(), String> {
+    let there = || {
+        ["chromium", "chromedriver"]
+            .iter()
+            .all(|name| Program::new(name).arguments(&["--version"]).succeeds())
+    };
+    if there() {
+        return Ok(());
+    }
+    Program::new("apt-get").arguments(&["update"]).run()?;
+    let packages = ["install", "--yes", "chromium", "chromium-driver"];
+    Program::new("apt-get").arguments(&packages).run()?;
+    if there() { Ok(()) } else { Err("installed, but it does not run".to_owned()) }
 }
 
 fn need_sources() -> Result<(), String> {

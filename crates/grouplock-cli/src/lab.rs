@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use clap::{Args, Subcommand};
 use grouplock_algorithms::claims::Kind;
 use grouplock_lab::{
-    Options, Outcome, Progress, Sampling, Schedule, Subject, Turn, Verdict, check, registry,
-    replay, sample, starvation, trace,
+    Options, Outcome, Progress, Properties, Sampling, Schedule, Subject, Turn, Verdict, check,
+    registry, replay, sample, starvation, trace,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -31,6 +31,10 @@ pub(crate) enum Command {
     /// Counts remote memory references per passage. Exits with 1 if an algorithm breaks meanwhile, 2 if it was
     /// asked wrongly.
     Rmr(crate::rmr::Arguments),
+    /// Prints the tables of two papers, measured.
+    Table(crate::table::Arguments),
+    /// Writes one self-contained HTML page: the tables, plots, and counterexamples to step through.
+    Report(crate::report::Arguments),
 }
 
 /// What to explore.
@@ -101,6 +105,8 @@ pub(crate) fn run(command: &Command) -> ExitCode {
         Command::List { json } => list(*json),
         Command::Check(arguments) => explore(arguments),
         Command::Rmr(arguments) => crate::rmr::run(arguments),
+        Command::Table(arguments) => crate::table::run(arguments),
+        Command::Report(arguments) => crate::report::run(arguments),
     }
 }
 
@@ -184,7 +190,7 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
     let memory_limit = (arguments.memory_limit * f64::from(1 << 30)) as u64;
     options.memory_limit = memory_limit;
     if arguments.basic {
-        options.properties = grouplock_lab::Properties::basic();
+        options.properties = Properties::basic();
     }
     if std::io::stderr().is_terminal() {
         options.progress = Some(show_progress);
@@ -227,7 +233,7 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
         eprintln!("The execution is in {file}: `grouplock lab check --replay {file}` repeats it.");
     }
     if arguments.json {
-        say(&format!("{:#}\n", as_json(&subject, arguments, &outcome)));
+        say(&format!("{:#}\n", as_json(&subject, arguments, options.properties, &outcome)));
     } else {
         say(&as_text(&subject, arguments, &outcome));
     }
@@ -248,12 +254,18 @@ impl CheckArguments {
     }
 }
 
-fn as_json(subject: &Subject, arguments: &CheckArguments, outcome: &Outcome) -> serde_json::Value {
+fn as_json(
+    subject: &Subject,
+    arguments: &CheckArguments,
+    checked: Properties,
+    outcome: &Outcome,
+) -> serde_json::Value {
     json!({
         "algorithm": subject.name,
         "processes": arguments.processes,
         "sessions": arguments.sessions,
         "passages": arguments.passages,
+        "properties": checked.iter().collect::<Vec<_>>(),
         "states": outcome.states,
         "depth": outcome.depth,
         "seconds": outcome.elapsed.as_secs_f64(),

@@ -1,7 +1,9 @@
 //! The program `grouplock`.
 
 mod lab;
+mod report;
 mod rmr;
+mod table;
 
 use std::process::ExitCode;
 

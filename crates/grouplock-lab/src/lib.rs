@@ -17,6 +17,7 @@
 //! * `automaton`: the code of a process, compiled into local states by running it again and again.
 //! * `explore`: global states, what counts as the same one, and the breadth-first search.
 //! * [`property`]: what is checked. [`trace`]: how an execution is told.
+//! * [`report`]: tables and a page of what was found.
 //! * [`rmr`]: what a passage costs in remote memory references.
 //! * [`registry`]: the algorithms by name. [`ideal`]: a lock that is correct by definition.
 
@@ -27,6 +28,7 @@ mod layout;
 pub mod memory;
 pub mod property;
 pub mod registry;
+pub mod report;
 pub mod rmr;
 mod subject;
 pub mod trace;

@@ -4,10 +4,10 @@ use std::fmt;
 
 use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::Claim;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A property of a lock, or of what its text says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Property {
     /// No two sessions (for a mutex: no two processes) are inside at once.
@@ -146,6 +146,17 @@ impl Properties {
     #[must_use]
     pub fn with(self, property: Property) -> Self {
         Properties(self.0 | 1 << property as u32)
+    }
+
+    /// The properties in the set, those that can be claimed first.
+    pub fn iter(self) -> impl Iterator<Item = Property> {
+        let others = [
+            Property::BoundedRegisters,
+            Property::DeadRead,
+            Property::DeadPrivate,
+            Property::NoPanic,
+        ];
+        Property::CLAIMABLE.into_iter().chain(others).filter(move |&p| self.contains(p))
     }
 
     /// Whether `property` is in the set.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::panic::Location;
 
 use grouplock_algorithms::claims::Text;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::automaton::Node;
 use crate::automaton::run::{Op, Phase};
@@ -74,7 +74,7 @@ impl Event {
 }
 
 /// One line of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Counted from one.
     pub step: usize,
@@ -86,12 +86,56 @@ pub struct Step {
     pub source: Option<String>,
     /// What is done, by the variables' names.
     pub operation: String,
+    /// The same, for programs; nothing if no register is touched.
+    pub access: Option<Access>,
     /// Who is inside afterwards, and in which session.
     pub inside: Vec<Occupant>,
+    /// Where each process is afterwards.
+    pub stages: Vec<Stage>,
+}
+
+/// What a step does to the one register that it touches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    /// The register's name.
+    pub register: String,
+    /// What it held.
+    pub before: String,
+    /// What it holds now.
+    pub after: String,
+    /// Whether the step may write, and did.
+    pub writes: bool,
+}
+
+/// Where a process is, and for which session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stage {
+    /// The section of its code.
+    pub section: Section,
+    /// The session it asked for; zero in the remainder section.
+    pub session: u64,
+}
+
+/// The sections of a passage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Section {
+    /// It wants nothing.
+    Remainder,
+    /// On the way in; where the doorway ends is kept only if an order of service is checked.
+    Entering,
+    /// In the wait-free part of its entry section, which decides the order of service.
+    Doorway,
+    /// In its entry section, past the doorway.
+    Waiting,
+    /// In its critical section.
+    Inside,
+    /// In its exit section.
+    Exit,
 }
 
 /// A process in its critical section.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occupant {
     /// The process.
     pub process: usize,
@@ -99,11 +143,18 @@ pub struct Occupant {
     pub session: u64,
 }
 
+/// Who is where in a state, in real names.
+#[derive(Clone, Debug)]
+pub(crate) struct Whereabouts {
+    pub(crate) inside: Vec<Occupant>,
+    pub(crate) stages: Vec<Stage>,
+}
+
 /// Tells `event`.
 pub(crate) fn tell(
     number: usize,
     event: &Event,
-    inside: Vec<Occupant>,
+    Whereabouts { inside, stages }: Whereabouts,
     layout: &Layout,
     texts: &[Text],
     is_mutex: bool,
@@ -144,7 +195,17 @@ pub(crate) fn tell(
         let file = at.file().rsplit(['/', '\\']).next().unwrap_or(at.file());
         format!("{file}:{}", at.line())
     });
-    Step { step: number, process: event.process, paper_line, source, operation, inside }
+    let access = match &event.what {
+        What::Request(_) => None,
+        What::Step { register, op, old, new, .. } => Some(Access {
+            register: layout.register_name(*register),
+            before: layout.value_name(*old),
+            after: layout.value_name(if op.writes(*old) { *new } else { *old }),
+            writes: op.writes(*old),
+        }),
+    };
+    let process = event.process;
+    Step { step: number, process, paper_line, source, operation, access, inside, stages }
 }
 
 /// The trace as a table.

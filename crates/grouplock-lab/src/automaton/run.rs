@@ -61,6 +61,15 @@ impl Op {
         })
     }
 
+    /// Whether the operation writes a register that holds `old`.
+    pub(crate) fn writes(self, old: Val) -> bool {
+        match self {
+            Op::Read | Op::WaitFor(_) => false,
+            Op::Cas(expected, _) => expected == old,
+            Op::Write(_) | Op::Fas(_) | Op::Faa(_) | Op::AwaitCas(..) => true,
+        }
+    }
+
     /// Whether the operation may have to wait.
     pub(crate) fn blocks(self) -> bool {
         matches!(self, Op::WaitFor(_) | Op::AwaitCas(..))

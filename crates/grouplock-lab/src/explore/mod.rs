@@ -107,7 +107,7 @@ pub struct Progress {
 }
 
 /// What an exploration found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Every reachable state was seen, and every property holds in all of them.

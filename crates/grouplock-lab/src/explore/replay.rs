@@ -15,7 +15,7 @@ use crate::automaton::Trouble;
 use crate::automaton::run::Phase;
 use crate::registry;
 use crate::subject::Subject;
-use crate::trace::{Event, Occupant, Step, What, tell};
+use crate::trace::{Event, Occupant, Section, Stage, Step, What, Whereabouts, tell};
 
 /// Real names: of each process and each object of the present state.
 struct Names {
@@ -51,17 +51,21 @@ pub(super) fn trace(
     let mut told = Told { steps: Vec::new(), schedule: Vec::new(), fault: None, state: initial };
     for &choice in choices {
         let mut log: Option<Vec<Event>> = Some(Vec::new());
-        let before = occupants(stepper, &told.state, &names);
+        let before = whereabouts(stepper, &told.state, &names);
         let result = stepper.take(&mut told.state, choice, &mut log);
-        let after = occupants(stepper, &told.state, &names);
+        let after = whereabouts(stepper, &told.state, &names);
         let events = log.unwrap_or_default();
         // The mover's own step is where somebody enters or leaves; what is run alone afterwards is neither.
         let turn = events.iter().position(|event| !matches!(event.what, What::Request(_)));
         for (i, event) in events.into_iter().enumerate() {
             let event = event.renamed(|p| names.processes[p], |o| names.objects[o], &layout);
-            let inside = if turn.is_some_and(|turn| i >= turn) { &after } else { &before };
+            let mut at = if turn.is_some_and(|turn| i >= turn) { &after } else { &before }.clone();
+            if let What::Request(session) = event.what {
+                let section = if stepper.orders() { Section::Doorway } else { Section::Entering };
+                at.stages[event.process] = Stage { section, session };
+            }
             let number = told.steps.len() + 1;
-            told.steps.push(tell(number, &event, inside.clone(), &layout, &texts, is_mutex));
+            told.steps.push(tell(number, &event, at, &layout, &texts, is_mutex));
         }
         let process = names.processes[usize::from(choice.process)];
         told.schedule.push(Turn { process, session: u64::from(choice.session) });
@@ -88,16 +92,26 @@ pub(super) fn trace(
     Ok(told)
 }
 
-fn occupants(stepper: &mut Stepper, state: &State, names: &Names) -> Vec<Occupant> {
+fn whereabouts(stepper: &mut Stepper, state: &State, names: &Names) -> Whereabouts {
     let mut inside = Vec::new();
+    let mut stages = vec![Stage { section: Section::Remainder, session: 0 }; state.procs.len()];
     for (p, proc) in state.procs.iter().enumerate() {
         let node = stepper.node(proc.local);
-        if node.phase == Phase::Inside {
+        let section = match node.phase {
+            Phase::Remainder => Section::Remainder,
+            Phase::Entering if !stepper.orders() => Section::Entering,
+            Phase::Entering if proc.past_doorway => Section::Waiting,
+            Phase::Entering => Section::Doorway,
+            Phase::Inside => Section::Inside,
+            Phase::Exiting => Section::Exit,
+        };
+        stages[names.processes[p]] = Stage { section, session: node.session };
+        if section == Section::Inside {
             inside.push(Occupant { process: names.processes[p], session: node.session });
         }
     }
     inside.sort_by_key(|occupant| occupant.process);
-    inside
+    Whereabouts { inside, stages }
 }
 
 /// A fault's reason names processes by the numbers of its last state, always after the word "process" or in the

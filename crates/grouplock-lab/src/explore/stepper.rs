@@ -353,6 +353,7 @@ impl Stepper {
         Ok(())
     }
 
+    /// Whether an order of service is checked, so that doorways matter.
     pub(super) fn orders(&self) -> bool {
         Properties::ORDER.into_iter().any(|property| self.properties.contains(property))
     }

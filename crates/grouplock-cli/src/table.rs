@@ -1,0 +1,46 @@
+//! `grouplock lab table`.
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use grouplock_lab::report::{Paper, Plan, Table};
+
+use crate::lab::{refuse, say};
+use crate::report::collect;
+
+/// Which tables, and how.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The paper whose table is wanted, `maor-taubenfeld` or `he`; both if not given.
+    #[arg(long)]
+    paper: Option<Paper>,
+    /// The form of the output.
+    #[arg(long, value_enum, default_value_t = Format::Markdown)]
+    format: Format,
+    /// How far to explore: `quick` (seconds) or `full` (minutes).
+    #[arg(long, default_value = "quick")]
+    plan: Plan,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Markdown,
+    Json,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let dossier = match collect(arguments.plan) {
+        Ok(dossier) => dossier,
+        Err(error) => return refuse(&error.to_string()),
+    };
+    let papers = arguments.paper.map_or(Paper::ALL.to_vec(), |paper| vec![paper]);
+    let tables: Vec<_> = papers.iter().map(|&paper| Table::measured(paper, &dossier)).collect();
+    match arguments.format {
+        Format::Markdown => {
+            let texts: Vec<_> = tables.iter().map(Table::to_markdown).collect();
+            say(&texts.join("\n"));
+        }
+        Format::Json => say(&format!("{:#}\n", serde_json::json!(tables))),
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,314 @@
+//! Everything that one run of the lab knows about some algorithms.
+
+use std::fmt::Write as _;
+
+use grouplock_algorithms::Claims;
+use grouplock_algorithms::claims::{Bound, Kind};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::plan::Task;
+use crate::explore::{CheckError, Outcome, Verdict, check};
+use crate::memory::context;
+use crate::property::{Properties, Property};
+use crate::registry;
+use crate::rmr::{self, Measurement, RmrError};
+use crate::subject::Subject;
+use crate::trace::Step;
+
+/// The numbers of processes for which registers are counted.
+const SPACE_SIZES: [usize; 5] = [2, 4, 8, 16, 32];
+
+/// What is known.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Dossier {
+    /// The algorithms, in the order of the registry.
+    pub algorithms: Vec<Algorithm>,
+    /// What was explored.
+    pub explorations: Vec<Exploration>,
+    /// Remote memory references that were counted.
+    pub rmr: Vec<RmrPoint>,
+}
+
+/// An algorithm, by the name the lab knows it by.
+#[derive(Clone, Debug, Serialize)]
+pub struct Algorithm {
+    /// The name: of the algorithm itself, or with the lock it uses after a `+`.
+    pub name: String,
+    /// What is said of it.
+    #[serde(serialize_with = "write_claims")]
+    pub claims: Claims,
+    /// How many registers it has, by the number of processes.
+    pub registers: Vec<(usize, u64)>,
+}
+
+/// An exploration and what came of it. `lab check --json` prints the same, so that what it printed can be read back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Exploration {
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// How many processes.
+    pub processes: usize,
+    /// How many sessions; one for a mutex.
+    pub sessions: u64,
+    /// How many passages each process could begin; any number if not told.
+    pub passages: Option<u8>,
+    /// What was checked, if that is known.
+    #[serde(default)]
+    pub properties: Vec<Property>,
+    /// States seen.
+    pub states: u64,
+    /// Steps to the furthest of them.
+    pub depth: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// What was found.
+    pub verdict: Verdict,
+    /// Which property is violated.
+    #[serde(rename = "property")]
+    pub violated: Option<Property>,
+    /// How, in a sentence.
+    pub because: Option<String>,
+    /// A shortest execution that shows it; empty if there is none.
+    #[serde(default, deserialize_with = "or_none")]
+    pub trace: Vec<Step>,
+}
+
+/// Remote memory references of one algorithm at one size.
+#[derive(Clone, Debug, Serialize)]
+pub struct RmrPoint {
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// The rule they are counted by: `cc`, `cc-write-back`, `cc-write-through` or `dsm`.
+    pub model: String,
+    /// How many processes.
+    pub processes: usize,
+    /// The most of any passage.
+    pub max: u64,
+    /// The mean of all passages.
+    pub mean: f64,
+    /// Whether somebody waited by reading remote memory again and again: then no number bounds the cost.
+    pub remote_spinning: bool,
+}
+
+impl From<Measurement> for RmrPoint {
+    fn from(measured: Measurement) -> Self {
+        RmrPoint {
+            algorithm: measured.algorithm,
+            model: measured.model.to_string(),
+            processes: measured.processes,
+            max: measured.max,
+            mean: measured.mean,
+            remote_spinning: measured.remote_spinning,
+        }
+    }
+}
+
+/// How a collection goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// What is explored next.
+    pub task: &'a Task,
+    /// How many explorations came before it.
+    pub done: usize,
+    /// How many there are in all.
+    pub of: usize,
+}
+
+/// Why a dossier cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CollectError {
+    /// No algorithm has that name.
+    #[error("there is no algorithm {asked:?}: did you mean {nearest:?}?")]
+    Unknown {
+        /// What was asked for.
+        asked: String,
+        /// The most similar name.
+        nearest: &'static str,
+    },
+    /// An exploration cannot start.
+    #[error("{algorithm}: {error}")]
+    Check {
+        /// The algorithm.
+        algorithm: String,
+        /// Why not.
+        error: CheckError,
+    },
+}
+
+impl Dossier {
+    /// The claims of every algorithm of the registry, and the outcomes of `tasks`; `tell` hears of each before it
+    /// starts.
+    ///
+    /// # Errors
+    /// If a task names no algorithm, or a size that the algorithm cannot take.
+    pub fn collect(tasks: &[Task], tell: &mut dyn FnMut(&Event<'_>)) -> Result<Self, CollectError> {
+        let algorithms = registry::all().iter().map(Algorithm::of).collect();
+        let mut explorations = Vec::with_capacity(tasks.len());
+        for (done, task) in tasks.iter().enumerate() {
+            tell(&Event { task, done, of: tasks.len() });
+            let subject = registry::find(&task.algorithm).map_err(|nearest| {
+                CollectError::Unknown { asked: task.algorithm.clone(), nearest }
+            })?;
+            let options = task.options(&subject);
+            let outcome = check(&subject, &options).map_err(|error| CollectError::Check {
+                algorithm: task.algorithm.clone(),
+                error,
+            })?;
+            explorations.push(Exploration::of(&subject, task, options.properties, outcome));
+        }
+        Ok(Dossier { algorithms, explorations, rmr: Vec::new() })
+    }
+
+    /// Counts the remote memory references of every algorithm that can be measured, for each number of processes in `sizes`;
+    /// `tell` hears of each before it starts.
+    ///
+    /// # Errors
+    /// If an algorithm breaks while it is measured, or the options make no sense. A size that an algorithm cannot take is left out.
+    pub fn count_references(
+        &mut self,
+        sizes: &[usize],
+        options: &rmr::Options,
+        tell: &mut dyn FnMut(&str, usize),
+    ) -> Result<(), RmrError> {
+        for name in rmr::names() {
+            for &processes in sizes {
+                tell(name, processes);
+                match rmr::measure(name, processes, options) {
+                    Ok(measured) => self.rmr.extend(measured.into_iter().map(RmrPoint::from)),
+                    Err(RmrError::Capacity { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds an exploration that was made before. One that tells of a violation has certainly checked that property.
+    pub fn add(&mut self, mut exploration: Exploration) {
+        if let Some(property) = exploration.violated
+            && !exploration.properties.contains(&property)
+        {
+            exploration.properties.push(property);
+        }
+        self.explorations.push(exploration);
+    }
+
+    /// The algorithm called `name`.
+    pub fn algorithm(&self, name: &str) -> Option<&Algorithm> {
+        self.algorithms.iter().find(|algorithm| algorithm.name == name)
+    }
+
+    /// Whether `name` names a mutex: then sessions have no meaning.
+    pub fn is_mutex(&self, name: &str) -> bool {
+        self.algorithm(name).is_some_and(|algorithm| algorithm.claims.kind == Kind::Mutual)
+    }
+}
+
+impl Algorithm {
+    /// What can be told of `subject` without exploring it.
+    pub fn of(subject: &Subject) -> Self {
+        let count = |&processes: &usize| {
+            let (made, plan) = context::set_up(|| (subject.make)(processes));
+            made.ok().map(|_| (processes, plan.registers.len() as u64))
+        };
+        Algorithm {
+            name: subject.name.to_owned(),
+            claims: subject.claims,
+            registers: SPACE_SIZES.iter().filter_map(count).collect(),
+        }
+    }
+}
+
+impl Exploration {
+    /// The record of an exploration of `subject`.
+    pub fn of(subject: &Subject, task: &Task, checked: Properties, outcome: Outcome) -> Self {
+        let (violated, because, trace) = match outcome.violation {
+            Some(violation) => (Some(violation.property), Some(violation.because), violation.trace),
+            None => (None, None, Vec::new()),
+        };
+        Exploration {
+            algorithm: subject.name.to_owned(),
+            processes: task.processes,
+            sessions: if subject.claims.kind == Kind::Mutual { 1 } else { task.sessions },
+            passages: task.passages,
+            properties: checked.iter().collect(),
+            states: outcome.states,
+            depth: outcome.depth,
+            seconds: outcome.elapsed.as_secs_f64(),
+            verdict: outcome.verdict,
+            violated,
+            because,
+            trace,
+        }
+    }
+
+    /// The size, as in "3 × 2, 2 passages each".
+    pub fn size(&self, is_mutex: bool) -> String {
+        let mut size = if is_mutex {
+            format!("{} processes", self.processes)
+        } else {
+            format!("{} × {}", self.processes, self.sessions)
+        };
+        if let Some(passages) = self.passages {
+            let plural = if passages == 1 { "" } else { "s" };
+            let _ = write!(size, ", {passages} passage{plural} each");
+        }
+        size
+    }
+}
+
+/// Where nothing was violated `lab check` prints `null` for the trace.
+fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Step>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+fn write_claims<S: Serializer>(claims: &Claims, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("source", claims.source)?;
+    map.serialize_entry("kind", if claims.kind == Kind::Group { "group" } else { "mutual" })?;
+    for property in Property::CLAIMABLE {
+        map.serialize_entry(property.name(), &property.claim(claims).to_string())?;
+    }
+    map.serialize_entry("starvation-freedom", &claims.starvation_freedom.to_string())?;
+    map.serialize_entry("bounded-registers", &claims.bounded_registers.to_string())?;
+    let bound = |bound: &Bound| bound.to_string();
+    map.serialize_entry("rmr-cc", &bound(&claims.rmr_cc))?;
+    map.serialize_entry("rmr-dsm", &bound(&claims.rmr_dsm))?;
+    map.serialize_entry("space", &claims.space.to_string())?;
+    map.serialize_entry("processes", &claims.processes.to_string())?;
+    map.serialize_entry("sessions", &claims.sessions.to_string())?;
+    map.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lab_check_prints_can_be_added() {
+        let printed = r#"{ "algorithm": "mcs", "processes": 2, "sessions": 2, "passages": null,
+            "states": 38, "depth": 12, "seconds": 0.01, "verdict": "holds", "property": null,
+            "because": null, "trace": null }"#;
+        let read: Exploration = serde_json::from_str(printed).expect("the format is kept");
+        assert!(read.trace.is_empty() && read.properties.is_empty());
+        let violated = printed.replace("\"property\": null", "\"property\": \"fcfs\"");
+        let mut dossier = Dossier::default();
+        dossier.add(serde_json::from_str(&violated).expect("the format is kept"));
+        assert_eq!(dossier.explorations[0].properties, [Property::Fcfs]);
+    }
+
+    #[test]
+    fn a_dossier_has_a_json_form_with_the_claims() {
+        let dossier = Dossier::collect(&[], &mut |_| {}).expect("nothing can be wrong");
+        let text = serde_json::to_string(&dossier).expect("plain data");
+        assert!(text.contains("\"mutual-exclusion\":\"claimed, refuted\""), "{text}");
+    }
+
+    #[test]
+    fn a_task_for_nobody_is_refused_with_a_suggestion() {
+        let refused = Dossier::collect(&[Task::new("handver", 2, 2)], &mut |_| {});
+        assert!(refused.unwrap_err().to_string().contains("\"handover\""));
+    }
+}

@@ -1,0 +1,166 @@
+//! A swim-lane picture of an execution: a lane for each process, time from left to right, a block for each section of
+//! its passages, coloured by session.
+
+use std::fmt::Write as _;
+
+use crate::trace::{Section, Step};
+
+/// The height of a lane.
+const LANE: usize = 38;
+/// Room above the lanes for the mark of the violation.
+const TOP: usize = 20;
+/// How many colours there are for sessions; further ones share them.
+pub(super) const COLOURS: u64 = 6;
+
+/// A stay of a process in one section: steps `from` to `to`, counted from zero, `to` not included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stay {
+    section: Section,
+    session: u64,
+    from: usize,
+    to: usize,
+}
+
+/// The stays of process `p`, but for those in its remainder section.
+fn stays(steps: &[Step], p: usize) -> Vec<Stay> {
+    let mut stays: Vec<Stay> = Vec::new();
+    for (i, step) in steps.iter().enumerate() {
+        let Some(stage) = step.stages.get(p) else { continue };
+        match stays.last_mut() {
+            Some(last)
+                if (last.section, last.session, last.to) == (stage.section, stage.session, i) =>
+            {
+                last.to = i + 1;
+            }
+            _ => stays.push(Stay {
+                section: stage.section,
+                session: stage.session,
+                from: i,
+                to: i + 1,
+            }),
+        }
+    }
+    stays.retain(|stay| stay.section != Section::Remainder);
+    stays
+}
+
+/// The colour of a session; in a mutex, where all ask for the same, of a process.
+pub(super) fn colour(session: u64, process: usize, is_mutex: bool) -> u64 {
+    (if is_mutex { process as u64 } else { session.saturating_sub(1) }) % COLOURS
+}
+
+/// How many processes there are in `steps`.
+pub(super) fn processes(steps: &[Step]) -> usize {
+    steps.iter().map(|step| step.stages.len()).max().unwrap_or(0)
+}
+
+/// The picture.
+pub(super) fn svg(body: &mut String, steps: &[Step], is_mutex: bool) {
+    let lanes = processes(steps);
+    let height = TOP + lanes * LANE + 4;
+    // Positions across are percentages, so that the picture stretches and its letters do not.
+    let at = |step: usize| 100.0 * step as f64 / steps.len().max(1) as f64;
+    let _ = writeln!(
+        body,
+        "<svg class=\"lanes\" width=\"100%\" height=\"{height}\" role=\"img\" \
+         aria-label=\"Lanes of {lanes} processes over {} steps\">",
+        steps.len()
+    );
+    for p in 0..lanes {
+        let y = TOP + p * LANE;
+        let middle = y + LANE / 2;
+        let _ = writeln!(
+            body,
+            "<line class=\"rail\" x1=\"0\" x2=\"100%\" y1=\"{middle}\" y2=\"{middle}\"/>"
+        );
+        for stay in stays(steps, p) {
+            block(body, &stay, p, middle, &at, is_mutex);
+        }
+        for (i, _) in steps.iter().enumerate().filter(|(_, step)| step.process == p) {
+            let x = at(i) + at(1) / 2.0;
+            let _ = write!(
+                body,
+                "<circle class=\"move\" cx=\"{x:.3}%\" cy=\"{}\" r=\"1.6\"/>",
+                y + LANE - 3
+            );
+        }
+        body.push('\n');
+    }
+    let (end, x) = (steps.len().saturating_sub(1), at(1) / 2.0);
+    let _ = writeln!(
+        body,
+        "<line class=\"violation\" x1=\"{0:.3}%\" x2=\"{0:.3}%\" y1=\"{TOP}\" y2=\"{height}\"/>\
+         <text class=\"violation\" x=\"100%\" y=\"14\" text-anchor=\"end\">✗ violation</text>\
+         <rect class=\"cursor\" x=\"0\" y=\"{TOP}\" width=\"{1:.3}%\" height=\"{2}\"/></svg>",
+        at(end) + x,
+        at(1),
+        height - TOP
+    );
+}
+
+fn block(
+    body: &mut String,
+    stay: &Stay,
+    p: usize,
+    middle: usize,
+    at: &impl Fn(usize) -> f64,
+    is_mutex: bool,
+) {
+    let (name, half) = match stay.section {
+        Section::Remainder => return,
+        Section::Entering => ("entering", 6),
+        Section::Doorway => ("doorway", 6),
+        Section::Waiting => ("waiting", 2),
+        Section::Inside => ("inside", 13),
+        Section::Exit => ("exit", 6),
+    };
+    let colour = colour(stay.session, p, is_mutex);
+    let session = if is_mutex { String::new() } else { format!(", session {}", stay.session) };
+    let (x, width) = (at(stay.from), at(stay.to) - at(stay.from));
+    let _ = write!(
+        body,
+        "<rect class=\"seg {name} c{colour}\" x=\"{x:.3}%\" y=\"{}\" width=\"{width:.3}%\" height=\"{}\" \
+         rx=\"2\"><title>process {p} {name}{session}: steps {} to {}</title></rect>",
+        middle - half,
+        2 * half,
+        stay.from + 1,
+        stay.to
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Dossier, Task};
+    use crate::trace::Stage;
+
+    fn step(sections: &[Section]) -> Step {
+        let stages = sections.iter().map(|&section| Stage { section, session: 1 }).collect();
+        Step {
+            step: 0,
+            process: 0,
+            paper_line: None,
+            source: None,
+            operation: String::new(),
+            access: None,
+            inside: Vec::new(),
+            stages,
+        }
+    }
+
+    #[test]
+    fn steps_in_one_section_make_one_block() {
+        use Section::{Doorway, Inside, Remainder};
+        let steps = [[Doorway], [Doorway], [Inside], [Remainder], [Doorway]].map(|s| step(&s));
+        let stays: Vec<_> = stays(&steps, 0).iter().map(|s| (s.section, s.from, s.to)).collect();
+        assert_eq!(stays, [(Doorway, 0, 2), (Inside, 2, 3), (Doorway, 4, 5)]);
+    }
+
+    #[test]
+    fn a_picture_of_nothing_is_no_trouble() {
+        let mut body = String::new();
+        svg(&mut body, &[], false);
+        assert!(body.contains("Lanes of 0 processes"));
+        assert!(Dossier::collect(&[] as &[Task], &mut |_| {}).is_ok());
+    }
+}

@@ -1,0 +1,28 @@
+//! What a run of the lab found, as tables and as a page.
+//!
+//! * [`dossier`]: everything that is known about some algorithms, as data. [`plan`] fills it.
+//! * [`paper`]: the tables that two papers print, in their own words. [`table`]: the same tables, measured.
+//! * [`html`]: one page with the tables, plots, and counterexamples that can be played.
+//!
+//! ```
+//! use grouplock_lab::report::{Dossier, Paper, Table, html, plan::Task};
+//!
+//! let tasks = [Task::new("handover", 2, 2), Task::new("petrovic", 2, 2).passages(1)];
+//! let dossier = Dossier::collect(&tasks, &mut |_| {})?;
+//! let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
+//! assert!(table.to_markdown().contains("exhausted up to 2 × 2"));
+//! assert!(html::page(&dossier).starts_with("<!doctype html>"));
+//! # Ok::<(), grouplock_lab::report::CollectError>(())
+//! ```
+
+pub mod dossier;
+pub mod html;
+pub mod paper;
+pub mod plan;
+mod question;
+pub mod table;
+
+pub use dossier::{Algorithm, CollectError, Dossier, Event, Exploration, RmrPoint};
+pub use paper::Paper;
+pub use plan::{Plan, Task};
+pub use table::{Cell, Row, Standing, Table};

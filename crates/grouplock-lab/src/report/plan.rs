@@ -1,0 +1,151 @@
+//! What to explore for a report.
+
+use std::str::FromStr;
+
+use crate::explore::Options;
+use crate::property::Properties;
+use crate::rmr;
+use crate::subject::Subject;
+
+/// One exploration to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// The algorithm's name in the registry.
+    pub algorithm: String,
+    /// How many processes.
+    pub processes: usize,
+    /// How many sessions, for a group lock.
+    pub sessions: u64,
+    /// How many passages each process may begin; any number if not told.
+    pub passages: Option<u8>,
+    /// Check no more than mutual exclusion and deadlock freedom: far fewer states.
+    pub basic: bool,
+}
+
+impl Task {
+    /// All claims of `algorithm`, any number of passages.
+    pub fn new(algorithm: &str, processes: usize, sessions: u64) -> Self {
+        let algorithm = algorithm.to_owned();
+        Task { algorithm, processes, sessions, passages: None, basic: false }
+    }
+
+    /// At most so many passages each, for algorithms whose numbers grow for ever.
+    #[must_use]
+    pub fn passages(self, passages: u8) -> Self {
+        Task { passages: Some(passages), ..self }
+    }
+
+    /// Mutual exclusion and deadlock freedom only.
+    #[must_use]
+    pub fn basic(self) -> Self {
+        Task { basic: true, ..self }
+    }
+
+    pub(super) fn options(&self, subject: &Subject) -> Options {
+        let mut options = Options::new(subject, self.processes, self.sessions);
+        options.passages = self.passages;
+        if self.basic {
+            options.properties = Properties::basic();
+        }
+        options
+    }
+}
+
+/// A list of tasks by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Seconds: every algorithm at two processes, and larger where that is as fast.
+    Quick,
+    /// Minutes: three processes wherever that ends, and the counterexamples.
+    Full,
+}
+
+impl Plan {
+    /// The explorations of this plan.
+    pub fn tasks(self) -> Vec<Task> {
+        let mut tasks: Vec<Task> = [
+            ("mcs", 4),
+            ("burns-lamport", 4),
+            ("black-white-bakery", 2),
+            ("dvir-taubenfeld-1", 3),
+            ("dvir-taubenfeld-1-swap", 4),
+            ("dvir-taubenfeld-2", 3),
+        ]
+        .map(|(name, processes)| Task::new(name, processes, 1))
+        .into();
+        tasks.extend([
+            Task::new("keane-moir", 3, 2),
+            Task::new("keane-moir+dvir-taubenfeld-1-swap", 2, 2),
+            Task::new("petrovic", 2, 2).passages(2),
+            Task::new("petrovic", 3, 2).passages(1),
+            Task::new("petrovic-unbounded", 2, 2).passages(2),
+            Task::new("generalized-bakery", 2, 2).passages(2),
+            Task::new("generalized-bakery", 3, 2).passages(1),
+            Task::new("black-white-bakery-gme", 2, 2),
+            Task::new("black-white-bakery-gme", 3, 2).passages(1),
+            Task::new("maor-taubenfeld", 2, 2),
+            Task::new("handover", 3, 2),
+            Task::new("handover+dvir-taubenfeld-1-swap", 2, 2),
+        ]);
+        if self == Plan::Full {
+            tasks.extend([
+                Task::new("black-white-bakery", 3, 1).passages(2),
+                Task::new("keane-moir", 4, 2),
+                Task::new("petrovic-unbounded", 3, 2).passages(2),
+                Task::new("maor-taubenfeld+dvir-taubenfeld-1-swap", 2, 2),
+                Task::new("maor-taubenfeld", 3, 2).basic(),
+                Task::new("maor-taubenfeld", 3, 2),
+                Task::new("handover", 3, 3),
+                Task::new("handover+dvir-taubenfeld-1-swap", 3, 2),
+            ]);
+        }
+        tasks
+    }
+}
+
+impl Plan {
+    /// The numbers of processes for which remote references are counted, and how hard to look for expensive passages.
+    pub fn references(self) -> (&'static [usize], rmr::Options) {
+        let quick = rmr::Options {
+            passages: 4,
+            search_rounds: 60,
+            search_steps: 500_000,
+            ..rmr::Options::default()
+        };
+        match self {
+            Plan::Quick => (&[2, 8, 32], quick),
+            Plan::Full => (&[2, 8, 64, 256], rmr::Options::default()),
+        }
+    }
+}
+
+impl FromStr for Plan {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "quick" => Ok(Plan::Quick),
+            "full" => Ok(Plan::Full),
+            _ => Err("a plan is `quick` or `full`"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+
+    #[test]
+    fn plans_name_algorithms_that_exist() {
+        for task in Plan::Full.tasks() {
+            assert!(registry::find(&task.algorithm).is_ok(), "{}", task.algorithm);
+        }
+    }
+
+    #[test]
+    fn the_full_plan_holds_the_quick_one() {
+        let full = Plan::Full.tasks();
+        assert!(Plan::Quick.tasks().iter().all(|task| full.contains(task)));
+    }
+}

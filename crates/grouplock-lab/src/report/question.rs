@@ -1,0 +1,350 @@
+//! What a column asks of an algorithm, and the answer that a dossier gives.
+
+use grouplock_algorithms::Claims;
+use grouplock_algorithms::claims::{Bound, Claim, Growth, Limit, Primitive};
+
+use super::dossier::{Algorithm, Dossier, Exploration};
+use super::table::{Cell, Standing};
+use crate::explore::Verdict;
+use crate::property::Property;
+use crate::rmr::fit;
+
+/// What a column asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    MutualExclusion,
+    StarvationFreedom,
+    Exit,
+    BoundedExit,
+    Entering,
+    ConcurrentEntering,
+    Fairness,
+    Fcfs,
+    Unknown,
+    Space,
+    RmrCc,
+    RmrCcWriteThrough,
+    RmrDsm,
+    BoundedRegisters,
+    Hardware,
+}
+
+/// An algorithm with all its variants: over an ideal lock, and over the one it ships with.
+pub(super) struct Case<'a> {
+    dossier: &'a Dossier,
+    /// The one that ships: its claims are the ones that count.
+    shipped: &'a Algorithm,
+    /// All names, from the plain one to the longest.
+    names: Vec<&'a str>,
+}
+
+impl<'a> Case<'a> {
+    /// The algorithm called `name`, without the lock it uses.
+    pub(super) fn of(dossier: &'a Dossier, name: &str) -> Option<Self> {
+        let variants = dossier.algorithms.iter().filter(|a| plain(&a.name) == name);
+        let mut variants: Vec<_> = variants.collect();
+        variants.sort_by_key(|algorithm| algorithm.name.len());
+        let shipped = *variants.last()?;
+        let names = variants.iter().map(|algorithm| algorithm.name.as_str()).collect();
+        Some(Case { dossier, shipped, names })
+    }
+
+    pub(super) fn claims(&self) -> &'a Claims {
+        &self.shipped.claims
+    }
+
+    /// The answer to `question`.
+    pub(super) fn answer(&self, question: Question) -> Cell {
+        let claims = self.claims();
+        match question {
+            Question::MutualExclusion => self.plainly(Property::MutualExclusion),
+            Question::BoundedExit => self.plainly(Property::BoundedExit),
+            Question::ConcurrentEntering => self.plainly(Property::ConcurrentEntering),
+            Question::Fcfs => self.plainly(Property::Fcfs),
+            Question::StarvationFreedom => {
+                let claimed = yes_or_no(claims.starvation_freedom);
+                let stuck = self.evidence(Property::DeadlockFreedom);
+                Cell {
+                    how: format!("deadlock freedom: {}", stuck.both()),
+                    ..Cell::unmeasured(claimed)
+                }
+            }
+            Question::Exit => self
+                .strongest(&[("BE", Property::BoundedExit), ("GBE", Property::GroupBoundedExit)]),
+            Question::Entering => self.strongest(&[
+                ("CE", Property::ConcurrentEntering),
+                ("SGCE", Property::StrongGroupConcurrentEntering),
+                ("GCE", Property::GroupConcurrentEntering),
+                ("CO", Property::ConcurrentOccupancy),
+            ]),
+            Question::Fairness => self.each(&[("FCFS", Property::Fcfs), ("FIFE", Property::Fife)]),
+            Question::Unknown => {
+                let known = |limit: Limit| if limit == Limit::None { "any" } else { "fixed" };
+                let (processes, sessions) = (known(claims.processes), known(claims.sessions));
+                let both = (claims.processes, claims.sessions) == (Limit::None, Limit::None);
+                let cell = Cell::unmeasured(if both { "✓" } else { "✗" }.to_owned());
+                Cell { how: format!("processes {processes}, sessions {sessions}"), ..cell }
+            }
+            Question::Space => self.space(),
+            Question::RmrCc => self.rmr("cc", claims.rmr_cc),
+            Question::RmrCcWriteThrough => self.rmr("cc-write-through", claims.rmr_cc),
+            Question::RmrDsm => self.rmr("dsm", claims.rmr_dsm),
+            Question::BoundedRegisters => self.registers(),
+            Question::Hardware => Cell::unmeasured(hardware(claims.primitives)),
+        }
+    }
+
+    /// A property that a column is all about.
+    fn plainly(&self, property: Property) -> Cell {
+        let claim = property.claim(self.claims());
+        self.evidence(property).cell(yes_or_no(claim), claim)
+    }
+
+    /// The strongest of `properties` that is claimed.
+    fn strongest(&self, properties: &[(&str, Property)]) -> Cell {
+        let claimed = properties.iter().find(|(_, p)| p.claim(self.claims()).is_claimed());
+        match claimed {
+            None => Cell::unmeasured("✗".to_owned()),
+            Some(&(label, property)) => {
+                self.evidence(property).cell(label.to_owned(), property.claim(self.claims()))
+            }
+        }
+    }
+
+    /// All of `properties` that are claimed.
+    fn each(&self, properties: &[(&str, Property)]) -> Cell {
+        let claimed = properties.iter().filter(|(_, p)| p.claim(self.claims()).is_claimed());
+        let mut cells = claimed.map(|&(label, property)| {
+            let claim = property.claim(self.claims());
+            (label, self.evidence(property).cell(label.to_owned(), claim))
+        });
+        let Some((first, mut cell)) = cells.next() else {
+            return Cell::unmeasured("✗".to_owned());
+        };
+        for (label, other) in cells {
+            cell.claimed = format!("{}, {}", cell.claimed, other.claimed);
+            if (&other.measured, &other.how) != (&cell.measured, &cell.how) {
+                cell.measured = format!("{first} {}; {label} {}", cell.measured, other.measured);
+                cell.how = format!("{first} {}; {label} {}", cell.how, other.how);
+            }
+            cell.standing = cell.standing.worse(other.standing);
+        }
+        cell
+    }
+
+    /// What the explorations tell of `property`.
+    fn evidence(&self, property: Property) -> Evidence<'_> {
+        let about = self.dossier.explorations.iter().filter(|exploration| {
+            self.names.contains(&exploration.algorithm.as_str())
+                && exploration.properties.contains(&property)
+        });
+        let mut evidence = Evidence { ideal: self.ideal(), ..Evidence::default() };
+        for exploration in about {
+            match exploration.verdict {
+                Verdict::Violated if exploration.violated == Some(property) => {
+                    if evidence.refuted.is_none_or(|other| rank(exploration) < rank(other)) {
+                        evidence.refuted = Some(exploration);
+                    }
+                }
+                // An exploration ends at its first violation: of the others it says nothing.
+                Verdict::Violated => {}
+                Verdict::Holds => evidence.exhausted.push(exploration),
+                Verdict::Limit => {
+                    if evidence.limited.is_none_or(|other| rank(exploration) > rank(other)) {
+                        evidence.limited = Some(exploration);
+                    }
+                }
+            }
+        }
+        evidence.keep_furthest();
+        evidence
+    }
+
+    /// The name of the variant over an ideal lock, if there is another.
+    fn ideal(&self) -> Option<&str> {
+        (self.names.len() > 1).then(|| self.names[0])
+    }
+
+    fn space(&self) -> Cell {
+        let claimed = self.claims().space;
+        let points = &self.shipped.registers;
+        match (points.last(), suggested(points)) {
+            (Some((processes, registers)), Some(grows)) => Cell {
+                measured: grows.to_string(),
+                how: format!("counted up to {processes} processes (registers: {registers})"),
+                standing: standing(claimed, grows),
+                ..Cell::unmeasured(claimed.to_string())
+            },
+            _ => Cell::unmeasured(claimed.to_string()),
+        }
+    }
+
+    fn rmr(&self, model: &str, claimed: Bound) -> Cell {
+        let cell = Cell::unmeasured(claimed.to_string());
+        let of = |name: &str| {
+            let points =
+                self.dossier.rmr.iter().filter(|p| p.algorithm == name && p.model == model);
+            points.collect::<Vec<_>>()
+        };
+        // What ships counts; only if that was not measured, what it is made of.
+        let points = self.names.iter().rev().map(|name| of(name)).find(|points| !points.is_empty());
+        let Some(points) = points else { return cell };
+        let Some(last) = points.iter().max_by_key(|point| point.processes) else { return cell };
+        let how = format!("sampled to {} processes", last.processes);
+        if points.iter().any(|point| point.remote_spinning) {
+            let measured = "∞: waits on remote memory".to_owned();
+            return Cell {
+                measured,
+                how,
+                standing: standing(claimed.claimed, Growth::Unbounded),
+                ..cell
+            };
+        }
+        let sizes: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();
+        let most = format!("at most {}", last.max);
+        match suggested(&sizes) {
+            Some(grows) => Cell {
+                measured: format!("{grows}, {most}"),
+                how,
+                standing: standing(claimed.claimed, grows),
+                ..cell
+            },
+            None => Cell { measured: most, how, standing: Standing::Partly, ..cell },
+        }
+    }
+
+    /// Exhausting any number of passages shows that there are finitely many states, so that registers are bounded.
+    fn registers(&self) -> Cell {
+        let claim = self.claims().bounded_registers;
+        let all = self.dossier.explorations.iter().filter(|exploration| {
+            self.names.contains(&exploration.algorithm.as_str())
+                && exploration.verdict == Verdict::Holds
+                && exploration.passages.is_none()
+        });
+        let cell = Cell::unmeasured(yes_or_no(claim));
+        let Some(largest) = all.max_by_key(|exploration| rank(exploration)) else { return cell };
+        Cell {
+            measured: "finitely many states".to_owned(),
+            how: format!("exhausted up to {}, any number of passages", largest.size(false)),
+            standing: Standing::Supported,
+            ..cell
+        }
+    }
+}
+
+/// The name without the lock it uses.
+pub(super) fn plain(name: &str) -> &str {
+    name.split('+').next().unwrap_or(name)
+}
+
+/// Which of two explorations reaches further.
+fn rank(exploration: &Exploration) -> (usize, u64, u8) {
+    (exploration.processes, exploration.sessions, exploration.passages.unwrap_or(u8::MAX))
+}
+
+/// What explorations tell of one property.
+#[derive(Default)]
+struct Evidence<'a> {
+    /// The smallest that violates it.
+    refuted: Option<&'a Exploration>,
+    /// Those that exhausted their size, of which none reaches further than another in every respect.
+    exhausted: Vec<&'a Exploration>,
+    /// The largest that came to no end.
+    limited: Option<&'a Exploration>,
+    ideal: Option<&'a str>,
+}
+
+impl Evidence<'_> {
+    fn is_ideal(&self, exploration: &Exploration) -> bool {
+        self.ideal == Some(exploration.algorithm.as_str())
+    }
+
+    /// Drops the exhausted sizes that others make superfluous. What holds of the whole says more than what
+    /// holds over an ideal lock.
+    fn keep_furthest(&mut self) {
+        let mut all = std::mem::take(&mut self.exhausted);
+        all.sort_by_key(|exploration| (!self.is_ideal(exploration), rank(exploration)));
+        while let Some(next) = all.pop() {
+            let (processes, sessions, passages) = rank(next);
+            let covered = self.exhausted.iter().any(|other| {
+                let (p, s, k) = rank(other);
+                p >= processes && s >= sessions && k >= passages
+            });
+            if !covered {
+                self.exhausted.push(next);
+            }
+        }
+    }
+
+    fn cell(&self, claimed: String, claim: Claim) -> Cell {
+        let (measured, standing) = match (self.refuted, self.exhausted.first(), self.limited) {
+            (Some(_), _, _) => ("refuted", Standing::Refuted),
+            (None, Some(_), _) => ("holds", Standing::Supported),
+            (None, None, Some(_)) => ("nothing found", Standing::Partly),
+            (None, None, None) => ("not measured", Standing::Unmeasured),
+        };
+        let (claimed, measured, standing) = match (claim, standing) {
+            // Known to be false, though this run did not go far enough to see it.
+            (Claim::Refuted(_), Standing::Supported) => {
+                (format!("{claimed}, refuted"), "no violation so far", Standing::Partly)
+            }
+            (Claim::Refuted(_), _) => (format!("{claimed}, refuted"), measured, standing),
+            _ => (claimed, measured, standing),
+        };
+        Cell { claimed, measured: measured.to_owned(), how: self.how(), standing, printed: None }
+    }
+
+    fn how(&self) -> String {
+        let over = |e: &Exploration| if self.is_ideal(e) { " (ideal inner lock)" } else { "" };
+        let mut parts = Vec::new();
+        if let Some(at) = self.refuted {
+            let (steps, size) = (at.trace.len(), at.size(false));
+            parts.push(format!("{steps} steps at {size}{}", over(at)));
+        }
+        for (i, at) in self.exhausted.iter().enumerate() {
+            let told = match (i, self.refuted) {
+                (0, Some(_)) => "holds, exhausted up to ",
+                (0, None) => "exhausted up to ",
+                _ => "",
+            };
+            parts.push(format!("{told}{}{}", at.size(false), over(at)));
+        }
+        if let (Some(at), true) = (self.limited, self.exhausted.is_empty()) {
+            parts.push(format!("{} states of {}{}", at.states, at.size(false), over(at)));
+        }
+        parts.join("; ")
+    }
+
+    fn both(&self) -> String {
+        let cell = self.cell(String::new(), Claim::Yes);
+        if cell.how.is_empty() { cell.measured } else { format!("{}, {}", cell.measured, cell.how) }
+    }
+}
+
+/// The growth that fits `points`, if there are enough of them to tell.
+fn suggested(points: &[(usize, u64)]) -> Option<Growth> {
+    Some(fit(points)).filter(|&growth| growth != Growth::NotStated)
+}
+
+fn standing(claimed: Growth, measured: Growth) -> Standing {
+    match claimed {
+        Growth::NotStated => Standing::Supported,
+        _ if measured <= claimed => Standing::Supported,
+        _ => Standing::Refuted,
+    }
+}
+
+fn yes_or_no(claim: Claim) -> String {
+    if claim.is_claimed() { "yes" } else { "no" }.to_owned()
+}
+
+fn hardware(primitives: &[Primitive]) -> String {
+    let strong = primitives.iter().filter_map(|primitive| match primitive {
+        Primitive::Read | Primitive::Write => None,
+        Primitive::FetchAndStore => Some("fetch&store"),
+        Primitive::CompareAndSwap => Some("CAS"),
+        Primitive::FetchAndAdd => Some("fetch&add"),
+    });
+    let strong: Vec<_> = strong.collect();
+    if strong.is_empty() { "read/write".to_owned() } else { strong.join(", ") }
+}

@@ -1,0 +1,149 @@
+//! The report page does in a browser what it says.
+
+mod careless;
+mod webdriver;
+
+use std::path::{Path, PathBuf};
+
+use grouplock_lab::memory::SimMemory;
+use grouplock_lab::report::{Algorithm, Dossier, Exploration, RmrPoint, Task, html};
+use grouplock_lab::{Options, Subject, Verdict, check};
+
+use careless::Careless;
+use webdriver::Browser;
+
+const NAME: &str = "careless<script>alert(1)</script>";
+
+/// Everything a page can show: a counterexample, an exploration that holds, counted references.
+fn dossier() -> Dossier {
+    let holds = [Task::new("handover", 2, 2), Task::new("dvir-taubenfeld-1", 2, 1)];
+    let mut dossier = Dossier::collect(&holds, &mut |_| {}).expect("the tasks are right");
+    let subject = Subject::group::<Careless<SimMemory>>(NAME);
+    let options = Options::new(&subject, 3, 2);
+    let outcome = check(&subject, &options).expect("it takes any size");
+    assert_eq!(outcome.verdict, Verdict::Violated);
+    dossier.algorithms.push(Algorithm::of(&subject));
+    dossier.add(Exploration::of(&subject, &Task::new(NAME, 3, 2), options.properties, outcome));
+    // Invented, to have something to draw.
+    for (name, slope, base) in [("handover", 0, 28), (NAME, 4, 0), ("dvir-taubenfeld-1", 0, 10)] {
+        for model in ["cc", "dsm"] {
+            for n in [2, 8, 64, 256] {
+                dossier.rmr.push(RmrPoint {
+                    algorithm: name.to_owned(),
+                    model: model.to_owned(),
+                    processes: n as usize,
+                    max: slope * n + base,
+                    mean: (slope * n + base) as f64 / 2.0,
+                    remote_spinning: model == "dsm" && name == NAME,
+                });
+            }
+        }
+    }
+    dossier
+}
+
+/// A browser that shows the page; nothing, and a notice, if there is no browser.
+fn open(name: &str) -> Option<Browser> {
+    let Some(browser) = Browser::start(name) else {
+        eprintln!("SKIPPED: chromium is not installed (cargo xtask setup installs it)");
+        return None;
+    };
+    let path: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.html"));
+    std::fs::write(&path, html::page(&dossier())).expect("the folder for tests is writable");
+    browser.open(&path);
+    Some(browser)
+}
+
+fn shown(browser: &Browser) -> u64 {
+    let at = browser.run("return Number(document.querySelector('article.trace').dataset.at)");
+    at.as_u64().expect("a step has a number")
+}
+
+fn text(browser: &Browser, selector: &str) -> String {
+    let script = format!("return document.querySelector({selector:?}).textContent");
+    browser.run(&script).as_str().expect("an element has a text").to_owned()
+}
+
+#[test]
+fn a_trace_can_be_clicked_through() {
+    let Some(browser) = open("clicks") else { return };
+    let last = browser.run("return document.querySelectorAll('.steps tbody tr').length");
+    let last = last.as_u64().expect("a count");
+    assert!(last >= 5, "two must ask, look and write: {last} steps");
+    assert_eq!(shown(&browser), 1);
+    let first = text(&browser, ".card");
+    assert!(first.contains("asks for session"), "{first}");
+
+    browser.click("[data-act=next]");
+    assert_eq!(shown(&browser), 2);
+    assert_ne!(text(&browser, ".card"), first);
+    browser.click("[data-act=previous]");
+    assert_eq!((shown(&browser), text(&browser, ".card")), (1, first));
+    browser.click("[data-act=previous]");
+    assert_eq!(shown(&browser), 1, "nothing comes before the first step");
+
+    browser.click("[data-act=last]");
+    assert_eq!(shown(&browser), last);
+    assert!(text(&browser, ".card").contains("in conflict"));
+    assert_eq!(text(&browser, "article output"), format!("step {last} of {last}"));
+    let inside = browser.run("return document.querySelectorAll('.who .inside').length");
+    assert_eq!(inside, 2, "the violation shows two inside");
+    let line = text(&browser, ".steps tr[aria-current=step] td");
+    assert_eq!(line, last.to_string(), "the list marks the step that is shown");
+
+    // A slider moves by keys as by pointer.
+    browser.press("article input[type=range]", "\u{e012}\u{e012}");
+    assert_eq!(shown(&browser), last - 2);
+    browser.run("document.querySelector('article.trace').focus()");
+    browser.press("article.trace", "\u{e014}");
+    assert_eq!(shown(&browser), last - 1, "arrow keys step");
+
+    browser.click("[data-act=first]");
+    browser.click("[data-act=play]");
+    let patience = std::time::Instant::now();
+    while shown(&browser) < 3 {
+        assert!(patience.elapsed().as_secs() < 20, "playing goes on by itself");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    browser.click("[data-act=play]");
+    let paused = shown(&browser);
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!(shown(&browser), paused, "a paused trace stays where it is");
+
+    browser.run("location.hash = '#trace-0@4'; window.dispatchEvent(new Event('hashchange'))");
+    assert_eq!(shown(&browser), 4, "an address can name a step");
+    assert_eq!(browser.errors(), Vec::<String>::new());
+}
+
+#[test]
+fn the_page_fits_every_screen_and_asks_nobody() {
+    let Some(browser) = open("screens") else { return };
+    for (width, scheme) in [(390, "light"), (390, "dark"), (768, "light"), (1280, "dark")] {
+        browser.emulate(width, scheme);
+        let beyond = browser.run(
+            "return document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth",
+        );
+        assert_eq!(beyond, 0, "nothing lies beyond the right edge at {width} px");
+    }
+    let asked = browser.run("return performance.getEntriesByType('resource').length");
+    assert_eq!(asked, 0, "the page needs nothing but itself");
+    let dark = browser.run("return getComputedStyle(document.body).backgroundColor");
+    browser.emulate(1280, "light");
+    let light = browser.run("return getComputedStyle(document.body).backgroundColor");
+    assert_ne!(dark, light);
+    assert_eq!(browser.errors(), Vec::<String>::new());
+}
+
+#[test]
+fn plots_set_lines_apart_and_names_stay_text() {
+    let Some(browser) = open("plots") else { return };
+    assert_eq!(browser.run("return document.querySelectorAll('.plot .dot').length"), 24);
+    browser.click(".series button");
+    let apart = browser.run("return document.querySelectorAll('.apart .of.chosen').length");
+    assert_eq!(apart, 2, "one line in each plot");
+    browser.click(".series button");
+    assert_eq!(browser.run("return document.querySelectorAll('.apart').length"), 0);
+    assert_eq!(text(&browser, "article h3 code"), NAME);
+    assert_eq!(browser.run("return document.querySelectorAll('code script').length"), 0);
+    assert_eq!(browser.errors(), Vec::<String>::new());
+}
