@@ -1,5 +1,7 @@
 //! What a column asks of an algorithm, and the answer that a dossier gives.
 
+use std::fmt::Write as _;
+
 use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::{Bound, Claim, Growth, Limit, Primitive};
 
@@ -194,7 +196,7 @@ impl<'a> Case<'a> {
         let broken =
             self.dossier.broken.iter().filter(|b| self.names.contains(&b.algorithm.as_str()));
         if let Some(least) = broken.map(|broken| broken.processes).min() {
-            how += &format!("; breaks with {least}");
+            let _ = write!(how, "; breaks with {least}");
         }
         if points.iter().any(|point| point.remote_spinning) {
             let measured = "∞: waits on remote memory".to_owned();
