@@ -28,6 +28,19 @@ pub struct Dossier {
     pub explorations: Vec<Exploration>,
     /// Remote memory references that were counted.
     pub rmr: Vec<RmrPoint>,
+    /// Algorithms that broke while they were measured.
+    pub broken: Vec<Broken>,
+}
+
+/// An algorithm that broke while its remote memory references were counted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Broken {
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// How many processes.
+    pub processes: usize,
+    /// What happened, in a sentence.
+    pub because: String,
 }
 
 /// An algorithm, by the name the lab knows it by.
@@ -158,14 +171,15 @@ impl Dossier {
             })?;
             explorations.push(Exploration::of(&subject, task, options.properties, outcome));
         }
-        Ok(Dossier { algorithms, explorations, rmr: Vec::new() })
+        Ok(Dossier { algorithms, explorations, ..Dossier::default() })
     }
 
     /// Counts the remote memory references of every algorithm that can be measured, for each number of processes in `sizes`;
     /// `tell` hears of each before it starts.
     ///
     /// # Errors
-    /// If an algorithm breaks while it is measured, or the options make no sense. A size that an algorithm cannot take is left out.
+    /// If the options make no sense. A size that an algorithm cannot take is left out; an algorithm that breaks meanwhile is
+    /// noted as [`broken`](Dossier::broken), as that too is a finding.
     pub fn count_references(
         &mut self,
         sizes: &[usize],
@@ -178,6 +192,14 @@ impl Dossier {
                 match rmr::measure(name, processes, options) {
                     Ok(measured) => self.rmr.extend(measured.into_iter().map(RmrPoint::from)),
                     Err(RmrError::Capacity { .. }) => {}
+                    Err(
+                        error @ (RmrError::Panicked { .. }
+                        | RmrError::Stuck { .. }
+                        | RmrError::Endless { .. }),
+                    ) => {
+                        let (algorithm, because) = (name.to_owned(), error.to_string());
+                        self.broken.push(Broken { algorithm, processes, because });
+                    }
                     Err(error) => return Err(error),
                 }
             }

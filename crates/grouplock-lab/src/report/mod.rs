@@ -22,7 +22,7 @@ pub mod plan;
 mod question;
 pub mod table;
 
-pub use dossier::{Algorithm, CollectError, Dossier, Event, Exploration, RmrPoint};
+pub use dossier::{Algorithm, Broken, CollectError, Dossier, Event, Exploration, RmrPoint};
 pub use paper::Paper;
 pub use plan::{Plan, Task};
 pub use table::{Cell, Row, Standing, Table};

@@ -1,5 +1,7 @@
 //! What a column asks of an algorithm, and the answer that a dossier gives.
 
+use std::fmt::Write as _;
+
 use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::{Bound, Claim, Growth, Limit, Primitive};
 
@@ -190,7 +192,12 @@ impl<'a> Case<'a> {
         let points = self.names.iter().rev().map(|name| of(name)).find(|points| !points.is_empty());
         let Some(points) = points else { return cell };
         let Some(last) = points.iter().max_by_key(|point| point.processes) else { return cell };
-        let how = format!("sampled to {} processes", last.processes);
+        let mut how = format!("sampled to {} processes", last.processes);
+        let broken =
+            self.dossier.broken.iter().filter(|b| self.names.contains(&b.algorithm.as_str()));
+        if let Some(least) = broken.map(|broken| broken.processes).min() {
+            let _ = write!(how, "; breaks with {least}");
+        }
         if points.iter().any(|point| point.remote_spinning) {
             let measured = "∞: waits on remote memory".to_owned();
             return Cell {

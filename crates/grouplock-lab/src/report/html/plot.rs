@@ -63,7 +63,11 @@ pub(super) fn section(body: &mut String, dossier: &Dossier) {
             plot(body, title, &points, &names);
         }
     }
-    body.push_str("</div></section>\n");
+    body.push_str("</div>\n");
+    for broken in &dossier.broken {
+        let _ = writeln!(body, "<p class=\"lead\">✗ {}.</p>", E(&broken.because));
+    }
+    body.push_str("</section>\n");
 }
 
 /// The colour of the line of the `i`th algorithm, and whether it is dashed.
