@@ -48,8 +48,7 @@ pub enum Property {
 
 impl Property {
     /// Those that an exploration always checks, because without them it means nothing.
-    pub const ALWAYS: [Property; 6] = [
-        Property::BoundedRegisters,
+    pub const ALWAYS: [Property; 5] = [
         Property::MutualExclusion,
         Property::DeadlockFreedom,
         Property::DeadRead,
@@ -58,7 +57,7 @@ impl Property {
     ];
 
     /// The properties that can be claimed and checked.
-    pub const CLAIMABLE: [Property; 10] = [
+    pub const CLAIMABLE: [Property; 11] = [
         Property::MutualExclusion,
         Property::DeadlockFreedom,
         Property::Fcfs,
@@ -69,6 +68,7 @@ impl Property {
         Property::StrongGroupConcurrentEntering,
         Property::BoundedExit,
         Property::GroupBoundedExit,
+        Property::BoundedRegisters,
     ];
 
     /// What `claims` says of it.
@@ -87,10 +87,8 @@ impl Property {
             }
             Property::BoundedExit => claims.exit.bounded,
             Property::GroupBoundedExit => claims.exit.group_bounded,
-            Property::BoundedRegisters
-            | Property::DeadRead
-            | Property::DeadPrivate
-            | Property::NoPanic => Claim::Yes,
+            Property::BoundedRegisters => claims.bounded_registers,
+            Property::DeadRead | Property::DeadPrivate | Property::NoPanic => Claim::Yes,
         }
     }
 

@@ -110,7 +110,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
             mutual_exclusion: REFUTED,
             deadlock_freedom: Claim::Yes,
             starvation_freedom: exit_lock.starvation_freedom,
-            fcfs: Claim::Yes,
+            fcfs: REFUTED,
             fife: Claim::Yes,
             entering: Entering::STRONG_GROUP,
             exit: Exit::through(&exit_lock),

@@ -4,12 +4,18 @@
 //! FIFO algorithms", DISC 2004. The line numbers are those of Figure 3 in He, Gopalakrishnan and Gafni,
 //! "Group mutual exclusion in linear time and space", 2018.
 //!
-//! * **Promises** mutual exclusion and first-come-first-served with bounded registers, by reads and writes.
+//! * **Promises** mutual exclusion and first-come-first-served, by reads and writes.
 //! * **Costs** O(N) remote references with coherent caches.
 //!
 //! Lamport's bakery with coloured tickets. Tickets of the colour that is not being handed out go first;
 //! whoever leaves changes the colour handed out to the opposite of its own, so numbers start again
-//! from one and never pass N.
+//! from one.
+//!
+//! # Tickets are not bounded by N
+//! The figure keeps colour and number in two variables. A process that looks at another's colour and then at its number may
+//! combine the old colour with the new number, and take a ticket above all others of its own colour. Exploration shows
+//! number 3 with two processes; with three, numbers grow with the number of passages. Nothing else depends on it: here
+//! tickets have 64 bits. (The [group version](crate::black_white_bakery_gme) reads both at once, and is bounded.)
 //!
 //! # What the figure leaves out
 //! As printed, Figure 3 makes a process wait only for tickets of its *own* colour (lines 9-14). A process
@@ -73,7 +79,7 @@ impl<M: Memory> RawMutex<M> for BlackWhiteBakery<M> {
             primitives: &[Primitive::Read, Primitive::Write],
             processes: Limit::Fixed(u64::MAX),
             sessions: Limit::NotApplicable,
-            bounded_registers: Claim::Yes,
+            bounded_registers: Claim::Refuted("docs/algorithms/black_white_bakery.md"),
         }
     }
 
@@ -142,8 +148,9 @@ impl<M: Memory> RawMutex<M> for BlackWhiteBakery<M> {
         self.processes[me.i].number.write(0, SeqCst); // 22
     }
 
+    /// "The token numbers used can only grow up to N": it is not so.
     fn in_range(register: &str, number: u64, processes: usize) -> bool {
-        register != "Token.number" || number <= processes as u64 + 1
+        register != "Token.number" || number <= processes as u64
     }
 
     fn inspect(me: &Process, see: &mut dyn FnMut(&'static str, Word)) {

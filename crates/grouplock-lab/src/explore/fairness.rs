@@ -328,7 +328,9 @@ fn components<I: Iterator<Item = u32>>(states: usize, steps: impl Fn(u32) -> I) 
             if low[state as usize] == index[state as usize] {
                 let begin = stack.iter().rposition(|&s| s == state).expect("it is on the stack");
                 let component = stack.split_off(begin);
-                component.iter().for_each(|&s| on_stack[s as usize] = false);
+                for &s in &component {
+                    on_stack[s as usize] = false;
+                }
                 found.push(component);
             }
         }
@@ -345,7 +347,9 @@ mod tests {
         // 0 → 1 ⇄ 2 → 3, 3 → 3
         let steps: [&[u32]; 4] = [&[1], &[2], &[1, 3], &[3]];
         let mut found = components(4, |s| steps[s as usize].iter().copied());
-        found.iter_mut().for_each(|component| component.sort_unstable());
+        for component in &mut found {
+            component.sort_unstable();
+        }
         found.sort();
         assert_eq!(found, [vec![0], vec![1, 2], vec![3]]);
     }

@@ -253,7 +253,10 @@ impl Stepper {
             log.push(Event::step(p, &node, register, op, old, new));
         }
         state.memory[register] = new;
-        if writes && let Some(number) = new.as_number() {
+        if writes
+            && self.properties.contains(Property::BoundedRegisters)
+            && let Some(number) = new.as_number()
+        {
             let name = self.layout.registers[register].site.name;
             if !(self.in_range)(name, number, state.procs.len()) {
                 let name = self.layout.register_name(register);

@@ -1,7 +1,7 @@
 //! Simulated memory: every access is a step that somebody else decides about.
 //!
 //! [`SimMemory`] implements [`Memory`] without holding any contents. A register knows only its number; what an
-//! access does depends on the [`context`] of the calling thread:
+//! access does depends on what the calling thread is at:
 //!
 //! | context | an access |
 //! |---|---|
