@@ -106,8 +106,30 @@ pub(crate) fn soak() -> ExitCode {
             .and_then(|()| {
                 let loom = ["test", "--release", "-p", "grouplock-algorithms", "--test", "loom"];
                 Program::cargo(&loom).arguments(&["--", "--ignored"]).run()
-            }),
+            })
+            .and_then(|()| {
+                let mutants = ["test", "--release", "-p", "grouplock-mutants", "--", "--ignored"];
+                Program::cargo(&mutants).run()
+            })
+            .and_then(|()| BIG.iter().try_for_each(|big| explore(big))),
     )
+}
+
+/// Explorations of minutes: algorithm, processes, sessions, and what else there is to say.
+const BIG: &[&[&str]] = &[
+    &["handover", "-p", "4", "-s", "2"],
+    &["handover", "-p", "3", "-s", "3"],
+    &["handover+dvir-taubenfeld-1-swap", "-p", "3", "-s", "2"],
+    &["keane-moir+dvir-taubenfeld-1-swap", "-p", "3", "-s", "2"],
+    &["generalized-bakery", "-p", "3", "-s", "2", "--passages", "2"],
+    &["black-white-bakery-gme", "-p", "3", "-s", "2"],
+    &["petrovic", "-p", "3", "-s", "2", "--passages", "2"],
+];
+
+fn explore(big: &[&str]) -> Result<(), String> {
+    let run =
+        ["run", "--release", "-p", "grouplock-cli", "--", "lab", "check", "--memory-limit", "8"];
+    Program::cargo(&run).arguments(big).run()
 }
 
 fn finish(result: Result<(), String>) -> ExitCode {
@@ -129,6 +151,9 @@ fn clippy() -> Outcome {
 }
 
 fn tests() -> Outcome {
+    if let Err(reason) = need_chromium() {
+        println!("The tests of the report in a browser will be skipped: {reason}");
+    }
     Program::cargo(&["test", "--workspace"]).run().into()
 }
 
