@@ -123,7 +123,7 @@ const BIG: &[&[&str]] = &[
     &["keane-moir+dvir-taubenfeld-1-swap", "-p", "3", "-s", "2"],
     &["generalized-bakery", "-p", "3", "-s", "2", "--passages", "2"],
     &["black-white-bakery-gme", "-p", "3", "-s", "2"],
-    &["petrovic", "-p", "3", "-s", "2", "--passages", "2"],
+    &["petrovic", "-p", "3", "-s", "2"],
 ];
 
 fn explore(big: &[&str]) -> Result<(), String> {

@@ -31,6 +31,7 @@ pub mod registry;
 pub mod report;
 pub mod rmr;
 mod subject;
+mod tokens;
 pub mod trace;
 mod value;
 

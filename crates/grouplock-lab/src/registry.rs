@@ -12,11 +12,12 @@ use grouplock_algorithms::handover::Handover;
 use grouplock_algorithms::keane_moir::KeaneMoir;
 use grouplock_algorithms::maor_taubenfeld::MaorTaubenfeld;
 use grouplock_algorithms::mcs::Mcs;
-use grouplock_algorithms::petrovic::{Bounded, Petrovic, Unbounded};
+use grouplock_algorithms::petrovic::{Petrovic, Unbounded};
 
 use crate::ideal::IdealLock;
 use crate::memory::SimMemory as M;
 use crate::subject::Subject;
+use crate::tokens::Tokens;
 
 /// All algorithms. Those that use another lock come twice: over an ideal one by their own name, and over the one
 /// they ship with by a longer name.
@@ -30,7 +31,7 @@ pub fn all() -> Vec<Subject> {
         Subject::mutex::<DvirTaubenfeld2<M>>("dvir-taubenfeld-2"),
         Subject::group::<KeaneMoir<M, IdealLock>>("keane-moir"),
         Subject::group::<KeaneMoir<M, DvirTaubenfeld1Swap<M>>>("keane-moir+dvir-taubenfeld-1-swap"),
-        Subject::group::<Petrovic<M, Bounded>>("petrovic"),
+        Subject::group::<Petrovic<M, Tokens>>("petrovic"),
         Subject::group::<Petrovic<M, Unbounded>>("petrovic-unbounded"),
         Subject::group::<GeneralizedBakery<M>>("generalized-bakery"),
         Subject::group::<BlackWhiteBakeryGme<M>>("black-white-bakery-gme"),

@@ -13,20 +13,22 @@ pub struct Classes<const CLASSES: usize, const EACH: u64, const FLAG: bool> {
     last_s: u64,
 }
 
-impl<const CLASSES: usize, const EACH: u64, const FLAG: bool> Default
-    for Classes<CLASSES, EACH, FLAG>
-{
-    fn default() -> Self {
-        Classes { cls: 0, sub: [0; CLASSES], last_s: 0 }
-    }
-}
-
 impl<const CLASSES: usize, const EACH: u64, const FLAG: bool> Turns
     for Classes<CLASSES, EACH, FLAG>
 {
+    type Turn = u64;
+    const NONE: u64 = 0;
     const NAME: &'static str = "petrovic";
     const BOUNDED: bool = true;
     const DOORWAY_FLAG: bool = FLAG;
+
+    fn new() -> Self {
+        Classes { cls: 0, sub: [0; CLASSES], last_s: 0 }
+    }
+
+    fn first(&self) -> u64 {
+        0
+    }
 
     fn next_turn(&mut self, session: u64) -> u64 {
         if session != self.last_s {

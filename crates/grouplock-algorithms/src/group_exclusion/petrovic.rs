@@ -40,36 +40,40 @@
 use core::fmt;
 
 use crate::memory::Ordering::SeqCst;
-use crate::memory::{Memory, Native, Register, Site, Word};
+use crate::memory::{Memory, Native, Register, Site, Value, Word};
 use crate::prelude::*;
 use crate::slots::Slots;
 
 /// The lock. See the [module](self).
 #[derive(Debug)]
 pub struct Petrovic<M: Memory = Native, T: Turns = Bounded> {
-    processes: Box<[Announced<M>]>,
+    processes: Box<[Announced<M, T>]>,
     slots: Slots<Process<T>>,
 }
 
 /// What a process tells the others.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Announced<M: Memory> {
+struct Announced<M: Memory, T: Turns> {
     session: M::Register<u64>,
-    turn: M::Register<u64>,
+    turn: M::Register<T::Turn>,
     competing: M::Register<bool>,
 }
 
 /// A process: its number, what it last saw of the others' turns, and its own.
 #[derive(Debug)]
-pub struct Process<T> {
+pub struct Process<T: Turns> {
     i: usize,
-    turn_snap: Box<[u64]>,
+    turn_snap: Box<[T::Turn]>,
     turns: T,
 }
 
 /// A way of choosing the next turn.
-pub trait Turns: Default + fmt::Debug + Send + Sync + 'static {
+pub trait Turns: fmt::Debug + Send + Sync + 'static {
+    /// A turn. Turns are only ever compared for equality.
+    type Turn: Value;
+    /// What stands where no turn is remembered.
+    const NONE: Self::Turn;
     /// The name of the lock that uses it.
     const NAME: &'static str;
     /// Whether turns stay within a set that is known beforehand.
@@ -77,8 +81,14 @@ pub trait Turns: Default + fmt::Debug + Send + Sync + 'static {
     /// Whether a process raises its flag during the doorway (lines 3 and 6).
     const DOORWAY_FLAG: bool;
 
+    /// The turns of a process that has made no request.
+    fn new() -> Self;
+
+    /// What its register holds at first.
+    fn first(&self) -> Self::Turn;
+
     /// The turn of this process's next request, which is for `session`.
-    fn next_turn(&mut self, session: u64) -> u64;
+    fn next_turn(&mut self, session: u64) -> Self::Turn;
 
     /// The private variables that later turns depend on.
     fn inspect(&self, see: &mut dyn FnMut(&'static str, Word));
@@ -91,9 +101,19 @@ pub struct Unbounded {
 }
 
 impl Turns for Unbounded {
+    type Turn = u64;
+    const NONE: u64 = 0;
     const NAME: &'static str = "petrovic-unbounded";
     const BOUNDED: bool = false;
     const DOORWAY_FLAG: bool = false;
+
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn first(&self) -> u64 {
+        0
+    }
 
     fn next_turn(&mut self, _: u64) -> u64 {
         self.turn += 1;
@@ -114,9 +134,19 @@ pub struct Bounded {
 }
 
 impl Turns for Bounded {
+    type Turn = u64;
+    const NONE: u64 = 0;
     const NAME: &'static str = "petrovic";
     const BOUNDED: bool = true;
     const DOORWAY_FLAG: bool = true;
+
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn first(&self) -> u64 {
+        0
+    }
 
     fn next_turn(&mut self, session: u64) -> u64 {
         if session != self.last_s {
@@ -134,7 +164,7 @@ impl Turns for Bounded {
     }
 }
 
-impl<M: Memory> Announced<M> {
+impl<M: Memory, T: Turns> Announced<M, T> {
     /// Whether this process asks for another session than `s`.
     #[track_caller]
     fn conflicts(&self, s: u64) -> bool {
@@ -176,14 +206,15 @@ impl<M: Memory, T: Turns> RawGroup<M> for Petrovic<M, T> {
     }
 
     fn new(processes: usize) -> Result<Self, CapacityError> {
-        let slots = Slots::new(processes, usize::MAX, |i| Process {
-            i,
-            turn_snap: vec![0; processes].into(),
-            turns: T::default(),
+        let mut first = vec![T::NONE; processes];
+        let slots = Slots::new(processes, usize::MAX, |i| {
+            let turns = T::new();
+            first[i] = turns.first();
+            Process { i, turn_snap: vec![T::NONE; processes].into(), turns }
         })?;
-        let announced = |i| Announced {
+        let announced = |i: usize| Announced {
             session: M::Register::new(Site::per_process("session", i), 0),
-            turn: M::Register::new(Site::per_process("turn", i), 0),
+            turn: M::Register::new(Site::per_process("turn", i), first[i]),
             competing: M::Register::new(Site::per_process("competing", i), false),
         };
         Ok(Petrovic { processes: (0..processes).map(announced).collect(), slots })
@@ -221,7 +252,7 @@ impl<M: Memory, T: Turns> RawGroup<M> for Petrovic<M, T> {
             if j != i {
                 M::live(|| [j.word()]);
                 M::await_until(|| !other.conflicts(s) || other.turn.read(SeqCst) != snap); // 7
-                me.turn_snap[j] = 0; // of no more use
+                me.turn_snap[j] = T::NONE; // of no more use
             }
         }
         let (before, after) = (&self.processes[..i], &self.processes[i + 1..]);

@@ -180,8 +180,24 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// What may change its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Renamed {
+    /// Nothing.
+    Nothing,
+    /// Objects: processes differ in their code.
+    Objects,
+    /// Processes too.
+    All,
+}
+
 /// The standard form of `state`, and how it was renamed.
-pub(crate) fn canonical(state: &State, layout: &Layout) -> (State, Renaming) {
+pub(crate) fn canonical(state: &State, layout: &Layout, what: Renamed) -> (State, Renaming) {
+    if what == Renamed::Objects {
+        let order: Vec<usize> = (0..state.procs.len()).collect();
+        let (renamed, objects) = Walk::from_globals(state, layout).finish(&order);
+        return (renamed, Renaming { order, objects });
+    }
     let walk = Walk::from_globals(state, layout);
     let mut looks: Vec<(Vec<u32>, usize)> =
         (0..state.procs.len()).map(|p| (walk.look_at(p), p)).collect();

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use rustc_hash::{FxHashSet, FxHasher};
 
+use super::canon::Renamed;
 use super::state::State;
 use super::stepper::{Choice, Obstacle, Stepper};
 use super::{CheckError, Options, Outcome, Verdict, Violation, replay};
@@ -81,7 +82,9 @@ pub fn starvation(subject: &Subject, options: &Options) -> Result<Outcome, Check
             let way = graph.way(0, cycle[0], |_| true).unwrap_or_default();
             let around = graph.around(&cycle);
             let choices: Vec<Choice> = way.into_iter().chain(around.iter().copied()).collect();
-            let Ok(told) = replay::trace(&mut stepper, subject, initial, false, &choices) else {
+            let Ok(told) =
+                replay::trace(&mut stepper, subject, initial, Renamed::Nothing, &choices)
+            else {
                 unreachable!("every edge of the trace is known");
             };
             outcome.depth = choices.len() as u64;

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use rustc_hash::FxHashSet;
 
+use super::canon::Renamed;
 use super::checks;
 use super::replay;
 use super::state::State;
@@ -88,7 +89,7 @@ fn repeat_with(
             Err(Obstacle::Trouble(trouble)) => return Ok(Err(trouble)),
         }
     }
-    let told = match replay::trace(stepper, subject, initial, false, &choices) {
+    let told = match replay::trace(stepper, subject, initial, Renamed::Nothing, &choices) {
         Ok(told) => told,
         Err(trouble) => return Ok(Err(trouble)),
     };

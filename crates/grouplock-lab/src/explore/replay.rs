@@ -8,7 +8,7 @@ use std::sync::Arc;
 use grouplock_algorithms::claims::{Kind, Text};
 
 use super::Turn;
-use super::canon::canonical;
+use super::canon::{Renamed, canonical};
 use super::state::State;
 use super::stepper::{Choice, Fault, Obstacle, Stepper};
 use crate::automaton::Trouble;
@@ -38,7 +38,7 @@ pub(super) fn trace(
     stepper: &mut Stepper,
     subject: &Subject,
     initial: State,
-    symmetric: bool,
+    renamed: Renamed,
     choices: &[Choice],
 ) -> Result<Told, Trouble> {
     let layout = Arc::clone(&stepper.layout);
@@ -78,9 +78,9 @@ pub(super) fn trace(
             }
             Err(Obstacle::Trouble(trouble)) => return Err(trouble),
         }
-        if symmetric {
-            let (renamed, renaming) = canonical(&told.state, &layout);
-            told.state = renamed;
+        if renamed != Renamed::Nothing {
+            let (state, renaming) = canonical(&told.state, &layout, renamed);
+            told.state = state;
             names.processes = renaming.order.iter().map(|&p| names.processes[p]).collect();
             let mut objects = vec![0; names.objects.len()];
             for (object, &now) in renaming.objects.iter().enumerate() {

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use rustc_hash::FxHashSet;
 
-use super::canon::canonical;
+use super::canon::{Renamed, canonical};
 use super::checks;
 use super::replay;
 use super::state::State;
@@ -82,7 +82,7 @@ struct Search<'a> {
     options: &'a Options,
     automaton: Arc<Mutex<Automaton>>,
     visited: Visited,
-    symmetric: bool,
+    renamed: Renamed,
     over: AtomicBool,
     end: Mutex<Option<End>>,
     /// The first panic. It ends one execution, not the search: a lock that panics has often broken a promise
@@ -140,6 +140,11 @@ fn attempt(
     // Where processes change names, none of them owns a register by name.
     let mut options = options.clone();
     options.reductions.own &= !symmetric;
+    let renamed = match (symmetric, layout.objects.is_empty()) {
+        (true, _) => Renamed::All,
+        (false, false) if options.reductions.symmetry => Renamed::Objects,
+        (false, _) => Renamed::Nothing,
+    };
     let options = &options;
     let mut initial = State::first(&layout, &first);
     let automaton = Arc::new(Mutex::new(automaton));
@@ -148,7 +153,7 @@ fn attempt(
         options,
         automaton: Arc::clone(&automaton),
         visited: Visited::new(),
-        symmetric,
+        renamed,
         over: AtomicBool::new(false),
         end: Mutex::new(None),
         panic: Mutex::new(None),
@@ -158,8 +163,8 @@ fn attempt(
     // Nobody has moved: settling only blanks here.
     let settled = steppers[0].settle(&mut initial, &mut None);
     debug_assert!(settled.is_ok(), "an idle process takes no step");
-    if symmetric {
-        initial = canonical(&initial, &layout).0;
+    if renamed != Renamed::Nothing {
+        initial = canonical(&initial, &layout, renamed).0;
     }
     let mut logs: Vec<Vec<Link>> = vec![Vec::new(); steppers.len()];
     let mut row = Vec::new();
@@ -219,7 +224,7 @@ fn attempt(
         at = link.before();
     }
     choices.reverse();
-    let told = replay::trace(&mut steppers[0], search.subject, initial, symmetric, &choices)
+    let told = replay::trace(&mut steppers[0], search.subject, initial, renamed, &choices)
         .unwrap_or_else(|_| unreachable!("every edge of the trace is known"));
     let because = told.fault.map_or(fault.because, |fault| fault.because);
     let violation =
@@ -361,8 +366,8 @@ impl Search<'_> {
             if !moved || successor == state {
                 continue;
             }
-            if self.symmetric {
-                successor = canonical(&successor, &layout).0;
+            if self.renamed != Renamed::Nothing {
+                successor = canonical(&successor, &layout, self.renamed).0;
             }
             successor.pack(&mut after);
             if self.visited.insert(fingerprint(&after)) {

@@ -76,8 +76,7 @@ impl Plan {
         tasks.extend([
             Task::new("keane-moir", 3, 2),
             Task::new("keane-moir+dvir-taubenfeld-1-swap", 2, 2),
-            Task::new("petrovic", 2, 2).passages(2),
-            Task::new("petrovic", 3, 2).passages(1),
+            Task::new("petrovic", 2, 2),
             Task::new("petrovic-unbounded", 2, 2).passages(2),
             Task::new("generalized-bakery", 2, 2).passages(2),
             Task::new("generalized-bakery", 3, 2).passages(1),
@@ -91,7 +90,7 @@ impl Plan {
             tasks.extend([
                 Task::new("black-white-bakery", 3, 1).passages(2),
                 Task::new("keane-moir", 4, 2),
-                Task::new("petrovic-unbounded", 3, 2).passages(2),
+                Task::new("petrovic", 3, 2),
                 Task::new("maor-taubenfeld+dvir-taubenfeld-1-swap", 2, 2),
                 Task::new("maor-taubenfeld", 3, 2).basic(),
                 Task::new("maor-taubenfeld", 3, 2),
