@@ -148,12 +148,7 @@ impl Properties {
 
     /// The properties in the set, those that can be claimed first.
     pub fn iter(self) -> impl Iterator<Item = Property> {
-        let others = [
-            Property::BoundedRegisters,
-            Property::DeadRead,
-            Property::DeadPrivate,
-            Property::NoPanic,
-        ];
+        let others = [Property::DeadRead, Property::DeadPrivate, Property::NoPanic];
         Property::CLAIMABLE.into_iter().chain(others).filter(move |&p| self.contains(p))
     }
 
@@ -166,5 +161,18 @@ impl Properties {
 impl FromIterator<Property> for Properties {
     fn from_iter<I: IntoIterator<Item = Property>>(properties: I) -> Self {
         properties.into_iter().fold(Properties::default(), Properties::with)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_tells_each_of_its_properties_once() {
+        let all: Properties = Property::CLAIMABLE.into_iter().chain(Property::ALWAYS).collect();
+        let told: Vec<Property> = all.iter().collect();
+        assert_eq!(told.iter().copied().collect::<Properties>(), all);
+        assert!(told.iter().enumerate().all(|(i, p)| !told[..i].contains(p)), "{told:?}");
     }
 }
