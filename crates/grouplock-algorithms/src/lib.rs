@@ -30,7 +30,7 @@
 //! |---|---|---|
 //! | [`mcs`] | Mellor-Crummey and Scott 1991 | mutual exclusion, FIFO |
 //! | [`burns_lamport`] | Burns 1981, Lamport 1986 | mutual exclusion, one bit per process |
-//! | [`black_white_bakery`] | Taubenfeld 2004 | mutual exclusion, reads and writes, bounded |
+//! | [`black_white_bakery`] | Taubenfeld 2004 | mutual exclusion, first come first served, reads and writes |
 //! | [`dvir_taubenfeld_1`], [`dvir_taubenfeld_2`] | Dvir and Taubenfeld 2017 | mutual exclusion, wait-free exit |
 //! | [`dvir_taubenfeld_1_swap`] | ours, from the first of them | the same, simpler |
 //! | [`keane_moir`] | Keane and Moir 1999 | group, over any mutex; capturing |

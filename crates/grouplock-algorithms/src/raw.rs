@@ -11,7 +11,8 @@ use crate::{CapacityError, Claims, Session};
 
 /// A mutual exclusion algorithm.
 pub trait RawMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
-    /// "Process p": the private variables of a process, and the nodes it owns at the moment.
+    /// "Process p": the private variables of a process, and the nodes it owns at the moment. Its `Debug` form names every field
+    /// (derive it): inside a passage an explorer takes that for the private state.
     type Process: Send + fmt::Debug;
 
     /// What the paper claims for it.
