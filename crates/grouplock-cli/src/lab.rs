@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, Subcommand};
-use grouplock_algorithms::claims::Kind;
+use grouplock_algorithms::claims::{Claim, Kind};
 use grouplock_lab::{
-    Options, Outcome, Progress, Properties, Sampling, Schedule, Subject, Turn, Verdict, check,
-    registry, replay, sample, starvation, trace,
+    Options, Outcome, Progress, Properties, Property, Sampling, Schedule, Subject, Turn, Verdict,
+    check, registry, replay, sample, starvation, trace,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -110,24 +110,48 @@ pub(crate) fn run(command: &Command) -> ExitCode {
     }
 }
 
+/// What a paper may claim, of which an exploration looks at all but starvation, and `--starvation` at that.
+fn claimable() -> impl Iterator<Item = Property> {
+    Property::CLAIMABLE.into_iter().chain([Property::StarvationFreedom])
+}
+
 fn list(as_json: bool) -> ExitCode {
     let subjects = registry::all();
+    let kind = |subject: &Subject| match subject.claims.kind {
+        Kind::Mutual => "mutual",
+        Kind::Group => "group",
+    };
     let text = if as_json {
         let rows = subjects.iter().map(|subject| {
+            let claims = claimable().map(|property| {
+                let claim = property.claim(&subject.claims).to_string();
+                (property.name().to_owned(), claim.into())
+            });
             json!({
                 "algorithm": subject.name,
-                "kind": match subject.claims.kind { Kind::Mutual => "mutual", Kind::Group => "group" },
+                "kind": kind(subject),
                 "source": subject.claims.source,
+                "claims": claims.collect::<serde_json::Map<_, _>>(),
+                "rmr_cc": subject.claims.rmr_cc.to_string(),
+                "rmr_dsm": subject.claims.rmr_dsm.to_string(),
             })
         });
         format!("{:#}\n", serde_json::Value::Array(rows.collect()))
     } else {
         let line = |subject: &Subject| {
-            let kind = match subject.claims.kind {
-                Kind::Mutual => "mutual",
-                Kind::Group => "group",
-            };
-            format!("{:<40} {kind:<7} {}\n", subject.name, subject.claims.source)
+            let claims = &subject.claims;
+            let claimed = claimable().filter_map(|property| match property.claim(claims) {
+                Claim::Yes => Some(property.name().to_owned()),
+                Claim::Refuted(_) => Some(format!("{} (refuted)", property.name())),
+                Claim::No | Claim::NotApplicable => None,
+            });
+            let claimed: Vec<String> = claimed.collect();
+            let (name, kind, source) = (subject.name, kind(subject), claims.source);
+            let (cc, dsm) = (claims.rmr_cc, claims.rmr_dsm);
+            let claimed = claimed.join(", ");
+            format!(
+                "{name}  ({kind}; {source})\n    claims {claimed}; remote references {cc} CC, {dsm} DSM\n"
+            )
         };
         subjects.iter().map(line).collect()
     };
