@@ -317,6 +317,9 @@ fn as_text(subject: &Subject, arguments: &CheckArguments, outcome: &Outcome) -> 
     let verdict = match outcome.verdict {
         Verdict::Holds if arguments.starvation => "nobody starves",
         Verdict::Holds if arguments.basic => "mutual exclusion and deadlock freedom hold",
+        Verdict::Holds if subject.claims.starvation_freedom.is_claimed() => {
+            "all claims hold (but for starvation freedom, which --starvation looks at)"
+        }
         Verdict::Holds => "all claims hold",
         Verdict::Limit if arguments.replay.is_some() => "the execution violates nothing",
         Verdict::Limit if arguments.sample.is_some() => "nothing was found, which proves nothing",
