@@ -209,29 +209,69 @@ impl<S> Drop for Pin<'_, S> {
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Enters if that takes no waiting and no asking. `None` is an exclusive request.
+    /// Counts itself in if the door is open, and looks at the name.
     #[inline]
-    fn enter_fast(&self, session: &S) -> bool {
+    fn look(&self, session: &S) -> Look {
         // Relaxed: only to keep from disturbing a lock that is not open.
         if !word::is_open(self.word.load(Relaxed)) {
-            return false;
+            return Look::Closed;
         }
         // Acquire: what earlier holders did, and the name.
         let before = self.word.fetch_add(ONE, Acquire);
-        let pin = Pin(self);
         if !word::is_open(before) {
-            return false;
+            self.give_back(ONE);
+            return Look::Closed;
         }
+        let pin = Pin(self);
         // SAFETY: counted in by a step that found the door open, and so the room named.
-        if unsafe { self.name() } == session {
+        let same = unsafe { self.name() } == session;
+        mem::forget(pin);
+        if same { Look::Inside } else { Look::Other { before } }
+    }
+
+    /// Enters if that takes no waiting and no asking.
+    #[inline]
+    fn enter_fast(&self, session: &S) -> bool {
+        match self.look(session) {
+            Look::Inside => true,
+            Look::Closed => false,
+            Look::Other { before } => self.enter_other(before, session),
+        }
+    }
+
+    /// The caller has counted itself in and found another name. Gives the room the name `session` if nobody else is inside; else takes the count
+    /// back.
+    #[cold]
+    fn enter_other(&self, before: u32, session: &S) -> bool {
+        let pin = Pin(self);
+        let renamed = word::is_empty(before) && self.enter_renamed(before, session);
+        if renamed {
             mem::forget(pin);
+        }
+        renamed
+    }
+
+    /// What is left of entering when the first look was not enough.
+    #[cold]
+    fn enter_slow(&self, session: Option<S>, look: Look, deadline: Option<Instant>) -> bool {
+        let session = session.as_ref();
+        if let (Look::Other { before }, Some(session)) = (look, session)
+            && self.enter_other(before, session)
+        {
             return true;
         }
-        if word::is_empty(before) && self.enter_renamed(before, session) {
-            mem::forget(pin);
-            return true;
-        }
-        false
+        self.wait(session, deadline)
+    }
+
+    /// Waits until inside, but not longer than until `deadline`. The session stays in registers, if it can, until there is more to do than a look.
+    #[inline]
+    fn enter_by(&self, session: Option<S>, deadline: Option<Instant>) -> bool {
+        let look = match &session {
+            Some(session) => self.look(session),
+            None if self.exclusive_fast() => Look::Inside,
+            None => Look::Closed,
+        };
+        matches!(look, Look::Inside) || self.enter_slow(session, look, deadline)
     }
 
     /// The room was empty, `before` the caller counted itself in, and has another name: gives it `session`, unless somebody came.
@@ -264,12 +304,19 @@ impl<S: Eq + Clone> Phases<S> {
         sync::wake_all(&self.word);
     }
 
+    /// Takes the room for itself if nobody is inside and nobody waits.
     #[inline]
     fn exclusive_fast(&self) -> bool {
-        let word = self.word.load(Relaxed);
-        // Acquire: what earlier holders did.
-        word::is_idle(word)
-            && self.word.compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed).is_ok()
+        // Acquire: what earlier holders did. An idle lock is all zeros, but for one that has never had a session inside.
+        let taken = self.word.compare_exchange(0, EXCLUSIVE | ONE, Acquire, Relaxed);
+        let unnamed = |word| {
+            word == UNNAMED
+                && self
+                    .word
+                    .compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed)
+                    .is_ok()
+        };
+        taken.is_ok() || taken.is_err_and(unnamed)
     }
 
     #[inline]
@@ -417,6 +464,16 @@ impl<S: Eq + Clone> Phases<S> {
     }
 }
 
+/// What came of looking at the name.
+enum Look {
+    /// It is ours: we are inside.
+    Inside,
+    /// It is another. We have counted ourselves in, and the word was `before`.
+    Other { before: u32 },
+    /// There was no looking.
+    Closed,
+}
+
 /// What came of joining the queue.
 pub(super) enum QueueUp {
     Inside,
@@ -455,7 +512,7 @@ unsafe impl<S: Eq + Clone> Core<S> for Phases<S> {
 
     #[inline]
     fn enter(&self, session: Option<S>) {
-        let inside = self.fast(session.as_ref()) || self.wait(session.as_ref(), None);
+        let inside = self.enter_by(session, None);
         debug_assert!(inside, "without a deadline, waiting ends inside");
     }
 
@@ -466,7 +523,10 @@ unsafe impl<S: Eq + Clone> Core<S> for Phases<S> {
 
     #[inline]
     unsafe fn leave_exclusive(&self, (): &mut ()) {
-        self.give_back(ONE | EXCLUSIVE);
+        // Release: as in `give_back`, which is for all other cases: somebody waits, or has counted itself in for a moment.
+        if self.word.compare_exchange(EXCLUSIVE | ONE, 0, Release, Relaxed).is_err() {
+            self.give_back(ONE | EXCLUSIVE);
+        }
     }
 
     #[inline]
@@ -491,8 +551,7 @@ unsafe impl<S: Eq + Clone> Cancellable<S> for Phases<S> {
 
     #[inline]
     fn enter_until(&self, session: Option<S>, deadline: Instant) -> Option<()> {
-        let session = session.as_ref();
-        (self.fast(session) || self.wait(session, Some(deadline))).then_some(())
+        self.enter_by(session, Some(deadline)).then_some(())
     }
 
     fn poll_enter(

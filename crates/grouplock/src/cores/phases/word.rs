@@ -44,11 +44,6 @@ pub(super) const fn is_empty(word: u32) -> bool {
     word & COUNT == 0
 }
 
-/// Whether a lock in this state is untouched: nobody is inside, nobody waits, nobody is at work on it.
-pub(super) const fn is_idle(word: u32) -> bool {
-    word & !UNNAMED == 0
-}
-
 /// Whether the session inside can be joined by one who holds the internal lock and finds that the name is theirs.
 pub(super) const fn is_joinable(word: u32) -> bool {
     word & (EXCLUSIVE | UNNAMED | FULL) == 0
