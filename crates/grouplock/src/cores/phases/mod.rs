@@ -55,7 +55,7 @@ use std::time::Instant;
 use self::locked::Locked;
 use self::queue::Queue;
 use self::waiter::{Kind, Signal, Standing};
-use self::word::{ASK, CHANGING, EXCLUSIVE, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
+use self::word::{CHANGING, EXCLUSIVE, LOCKED, ONE, SLEEPER, UNNAMED};
 use super::{Cancellable, Core};
 use crate::sync::{self, AtomicU32};
 use crate::{Policy, Snapshot};
@@ -253,6 +253,10 @@ impl<S: Eq + Clone> Phases<S> {
 
     /// What is left of entering when the first look was not enough.
     #[cold]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a reference would keep the caller from having it in a register"
+    )]
     fn enter_slow(&self, session: Option<S>, look: Look, deadline: Option<Instant>) -> bool {
         let session = session.as_ref();
         if let (Look::Other { before }, Some(session)) = (look, session)
@@ -352,9 +356,20 @@ impl<S: Eq + Clone> Phases<S> {
         debug_assert!(inside, "without a deadline, waiting ends inside");
     }
 
-    /// The caller is inside `session`, and enters once more unless others come first.
-    pub(super) fn enter_again(&self, session: &S) -> bool {
-        self.enter_fast(session)
+    /// The caller is inside a session, and enters once more if nobody waits and `confirm` agrees. `confirm` runs under the internal lock: who
+    /// joins the queue later sees what it did.
+    pub(super) fn enter_again_if(&self, confirm: impl FnOnce() -> bool) -> bool {
+        let mut locked = self.lock();
+        if !locked.queue().is_empty() {
+            return false;
+        }
+        self.join_as_holder();
+        let agreed = confirm();
+        if !agreed {
+            // Relaxed: nothing was done, and the caller is inside still.
+            self.word.fetch_sub(ONE, Relaxed);
+        }
+        agreed
     }
 
     /// The caller is inside in another way than by a count of its own, and gets one.
@@ -363,11 +378,7 @@ impl<S: Eq + Clone> Phases<S> {
         self.word.fetch_add(ONE, Relaxed);
     }
 
-    /// Whether anybody is in the queue.
-    pub(super) fn somebody_waits(&self) -> bool {
-        self.word.load(Relaxed) & (NOTIFY | ASK) != 0
-    }
-
+    /// Enters if that takes no waiting.
     pub(super) fn try_by_ref(&self, session: Option<&S>) -> bool {
         self.fast(session) || self.lock().admit(session, Instant::now)
     }
