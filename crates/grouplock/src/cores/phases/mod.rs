@@ -121,21 +121,6 @@ impl<S> Phases<S> {
         phases
     }
 
-    /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
-    #[inline]
-    fn give_back(&self, count: u32) {
-        // Release: what the holder did is seen by who acquires the word later.
-        if word::left_work(self.word.fetch_sub(count, Release)) {
-            self.see_to_waiters();
-        }
-    }
-
-    /// The room was left empty, and somebody waits. Releasing the internal lock does what there is to do.
-    #[cold]
-    fn see_to_waiters(&self) {
-        drop(self.lock());
-    }
-
     /// Takes the internal lock.
     fn lock(&self) -> Locked<'_, S> {
         let mut looks = 0;
@@ -200,15 +185,31 @@ impl<S> Phases<S> {
 }
 
 /// Somebody counted in to look at the name. Taken back when dropped, also when the comparison panics.
-struct Pin<'a, S>(&'a Phases<S>);
+struct Pin<'a, S: Eq + Clone>(&'a Phases<S>);
 
-impl<S> Drop for Pin<'_, S> {
+impl<S: Eq + Clone> Drop for Pin<'_, S> {
     fn drop(&mut self) {
         self.0.give_back(ONE);
     }
 }
 
 impl<S: Eq + Clone> Phases<S> {
+    /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
+    #[inline]
+    fn give_back(&self, count: u32) {
+        // Release: what the holder did is seen by who acquires the word later.
+        if word::left_work(self.word.fetch_sub(count, Release)) {
+            self.see_to_waiters();
+        }
+    }
+
+    /// The room was left empty, and somebody waits. Releasing the internal lock gives the room to them; if somebody else came by meanwhile, fellows
+    /// of that one enter too.
+    #[cold]
+    fn see_to_waiters(&self) {
+        self.lock().welcome();
+    }
+
     /// Counts itself in if the door is open, and looks at the name.
     #[inline]
     fn look(&self, session: &S) -> Look {
@@ -462,7 +463,7 @@ impl<S: Eq + Clone> Phases<S> {
                         Standing::Waiting => {}
                     }
                     if is_over(deadline) {
-                        locked.queue().remove(ticket);
+                        locked.give_up(ticket);
                         return false;
                     }
                     if is_over(patience) {
@@ -609,7 +610,7 @@ unsafe impl<S: Eq + Clone> Cancellable<S> for Phases<S> {
             drop(locked);
             self.give_back(if exclusive { ONE | EXCLUSIVE } else { ONE });
         } else {
-            let waiter = locked.queue().remove(ticket);
+            let waiter = locked.give_up(ticket);
             drop(locked);
             drop(waiter);
         }
