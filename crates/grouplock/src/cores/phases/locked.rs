@@ -1,24 +1,28 @@
 //! The internal lock, held.
 
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
 use super::queue::Queue;
-use super::waiter::{Kind, Signal, Standing, Wakes};
-use super::word::{self, ASK, CHANGING, EXCLUSIVE, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
+use super::waiter::{Kind, Signal, Standing, Waiter, Wakes};
+use super::word::{
+    self, ASK, CHANGING, EXCLUSIVE, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SLEEPER, UNNAMED,
+};
 use super::{Phases, Place};
 use crate::{Policy, Snapshot, sync};
 
 /// The internal lock is held until this is dropped. Dropping it gives a free room to those who wait for it, sets the bits of the word as the
 /// queue now demands, and only then wakes.
-pub(super) struct Locked<'a, S> {
+pub(super) struct Locked<'a, S: Eq> {
     core: &'a Phases<S>,
     /// Names that were replaced: dropped when the lock is free, as that runs the user's code.
     retired: Vec<S>,
 }
 
-impl<'a, S> Locked<'a, S> {
+impl<'a, S: Eq> Locked<'a, S> {
     /// `LOCKED` has just been set by the caller.
     pub(super) fn new(core: &'a Phases<S>) -> Self {
         Locked { core, retired: Vec::new() }
@@ -77,11 +81,29 @@ impl<'a, S> Locked<'a, S> {
         let Some(word) = self.start_change() else { return };
         let Some(phase) = self.queue().take_first() else { unreachable!("somebody waits") };
         self.end_change(word, phase.session, phase.waiters.len() as u32);
-        // Counted before they are told: from here on, some may be in and out again.
-        for waiter in &phase.waiters {
-            waiter.signal.set(Standing::Granted);
+        grant(phase.waiters, wakes);
+    }
+
+    /// Lets the first phase join those inside, if it is for their session. It comes to that when those between have given up, and when
+    /// the room has taken the session's name in another way than by being handed over.
+    fn join_inside(&mut self, wakes: &mut Wakes) -> bool {
+        let (word, name) = self.name();
+        // SAFETY: `LOCKED` is held (invariant 3), and nothing else refers to the queue here.
+        let Some(queue) = (unsafe { &*self.core.queue.get() }) else { return false };
+        let Some(first) = queue.first() else { return false };
+        let (Some(name), Some(session)) = (name, &first.session) else { return false };
+        let fits = word::holders(word) + first.waiters.len() <= MOST_HOLDERS;
+        // A comparison that panics is not the fault of who releases the lock, and must not keep it from doing so.
+        let same = || catch_unwind(AssertUnwindSafe(|| name == session)).unwrap_or(false);
+        if !word::is_joinable(word) || !fits || !same() {
+            return false;
         }
-        wakes.granted(phase.waiters);
+        let Some(phase) = self.queue().take_first() else { unreachable!("there is a first") };
+        // Acquire: what earlier holders did. The name stays, as in `occupy`.
+        self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
+        self.retired.extend(phase.session);
+        grant(phase.waiters, wakes);
+        true
     }
 
     /// Tells the threads of the first phase that the room is free.
@@ -107,6 +129,9 @@ impl<'a, S> Locked<'a, S> {
                     self.hand_over(&mut wakes);
                     continue;
                 }
+                if !word::is_empty(word) && self.join_inside(&mut wakes) {
+                    continue;
+                }
                 if word::is_empty(word) && !demands.invited {
                     self.invite(&mut wakes);
                 } else if demands.hand_over || !demands.invited {
@@ -126,6 +151,14 @@ impl<'a, S> Locked<'a, S> {
             }
         }
     }
+}
+
+/// Tells waiters that they are inside. They have been counted: from here on, some may be in and out again.
+fn grant(waiters: VecDeque<Waiter>, wakes: &mut Wakes) {
+    for waiter in &waiters {
+        waiter.signal.set(Standing::Granted);
+    }
+    wakes.granted(waiters);
 }
 
 impl<S: Eq + Clone> Locked<'_, S> {
@@ -228,7 +261,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
     }
 }
 
-impl<S> Drop for Locked<'_, S> {
+impl<S: Eq> Drop for Locked<'_, S> {
     fn drop(&mut self) {
         let wakes = self.release();
         drop(wakes);

@@ -26,7 +26,7 @@
 //!    nothing and takes the count back. There is at most one such attempt for each thread and each closing of the door.
 //! 3. The queue is touched only by who holds `LOCKED`.
 //! 4. When `LOCKED` is released and somebody waits, then either `NOTIFY` is set and the count is not zero; or the first phase has been invited,
-//!    and those invited will take `LOCKED` again.
+//!    and those invited will take `LOCKED` again. If somebody is inside, the first phase is for another session.
 //! 5. Whoever is granted the room has been taken out of the queue, and counted, before it is told.
 //!
 //! 4 is why no wake-up is lost: the step that sets `NOTIFY` compares the whole word, so it fails if the last holder left meanwhile; and who
@@ -121,6 +121,9 @@ impl<S> Phases<S> {
         phases
     }
 
+}
+
+impl<S: Eq> Phases<S> {
     /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
     #[inline]
     fn give_back(&self, count: u32) {
@@ -174,7 +177,9 @@ impl<S> Phases<S> {
         (free && self.word.compare_exchange(word, word | LOCKED, Acquire, Relaxed).is_ok())
             .then(|| Locked::new(self))
     }
+}
 
+impl<S> Phases<S> {
     /// The name of the session inside.
     ///
     /// # Safety
@@ -200,9 +205,9 @@ impl<S> Phases<S> {
 }
 
 /// Somebody counted in to look at the name. Taken back when dropped, also when the comparison panics.
-struct Pin<'a, S>(&'a Phases<S>);
+struct Pin<'a, S: Eq>(&'a Phases<S>);
 
-impl<S> Drop for Pin<'_, S> {
+impl<S: Eq> Drop for Pin<'_, S> {
     fn drop(&mut self) {
         self.0.give_back(ONE);
     }

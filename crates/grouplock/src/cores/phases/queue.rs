@@ -90,6 +90,10 @@ impl<S> Queue<S> {
         self.phases.is_empty()
     }
 
+    pub(super) fn first(&self) -> Option<&Phase<S>> {
+        self.phases.front()
+    }
+
     pub(super) fn first_mut(&mut self) -> Option<&mut Phase<S>> {
         self.phases.front_mut()
     }
