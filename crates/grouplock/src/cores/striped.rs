@@ -150,7 +150,10 @@ impl<S: Eq + Clone> Striped<S> {
         let calm = self.calm.load(Relaxed) + 1;
         self.calm.store(calm, Relaxed);
         if calm >= CALM {
+            // Favouring compares sessions. If that panics, nobody else will leave for the caller.
+            let entered = session.map(|_| Entered(self));
             self.favour(session);
+            std::mem::forget(entered);
         }
         CENTRAL
     }
@@ -213,6 +216,16 @@ struct Pin<'a, S: Eq + Clone> {
 impl<S: Eq + Clone> Drop for Pin<'_, S> {
     fn drop(&mut self) {
         self.lock.leave_stripe(self.number);
+    }
+}
+
+/// Inside a session at the central lock. Left when dropped.
+struct Entered<'a, S: Eq + Clone>(&'a Striped<S>);
+
+impl<S: Eq + Clone> Drop for Entered<'_, S> {
+    fn drop(&mut self) {
+        // SAFETY: entered, and left only here.
+        unsafe { self.0.central.leave(&mut ()) };
     }
 }
 

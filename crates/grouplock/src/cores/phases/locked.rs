@@ -1,13 +1,12 @@
 //! The internal lock, held.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
 use super::queue::Queue;
-use super::waiter::{Kind, Signal, Standing, Waiter, Wakes};
+use super::waiter::{Kind, Signal, Standing, Waiter, Wakes, contain};
 use super::word::{
     self, ASK, CHANGING, EXCLUSIVE, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SLEEPER, UNNAMED,
 };
@@ -93,9 +92,12 @@ impl<'a, S: Eq> Locked<'a, S> {
         let Some(first) = queue.first() else { return false };
         let (Some(name), Some(session)) = (name, &first.session) else { return false };
         let fits = word::holders(word) + first.waiters.len() <= MOST_HOLDERS;
-        // A comparison that panics is not the fault of who releases the lock, and must not keep it from doing so.
-        let same = || catch_unwind(AssertUnwindSafe(|| name == session)).unwrap_or(false);
-        if !word::is_joinable(word) || !fits || !same() {
+        let mut same = false;
+        if word::is_joinable(word) && fits {
+            // If the comparison panics, the lock must be released all the same.
+            contain(|| same = name == session);
+        }
+        if !same {
             return false;
         }
         let Some(phase) = self.queue().take_first() else { unreachable!("there is a first") };
@@ -265,5 +267,8 @@ impl<S: Eq> Drop for Locked<'_, S> {
     fn drop(&mut self) {
         let wakes = self.release();
         drop(wakes);
+        for name in self.retired.drain(..) {
+            contain(|| drop(name));
+        }
     }
 }

@@ -382,7 +382,9 @@ impl<S: Eq + Clone> Phases<S> {
         deadline: Option<Instant>,
     ) -> bool {
         let Place { ticket, signal, mut patience } = place;
-        loop {
+        // Foreign code runs below, when an invitation is accepted. If it panics, the request is given up.
+        let request = Request { core: self, ticket, exclusive: session.is_none() };
+        let inside = loop {
             let until = match (deadline, patience) {
                 (Some(deadline), Some(patience)) => Some(deadline.min(patience)),
                 (one, other) => one.or(other),
@@ -397,20 +399,20 @@ impl<S: Eq + Clone> Phases<S> {
                 time.zip(now).is_some_and(|(time, now)| sync::is_over(time, now))
             };
             match standing {
-                Standing::Granted => return true,
+                Standing::Granted => break true,
                 Standing::Waiting if !is_over(until) => {}
                 Standing::Waiting | Standing::Invited => {
                     let mut locked = self.lock();
                     // It may have changed before the lock was ours.
                     match signal.standing() {
-                        Standing::Granted => return true,
-                        Standing::Invited if locked.accept(session, ticket) => return true,
+                        Standing::Granted => break true,
+                        Standing::Invited if locked.accept(session, ticket) => break true,
                         Standing::Invited => signal.set(Standing::Waiting),
                         Standing::Waiting => {}
                     }
                     if is_over(deadline) {
                         locked.queue().remove(ticket);
-                        return false;
+                        break false;
                     }
                     if is_over(patience) {
                         // The release of the lock finds that the time is over. From then on the room is handed over.
@@ -418,6 +420,25 @@ impl<S: Eq + Clone> Phases<S> {
                     }
                 }
             }
+        };
+        mem::forget(request);
+        inside
+    }
+}
+
+/// A thread's request in the queue. Given up when dropped; so a thread that is inside, or has taken its request back itself, forgets it.
+struct Request<'a, S: Eq> {
+    core: &'a Phases<S>,
+    ticket: u64,
+    exclusive: bool,
+}
+
+impl<S: Eq> Drop for Request<'_, S> {
+    fn drop(&mut self) {
+        let waited = self.core.lock().queue().remove(self.ticket).is_some();
+        if !waited {
+            // It has been granted the room meanwhile.
+            self.core.give_back(if self.exclusive { ONE | EXCLUSIVE } else { ONE });
         }
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::waiter::{Kind, Signal, Waiter};
+use super::waiter::{Kind, Signal, Waiter, contain};
 use super::word::MOST_HOLDERS;
 use crate::{Policy, WaitingPhase};
 
@@ -152,7 +152,8 @@ impl<S> Queue<S> {
         phase.helpless -= helpless;
         self.helpless -= helpless;
         if phase.waiters.is_empty() {
-            self.phases.remove(index);
+            let phase = self.phases.remove(index);
+            contain(|| drop(phase));
         }
         Some(waiter)
     }
