@@ -22,8 +22,9 @@
 //!
 //! # Memory orderings
 //!
-//! Counting in on a stripe and then reading the mode, against setting the mode and then reading the stripes, is Dekker's pattern; so is queueing up
-//! and then reading the mode, against setting the mode and then looking for a queue. All these are sequentially consistent.
+//! Counting in on a stripe and then reading the mode, against setting the mode and then reading the stripes, is Dekker's pattern: all these are
+//! sequentially consistent. Queueing up and then reading the mode, against setting the mode and then looking at the queue, is ordered by the
+//! internal lock of the central lock.
 //! Leaving a stripe is a release too, which pairs with the acquire of who finds it empty.
 
 use std::fmt;
@@ -171,8 +172,7 @@ impl<S: Eq + Clone> Striped<S> {
             unsafe { self.central.leave(&mut ()) };
             return;
         }
-        // Who queued up before the mode was ON may not have seen it.
-        fence();
+        // Who queued up before the mode was ON may not have seen it. (Both take the internal lock: whoever queues up later sees the mode.)
         if self.central.somebody_waits() {
             self.revoke();
         }

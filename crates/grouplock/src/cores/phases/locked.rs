@@ -119,6 +119,11 @@ impl<'a, S: Eq> Locked<'a, S> {
         }
     }
 
+    /// Whether anybody is in the queue.
+    pub(super) fn somebody_waits(&mut self) -> bool {
+        self.any_queue().as_ref().is_some_and(|queue| !queue.is_empty())
+    }
+
     /// Sees to those who wait, and releases the lock.
     fn release(&mut self) -> Wakes {
         let mut wakes = Wakes::default();
@@ -192,7 +197,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
 
     /// Enters if the room has a place for `session`, and the policy lets it go before those who wait.
     pub(super) fn admit(&mut self, session: Option<&S>, now: impl FnOnce() -> Instant) -> bool {
-        let waiting = self.any_queue().as_ref().is_some_and(|queue| !queue.is_empty());
+        let waiting = self.somebody_waits();
         if waiting && !self.queue().may_overtake(session, now()) || !self.occupy(session) {
             return false;
         }
@@ -204,7 +209,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
 
     /// The caller is a holder. If it is the only one, and may go before those who wait, the room takes the name `session`.
     pub(super) fn rename_alone(&mut self, session: &S, now: Instant) -> bool {
-        let waiting = self.any_queue().as_ref().is_some_and(|queue| !queue.is_empty());
+        let waiting = self.somebody_waits();
         if waiting && !self.queue().may_overtake(Some(session), now) {
             return false;
         }

@@ -55,7 +55,7 @@ use std::time::Instant;
 use self::locked::Locked;
 use self::queue::Queue;
 use self::waiter::{Kind, Signal, Standing};
-use self::word::{ASK, CHANGING, EXCLUSIVE, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
+use self::word::{CHANGING, EXCLUSIVE, LOCKED, ONE, SLEEPER, UNNAMED};
 use super::{Cancellable, Core};
 use crate::sync::{self, AtomicU32};
 use crate::{Policy, Snapshot};
@@ -321,9 +321,9 @@ impl<S: Eq + Clone> Phases<S> {
         self.word.fetch_add(ONE, Relaxed);
     }
 
-    /// Whether anybody is in the queue.
+    /// Whether anybody is in the queue. The word does not tell: it is silent about those who have been invited.
     pub(super) fn somebody_waits(&self) -> bool {
-        self.word.load(Relaxed) & (NOTIFY | ASK) != 0
+        self.lock().somebody_waits()
     }
 
     pub(super) fn try_by_ref(&self, session: Option<&S>) -> bool {
