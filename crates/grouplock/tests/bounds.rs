@@ -174,7 +174,8 @@ fn showing_a_lock_or_a_guard_never_waits() {
     let shown = format!("{lock:?}");
     assert!(shown.starts_with("GroupLock { session: Some(Busy(1)), exclusive: false, holders: 1, waiting: [WaitingPhase { session: Some(Busy(2)), waiters: 1"), "{shown}");
     // With the internal lock taken: by a request on its way into the queue, which compares itself with those there.
-    let owned: OwnedSessionGuard<_, _> = GroupLock::enter_arc(&Arc::new(GroupLock::new(6)), Busy(1));
+    let owned: OwnedSessionGuard<_, _> =
+        GroupLock::enter_arc(&Arc::new(GroupLock::new(6)), Busy(1));
     let shown = Rc::new(Cell::new(false));
     let (lock_too, shown_too) = (Arc::clone(&lock), Rc::clone(&shown));
     MEANWHILE.set(Some(Box::new(move || {

@@ -200,7 +200,10 @@ fn unclonable() -> Waker {
     static CLONES: AtomicUsize = AtomicUsize::new(0);
     static TABLE: RawWakerVTable = RawWakerVTable::new(
         |data| {
-            assert!(CLONES.fetch_add(1, Ordering::SeqCst) != 0, "cloning a waker panics, as planned");
+            assert!(
+                CLONES.fetch_add(1, Ordering::SeqCst) != 0,
+                "cloning a waker panics, as planned"
+            );
             RawWaker::new(data, &TABLE)
         },
         |_| (),
@@ -279,7 +282,11 @@ fn comparing_sessions_may_wait_for_another_lock() {
             drop(in_the_way);
             thread::sleep(Duration::from_millis(20));
             armed.store(false, Ordering::SeqCst);
-            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "somebody entered past the holder");
+            assert_eq!(
+                inside.fetch_add(1, Ordering::SeqCst),
+                0,
+                "somebody entered past the holder"
+            );
             drop(queued);
             drop(inside);
         });

@@ -148,6 +148,8 @@ fn block_on<F: Future>(future: F) -> F::Output {
 
 /// Explores what `participants` do to a lock, all of it if there is no `bound`, else all with at most so many involuntary switches. In the
 /// end nobody is inside and nobody waits.
+///
+/// With `GROUPLOCK_LOOM_SECONDS` there is no bound, and each model is explored in full or for so long.
 fn explore<C: Cancellable<u8> + Send + Sync + 'static>(
     bound: Option<usize>,
     new: impl Fn() -> C + Send + Sync + 'static,
@@ -155,20 +157,26 @@ fn explore<C: Cancellable<u8> + Send + Sync + 'static>(
 ) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = bound;
+    if let Ok(seconds) = std::env::var("GROUPLOCK_LOOM_SECONDS") {
+        let seconds = seconds.parse().unwrap_or_else(|_| {
+            panic!("GROUPLOCK_LOOM_SECONDS={seconds} is not a number of seconds")
+        });
+        builder.preemption_bound = None;
+        builder.max_duration = Some(Duration::from_secs(seconds));
+    }
     builder.max_branches = 100_000;
     builder.check(move || {
         let lock = Arc::new(GroupLock::over(new(), Data::default()));
-        let (mine, others) = participants.split_first().expect("there is a participant");
-        let others: Vec<_> = others
+        // Not this thread: loom does not expect a thread that joins others to be unparked, as one that was just served may be.
+        let threads: Vec<_> = participants
             .iter()
             .map(|participant| {
                 let lock = Arc::clone(&lock);
                 thread::spawn(move || participant(&lock))
             })
             .collect();
-        mine(&lock);
-        for other in others {
-            other.join().expect("it does not panic");
+        for thread in threads {
+            thread.join().expect("it does not panic");
         }
         let seen = lock.snapshot();
         assert_eq!((seen.holders, seen.waiting.len()), (0, 0));
@@ -208,27 +216,27 @@ mod two {
 
     models! {
         fifo: Policy::Fifo, None => [|l| enter(l, READ), |l| enter(l, WRITE)];
-        impatient: IMPATIENT, None => [|l| enter(l, READ), |l| enter(l, WRITE)];
+        impatient: IMPATIENT, Some(3) => [|l| enter(l, READ), |l| enter(l, WRITE)];
         patient: PATIENT, None => [|l| enter(l, READ), |l| enter(l, WRITE)];
         batch: BATCH, None => [|l| enter(l, READ), |l| enter(l, WRITE)];
         exclusive_fifo: Policy::Fifo, None => [|l| enter(l, READ), exclusive];
         exclusive_patient: PATIENT, None => [|l| enter(l, READ), exclusive];
         exclusive_both: PATIENT, None => [exclusive, exclusive];
         try_fifo: Policy::Fifo, None => [|l| enter(l, READ), |l| try_enter(l, WRITE)];
-        try_patient: PATIENT, None => [|l| enter(l, WRITE), |l| { try_enter(l, READ); try_enter(l, READ) }];
-        timeout_fifo: Policy::Fifo, None => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE)];
-        timeout_patient: PATIENT, None => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE)];
-        timeout_impatient: IMPATIENT, None => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE)];
-        task_fifo: Policy::Fifo, None => [|l| enter(l, READ), |l| enter_async(l, WRITE)];
-        task_patient: PATIENT, None => [|l| enter(l, READ), |l| enter_async(l, WRITE)];
-        tasks_impatient: IMPATIENT, None => [|l| enter_async(l, READ), |l| enter_async(l, WRITE)];
-        cancel_fifo: Policy::Fifo, None => [|l| enter(l, READ), |l| give_up(l, WRITE)];
-        cancel_patient: PATIENT, None => [|l| enter(l, READ), |l| give_up(l, WRITE)];
-        cancel_exclusive: Policy::Fifo, None => [|l| enter(l, READ), give_up_exclusive];
-        cancel_repolled: Policy::Fifo, None => [|l| enter(l, READ), |l| poll_again_and_give_up(l, WRITE)];
-        switch_fifo: Policy::Fifo, None => [|l| enter(l, READ), |l| switch(l, READ, WRITE)];
-        switch_patient: PATIENT, None => [|l| enter(l, WRITE), |l| switch(l, READ, WRITE_TOO)];
-        switch_both: Policy::Fifo, None => [|l| switch(l, READ, WRITE), |l| switch(l, READ, WRITE_TOO)];
+        try_patient: PATIENT, Some(3) => [|l| enter(l, WRITE), |l| { try_enter(l, READ); try_enter(l, READ) }];
+        timeout_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE)];
+        timeout_patient: PATIENT, Some(3) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE)];
+        timeout_impatient: IMPATIENT, Some(3) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE)];
+        task_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| enter_async(l, WRITE)];
+        task_patient: PATIENT, Some(3) => [|l| enter(l, READ), |l| enter_async(l, WRITE)];
+        tasks_impatient: IMPATIENT, Some(3) => [|l| enter_async(l, READ), |l| enter_async(l, WRITE)];
+        cancel_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| give_up(l, WRITE)];
+        cancel_patient: PATIENT, Some(3) => [|l| enter(l, READ), |l| give_up(l, WRITE)];
+        cancel_exclusive: Policy::Fifo, Some(3) => [|l| enter(l, READ), give_up_exclusive];
+        cancel_repolled: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| poll_again_and_give_up(l, WRITE)];
+        switch_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| switch(l, READ, WRITE)];
+        switch_patient: PATIENT, Some(3) => [|l| enter(l, WRITE), |l| switch(l, READ, WRITE_TOO)];
+        switch_both: Policy::Fifo, Some(3) => [|l| switch(l, READ, WRITE), |l| switch(l, READ, WRITE_TOO)];
         downgrade_fifo: Policy::Fifo, None => [|l| enter(l, READ), |l| downgrade(l, READ)];
         downgrade_patient: PATIENT, None => [|l| enter(l, WRITE), |l| downgrade(l, READ)];
         twice_patient: PATIENT, Some(3) => [
@@ -266,7 +274,7 @@ mod striped {
     use super::*;
 
     striped_models! {
-        same: PATIENT, None => [|l| enter(l, READ), |l| enter(l, READ)];
+        same: PATIENT, Some(3) => [|l| enter(l, READ), |l| enter(l, READ)];
         two_fifo: Policy::Fifo, Some(3) => [|l| { enter(l, READ); enter(l, READ) }, |l| enter(l, WRITE)];
         two_patient: PATIENT, Some(3) => [|l| { enter(l, READ); enter(l, READ) }, |l| enter(l, WRITE)];
         exclusive_two: PATIENT, Some(3) => [|l| { enter(l, READ); enter(l, READ) }, exclusive];

@@ -46,8 +46,9 @@ impl Guarantees {
     pub(crate) fn check(&mut self, model: &Model) {
         self.inside.retain(|(who, _)| model.holders.contains(who));
         let waits = |who: usize| model.waiting.iter().any(|group| group.members.contains(&who));
-        let (entered, mut waiting): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.waiting).into_iter().partition(|w| model.holders.contains(&w.who));
+        let (entered, mut waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|w| model.holders.contains(&w.who));
         waiting.retain(|w| waits(w.who));
         for new in &entered {
             for old in &mut waiting {
@@ -66,7 +67,10 @@ impl Guarantees {
         self.waiting = waiting;
         // Nobody who is first waits for the session that is inside, or for an empty room.
         if let Some(first) = model.waiting.first() {
-            assert!(!model.holders.is_empty() && (first.session.is_none() || first.session != model.inside));
+            assert!(
+                !model.holders.is_empty()
+                    && (first.session.is_none() || first.session != model.inside)
+            );
         }
     }
 

@@ -115,8 +115,7 @@ impl Model {
 
     /// Whether `who` can switch to `session` without waiting.
     pub(crate) fn switches(&self, who: usize, session: u8) -> bool {
-        self.inside == Some(session)
-            || self.holders == [who] && self.may_overtake(Some(session))
+        self.inside == Some(session) || self.holders == [who] && self.may_overtake(Some(session))
     }
 
     /// Does so.

@@ -119,7 +119,6 @@ impl<S> Phases<S> {
         *phases.queue.get_mut() = Some(Box::new(queue));
         phases
     }
-
 }
 
 impl<S: Eq> Phases<S> {
