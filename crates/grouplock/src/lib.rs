@@ -7,6 +7,7 @@ mod lock;
 mod policy;
 mod snapshot;
 mod sync;
+pub mod views;
 
 pub use guards::{ExclusiveGuard, OwnedSessionGuard, SessionGuard};
 pub use lock::GroupLock;
