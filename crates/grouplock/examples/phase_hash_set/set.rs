@@ -51,7 +51,8 @@ impl Table {
     pub(crate) fn reserve(&mut self, more: usize) {
         let most = *self.occupied.get_mut() + more;
         if most > self.limit() {
-            let mut larger = Self::with_cells((2 * most).next_power_of_two());
+            let mut larger =
+                Self::with_cells(most.div_ceil(3).saturating_mul(4).next_power_of_two());
             for cell in &mut self.cells {
                 larger.put(*cell.get_mut());
             }
@@ -65,9 +66,9 @@ impl Table {
         self.cells.iter_mut().map(|cell| *cell.get_mut())
     }
 
-    /// So many numbers at most: half of the cells, so that runs stay short.
+    /// So many numbers at most: three quarters of the cells, so that runs stay short.
     fn limit(&self) -> usize {
-        self.cells.len() / 2
+        self.cells.len() / 4 * 3
     }
 
     /// Positions go on beyond the last cell, so that "before" and "after" mean something. They start one round late, to have room below.

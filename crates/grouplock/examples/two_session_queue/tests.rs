@@ -59,3 +59,15 @@ fn bad_arguments_are_named() {
     assert_eq!(refusal(&["-1"]), "PAIRS is `-1`, but should be a positive number");
     assert_eq!(refusal(&["1", "1", "1"]), "`1` is one argument too many");
 }
+
+/// What the `unsafe` code relies on.
+#[test]
+fn nobody_dequeues_while_others_enqueue() {
+    let queue = Phased::new(Ring::<u8>::with_capacity(4));
+    let enqueuing = queue.enter(Enqueue);
+    assert!(queue.try_enter(Enqueue).is_some());
+    assert!(queue.try_enter(Dequeue).is_none());
+    let _dequeuing = enqueuing.switch(Dequeue);
+    assert!(queue.try_enter(Dequeue).is_some());
+    assert!(queue.try_enter(Enqueue).is_none());
+}
