@@ -7,10 +7,18 @@
 //! Each operation is short because of what its phase excludes: a lookup needs no care at all, as nothing moves meanwhile; an insertion meets no
 //! holes that open; a deletion fills holes for good, and leaves no tombstones.
 //!
-//! All accesses are relaxed: within a phase, a compare-and-swap on the one cell decides; between phases, the lock orders everything.
+//! # Memory orderings
+//!
+//! Between phases, the lock orders everything. Within one:
+//!
+//! * Looking up is relaxed: nobody writes.
+//! * Inserting is relaxed: a cell only ever grows, so that who finds a larger number there, or its own, may believe it however old
+//!   that is; and a compare-and-swap believes only the present.
+//! * Deleting is sequentially consistent. That a copy cannot slip past who looks for it is an argument about one order of all steps: the
+//!   copy is made below before the number is taken away above. (With relaxed accesses one does slip past; miri shows it.)
 
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 use grouplock::views::{Inside, Phase};
 
@@ -112,16 +120,16 @@ impl Table {
     fn take(&self, mut number: u64) -> bool {
         let mut home = self.home(number);
         let mut at = home;
-        while self.cell(at).load(Relaxed) > number {
+        while self.cell(at).load(SeqCst) > number {
             at += 1;
         }
         while at >= home {
-            if self.cell(at).load(Relaxed) != number {
+            if self.cell(at).load(SeqCst) != number {
                 at -= 1;
                 continue;
             }
             let (from, filling) = self.filling_for(at);
-            if self.cell(at).compare_exchange(number, filling, Relaxed, Relaxed).is_err() {
+            if self.cell(at).compare_exchange(number, filling, SeqCst, SeqCst).is_err() {
                 at -= 1;
             } else if filling == EMPTY {
                 return true;
@@ -137,14 +145,14 @@ impl Table {
     fn filling_for(&self, hole: usize) -> (usize, u64) {
         let fits = |number, at| number == EMPTY || self.home_seen_from(number, at) <= hole;
         let mut from = hole + 1;
-        let mut filling = self.cell(from).load(Relaxed);
+        let mut filling = self.cell(from).load(SeqCst);
         while !fits(filling, from) {
             from += 1;
-            filling = self.cell(from).load(Relaxed);
+            filling = self.cell(from).load(SeqCst);
         }
         // One from further on may have been copied to where we have been already.
         for at in (hole + 1..from).rev() {
-            let number = self.cell(at).load(Relaxed);
+            let number = self.cell(at).load(SeqCst);
             if fits(number, at) {
                 (from, filling) = (at, number);
             }
