@@ -15,7 +15,7 @@
 //! * Inserting is relaxed: a cell only ever grows, so that who finds a larger number there, or its own, may believe it however old
 //!   that is; and a compare-and-swap believes only the present.
 //! * Deleting is sequentially consistent. That a copy cannot slip past who looks for it is an argument about one order of all steps: the
-//!   copy is made below before the number is taken away above. (With relaxed accesses one does slip past; miri shows it.)
+//!   copy is made below before the number is taken away above. (With relaxed accesses, a run under miri was left with a number too many.)
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
