@@ -1,0 +1,200 @@
+//! The lock that gives out views only.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Alone, AloneGuard, EnterPhase, EnterPhaseArc, OwnedPhaseGuard, Phase, PhaseGuard};
+use crate::cores::{Cancellable, Core, Phases, Striped};
+use crate::{GroupLock, Policy, Snapshot};
+
+/// A [`GroupLock`] whose sessions are [phases](Phase): who is inside gets that phase's view of the data, and nothing else.
+///
+/// `N` is what the phases are called, `T` is the data, and `C` is the core, as in `GroupLock<N, T, C>`. All its calls are here too, and cost
+/// the same. The [module](crate::views) has an example.
+// Transparent, for `plain`.
+#[repr(transparent)]
+pub struct Phased<N, T, C = Phases<N>> {
+    lock: GroupLock<N, T, C>,
+}
+
+impl<N, T> Phased<N, T> {
+    /// A lock with the default policy, as [`GroupLock::new`].
+    #[cfg(not(any(loom, shuttle)))]
+    pub const fn new(value: T) -> Self {
+        Phased { lock: GroupLock::new(value) }
+    }
+
+    /// A lock with the default policy, as [`GroupLock::new`].
+    #[cfg(any(loom, shuttle))]
+    pub fn new(value: T) -> Self {
+        Phased { lock: GroupLock::new(value) }
+    }
+
+    /// A lock with `policy`.
+    pub fn with_policy(policy: Policy, value: T) -> Self {
+        Phased { lock: GroupLock::with_policy(policy, value) }
+    }
+
+    /// A lock with [`Policy::Priority`], as [`GroupLock::with_priorities`].
+    pub fn with_priorities(
+        aging: Duration,
+        priority: impl Fn(Option<&N>) -> u32 + Send + Sync + 'static,
+        value: T,
+    ) -> Self {
+        Phased { lock: GroupLock::with_priorities(aging, priority, value) }
+    }
+}
+
+impl<N, T> Phased<N, T, Striped<N>> {
+    /// A lock for read-mostly use, as [`GroupLock::striped`].
+    pub fn striped(value: T) -> Self {
+        Phased { lock: GroupLock::striped(value) }
+    }
+}
+
+impl<N, T, C> Phased<N, T, C> {
+    /// A lock over a core of your choice.
+    pub const fn over(core: C, value: T) -> Self {
+        Phased { lock: GroupLock::over(core, value) }
+    }
+
+    /// Gives the data back.
+    pub fn into_inner(self) -> T {
+        self.lock.into_inner()
+    }
+
+    /// The data, without locking: whoever has the lock to itself has the data to itself.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.lock.get_mut()
+    }
+
+    /// The same lock without views, for guards that own a share of it. Not for users: it gives out `&T`.
+    fn plain(self: &Arc<Self>) -> Arc<GroupLock<N, T, C>> {
+        let shared = Arc::into_raw(Arc::clone(self));
+        // SAFETY: the pointer is from `into_raw`, and the two types have the same layout, `Phased` being transparent.
+        unsafe { Arc::from_raw(shared.cast()) }
+    }
+}
+
+impl<N: Eq + Clone, T, C: Core<N>> Phased<N, T, C> {
+    /// Waits until `phase` can be entered, and enters.
+    #[inline]
+    pub fn enter<P: Phase<T, Name = N>>(&self, phase: P) -> PhaseGuard<'_, P, T, C> {
+        let inside = self.lock.enter(phase.name());
+        PhaseGuard::new(phase, inside)
+    }
+
+    /// Waits until nobody is inside, and enters alone.
+    #[inline]
+    pub fn exclusive(&self) -> AloneGuard<'_, N, T, C> {
+        AloneGuard::new(self.lock.exclusive())
+    }
+
+    /// [`enter`](Phased::enter), with a guard that keeps the lock alive instead of borrowing it.
+    pub fn enter_arc<P: Phase<T, Name = N>>(
+        self: &Arc<Self>,
+        phase: P,
+    ) -> OwnedPhaseGuard<P, T, C> {
+        let inside = self.plain().enter_arc(phase.name());
+        OwnedPhaseGuard::new(phase, inside)
+    }
+}
+
+impl<N: Eq + Clone, T, C: Cancellable<N>> Phased<N, T, C> {
+    /// Enters `phase` if that takes no waiting, as [`GroupLock::try_enter`].
+    #[inline]
+    pub fn try_enter<P: Phase<T, Name = N>>(&self, phase: P) -> Option<PhaseGuard<'_, P, T, C>> {
+        let inside = self.lock.try_enter(phase.name())?;
+        Some(PhaseGuard::new(phase, inside))
+    }
+
+    /// Waits until `phase` can be entered, but no longer than `timeout`, as [`GroupLock::try_enter_for`].
+    pub fn try_enter_for<P: Phase<T, Name = N>>(
+        &self,
+        phase: P,
+        timeout: Duration,
+    ) -> Option<PhaseGuard<'_, P, T, C>> {
+        let inside = self.lock.try_enter_for(phase.name(), timeout)?;
+        Some(PhaseGuard::new(phase, inside))
+    }
+
+    /// Waits until `phase` can be entered, but no longer than until `deadline`, as [`GroupLock::try_enter_until`].
+    pub fn try_enter_until<P: Phase<T, Name = N>>(
+        &self,
+        phase: P,
+        deadline: Instant,
+    ) -> Option<PhaseGuard<'_, P, T, C>> {
+        let inside = self.lock.try_enter_until(phase.name(), deadline)?;
+        Some(PhaseGuard::new(phase, inside))
+    }
+
+    /// Waits, as a task, until `phase` can be entered. Runs on any executor.
+    ///
+    /// # Cancel safety
+    /// As [`GroupLock::enter_async`]: dropping the future gives the request up.
+    pub fn enter_async<P: Phase<T, Name = N>>(&self, phase: P) -> EnterPhase<'_, P, T, C> {
+        let request = self.lock.enter_async(phase.name());
+        EnterPhase::new(phase, request)
+    }
+
+    /// [`enter_async`](Phased::enter_async), with a future and a guard that keep the lock alive instead of borrowing it.
+    ///
+    /// # Cancel safety
+    /// As [`GroupLock::enter_async`]: dropping the future gives the request up.
+    pub fn enter_arc_async<P: Phase<T, Name = N>>(
+        self: &Arc<Self>,
+        phase: P,
+    ) -> EnterPhaseArc<P, T, C> {
+        let request = self.plain().enter_arc_async(phase.name());
+        EnterPhaseArc::new(phase, request)
+    }
+
+    /// [`exclusive`](Phased::exclusive), if that takes no waiting.
+    #[inline]
+    pub fn try_exclusive(&self) -> Option<AloneGuard<'_, N, T, C>> {
+        self.lock.try_exclusive().map(AloneGuard::new)
+    }
+
+    /// [`exclusive`](Phased::exclusive), but waits no longer than `timeout`.
+    pub fn try_exclusive_for(&self, timeout: Duration) -> Option<AloneGuard<'_, N, T, C>> {
+        self.lock.try_exclusive_for(timeout).map(AloneGuard::new)
+    }
+
+    /// [`exclusive`](Phased::exclusive), but waits no longer than until `deadline`.
+    pub fn try_exclusive_until(&self, deadline: Instant) -> Option<AloneGuard<'_, N, T, C>> {
+        self.lock.try_exclusive_until(deadline).map(AloneGuard::new)
+    }
+
+    /// [`exclusive`](Phased::exclusive) for tasks.
+    ///
+    /// # Cancel safety
+    /// As [`GroupLock::enter_async`]: dropping the future gives the request up.
+    pub fn exclusive_async(&self) -> Alone<'_, N, T, C> {
+        Alone::new(self.lock.exclusive_async())
+    }
+
+    /// Who is inside and who waits, as [`GroupLock::snapshot`].
+    pub fn snapshot(&self) -> Snapshot<N> {
+        self.lock.snapshot()
+    }
+}
+
+impl<N, T: Default> Default for Phased<N, T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<N, T> From<T> for Phased<N, T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<N: fmt::Debug, T, C: Core<N>> fmt::Debug for Phased<N, T, C> {
+    /// Shows who is inside and who waits, not the data. Never waits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Phased").field(&self.lock).finish()
+    }
+}

@@ -1,0 +1,242 @@
+//! Typed phases: the session one is inside decides what one can do with the data, and the compiler checks it.
+//!
+//! A [`GroupLock`](crate::GroupLock) gives `&T` to everyone inside. Often the point of a session is that only some operations may run
+//! together: insertions with insertions, lookups with lookups. Here each session is a type, a [`Phase`], which builds a *view* of the data;
+//! the lock, [`Phased`], gives out nothing but views.
+//!
+//! ```
+//! use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+//! use grouplock::views::{Inside, Phase, Phased};
+//!
+//! /// The data. Its fields are private to this module: users see views only.
+//! #[derive(Default)]
+//! pub struct Ballot {
+//!     ayes: AtomicU32,
+//!     noes: AtomicU32,
+//! }
+//!
+//! /// Everyone may vote at the same time …
+//! pub struct Vote;
+//! pub struct Voting<'a>(Inside<'a, Vote, Ballot>);
+//!
+//! impl Phase<Ballot> for Vote {
+//!     type Name = &'static str;
+//!     type View<'a> = Voting<'a>;
+//!
+//!     fn name(&self) -> &'static str {
+//!         "vote"
+//!     }
+//!
+//!     fn view<'a>(&'a self, inside: Inside<'a, Vote, Ballot>) -> Voting<'a> {
+//!         Voting(inside)
+//!     }
+//! }
+//!
+//! impl Voting<'_> {
+//!     pub fn vote(&self, aye: bool) {
+//!         let Ballot { ayes, noes } = self.0.data();
+//!         if aye { ayes } else { noes }.fetch_add(1, Relaxed);
+//!     }
+//! }
+//!
+//! /// … and everyone may count, but nobody votes meanwhile: the two numbers belong together.
+//! pub struct Count;
+//! pub struct Counting<'a>(Inside<'a, Count, Ballot>);
+//!
+//! impl Phase<Ballot> for Count {
+//!     type Name = &'static str;
+//!     type View<'a> = Counting<'a>;
+//!
+//!     fn name(&self) -> &'static str {
+//!         "count"
+//!     }
+//!
+//!     fn view<'a>(&'a self, inside: Inside<'a, Count, Ballot>) -> Counting<'a> {
+//!         Counting(inside)
+//!     }
+//! }
+//!
+//! impl Counting<'_> {
+//!     pub fn carried(&self) -> bool {
+//!         self.0.data().ayes.load(Relaxed) > self.0.data().noes.load(Relaxed)
+//!     }
+//! }
+//!
+//! let ballot = Phased::new(Ballot::default());
+//! std::thread::scope(|scope| {
+//!     for voter in 0..5 {
+//!         let ballot = &ballot;
+//!         scope.spawn(move || ballot.enter(Vote).view().vote(voter < 3));
+//!     }
+//! });
+//! assert!(ballot.enter(Count).view().carried());
+//! ```
+//!
+//! What does not belong to the phase does not compile:
+//!
+//! ```compile_fail,E0599
+//! # use grouplock::views::{Inside, Phase, Phased};
+//! # pub struct Ballot;
+//! # pub struct Vote;
+//! # pub struct Voting<'a>(Inside<'a, Vote, Ballot>);
+//! # impl Phase<Ballot> for Vote {
+//! #     type Name = &'static str;
+//! #     type View<'a> = Voting<'a>;
+//! #     fn name(&self) -> &'static str { "vote" }
+//! #     fn view<'a>(&'a self, inside: Inside<'a, Vote, Ballot>) -> Voting<'a> { Voting(inside) }
+//! # }
+//! # impl Voting<'_> { pub fn vote(&self, aye: bool) { let _ = (self.0.data(), aye); } }
+//! # pub struct Count;
+//! # pub struct Counting<'a>(Inside<'a, Count, Ballot>);
+//! # impl Phase<Ballot> for Count {
+//! #     type Name = &'static str;
+//! #     type View<'a> = Counting<'a>;
+//! #     fn name(&self) -> &'static str { "count" }
+//! #     fn view<'a>(&'a self, inside: Inside<'a, Count, Ballot>) -> Counting<'a> { Counting(inside) }
+//! # }
+//! # let ballot = Phased::new(Ballot);
+//! # ballot.enter(Vote).view().vote(true);
+//! let counting = ballot.enter(Count);
+//! counting.view().vote(true); // no method named `vote` found for struct `Counting`
+//! ```
+//!
+//! # Why `view()` and not `Deref`
+//!
+//! A view borrows the *guard*, so it cannot be kept when the guard is gone. A guard could only dereference to a view that borrows the
+//! *lock*, and a copy of that could be kept for as long as the lock lives.
+//!
+//! ```compile_fail,E0505
+//! # use grouplock::views::{Inside, Phase, Phased};
+//! # struct Look;
+//! # impl Phase<u32> for Look {
+//! #     type Name = ();
+//! #     type View<'a> = &'a u32;
+//! #     fn name(&self) {}
+//! #     fn view<'a>(&'a self, inside: Inside<'a, Look, u32>) -> &'a u32 { inside.data() }
+//! # }
+//! # let lock = Phased::new(7);
+//! let guard = lock.enter(Look);
+//! let view = guard.view();
+//! drop(guard); // cannot move out of `guard` because it is borrowed
+//! assert_eq!(*view, 7);
+//! ```
+
+mod future;
+mod guards;
+mod lock;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+pub use self::future::{Alone, EnterPhase, EnterPhaseArc};
+pub use self::guards::{AloneGuard, OwnedPhaseGuard, PhaseGuard};
+pub use self::lock::Phased;
+
+/// A session that chooses what its holders see of the data `T`.
+///
+/// A phase is a small type of its own, often without fields: `struct Insert;`. One with fields can be several sessions,
+/// `struct Epoch(u32)`, and its view can use them.
+///
+/// # What the author of the data may rely on
+///
+/// The lock makes an [`Inside`] for who is inside, and nobody else can. Let a view keep the `Inside` that it was made of, and let no operation
+/// on the private fields of the data be reachable but through a view. Then, also for `unsafe` code:
+///
+/// 1. While there is an `Inside<'_, P, T>`, all others for the same data were made for phases with an *equal name*. So if no two of your
+///    phases have equal names unless they may run together, views of phases that may not run together are never alive at the same time.
+/// 2. While there is one, nobody has `&mut T`, neither by [`exclusive`](Phased::exclusive) nor by [`get_mut`](Phased::get_mut), and the
+///    data is not moved.
+/// 3. Everything done with the views of a phase happens before anything done with the views of the next one. Within a phase, your own
+///    atomics have to do; between phases, no fence or ordering is needed.
+///
+/// For this, `name` must tell the same at each call, and names must compare as [`Eq`] says. That is in your own hand: the names of *your*
+/// phases are yours.
+///
+/// # What the author must not assume
+///
+/// * That the phases you wrote are all there are. Others can write a `Phase<T>` of their own, with any name, and get `&T` inside it. They get
+///   no `Inside` for your phases, and so none of your views. What you make public on `&T` itself (a `Debug`, say) must be sound in every phase.
+/// * That a view is dropped. It may be leaked, together with its guard; then the phase is never left.
+///
+/// ```
+/// use grouplock::views::{Inside, Phase, Phased};
+///
+/// /// Readers of a year see what was known in that year. Years exclude each other.
+/// struct Year(u32);
+///
+/// impl Phase<Vec<(u32, &'static str)>> for Year {
+///     type Name = u32;
+///     type View<'a> = Vec<&'static str>;
+///
+///     fn name(&self) -> u32 {
+///         self.0
+///     }
+///
+///     fn view<'a>(&'a self, inside: Inside<'a, Year, Vec<(u32, &'static str)>>) -> Vec<&'static str> {
+///         inside.data().iter().filter(|(year, _)| *year <= self.0).map(|(_, what)| *what).collect()
+///     }
+/// }
+///
+/// let known = Phased::new(vec![(1965, "mutual exclusion"), (1971, "readers, writers"), (1998, "sessions")]);
+/// assert_eq!(known.enter(Year(1980)).view(), ["mutual exclusion", "readers, writers"]);
+/// ```
+pub trait Phase<T>: Sized {
+    /// What sessions are called, the `S` of [`GroupLock`](crate::GroupLock). One type for all phases of a lock: an enum, say.
+    type Name: Eq + Clone;
+
+    /// What one who is inside can do with the data.
+    type View<'a>
+    where
+        Self: 'a,
+        T: 'a;
+
+    /// The session. Phases with equal names share the room.
+    fn name(&self) -> Self::Name;
+
+    /// Makes a view. Called by each [`PhaseGuard::view`], so it should cost little.
+    fn view<'a>(&'a self, inside: Inside<'a, Self, T>) -> Self::View<'a>;
+}
+
+/// The data, and with it the proof that somebody is inside phase `P` for as long as `'a`.
+///
+/// Only the lock makes it; what it proves stands with [`Phase`].
+///
+/// ```compile_fail,E0451
+/// # use grouplock::views::Inside;
+/// struct Insert;
+/// let forged: Inside<'_, Insert, u32> = Inside { data: &7, phase: std::marker::PhantomData };
+/// ```
+pub struct Inside<'a, P, T> {
+    data: &'a T,
+    /// Neither longer- nor shorter-lived than what it was made for.
+    phase: PhantomData<fn(P) -> P>,
+}
+
+impl<'a, P, T> Inside<'a, P, T> {
+    /// Whoever calls this is inside `P`, in the lock around `data`, for as long as `'a`.
+    #[inline]
+    fn new(data: &'a T) -> Self {
+        Inside { data, phase: PhantomData }
+    }
+
+    /// The data.
+    #[inline]
+    pub fn data(self) -> &'a T {
+        self.data
+    }
+}
+
+// Not derived: that would ask for `P: Copy` and `T: Copy`.
+impl<P, T> Copy for Inside<'_, P, T> {}
+impl<P, T> Clone for Inside<'_, P, T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P, T: fmt::Debug> fmt::Debug for Inside<'_, P, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Inside").field(self.data).finish()
+    }
+}
