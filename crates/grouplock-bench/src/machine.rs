@@ -19,3 +19,10 @@ pub fn processor() -> String {
 pub fn cores() -> Option<usize> {
     thread::available_parallelism().ok().map(usize::from)
 }
+
+/// The operating system and the version of its kernel.
+pub fn system() -> String {
+    // Absent on other systems than Linux.
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{} {}", std::env::consts::OS, release.trim()).trim().to_owned()
+}

@@ -72,6 +72,8 @@ mod tests {
         assert_eq!(shared(Kind::Group), [true, true]);
         assert_eq!(shared(Kind::ReadWrite), [true, false]);
         assert_eq!(shared(Kind::Mutual), [false, false]);
-        assert!([Kind::Group, Kind::ReadWrite, Kind::Mutual].iter().all(|kind| kind.conflict(0, 1)));
+        assert!(
+            [Kind::Group, Kind::ReadWrite, Kind::Mutual].iter().all(|kind| kind.conflict(0, 1))
+        );
     }
 }

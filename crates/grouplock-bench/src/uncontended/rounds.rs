@@ -25,8 +25,9 @@ pub struct Times {
 
 impl Plan {
     /// Runs the subjects.
-    pub fn run(self, subjects: &mut [Subject]) -> Times {
-        for subject in &mut *subjects {
+    pub fn run<'s>(self, subjects: impl IntoIterator<Item = &'s mut Subject>) -> Times {
+        let mut subjects: Vec<&mut Subject> = subjects.into_iter().collect();
+        for subject in &mut subjects {
             // Warms the caches and the branch predictor up, and the processor's clock.
             subject.run(self.passages);
         }

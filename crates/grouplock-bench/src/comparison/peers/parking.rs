@@ -1,4 +1,4 @@
-//! parking_lot, as it is and with every release fair, and usync.
+//! `parking_lot`, as it is and with every release fair, and usync.
 
 use crate::comparison::lock::{Kind, Lock};
 
