@@ -1,0 +1,100 @@
+//! The locks without data: what a [`GroupLock`](crate::GroupLock) is made of.
+//!
+//! | core | what it is for | blocking | try, timed, async | policies |
+//! |---|---|---|---|---|
+//! | [`Phases`] | the default | yes | yes | all |
+//! | [`Striped`] | one session is inside nearly always, on many processors | yes | yes | all |
+//! | [`Handover`] | a constant number of remote memory references per passage | yes | no | first come first served |
+
+mod handover;
+mod phases;
+mod striped;
+
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+pub use self::handover::Handover;
+pub(crate) use self::phases::MOST_HOLDERS;
+pub use self::phases::Phases;
+pub use self::striped::Striped;
+use crate::Snapshot;
+
+/// A group lock without data.
+///
+/// A request names a session, `Some(s)`, or asks to be alone, `None`.
+///
+/// # Safety
+/// While a request that has entered has not left, requests for other sessions and requests to be alone do not enter; and while one that
+/// asked to be alone is inside, none does. What one who left did before leaving happens before a conflicting one's entering.
+pub unsafe trait Core<S> {
+    /// What a holder keeps until it leaves.
+    type Pass;
+
+    /// Waits until inside.
+    fn enter(&self, session: Option<S>) -> Self::Pass;
+
+    /// Leaves.
+    ///
+    /// # Safety
+    /// `pass` was given to a request for a session by this core, and has not left before. It is of no use afterwards.
+    unsafe fn leave(&self, pass: &mut Self::Pass);
+
+    /// Leaves a room that one had to oneself.
+    ///
+    /// # Safety
+    /// As [`leave`](Core::leave), for a request to be alone.
+    unsafe fn leave_exclusive(&self, pass: &mut Self::Pass);
+
+    /// The session that the holder of `pass` asked for.
+    ///
+    /// # Safety
+    /// `pass` was given to a request for a session by this core, and has not left.
+    unsafe fn session<'a>(&'a self, pass: &'a Self::Pass) -> &'a S;
+
+    /// Who is inside and who waits, if the core knows and can tell without waiting.
+    fn try_snapshot(&self) -> Option<Snapshot<S>> {
+        None
+    }
+}
+
+/// A core whose requests can be given up, and so one for non-blocking, timed and async entry.
+///
+/// # Safety
+/// As [`Core`]. A request that was given up does not enter.
+pub unsafe trait Cancellable<S>: Core<S> {
+    /// What a task that waits keeps.
+    type Waiting;
+
+    /// Enters if that takes no waiting.
+    fn try_enter(&self, session: Option<S>) -> Option<Self::Pass>;
+
+    /// Waits until inside or until `deadline`.
+    fn enter_until(&self, session: Option<S>, deadline: Instant) -> Option<Self::Pass>;
+
+    /// Enters, or puts a request into the queue and its place into `waiting`; from then on, looks whether it has been granted.
+    fn poll_enter(
+        &self,
+        session: Option<&S>,
+        waiting: &mut Option<Self::Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Self::Pass>;
+
+    /// Gives up a request that [`poll_enter`](Cancellable::poll_enter) put into the queue; `exclusive` if it was one to be alone. If it has
+    /// been granted meanwhile, leaves.
+    fn cancel(&self, waiting: Self::Waiting, exclusive: bool);
+
+    /// Leaves the session of `pass` and enters `session`. The new request arrives before the old one leaves.
+    ///
+    /// # Safety
+    /// As [`leave`](Core::leave); but `pass` is for `session` afterwards. If this panics, nothing has happened.
+    unsafe fn switch(&self, pass: &mut Self::Pass, session: S);
+
+    /// Makes a room that one has to oneself the room of `session`, without leaving it.
+    ///
+    /// # Safety
+    /// As [`leave_exclusive`](Core::leave_exclusive); but `pass` is for `session` afterwards.
+    unsafe fn downgrade(&self, pass: &mut Self::Pass, session: S);
+
+    /// Who is inside and who waits.
+    fn snapshot(&self) -> Snapshot<S>;
+}

@@ -1,0 +1,636 @@
+//! `phases`: an atomic word in front of a queue of phases.
+//!
+//! # What it is
+//!
+//! ```text
+//!            word                      name                         queue
+//!  ┌───────────────────────┐   ┌───────────────────┐   ┌─────────┐ ┌─────────┐ ┌─────────┐
+//!  │ holders │ door │ lock │   │ session inside, or│   │ phase B │ │ phase C │ │ phase A │
+//!  │         │ bits │ bit  │   │ the last that was │   │ t1 t4 t5│ │ t2      │ │ t3 t6   │
+//!  └───────────────────────┘   └───────────────────┘   └─────────┘ └─────────┘ └─────────┘
+//! ```
+//!
+//! * **Coming.** If the door is open, count yourself in with one fetch-and-add. From then on the name cannot change: compare it. If it is
+//!   yours, you are inside. If not, and you are alone, you may give the room your name; else take the count back.
+//! * **Leaving.** One fetch-and-subtract. Who leaves the room empty while `NOTIFY` is set takes the internal lock and sees to those who wait.
+//! * **Waiting.** Under the internal lock, join the phase that the policy says, then sleep. Phases are served as a whole: when the room is
+//!   handed over, the count becomes the number of waiters of the phase in one step, and all of them are woken once the internal lock is free.
+//!
+//! The name stays when the room becomes empty, so that a session that comes back to an empty room needs no more than the two steps.
+//!
+//! # Invariants
+//!
+//! 1. The name is written only by who holds `LOCKED` and has set `CHANGING` in a step that found the count zero. It is read by who holds
+//!    `LOCKED`, and by who has counted itself in by a step that found the door open.
+//! 2. While `CHANGING` or `EXCLUSIVE` is set, the door is shut: who counts itself in nevertheless, having looked a moment earlier, looks at
+//!    nothing and takes the count back. There is at most one such attempt for each thread and each closing of the door.
+//! 3. The queue is touched only by who holds `LOCKED`.
+//! 4. When `LOCKED` is released and somebody waits, then either `NOTIFY` is set and the count is not zero; or the first phase has been invited,
+//!    and those invited will take `LOCKED` again.
+//! 5. Whoever is granted the room has been taken out of the queue, and counted, before it is told.
+//!
+//! 4 is why no wake-up is lost: the step that sets `NOTIFY` compares the whole word, so it fails if the last holder left meanwhile; and who
+//! takes back a count (2) looks at `NOTIFY` as those do who leave.
+//!
+//! # Memory orderings
+//!
+//! All steps on the word are read-modify-write, so each continues the release sequences of those before it. Leaving is a release; coming,
+//! locking and the step that sets `CHANGING` are acquires, and so see what all earlier holders did. The step that ends a change of name is a
+//! release, and pairs with coming. A waiter that is granted the room learns it by an acquire of its [`Signal`], which the granter, who has
+//! acquired the word, wrote with a release.
+
+mod locked;
+mod queue;
+mod waiter;
+mod word;
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::mem::{self, MaybeUninit};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use self::locked::Locked;
+use self::queue::Queue;
+use self::waiter::{Kind, Signal, Standing};
+use self::word::{ASK, CHANGING, EXCLUSIVE, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
+use super::{Cancellable, Core};
+use crate::sync::{self, AtomicU32};
+use crate::{Policy, Snapshot};
+
+pub(crate) use self::queue::Priorities;
+pub(crate) use self::word::MOST_HOLDERS;
+
+/// The default core: an atomic word in front of a queue of phases, with the policies of [`Policy`].
+///
+/// Two atomic steps for a passage that meets no other session. Threads sleep, tasks are woken; both wait in one queue.
+pub struct Phases<S> {
+    word: AtomicU32,
+    /// Made when somebody waits for the first time, unless the policy is another than the default.
+    queue: UnsafeCell<Option<Box<Queue<S>>>>,
+    /// The session inside, or the last that was. There is one unless `UNNAMED` is set.
+    name: UnsafeCell<MaybeUninit<S>>,
+}
+
+// SAFETY: the lock owns sessions and drops them on whichever thread it is at; the handles of threads and tasks in the queue are `Send`.
+unsafe impl<S: Send> Send for Phases<S> {}
+// SAFETY: threads compare and clone the session inside at the same time (`Sync`), and drop what another has put there (`Send`). All other
+// access to the cells is ordered by the word, as the invariants say.
+unsafe impl<S: Send + Sync> Sync for Phases<S> {}
+
+impl<S> Phases<S> {
+    /// With the default policy. Allocates nothing.
+    #[cfg(not(any(loom, shuttle)))]
+    pub const fn new() -> Self {
+        Phases {
+            word: AtomicU32::new(UNNAMED),
+            queue: UnsafeCell::new(None),
+            name: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// With the default policy. Allocates nothing.
+    #[cfg(any(loom, shuttle))]
+    pub fn new() -> Self {
+        Phases {
+            word: AtomicU32::new(UNNAMED),
+            queue: UnsafeCell::new(None),
+            name: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    /// With `policy`.
+    pub fn with_policy(policy: Policy) -> Self {
+        if policy == Policy::EVENTUAL {
+            Self::new()
+        } else {
+            Self::with_queue(Queue::new(policy, None))
+        }
+    }
+
+    /// With [`Policy::Priority`] and a priority for each session, `None` standing for exclusive requests.
+    pub(crate) fn with_priorities(aging: std::time::Duration, priorities: Priorities<S>) -> Self {
+        Self::with_queue(Queue::new(Policy::Priority { aging }, Some(priorities)))
+    }
+
+    fn with_queue(queue: Queue<S>) -> Self {
+        let mut phases = Self::new();
+        *phases.queue.get_mut() = Some(Box::new(queue));
+        phases
+    }
+
+    /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
+    #[inline]
+    fn give_back(&self, count: u32) {
+        // Release: what the holder did is seen by who acquires the word later.
+        if word::left_work(self.word.fetch_sub(count, Release)) {
+            self.see_to_waiters();
+        }
+    }
+
+    /// The room was left empty, and somebody waits. Releasing the internal lock does what there is to do.
+    #[cold]
+    fn see_to_waiters(&self) {
+        drop(self.lock());
+    }
+
+    /// Takes the internal lock.
+    fn lock(&self) -> Locked<'_, S> {
+        let mut looks = 0;
+        // Relaxed: only the successful step below gives access to anything.
+        let mut word = self.word.load(Relaxed);
+        loop {
+            if word & LOCKED == 0 {
+                // Acquire: pairs with the release in `Locked::release`, for the queue and the name.
+                match self.word.compare_exchange_weak(word, word | LOCKED, Acquire, Relaxed) {
+                    Ok(_) => return Locked::new(self),
+                    Err(now) => word = now,
+                }
+            } else if looks < sync::PATIENT_LOOKS {
+                looks += 1;
+                sync::relax();
+                word = self.word.load(Relaxed);
+            } else if word & SLEEPER == 0 {
+                // Relaxed: only a notice to who releases.
+                word = match self.word.compare_exchange_weak(word, word | SLEEPER, Relaxed, Relaxed)
+                {
+                    Ok(_) => word | SLEEPER,
+                    Err(now) => now,
+                };
+            } else {
+                sync::wait(&self.word, word);
+                word = self.word.load(Relaxed);
+            }
+        }
+    }
+
+    /// The internal lock, if it is free.
+    fn try_lock(&self) -> Option<Locked<'_, S>> {
+        let word = self.word.load(Relaxed);
+        let free = word & LOCKED == 0;
+        // Acquire: as in `lock`.
+        (free && self.word.compare_exchange(word, word | LOCKED, Acquire, Relaxed).is_ok())
+            .then(|| Locked::new(self))
+    }
+
+    /// The name of the session inside.
+    ///
+    /// # Safety
+    /// `UNNAMED` is clear, and the caller may read the name by invariant 1 for as long as it uses the reference.
+    unsafe fn name(&self) -> &S {
+        // SAFETY: nobody writes the name meanwhile, by invariant 1.
+        let name = unsafe { &*self.name.get() };
+        // SAFETY: there is one, as `UNNAMED` is clear.
+        unsafe { name.assume_init_ref() }
+    }
+
+    /// Puts another name in place of the one there, if any, and gives the old one back.
+    ///
+    /// # Safety
+    /// The caller may write the name by invariant 1. `word` tells whether there was one.
+    unsafe fn rename(&self, word: u32, name: S) -> Option<S> {
+        // SAFETY: nobody else reads or writes the name meanwhile.
+        let place = unsafe { &mut *self.name.get() };
+        let old = mem::replace(place, MaybeUninit::new(name));
+        // SAFETY: there was one if `UNNAMED` is clear.
+        (word & UNNAMED == 0).then(|| unsafe { old.assume_init() })
+    }
+}
+
+/// Somebody counted in to look at the name. Taken back when dropped, also when the comparison panics.
+struct Pin<'a, S>(&'a Phases<S>);
+
+impl<S> Drop for Pin<'_, S> {
+    fn drop(&mut self) {
+        self.0.give_back(ONE);
+    }
+}
+
+impl<S: Eq + Clone> Phases<S> {
+    /// Counts itself in if the door is open, and looks at the name.
+    #[inline]
+    fn look(&self, session: &S) -> Look {
+        // Relaxed: only to keep from disturbing a lock that is not open.
+        if !word::is_open(self.word.load(Relaxed)) {
+            return Look::Closed;
+        }
+        // Acquire: what earlier holders did, and the name.
+        let before = self.word.fetch_add(ONE, Acquire);
+        if !word::is_open(before) {
+            self.give_back(ONE);
+            return Look::Closed;
+        }
+        let pin = Pin(self);
+        // SAFETY: counted in by a step that found the door open, and so the room named.
+        let same = unsafe { self.name() } == session;
+        mem::forget(pin);
+        if same { Look::Inside } else { Look::Other { before } }
+    }
+
+    /// Enters if that takes no waiting and no asking.
+    #[inline]
+    fn enter_fast(&self, session: &S) -> bool {
+        match self.look(session) {
+            Look::Inside => true,
+            Look::Closed => false,
+            Look::Other { before } => self.enter_other(before, session),
+        }
+    }
+
+    /// The caller has counted itself in and found another name. Gives the room the name `session` if nobody else is inside; else takes the count
+    /// back.
+    #[cold]
+    fn enter_other(&self, before: u32, session: &S) -> bool {
+        let pin = Pin(self);
+        let renamed = word::is_empty(before) && self.enter_renamed(before, session);
+        if renamed {
+            mem::forget(pin);
+        }
+        renamed
+    }
+
+    /// What is left of entering when the first look was not enough.
+    #[cold]
+    fn enter_slow(&self, session: Option<S>, look: Look, deadline: Option<Instant>) -> bool {
+        let session = session.as_ref();
+        if let (Look::Other { before }, Some(session)) = (look, session)
+            && self.enter_other(before, session)
+        {
+            return true;
+        }
+        self.wait(session, deadline)
+    }
+
+    /// Waits until inside, but not longer than until `deadline`. The session stays in registers, if it can, until there is more to do than a look.
+    #[inline]
+    fn enter_by(&self, session: Option<S>, deadline: Option<Instant>) -> bool {
+        let look = match &session {
+            Some(session) => self.look(session),
+            None if self.exclusive_fast() => Look::Inside,
+            None => Look::Closed,
+        };
+        matches!(look, Look::Inside) || self.enter_slow(session, look, deadline)
+    }
+
+    /// The room was empty, `before` the caller counted itself in, and has another name: gives it `session`, unless somebody came.
+    fn enter_renamed(&self, before: u32, session: &S) -> bool {
+        if before & LOCKED != 0 {
+            return false;
+        }
+        let session = session.clone();
+        let change = before | LOCKED | CHANGING;
+        // Acquire: as `lock`, and as every step that sets `CHANGING`. The count of the caller goes, so the count is zero.
+        if self.word.compare_exchange(before + ONE, change, Acquire, Relaxed).is_err() {
+            return false;
+        }
+        // SAFETY: `LOCKED` is held and `CHANGING` was set when the count was zero.
+        let old = unsafe { self.rename(before, session) };
+        // Release: the name, for those who come, and the queue as it was, for those who lock. Others may have counted themselves in or gone
+        // to sleep meanwhile, so this is a sum and not a store.
+        let end = self.word.fetch_add(ONE.wrapping_sub(LOCKED | CHANGING), Release);
+        if end & SLEEPER != 0 {
+            self.wake_sleepers();
+        }
+        drop(old);
+        true
+    }
+
+    #[cold]
+    fn wake_sleepers(&self) {
+        // Relaxed: whoever is woken looks at the word again.
+        self.word.fetch_and(!SLEEPER, Relaxed);
+        sync::wake_all(&self.word);
+    }
+
+    /// Takes the room for itself if nobody is inside and nobody waits.
+    #[inline]
+    fn exclusive_fast(&self) -> bool {
+        // Acquire: what earlier holders did. An idle lock is all zeros, but for one that has never had a session inside.
+        let taken = self.word.compare_exchange(0, EXCLUSIVE | ONE, Acquire, Relaxed);
+        let unnamed = |word| {
+            word == UNNAMED
+                && self
+                    .word
+                    .compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed)
+                    .is_ok()
+        };
+        taken.is_ok() || taken.is_err_and(unnamed)
+    }
+
+    #[inline]
+    pub(super) fn fast(&self, session: Option<&S>) -> bool {
+        match session {
+            Some(session) => self.enter_fast(session),
+            None => self.exclusive_fast(),
+        }
+    }
+
+    /// As [`Cancellable::switch`]. Calls `queued` before it sleeps, if it has to.
+    ///
+    /// # Safety
+    /// As there.
+    pub(super) unsafe fn switch_then(&self, session: &S, queued: impl FnOnce()) {
+        // SAFETY: a holder of a session is counted, and the room has a name since it entered.
+        if unsafe { self.name() } == session {
+            return;
+        }
+        let place = {
+            let mut locked = self.lock();
+            let now = Instant::now();
+            if locked.rename_alone(session, now) {
+                return;
+            }
+            let place = locked.push_thread(Some(session), now, Kind::Switching);
+            // Release: as in `give_back`. Whoever waits is seen to when the internal lock is released.
+            self.word.fetch_sub(ONE, Release);
+            place
+        };
+        queued();
+        let inside = self.sleep(Some(session), place, None);
+        debug_assert!(inside, "without a deadline, waiting ends inside");
+    }
+
+    /// The caller is inside `session`, and enters once more unless others come first.
+    pub(super) fn enter_again(&self, session: &S) -> bool {
+        self.enter_fast(session)
+    }
+
+    /// The caller is inside in another way than by a count of its own, and gets one.
+    pub(super) fn join_as_holder(&self) {
+        // Relaxed: the caller is inside already.
+        self.word.fetch_add(ONE, Relaxed);
+    }
+
+    /// Whether anybody is in the queue.
+    pub(super) fn somebody_waits(&self) -> bool {
+        self.word.load(Relaxed) & (NOTIFY | ASK) != 0
+    }
+
+    pub(super) fn try_by_ref(&self, session: Option<&S>) -> bool {
+        self.fast(session) || self.lock().admit(session, Instant::now)
+    }
+
+    /// Tries for a while, as a room that is taken may be free in a moment.
+    pub(super) fn spin(&self, session: Option<&S>) -> bool {
+        let mut closed = true;
+        for round in 0..sync::SPIN_ROUNDS {
+            // Relaxed: only to see whether it is worth trying.
+            let word = self.word.load(Relaxed);
+            if word::spinning_is_vain(word) {
+                return false;
+            }
+            // An open room with another session inside has been tried: it becomes interesting when it is empty.
+            let open = word::is_open(word);
+            if open && (closed || word::is_empty(word)) && self.fast(session) {
+                return true;
+            }
+            closed = !open;
+            sync::spin(round);
+        }
+        false
+    }
+
+    /// Waits until inside, but not longer than until `deadline`.
+    #[cold]
+    fn wait(&self, session: Option<&S>, deadline: Option<Instant>) -> bool {
+        self.spin(session)
+            || match self.queue_up(session, deadline) {
+                QueueUp::Inside => true,
+                QueueUp::TooLate => false,
+                QueueUp::Queued(place) => self.sleep(session, place, deadline),
+            }
+    }
+
+    /// Joins the queue, unless that is not needed after all or `deadline` has passed. Whoever is queued must [`sleep`](Phases::sleep) then.
+    pub(super) fn queue_up(&self, session: Option<&S>, deadline: Option<Instant>) -> QueueUp {
+        let mut locked = self.lock();
+        let now = Instant::now();
+        if locked.admit(session, || now) {
+            return QueueUp::Inside;
+        }
+        if deadline.is_some_and(|deadline| sync::is_over(deadline, now)) {
+            return QueueUp::TooLate;
+        }
+        QueueUp::Queued(locked.push_thread(session, now, Kind::Thread))
+    }
+
+    /// Sleeps until granted the room, or until invited and there, or until `deadline`. Sees to it that the lock turns strict when patience is over.
+    pub(super) fn sleep(
+        &self,
+        session: Option<&S>,
+        place: Place,
+        deadline: Option<Instant>,
+    ) -> bool {
+        let Place { ticket, signal, mut patience } = place;
+        loop {
+            let until = match (deadline, patience) {
+                (Some(deadline), Some(patience)) => Some(deadline.min(patience)),
+                (one, other) => one.or(other),
+            };
+            let mut standing = signal.standing();
+            if standing == Standing::Waiting {
+                sync::park(until);
+                standing = signal.standing();
+            }
+            let now = until.map(|_| Instant::now());
+            let is_over = |time: Option<Instant>| {
+                time.zip(now).is_some_and(|(time, now)| sync::is_over(time, now))
+            };
+            match standing {
+                Standing::Granted => return true,
+                Standing::Waiting if !is_over(until) => {}
+                Standing::Waiting | Standing::Invited => {
+                    let mut locked = self.lock();
+                    // It may have changed before the lock was ours.
+                    match signal.standing() {
+                        Standing::Granted => return true,
+                        Standing::Invited if locked.accept(session, ticket) => return true,
+                        Standing::Invited => signal.set(Standing::Waiting),
+                        Standing::Waiting => {}
+                    }
+                    if is_over(deadline) {
+                        locked.queue().remove(ticket);
+                        return false;
+                    }
+                    if is_over(patience) {
+                        // The release of the lock finds that the time is over. From then on the room is handed over.
+                        patience = None;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What came of looking at the name.
+enum Look {
+    /// It is ours: we are inside.
+    Inside,
+    /// It is another. We have counted ourselves in, and the word was `before`.
+    Other { before: u32 },
+    /// There was no looking.
+    Closed,
+}
+
+/// What came of joining the queue.
+pub(super) enum QueueUp {
+    Inside,
+    TooLate,
+    Queued(Place),
+}
+
+/// A thread's place in the queue.
+pub(super) struct Place {
+    ticket: u64,
+    signal: Arc<Signal>,
+    /// When it will have waited for long enough, if the policy knows such a thing.
+    patience: Option<Instant>,
+}
+
+/// A task that waits.
+#[derive(Debug)]
+pub struct Waiting {
+    ticket: u64,
+    signal: Arc<Signal>,
+}
+
+impl<S> Drop for Phases<S> {
+    fn drop(&mut self) {
+        // Relaxed: whoever drops the lock has it to itself.
+        if self.word.load(Relaxed) & UNNAMED == 0 {
+            // SAFETY: there is a name, and nobody will read it again.
+            unsafe { self.name.get_mut().assume_init_drop() };
+        }
+    }
+}
+
+// SAFETY: the invariants above. `name` may be read by a holder, as it is counted.
+unsafe impl<S: Eq + Clone> Core<S> for Phases<S> {
+    type Pass = ();
+
+    #[inline]
+    fn enter(&self, session: Option<S>) {
+        let inside = self.enter_by(session, None);
+        debug_assert!(inside, "without a deadline, waiting ends inside");
+    }
+
+    #[inline]
+    unsafe fn leave(&self, (): &mut ()) {
+        self.give_back(ONE);
+    }
+
+    #[inline]
+    unsafe fn leave_exclusive(&self, (): &mut ()) {
+        // Release: as in `give_back`, which is for all other cases: somebody waits, or has counted itself in for a moment.
+        if self.word.compare_exchange(EXCLUSIVE | ONE, 0, Release, Relaxed).is_err() {
+            self.give_back(ONE | EXCLUSIVE);
+        }
+    }
+
+    #[inline]
+    unsafe fn session<'a>(&'a self, (): &'a ()) -> &'a S {
+        // SAFETY: a holder of a session is counted, and the room has a name since it entered.
+        unsafe { self.name() }
+    }
+
+    fn try_snapshot(&self) -> Option<Snapshot<S>> {
+        self.try_lock().map(|mut locked| locked.snapshot())
+    }
+}
+
+// SAFETY: as above; a request that is cancelled is taken out of the queue under the internal lock, or, if it was granted the room, leaves it.
+unsafe impl<S: Eq + Clone> Cancellable<S> for Phases<S> {
+    type Waiting = Waiting;
+
+    #[inline]
+    fn try_enter(&self, session: Option<S>) -> Option<()> {
+        self.try_by_ref(session.as_ref()).then_some(())
+    }
+
+    #[inline]
+    fn enter_until(&self, session: Option<S>, deadline: Instant) -> Option<()> {
+        self.enter_by(session, Some(deadline)).then_some(())
+    }
+
+    fn poll_enter(
+        &self,
+        session: Option<&S>,
+        waiting: &mut Option<Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        let Some(Waiting { ticket, signal }) = waiting else {
+            if self.fast(session) {
+                return Poll::Ready(());
+            }
+            let mut locked = self.lock();
+            let now = Instant::now();
+            if locked.admit(session, || now) {
+                return Poll::Ready(());
+            }
+            let signal = Signal::of_task();
+            let ticket = locked.queue().push(
+                session,
+                now,
+                Arc::clone(&signal),
+                Kind::Task(cx.waker().clone()),
+            );
+            *waiting = Some(Waiting { ticket, signal });
+            return Poll::Pending;
+        };
+        if signal.standing() != Standing::Granted {
+            // Before `locked`, and so dropped after it.
+            let _old;
+            let mut locked = self.lock();
+            if signal.standing() != Standing::Granted {
+                _old = locked.queue().replace_waker(*ticket, cx.waker());
+                return Poll::Pending;
+            }
+        }
+        *waiting = None;
+        Poll::Ready(())
+    }
+
+    fn cancel(&self, Waiting { ticket, signal }: Waiting, exclusive: bool) {
+        let mut locked = self.lock();
+        if signal.standing() == Standing::Granted {
+            drop(locked);
+            self.give_back(if exclusive { ONE | EXCLUSIVE } else { ONE });
+        } else {
+            let waiter = locked.queue().remove(ticket);
+            drop(locked);
+            drop(waiter);
+        }
+    }
+
+    unsafe fn switch(&self, (): &mut (), session: S) {
+        // SAFETY: the caller's promise.
+        unsafe { self.switch_then(&session, || ()) };
+    }
+
+    unsafe fn downgrade(&self, (): &mut (), session: S) {
+        let mut locked = self.lock();
+        locked.downgrade(session);
+    }
+
+    fn snapshot(&self) -> Snapshot<S> {
+        self.lock().snapshot()
+    }
+}
+
+impl<S> Default for Phases<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: Eq + Clone + fmt::Debug> fmt::Debug for Phases<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut form = f.debug_struct("Phases");
+        match self.try_snapshot() {
+            Some(snapshot) => form.field("snapshot", &snapshot).finish(),
+            None => form.finish_non_exhaustive(),
+        }
+    }
+}

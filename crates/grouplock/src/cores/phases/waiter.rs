@@ -1,0 +1,163 @@
+//! Those who wait: threads that sleep and tasks that are to be polled.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::task::Waker;
+use std::time::Instant;
+
+use crate::sync::{self, AtomicU8, Thread};
+
+/// What a waiter looks at to learn how it stands. Written only by who holds the internal lock.
+#[derive(Debug)]
+pub(crate) struct Signal {
+    state: AtomicU8,
+    /// The thread that sleeps, if it is one.
+    thread: Option<Thread>,
+}
+
+/// How a waiter stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Standing {
+    /// In the queue, asleep.
+    Waiting,
+    /// In the queue; the room was free a moment ago, and the waiter may try for it.
+    Invited,
+    /// Inside. The waiter has left the queue and counts as a holder.
+    Granted,
+}
+
+impl Signal {
+    fn new(thread: Option<Thread>) -> Arc<Self> {
+        Arc::new(Signal { state: AtomicU8::new(Standing::Waiting as u8), thread })
+    }
+
+    /// For a task.
+    pub(super) fn of_task() -> Arc<Self> {
+        Self::new(None)
+    }
+
+    /// For the thread that runs this. A thread waits for one lock at a time, so it needs one signal in its life.
+    pub(super) fn of_this_thread() -> Arc<Self> {
+        #[cfg(not(any(loom, shuttle)))]
+        {
+            thread_local! {
+                static MINE: Arc<Signal> = Signal::new(Some(sync::current()));
+            }
+            // Late in the life of a thread its locals are gone; then one is made for this wait.
+            let mine =
+                MINE.try_with(Arc::clone).unwrap_or_else(|_| Self::new(Some(sync::current())));
+            // Relaxed: the one who will write it next learns of it through the queue, under the internal lock.
+            mine.state.store(Standing::Waiting as u8, Relaxed);
+            mine
+        }
+        #[cfg(any(loom, shuttle))]
+        Self::new(Some(sync::current()))
+    }
+
+    /// How the waiter stands.
+    pub(super) fn standing(&self) -> Standing {
+        // Acquire: pairs with the release in `set`, so that who finds itself inside sees what earlier holders did.
+        match self.state.load(Acquire) {
+            state if state == Standing::Granted as u8 => Standing::Granted,
+            state if state == Standing::Invited as u8 => Standing::Invited,
+            _ => Standing::Waiting,
+        }
+    }
+
+    /// Tells the waiter. It is to be woken afterwards, once the internal lock is released.
+    pub(super) fn set(&self, standing: Standing) {
+        // Release: pairs with the acquire in `standing`.
+        self.state.store(standing as u8, Release);
+    }
+
+    /// Wakes the thread. A task is woken through its waker.
+    pub(super) fn unpark(&self) {
+        if let Some(thread) = &self.thread {
+            thread.unpark();
+        }
+    }
+}
+
+/// One who waits.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    /// Grows with each request that had to wait.
+    pub(super) ticket: u64,
+    pub(super) arrived: Instant,
+    /// Whether it was told that the room is free, and has not come yet.
+    pub(super) invited: bool,
+    pub(super) signal: Arc<Signal>,
+    pub(super) kind: Kind,
+}
+
+/// Who waits.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// A thread. It can be invited to try for a free room, and come too late.
+    Thread,
+    /// A thread that has given up its session for another. Whatever happens now must end inside: it is handed the room.
+    Switching,
+    /// A task, and how to have it polled. It may be polled late, or never: it is handed the room.
+    Task(Waker),
+}
+
+impl Kind {
+    /// Whether it can be invited.
+    pub(super) fn can_try(&self) -> bool {
+        matches!(self, Kind::Thread)
+    }
+}
+
+/// Those to be woken when the internal lock has been released. Waking runs the code of executors.
+#[derive(Debug, Default)]
+pub(super) struct Wakes {
+    granted: VecDeque<Waiter>,
+    invited: Vec<Arc<Signal>>,
+}
+
+impl Wakes {
+    /// All of a phase that is inside now.
+    pub(super) fn granted(&mut self, mut waiters: VecDeque<Waiter>) {
+        if self.granted.is_empty() {
+            self.granted = waiters;
+        } else {
+            self.granted.append(&mut waiters);
+        }
+    }
+
+    /// A thread that may try.
+    pub(super) fn invited(&mut self, signal: Arc<Signal>) {
+        self.invited.push(signal);
+    }
+}
+
+impl Drop for Wakes {
+    fn drop(&mut self) {
+        /// Goes on with the rest when a waker panics: nobody may be left asleep.
+        struct Rest<'a>(&'a mut VecDeque<Waiter>);
+
+        impl Rest<'_> {
+            fn wake(&mut self) {
+                while let Some(waiter) = self.0.pop_front() {
+                    match waiter.kind {
+                        Kind::Task(waker) => waker.wake(),
+                        Kind::Thread | Kind::Switching => waiter.signal.unpark(),
+                    }
+                }
+            }
+        }
+
+        impl Drop for Rest<'_> {
+            fn drop(&mut self) {
+                self.wake();
+            }
+        }
+
+        for signal in self.invited.drain(..) {
+            signal.unpark();
+        }
+        Rest(&mut self.granted).wake();
+    }
+}

@@ -1,0 +1,65 @@
+//! The word in front of the queue: who is inside, and what those who come or go have to do.
+//!
+//! ```text
+//!  31    30 ……………………… 7   6       5         4        3   2      1       0
+//! ┌────┬────────────────┬───────┬─────────┬────────┬───┬──────┬───────┬──────┐
+//! │FULL│    holders     │UNNAMED│EXCLUSIVE│CHANGING│ASK│NOTIFY│SLEEPER│LOCKED│
+//! └────┴────────────────┴───────┴─────────┴────────┴───┴──────┴───────┴──────┘
+//! ```
+
+/// The internal lock: guards the queue, and the name of the session inside. Does not keep anyone from entering or leaving.
+pub(super) const LOCKED: u32 = 1;
+/// Somebody sleeps until `LOCKED` is clear.
+pub(super) const SLEEPER: u32 = 1 << 1;
+/// Somebody waits in the queue, and whoever leaves the room empty must see to it.
+pub(super) const NOTIFY: u32 = 1 << 2;
+/// Those who come must ask under the internal lock whether they may enter before those who wait.
+pub(super) const ASK: u32 = 1 << 3;
+/// The room is empty, and its session is about to be another. Set only together with `LOCKED`.
+pub(super) const CHANGING: u32 = 1 << 4;
+/// The holder has the room to itself.
+pub(super) const EXCLUSIVE: u32 = 1 << 5;
+/// No session has been inside yet: there is no name to compare with.
+pub(super) const UNNAMED: u32 = 1 << 6;
+/// One holder, or one who has come to see which session is inside.
+pub(super) const ONE: u32 = 1 << 7;
+/// No more holders, please.
+pub(super) const FULL: u32 = 1 << 31;
+
+/// All bits that count.
+const COUNT: u32 = !(ONE - 1);
+/// Any of these: who comes does not enter by the fast path.
+const DOOR: u32 = ASK | CHANGING | EXCLUSIVE | UNNAMED | FULL;
+
+/// As many can share a session; the next waits. (The word could count twice as many: so many may come at once and find it full.)
+pub(crate) const MOST_HOLDERS: usize = (FULL / ONE) as usize;
+
+/// Whether who comes may look at the name of the session inside, and enter if it is theirs.
+pub(super) const fn is_open(word: u32) -> bool {
+    word & DOOR == 0
+}
+
+/// Whether nobody is inside.
+pub(super) const fn is_empty(word: u32) -> bool {
+    word & COUNT == 0
+}
+
+/// Whether the session inside can be joined by one who holds the internal lock and finds that the name is theirs.
+pub(super) const fn is_joinable(word: u32) -> bool {
+    word & (EXCLUSIVE | UNNAMED | FULL) == 0
+}
+
+/// How many are inside.
+pub(super) const fn holders(word: u32) -> usize {
+    ((word & COUNT) / ONE) as usize
+}
+
+/// Whether the one who left, and found `word`, was the last and must see to those who wait.
+pub(super) const fn left_work(word: u32) -> bool {
+    word & (COUNT | NOTIFY) == ONE | NOTIFY
+}
+
+/// Whether nothing is to be hoped for from looking at the word a little longer.
+pub(super) const fn spinning_is_vain(word: u32) -> bool {
+    word & (ASK | UNNAMED | FULL) != 0
+}

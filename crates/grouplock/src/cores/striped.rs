@@ -1,0 +1,354 @@
+//! `striped`: holders of the favoured session count themselves in on a cache line of their own.
+//!
+//! ```text
+//!   mode: OFF → ON → DRAINING → OFF …        central: a `Phases`
+//!   ┌─────────┐ ┌─────────┐     ┌─────────┐
+//!   │stripe 0 │ │stripe 1 │  …  │stripe n │  each on its own cache line
+//!   └─────────┘ └─────────┘     └─────────┘
+//! ```
+//!
+//! While the mode is ON, the stripes together are *one* holder of the central lock: the favoured session is inside there, whether or not
+//! anybody is on a stripe. Who asks for that session counts itself in on a stripe and looks at the mode again. Whoever has to wait at the
+//! central lock turns the mode to DRAINING; who then leaves the last stripe leaves the central lock on behalf of them all. The order of
+//! those who wait, and all policies, are the central lock's.
+//!
+//! # Invariants
+//!
+//! 1. The mode is ON or DRAINING exactly while the stripes hold the central lock (but for the moments at the ends, in which they do and the mode
+//!    is OFF).
+//! 2. Who counts itself in on a stripe and *then* finds the mode ON is a holder. Everyone else who counts itself in takes the count back and looks
+//!    at nothing.
+//! 3. The mode never becomes ON with the same epoch again. So who finds all stripes empty, after having seen DRAINING, ends that draining or none.
+//!
+//! # Memory orderings
+//!
+//! Counting in on a stripe and then reading the mode, against setting the mode and then reading the stripes, is Dekker's pattern; so is queueing up
+//! and then reading the mode, against setting the mode and then looking for a queue. All these are sequentially consistent.
+//! Leaving a stripe is a release too, which pairs with the acquire of who finds it empty.
+
+use std::fmt;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use super::phases::{Phases, QueueUp};
+use super::{Cancellable, Core};
+use crate::sync::{AtomicU32, AtomicUsize, fence, stripe_of_this_thread, stripes};
+use crate::{Policy, Snapshot};
+
+const OFF: usize = 0;
+const ON: usize = 1;
+const DRAINING: usize = 2;
+const STATE: usize = 3;
+const EPOCH: usize = 4;
+
+/// So many entries in a row without anybody waiting make the session of the last one the favoured one.
+const CALM: u32 = 64;
+
+/// A core for many processors that enter the same session nearly always: they do not share a cache line. Another session, or an exclusive
+/// request, costs a look at every stripe; so this pays only if such requests are rare.
+///
+/// Which session is favoured changes by itself: it is the one that was entered many times in a row while nobody else waited.
+///
+/// ```
+/// use grouplock::GroupLock;
+///
+/// let lock = GroupLock::striped(vec![1]);
+/// let reading = lock.enter("reading");
+/// assert_eq!(reading[0], 1);
+/// ```
+pub struct Striped<S> {
+    central: Phases<S>,
+    /// The state in the low bits, above it the epoch.
+    mode: AtomicUsize,
+    /// How many have entered at the central lock since the mode was last ON.
+    calm: AtomicU32,
+    stripes: Box<[Stripe]>,
+}
+
+/// Two cache lines, as processors fetch them in pairs.
+#[repr(align(128))]
+struct Stripe(AtomicUsize);
+
+/// Where a holder counted itself in.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass(Option<u32>);
+
+const CENTRAL: Pass = Pass(None);
+
+impl<S> Striped<S> {
+    /// With `policy`.
+    pub fn new(policy: Policy) -> Self {
+        Striped {
+            central: Phases::with_policy(policy),
+            mode: AtomicUsize::new(OFF),
+            calm: AtomicU32::new(0),
+            stripes: (0..stripes()).map(|_| Stripe(AtomicUsize::new(0))).collect(),
+        }
+    }
+}
+
+impl<S: Eq + Clone> Striped<S> {
+    #[inline]
+    fn is_on(&self) -> bool {
+        self.mode.load(SeqCst) & STATE == ON
+    }
+
+    /// Enters on a stripe if `session` is the favoured one.
+    #[inline]
+    fn enter_stripe(&self, session: &S) -> Option<Pass> {
+        if !self.is_on() {
+            return None;
+        }
+        let number = stripe_of_this_thread() % self.stripes.len();
+        let pin = Pin { lock: self, number };
+        self.stripes[number].0.fetch_add(1, SeqCst);
+        // SAFETY: on a stripe with the mode ON one is a holder of the central lock.
+        if self.is_on() && unsafe { self.central.session(&()) } == session {
+            std::mem::forget(pin);
+            return Some(Pass(Some(number as u32)));
+        }
+        None
+    }
+
+    #[inline]
+    fn leave_stripe(&self, number: usize) {
+        // SeqCst, and so a release: pairs with the loads in `drain`.
+        self.stripes[number].0.fetch_sub(1, SeqCst);
+        let mode = self.mode.load(SeqCst);
+        if mode & STATE == DRAINING {
+            self.drain(mode);
+        }
+    }
+
+    /// The favour ends, as somebody waits.
+    fn revoke(&self) {
+        let mode = self.mode.load(SeqCst);
+        if mode & STATE == ON {
+            let draining = mode - ON + DRAINING;
+            if self.mode.compare_exchange(mode, draining, SeqCst, SeqCst).is_ok() {
+                self.drain(draining);
+            }
+        }
+    }
+
+    /// `mode` was seen, and is DRAINING: if nobody is on the stripes, they leave the central lock.
+    #[cold]
+    fn drain(&self, mode: usize) {
+        let empty = self.stripes.iter().all(|stripe| stripe.0.load(SeqCst) == 0);
+        let off = mode - DRAINING + OFF + EPOCH;
+        if empty && self.mode.compare_exchange(mode, off, SeqCst, SeqCst).is_ok() {
+            // SAFETY: the stripes hold the central lock while the mode is DRAINING, and it is so no more.
+            unsafe { self.central.leave(&mut ()) };
+        }
+    }
+
+    /// The caller has entered `session` at the central lock. Favours the session if it is time.
+    #[inline]
+    fn entered(&self, session: Option<&S>) -> Pass {
+        // Relaxed, and not one step: a count lost does no harm.
+        let calm = self.calm.load(Relaxed) + 1;
+        self.calm.store(calm, Relaxed);
+        if calm >= CALM {
+            self.favour(session);
+        }
+        CENTRAL
+    }
+
+    #[cold]
+    fn favour(&self, session: Option<&S>) {
+        self.calm.store(0, Relaxed);
+        let mode = self.mode.load(SeqCst);
+        let Some(session) = session else { return };
+        if mode & STATE != OFF || !self.central.enter_again(session) {
+            return;
+        }
+        if self.mode.compare_exchange(mode, mode - OFF + ON, SeqCst, SeqCst).is_err() {
+            // SAFETY: entered above.
+            unsafe { self.central.leave(&mut ()) };
+            return;
+        }
+        // Who queued up before the mode was ON may not have seen it.
+        fence();
+        if self.central.somebody_waits() {
+            self.revoke();
+        }
+    }
+
+    /// Waits at the central lock.
+    #[cold]
+    fn wait(&self, session: Option<&S>, deadline: Option<Instant>) -> bool {
+        self.calm.store(0, Relaxed);
+        self.revoke();
+        if self.central.spin(session) {
+            return true;
+        }
+        match self.central.queue_up(session, deadline) {
+            QueueUp::Inside => true,
+            QueueUp::TooLate => false,
+            QueueUp::Queued(place) => {
+                // The mode may have become ON while we were queueing up.
+                fence();
+                self.revoke();
+                self.central.sleep(session, place, deadline)
+            }
+        }
+    }
+
+    /// On a stripe, to the central lock: a holder there from now on.
+    fn to_central(&self, pass: &mut Pass) {
+        if let Some(number) = pass.0.take() {
+            self.central.join_as_holder();
+            self.leave_stripe(number as usize);
+        }
+    }
+}
+
+/// Counted in on a stripe; taken back when dropped, also when a comparison panics.
+struct Pin<'a, S: Eq + Clone> {
+    lock: &'a Striped<S>,
+    number: usize,
+}
+
+impl<S: Eq + Clone> Drop for Pin<'_, S> {
+    fn drop(&mut self) {
+        self.lock.leave_stripe(self.number);
+    }
+}
+
+// SAFETY: by invariants 1 and 2, who is on a stripe is covered by a holder of the central lock.
+unsafe impl<S: Eq + Clone> Core<S> for Striped<S> {
+    type Pass = Pass;
+
+    #[inline]
+    fn enter(&self, session: Option<S>) -> Pass {
+        let session = session.as_ref();
+        if let Some(pass) = session.and_then(|session| self.enter_stripe(session)) {
+            return pass;
+        }
+        if !self.central.fast(session) {
+            let inside = self.wait(session, None);
+            debug_assert!(inside, "without a deadline, waiting ends inside");
+        }
+        self.entered(session)
+    }
+
+    #[inline]
+    unsafe fn leave(&self, pass: &mut Pass) {
+        match pass.0 {
+            Some(number) => self.leave_stripe(number as usize),
+            // SAFETY: the caller's promise.
+            None => unsafe { self.central.leave(&mut ()) },
+        }
+    }
+
+    #[inline]
+    unsafe fn leave_exclusive(&self, _pass: &mut Pass) {
+        // SAFETY: the caller's promise; nobody is alone on a stripe.
+        unsafe { self.central.leave_exclusive(&mut ()) };
+    }
+
+    #[inline]
+    unsafe fn session<'a>(&'a self, _pass: &'a Pass) -> &'a S {
+        // SAFETY: the caller's promise; on a stripe, the session is that of the central lock.
+        unsafe { self.central.session(&()) }
+    }
+
+    fn try_snapshot(&self) -> Option<Snapshot<S>> {
+        self.central.try_snapshot().map(|seen| self.with_stripes(seen))
+    }
+}
+
+impl<S: Eq + Clone> Striped<S> {
+    /// What the central lock shows, with those on the stripes counted one by one.
+    fn with_stripes(&self, mut seen: Snapshot<S>) -> Snapshot<S> {
+        if self.mode.load(SeqCst) & STATE != OFF {
+            let on_stripes: usize = self.stripes.iter().map(|stripe| stripe.0.load(SeqCst)).sum();
+            seen.holders = (seen.holders + on_stripes).saturating_sub(1);
+            seen.session = seen.session.filter(|_| seen.holders > 0);
+        }
+        seen
+    }
+}
+
+// SAFETY: as above; requests wait at the central lock, which can be left.
+unsafe impl<S: Eq + Clone> Cancellable<S> for Striped<S> {
+    type Waiting = <Phases<S> as Cancellable<S>>::Waiting;
+
+    #[inline]
+    fn try_enter(&self, session: Option<S>) -> Option<Pass> {
+        if let Some(pass) = session.as_ref().and_then(|session| self.enter_stripe(session)) {
+            return Some(pass);
+        }
+        let inside = self.central.try_by_ref(session.as_ref()) || {
+            // Perhaps nobody is inside, and only the favour stands in the way.
+            self.revoke();
+            self.central.try_by_ref(session.as_ref())
+        };
+        inside.then(|| self.entered(session.as_ref()))
+    }
+
+    fn enter_until(&self, session: Option<S>, deadline: Instant) -> Option<Pass> {
+        let session = session.as_ref();
+        if let Some(pass) = session.and_then(|session| self.enter_stripe(session)) {
+            return Some(pass);
+        }
+        (self.central.fast(session) || self.wait(session, Some(deadline)))
+            .then(|| self.entered(session))
+    }
+
+    fn poll_enter(
+        &self,
+        session: Option<&S>,
+        waiting: &mut Option<Self::Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Pass> {
+        if waiting.is_none()
+            && let Some(pass) = session.and_then(|session| self.enter_stripe(session))
+        {
+            return Poll::Ready(pass);
+        }
+        if self.central.poll_enter(session, waiting, cx).is_ready() {
+            return Poll::Ready(self.entered(session));
+        }
+        self.calm.store(0, Relaxed);
+        fence();
+        self.revoke();
+        Poll::Pending
+    }
+
+    fn cancel(&self, waiting: Self::Waiting, exclusive: bool) {
+        self.central.cancel(waiting, exclusive);
+    }
+
+    unsafe fn switch(&self, pass: &mut Pass, session: S) {
+        // SAFETY: the caller's promise.
+        if unsafe { self.session(pass) } == &session {
+            return;
+        }
+        self.to_central(pass);
+        self.calm.store(0, Relaxed);
+        self.revoke();
+        // SAFETY: the caller's promise, and a holder at the central lock now.
+        unsafe { self.central.switch_then(&session, || self.revoke()) };
+    }
+
+    unsafe fn downgrade(&self, _pass: &mut Pass, session: S) {
+        // SAFETY: the caller's promise; nobody is alone on a stripe.
+        unsafe { self.central.downgrade(&mut (), session) };
+    }
+
+    fn snapshot(&self) -> Snapshot<S> {
+        self.with_stripes(self.central.snapshot())
+    }
+}
+
+impl<S: Eq + Clone + fmt::Debug> fmt::Debug for Striped<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut form = f.debug_struct("Striped");
+        match self.try_snapshot() {
+            Some(snapshot) => form.field("snapshot", &snapshot).finish(),
+            None => form.finish_non_exhaustive(),
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The lock with its data.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::cores::{Cancellable, Core, Phases, Striped};
+use crate::future::{Enter, EnterArc, Exclusive};
+use crate::{ExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard, Snapshot};
+
+/// A lock with sessions. Those who ask for the same session share the data; those who ask for different sessions exclude each other.
+///
+/// `S` is what sessions are called: an enum, a number, a string, anything that can be compared and cloned. There is no table of sessions and
+/// no limit to their number. `T` is the data: [`enter`](GroupLock::enter) gives `&T`, [`exclusive`](GroupLock::exclusive) gives `&mut T`.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// use grouplock::GroupLock;
+///
+/// #[derive(Clone, PartialEq, Eq)]
+/// enum Phase {
+///     Load,
+///     Serve,
+/// }
+///
+/// let lock = GroupLock::new(AtomicUsize::new(0));
+/// std::thread::scope(|scope| {
+///     for _ in 0..4 {
+///         // All four may be loading at the same time …
+///         scope.spawn(|| lock.enter(Phase::Load).fetch_add(1, Ordering::Relaxed));
+///         // … but nobody is while others serve.
+///         scope.spawn(|| {
+///             let inside = lock.enter(Phase::Serve);
+///             assert_eq!(inside.load(Ordering::Relaxed), inside.load(Ordering::Relaxed));
+///         });
+///     }
+/// });
+/// assert_eq!(lock.into_inner().into_inner(), 4);
+/// ```
+///
+/// # Threads and tasks
+///
+/// One lock serves both at once: `enter` blocks the thread, [`enter_async`](GroupLock::enter_async) makes a future that runs on any executor,
+/// and there are non-blocking and timed forms. A request that is given up, by a timeout or by dropping its future, leaves no trace.
+///
+/// # Who goes next
+///
+/// Says the [`Policy`]. The default favours speed and still lets nobody starve.
+///
+/// # Panics and poisoning
+///
+/// There is no poisoning. If a holder panics, its guard is dropped like any other and the session is left. Whoever needs to know that an
+/// update was cut short must record that in the data.
+///
+/// Comparing, cloning and dropping sessions, and the wakers of tasks, are the only foreign code that the lock runs. If a comparison or a
+/// clone panics, the request fails with that panic and the lock stays usable. They may run while the lock's short internal lock is held, so they
+/// must not use the same lock. The lock keeps the last session's name until another session enters.
+///
+/// # Misuse
+///
+/// * A thread that is inside a session and asks for another one of the same lock waits for itself, as with any lock. So does one that asks for
+///   the same session again if another request has come in between (as with the read locks of std). Feature `deadlock_detection` reports
+///   it. [`SessionGuard::switch`] is the way to change sessions.
+/// * At most 16,777,216 holders can share a session (`GroupLock::MOST_HOLDERS`). The next one waits until the room has been empty. That takes
+///   leaked guards.
+/// * A future borrows its lock: dropping the lock first does not compile.
+///
+/// ```compile_fail,E0505
+/// # use grouplock::GroupLock;
+/// let lock = GroupLock::<u32, ()>::new(());
+/// let future = lock.enter_async(1);
+/// drop(lock); // cannot move out of `lock` because it is borrowed
+/// drop(future);
+/// ```
+///
+/// # Cores
+///
+/// `C` is the lock without data. The default, [`Phases`], is right nearly always; see [`cores`](crate::cores) for the others.
+pub struct GroupLock<S, T: ?Sized, C = Phases<S>> {
+    pub(crate) core: C,
+    sessions: std::marker::PhantomData<fn(S) -> S>,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: the lock owns the core and the data.
+unsafe impl<S, T: ?Sized + Send, C: Send> Send for GroupLock<S, T, C> {}
+// SAFETY: threads get `&T` at the same time (`Sync`) and `&mut T` one after the other (`Send`); the core says itself whether it can be shared.
+unsafe impl<S, T: ?Sized + Send + Sync, C: Sync> Sync for GroupLock<S, T, C> {}
+
+impl<S, T> GroupLock<S, T> {
+    /// How many holders can share a session at once.
+    pub const MOST_HOLDERS: usize = crate::cores::MOST_HOLDERS;
+
+    /// A lock with the default policy, [`Policy::EVENTUAL`].
+    ///
+    /// ```
+    /// use grouplock::GroupLock;
+    ///
+    /// static ROOM: GroupLock<u8, [u32; 4]> = GroupLock::new([0; 4]);
+    /// assert_eq!(ROOM.enter(1).len(), 4);
+    /// ```
+    #[cfg(not(any(loom, shuttle)))]
+    pub const fn new(value: T) -> Self {
+        Self::over(Phases::new(), value)
+    }
+
+    /// A lock with the default policy, [`Policy::EVENTUAL`].
+    #[cfg(any(loom, shuttle))]
+    pub fn new(value: T) -> Self {
+        Self::over(Phases::new(), value)
+    }
+
+    /// A lock with `policy`.
+    pub fn with_policy(policy: Policy, value: T) -> Self {
+        Self::over(Phases::with_policy(policy), value)
+    }
+
+    /// A lock with [`Policy::Priority`], where `priority` says which priority a session has, and, given `None`, which one exclusive requests
+    /// have. The larger goes first.
+    ///
+    /// `priority` is called while the lock's short internal lock is held: it must not use the same lock.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use grouplock::GroupLock;
+    ///
+    /// // Interactive work goes before batch work; but 3 × 100 ms of waiting make up for it.
+    /// let lock = GroupLock::with_priorities(
+    ///     Duration::from_millis(100),
+    ///     |session: Option<&&str>| match session {
+    ///         Some(&"interactive") => 3,
+    ///         _ => 0,
+    ///     },
+    ///     (),
+    /// );
+    /// let _inside = lock.enter("batch");
+    /// ```
+    pub fn with_priorities(
+        aging: Duration,
+        priority: impl Fn(Option<&S>) -> u32 + Send + Sync + 'static,
+        value: T,
+    ) -> Self {
+        Self::over(Phases::with_priorities(aging, Box::new(priority)), value)
+    }
+}
+
+impl<S, T> GroupLock<S, T, Striped<S>> {
+    /// A lock for read-mostly use: many processors that enter the same session do not share a cache line. See [`Striped`].
+    ///
+    /// For another policy than the default, `GroupLock::over(Striped::new(policy), value)`.
+    pub fn striped(value: T) -> Self {
+        Self::over(Striped::new(Policy::EVENTUAL), value)
+    }
+}
+
+impl<S, T, C> GroupLock<S, T, C> {
+    /// A lock over a core of your choice.
+    pub const fn over(core: C, value: T) -> Self {
+        GroupLock { core, sessions: std::marker::PhantomData, data: UnsafeCell::new(value) }
+    }
+
+    /// Gives the data back.
+    pub fn into_inner(self) -> T {
+        self.data.into_inner()
+    }
+}
+
+impl<S, T: ?Sized, C> GroupLock<S, T, C> {
+    /// The data, without locking: whoever has the lock to itself has the data to itself.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.data.get_mut()
+    }
+
+    #[inline]
+    pub(crate) fn data_ptr(&self) -> NonNull<T> {
+        // SAFETY: a pointer from a cell is not null.
+        unsafe { NonNull::new_unchecked(self.data.get()) }
+    }
+}
+
+impl<S: Eq + Clone, T: ?Sized, C: Core<S>> GroupLock<S, T, C> {
+    /// Waits until `session` can be entered, and enters.
+    #[inline]
+    pub fn enter(&self, session: S) -> SessionGuard<'_, S, T, C> {
+        let pass = self.core.enter(Some(session));
+        // SAFETY: the pass is inside a session.
+        unsafe { SessionGuard::new(self, pass) }
+    }
+
+    /// Waits until nobody is inside, and enters alone.
+    #[inline]
+    pub fn exclusive(&self) -> ExclusiveGuard<'_, S, T, C> {
+        let pass = self.core.enter(None);
+        // SAFETY: the pass has the room to itself.
+        unsafe { ExclusiveGuard::new(self, pass) }
+    }
+
+    /// [`enter`](GroupLock::enter), with a guard that keeps the lock alive instead of borrowing it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use grouplock::GroupLock;
+    ///
+    /// let lock = Arc::new(GroupLock::new("data"));
+    /// let guard = lock.enter_arc(7);
+    /// drop(lock);
+    /// std::thread::spawn(move || assert_eq!(*guard, "data")).join().unwrap();
+    /// ```
+    pub fn enter_arc(self: &Arc<Self>, session: S) -> OwnedSessionGuard<S, T, C> {
+        let pass = self.core.enter(Some(session));
+        // SAFETY: the pass is inside a session.
+        unsafe { OwnedSessionGuard::new(Arc::clone(self), pass) }
+    }
+}
+
+impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> GroupLock<S, T, C> {
+    /// Enters `session` if that takes no waiting. Goes before those who wait only if the policy lets it.
+    ///
+    /// ```
+    /// use grouplock::GroupLock;
+    ///
+    /// let lock = GroupLock::new(());
+    /// let _one = lock.enter(1);
+    /// assert!(lock.try_enter(1).is_some());
+    /// assert!(lock.try_enter(2).is_none());
+    /// assert!(lock.try_exclusive().is_none());
+    /// ```
+    #[inline]
+    pub fn try_enter(&self, session: S) -> Option<SessionGuard<'_, S, T, C>> {
+        let pass = self.core.try_enter(Some(session))?;
+        // SAFETY: the pass is inside a session.
+        Some(unsafe { SessionGuard::new(self, pass) })
+    }
+
+    /// Waits until `session` can be entered, but no longer than `timeout`. With a timeout of zero, this is
+    /// [`try_enter`](GroupLock::try_enter); with one beyond the end of time, [`enter`](GroupLock::enter).
+    pub fn try_enter_for(
+        &self,
+        session: S,
+        timeout: Duration,
+    ) -> Option<SessionGuard<'_, S, T, C>> {
+        let pass = self.enter_within(Some(session), timeout)?;
+        // SAFETY: the pass is inside a session.
+        Some(unsafe { SessionGuard::new(self, pass) })
+    }
+
+    /// Waits until `session` can be entered, but no longer than until `deadline`. With a deadline in the past, this is
+    /// [`try_enter`](GroupLock::try_enter).
+    pub fn try_enter_until(
+        &self,
+        session: S,
+        deadline: Instant,
+    ) -> Option<SessionGuard<'_, S, T, C>> {
+        let pass = self.core.enter_until(Some(session), deadline)?;
+        // SAFETY: the pass is inside a session.
+        Some(unsafe { SessionGuard::new(self, pass) })
+    }
+
+    /// Waits, as a task, until `session` can be entered. Runs on any executor.
+    ///
+    /// # Cancel safety
+    /// The request takes its place in the queue when the future is first polled, and gives it up when the future is dropped. If the room had
+    /// been granted to it by then, it is passed on.
+    ///
+    /// A future that has been granted the room keeps it until it is polled or dropped. One that is neither, for instance because its task
+    /// is waiting for something else, keeps others out, as a guard would.
+    pub fn enter_async(&self, session: S) -> Enter<'_, S, T, C> {
+        Enter::new(self, session)
+    }
+
+    /// [`exclusive`](GroupLock::exclusive), if that takes no waiting.
+    #[inline]
+    pub fn try_exclusive(&self) -> Option<ExclusiveGuard<'_, S, T, C>> {
+        let pass = self.core.try_enter(None)?;
+        // SAFETY: the pass has the room to itself.
+        Some(unsafe { ExclusiveGuard::new(self, pass) })
+    }
+
+    /// [`exclusive`](GroupLock::exclusive), but waits no longer than `timeout`.
+    pub fn try_exclusive_for(&self, timeout: Duration) -> Option<ExclusiveGuard<'_, S, T, C>> {
+        let pass = self.enter_within(None, timeout)?;
+        // SAFETY: the pass has the room to itself.
+        Some(unsafe { ExclusiveGuard::new(self, pass) })
+    }
+
+    /// [`exclusive`](GroupLock::exclusive), but waits no longer than until `deadline`.
+    pub fn try_exclusive_until(&self, deadline: Instant) -> Option<ExclusiveGuard<'_, S, T, C>> {
+        let pass = self.core.enter_until(None, deadline)?;
+        // SAFETY: the pass has the room to itself.
+        Some(unsafe { ExclusiveGuard::new(self, pass) })
+    }
+
+    /// [`exclusive`](GroupLock::exclusive) for tasks. Cancel safe as [`enter_async`](GroupLock::enter_async).
+    pub fn exclusive_async(&self) -> Exclusive<'_, S, T, C> {
+        Exclusive::new(self)
+    }
+
+    /// [`enter_async`](GroupLock::enter_async), with a future and a guard that keep the lock alive instead of borrowing it.
+    pub fn enter_arc_async(self: &Arc<Self>, session: S) -> EnterArc<S, T, C> {
+        EnterArc::new(Arc::clone(self), session)
+    }
+
+    /// Who is inside and who waits. For people who debug: it is out of date when you look at it.
+    ///
+    /// ```
+    /// use grouplock::GroupLock;
+    ///
+    /// let lock = GroupLock::new(());
+    /// let _guard = lock.enter("backup");
+    /// let seen = lock.snapshot();
+    /// assert_eq!((seen.session, seen.holders, seen.waiting.len()), (Some("backup"), 1, 0));
+    /// ```
+    pub fn snapshot(&self) -> Snapshot<S> {
+        self.core.snapshot()
+    }
+
+    fn enter_within(&self, session: Option<S>, timeout: Duration) -> Option<C::Pass> {
+        if timeout.is_zero() {
+            return self.core.try_enter(session);
+        }
+        match Instant::now().checked_add(timeout) {
+            Some(deadline) => self.core.enter_until(session, deadline),
+            None => Some(self.core.enter(session)),
+        }
+    }
+}
+
+impl<S, T: Default> Default for GroupLock<S, T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<S, T> From<T> for GroupLock<S, T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<S: fmt::Debug, T: ?Sized, C: Core<S>> fmt::Debug for GroupLock<S, T, C> {
+    /// Shows who is inside and who waits, not the data: to see that, enter. Never waits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut form = f.debug_struct("GroupLock");
+        if let Some(seen) = self.core.try_snapshot() {
+            form.field("session", &seen.session)
+                .field("exclusive", &seen.exclusive)
+                .field("holders", &seen.holders);
+            form.field("waiting", &seen.waiting);
+        }
+        form.finish_non_exhaustive()
+    }
+}
