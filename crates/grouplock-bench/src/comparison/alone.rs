@@ -8,6 +8,9 @@ use std::sync::RwLock;
 
 use serde::Serialize;
 
+use super::group_lock::{
+    self, GroupLockBatch, GroupLockDefault, GroupLockFifo, GroupLockHandover, GroupLockStriped,
+};
 use super::lock::{Kind, Lock};
 use super::peers::{
     AsyncLock, ByHand, FairByHand, McsSpin, ParkingLotMutex, ParkingLotRwLock, Sharded, SpinMutex,
@@ -140,7 +143,18 @@ fn peers() -> Vec<Alone> {
 
 /// Every lock and every way into it.
 pub fn all() -> Vec<Alone> {
-    peers()
+    let mut all = ways::<GroupLockDefault>();
+    all.extend(group_lock::other_ways());
+    for more in [
+        ways::<GroupLockFifo>(),
+        ways::<GroupLockBatch>(),
+        ways::<GroupLockStriped>(),
+        ways::<GroupLockHandover>(),
+        peers(),
+    ] {
+        all.extend(more);
+    }
+    all
 }
 
 #[cfg(test)]

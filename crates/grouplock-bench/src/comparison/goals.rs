@@ -5,7 +5,7 @@ use core::fmt;
 use serde::Serialize;
 
 use super::alone::Path;
-use super::group_lock::{DEFAULT, FIFO, STRIPED};
+use super::group_lock::{GroupLockDefault, GroupLockFifo, GroupLockStriped};
 use super::lock::Lock;
 use super::peers::{
     AsyncLock, ByHand, FairByHand, ParkingLotRwLock, ParkingLotRwLockFair, StdRwLock, Tokio,
@@ -15,6 +15,8 @@ use super::remote::{ALGORITHM, Remote};
 use super::run::{Match, Results, Score};
 use super::starvation::{Waited, Way};
 use crate::statistics::Spread;
+
+const DEFAULT: &str = GroupLockDefault::NAME;
 
 /// One goal and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -166,7 +168,7 @@ fn ratio_to_better(game: Option<&Match>, lock: &str, peers: [&str; 2]) -> Option
 fn throughput(results: &Results) -> Vec<Goal> {
     let mut goals = Vec::new();
     let (standard, parking_lot) = (StdRwLock::NAME, ParkingLotRwLock::NAME);
-    for (lock, mode, least) in [(DEFAULT, "", 1.0), (STRIPED, ", striped", 4.0)] {
+    for (lock, mode, least) in [(DEFAULT, "", 1.0), (GroupLockStriped::NAME, ", striped", 4.0)] {
         for threads in [2, 8] {
             goals.push(Goal::ratio(
                 format!("one session, {threads} threads{mode}: entries"),
@@ -204,7 +206,7 @@ fn throughput(results: &Results) -> Vec<Goal> {
                 format!("`Fifo`, a session per thread, {threads} threads: entries"),
                 Bound::Least(1.0),
                 &format!("{peer} write"),
-                ratio(results.of(excluding(threads)), FIFO, peer),
+                ratio(results.of(excluding(threads)), GroupLockFifo::NAME, peer),
             ));
         }
     }

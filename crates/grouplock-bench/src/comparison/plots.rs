@@ -41,7 +41,7 @@ fn look(lock: &str) -> (Ink, bool) {
     } else {
         Ink::ByHand
     };
-    (ink, ["fair", "Fifo", "mcs", "tokio"].iter().any(|word| lock.contains(word)))
+    (ink, ["fair", "Fifo", "handover", "mcs", "tokio"].iter().any(|word| lock.contains(word)))
 }
 
 /// A logarithmic axis.

@@ -1,5 +1,9 @@
 //! All locks that compete, in a list.
 
+use super::group_lock::{
+    GroupLockBatch, GroupLockDefault, GroupLockExclusive, GroupLockFifo, GroupLockHandover,
+    GroupLockStriped,
+};
 use super::lock::{Kind, Lock};
 use super::observed::{self, Observed, Violation};
 use super::peers::{
@@ -49,6 +53,12 @@ impl Subject {
 /// All of them.
 pub fn all() -> Vec<Subject> {
     vec![
+        Subject::of::<GroupLockDefault>(),
+        Subject::of::<GroupLockExclusive>(),
+        Subject::of::<GroupLockBatch>(),
+        Subject::of::<GroupLockFifo>(),
+        Subject::of::<GroupLockStriped>(),
+        Subject::of::<GroupLockHandover>(),
         Subject::of::<StdMutex>(),
         Subject::of::<StdRwLock>(),
         Subject::of::<ParkingLotMutex>(),
@@ -75,6 +85,7 @@ pub fn sizes() -> Vec<(&'static str, usize)> {
         (L::NAME, size_of::<L>())
     }
     vec![
+        size::<GroupLockDefault>(),
         size::<StdMutex>(),
         size::<StdRwLock>(),
         size::<ParkingLotMutex>(),
