@@ -90,14 +90,6 @@ pub(crate) fn wake_all(word: &AtomicU32) {
     atomic_wait::wake_all(word);
 }
 
-/// A sequentially consistent fence.
-pub(crate) fn fence() {
-    #[cfg(loom)]
-    loom::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-    #[cfg(not(loom))]
-    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-}
-
 /// How many stripes a striped lock has: enough that threads that run at the same time rarely share one.
 pub(crate) fn stripes() -> usize {
     if cfg!(any(loom, shuttle)) {

@@ -22,9 +22,10 @@
 //!
 //! # Memory orderings
 //!
-//! Counting in on a stripe and then reading the mode, against setting the mode and then reading the stripes, is Dekker's pattern; so is queueing up
-//! and then reading the mode, against setting the mode and then looking for a queue. All these are sequentially consistent.
-//! Leaving a stripe is a release too, which pairs with the acquire of who finds it empty.
+//! Counting in on a stripe and then reading the mode, against setting the mode and then reading the stripes, is Dekker's pattern: all these steps
+//! are sequentially consistent. Leaving a stripe is a release too, which pairs with the acquire of who finds it empty.
+//! The mode becomes ON under the central lock's internal lock, and only if nobody waits; who queues up does so under the same lock and looks at
+//! the mode afterwards, so it finds the mode ON if it came later.
 
 use std::fmt;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -33,7 +34,7 @@ use std::time::Instant;
 
 use super::phases::{Phases, QueueUp};
 use super::{Cancellable, Core};
-use crate::sync::{AtomicU32, AtomicUsize, fence, stripe_of_this_thread, stripes};
+use crate::sync::{AtomicU32, AtomicUsize, stripe_of_this_thread, stripes};
 use crate::{Policy, Snapshot};
 
 const OFF: usize = 0;
@@ -143,35 +144,28 @@ impl<S: Eq + Clone> Striped<S> {
         }
     }
 
-    /// The caller has entered `session` at the central lock. Favours the session if it is time.
+    /// The caller has entered a session at the central lock, or has it to itself if `alone`. Favours the session if it is time.
     #[inline]
-    fn entered(&self, session: Option<&S>) -> Pass {
+    fn entered(&self, alone: bool) -> Pass {
         // Relaxed, and not one step: a count lost does no harm.
-        let calm = self.calm.load(Relaxed) + 1;
+        let calm = if alone { 0 } else { self.calm.load(Relaxed) + 1 };
         self.calm.store(calm, Relaxed);
         if calm >= CALM {
-            self.favour(session);
+            self.favour();
         }
         CENTRAL
     }
 
+    /// The caller is inside a session at the central lock, which becomes the favoured one unless somebody waits.
     #[cold]
-    fn favour(&self, session: Option<&S>) {
+    fn favour(&self) {
         self.calm.store(0, Relaxed);
         let mode = self.mode.load(SeqCst);
-        let Some(session) = session else { return };
-        if mode & STATE != OFF || !self.central.enter_again(session) {
-            return;
-        }
-        if self.mode.compare_exchange(mode, mode - OFF + ON, SeqCst, SeqCst).is_err() {
-            // SAFETY: entered above.
-            unsafe { self.central.leave(&mut ()) };
-            return;
-        }
-        // Who queued up before the mode was ON may not have seen it.
-        fence();
-        if self.central.somebody_waits() {
-            self.revoke();
+        // Under the central lock's internal lock: who waits sees the mode, or is seen.
+        if mode & STATE == OFF {
+            self.central.enter_again_if(|| {
+                self.mode.compare_exchange(mode, mode - OFF + ON, SeqCst, SeqCst).is_ok()
+            });
         }
     }
 
@@ -188,7 +182,6 @@ impl<S: Eq + Clone> Striped<S> {
             QueueUp::TooLate => false,
             QueueUp::Queued(place) => {
                 // The mode may have become ON while we were queueing up.
-                fence();
                 self.revoke();
                 self.central.sleep(session, place, deadline)
             }
@@ -230,7 +223,7 @@ unsafe impl<S: Eq + Clone> Core<S> for Striped<S> {
             let inside = self.wait(session, None);
             debug_assert!(inside, "without a deadline, waiting ends inside");
         }
-        self.entered(session)
+        self.entered(session.is_none())
     }
 
     #[inline]
@@ -285,7 +278,7 @@ unsafe impl<S: Eq + Clone> Cancellable<S> for Striped<S> {
             self.revoke();
             self.central.try_by_ref(session.as_ref())
         };
-        inside.then(|| self.entered(session.as_ref()))
+        inside.then(|| self.entered(session.is_none()))
     }
 
     fn enter_until(&self, session: Option<S>, deadline: Instant) -> Option<Pass> {
@@ -294,7 +287,7 @@ unsafe impl<S: Eq + Clone> Cancellable<S> for Striped<S> {
             return Some(pass);
         }
         (self.central.fast(session) || self.wait(session, Some(deadline)))
-            .then(|| self.entered(session))
+            .then(|| self.entered(session.is_none()))
     }
 
     fn poll_enter(
@@ -309,10 +302,9 @@ unsafe impl<S: Eq + Clone> Cancellable<S> for Striped<S> {
             return Poll::Ready(pass);
         }
         if self.central.poll_enter(session, waiting, cx).is_ready() {
-            return Poll::Ready(self.entered(session));
+            return Poll::Ready(self.entered(session.is_none()));
         }
         self.calm.store(0, Relaxed);
-        fence();
         self.revoke();
         Poll::Pending
     }

@@ -1,11 +1,12 @@
 //! The internal lock, held.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
 use super::queue::Queue;
-use super::waiter::{Kind, Signal, Standing, Wakes};
+use super::waiter::{Kind, Signal, Standing, Waiter, Wakes};
 use super::word::{self, ASK, CHANGING, EXCLUSIVE, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
 use super::{Phases, Place};
 use crate::{Policy, Snapshot, sync};
@@ -16,12 +17,14 @@ pub(super) struct Locked<'a, S> {
     core: &'a Phases<S>,
     /// Names that were replaced: dropped when the lock is free, as that runs the user's code.
     retired: Vec<S>,
+    /// Those to be woken when the lock is free.
+    wakes: Wakes,
 }
 
 impl<'a, S> Locked<'a, S> {
     /// `LOCKED` has just been set by the caller.
     pub(super) fn new(core: &'a Phases<S>) -> Self {
-        Locked { core, retired: Vec::new() }
+        Locked { core, retired: Vec::new(), wakes: Wakes::default() }
     }
 
     /// The queue, which is made if there is none.
@@ -73,42 +76,47 @@ impl<'a, S> Locked<'a, S> {
     }
 
     /// Gives the room to the first phase, if it is still empty.
-    fn hand_over(&mut self, wakes: &mut Wakes) {
+    fn hand_over(&mut self) {
         let Some(word) = self.start_change() else { return };
         let Some(phase) = self.queue().take_first() else { unreachable!("somebody waits") };
         self.end_change(word, phase.session, phase.waiters.len() as u32);
-        // Counted before they are told: from here on, some may be in and out again.
-        for waiter in &phase.waiters {
+        self.tell(phase.waiters);
+    }
+
+    /// Tells those who have been counted that they are inside. From here on, some may be in and out again.
+    fn tell(&mut self, waiters: VecDeque<Waiter>) {
+        for waiter in &waiters {
             waiter.signal.set(Standing::Granted);
         }
-        wakes.granted(phase.waiters);
+        self.wakes.granted(waiters);
     }
 
     /// Tells the threads of the first phase that the room is free.
-    fn invite(&mut self, wakes: &mut Wakes) {
-        let Some(first) = self.queue().first_mut() else { return };
+    fn invite(&mut self) {
+        // SAFETY: as in `any_queue`, which would borrow all of `self`.
+        let queue = unsafe { &mut *self.core.queue.get() };
+        let Some(first) = queue.as_mut().and_then(|queue| queue.first_mut()) else { return };
         first.invited = first.waiters.len();
         for waiter in &mut first.waiters {
             waiter.invited = true;
             waiter.signal.set(Standing::Invited);
-            wakes.invited(waiter.signal.clone());
+            self.wakes.invited(Arc::clone(&waiter.signal));
         }
     }
 
     /// Sees to those who wait, and releases the lock.
-    fn release(&mut self) -> Wakes {
-        let mut wakes = Wakes::default();
+    fn release(&mut self) {
         loop {
             // Relaxed: what matters is the step that succeeds.
             let word = self.core.word.load(Relaxed);
             let mut bits = 0;
             if let Some(demands) = self.any_queue().as_ref().and_then(|queue| queue.demands()) {
                 if word::is_empty(word) && demands.hand_over {
-                    self.hand_over(&mut wakes);
+                    self.hand_over();
                     continue;
                 }
                 if word::is_empty(word) && !demands.invited {
-                    self.invite(&mut wakes);
+                    self.invite();
                 } else if demands.hand_over || !demands.invited {
                     bits |= NOTIFY;
                 }
@@ -122,7 +130,7 @@ impl<'a, S> Locked<'a, S> {
                 if word & SLEEPER != 0 {
                     sync::wake_all(&self.core.word);
                 }
-                return wakes;
+                return;
             }
         }
     }
@@ -163,8 +171,38 @@ impl<S: Eq + Clone> Locked<'_, S> {
         }
         if waiting {
             self.queue().overtook();
+            self.welcome();
         }
         true
+    }
+
+    /// If those who are next in the queue asked for the session inside, they enter. That is so when somebody of that session came by while the
+    /// room was free, and when those who stood between have given up.
+    ///
+    /// Whoever makes such a change under the internal lock calls this. Whoever enters by the fast path need not: if somebody waits then, the one who
+    /// left the room empty is on the way to the internal lock ([`Phases::see_to_waiters`]), or those who were invited are.
+    pub(super) fn welcome(&mut self) {
+        loop {
+            let (word, name) = self.name();
+            // SAFETY: as in `any_queue`, which would borrow all of `self`.
+            let queue = unsafe { &mut *self.core.queue.get() };
+            let Some(queue) = queue else { return };
+            let next = queue.first_mut().and_then(|first| first.session.as_ref());
+            if next.is_none() || next != name || !word::is_joinable(word) || word::is_empty(word) {
+                return;
+            }
+            let Some(phase) = queue.take_first() else { return };
+            // Acquire, so that what earlier holders did is passed on to those who are told; as in `occupy`.
+            self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
+            self.tell(phase.waiters);
+        }
+    }
+
+    /// Takes the waiter with `ticket` out of the queue, if it is there.
+    pub(super) fn give_up(&mut self, ticket: u64) -> Option<Waiter> {
+        let waiter = self.queue().remove(ticket)?;
+        self.welcome();
+        Some(waiter)
     }
 
     /// The caller is a holder. If it is the only one, and may go before those who wait, the room takes the name `session`.
@@ -187,6 +225,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
                     self.end_change(word, Some(session), 1);
                     if waiting {
                         self.queue().overtook();
+                        self.welcome();
                     }
                     return true;
                 }
@@ -204,6 +243,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
         self.retired.extend(old);
         // Release: the name, and what the holder did, for those who come.
         self.core.word.fetch_sub(EXCLUSIVE | word & UNNAMED, Release);
+        self.welcome();
     }
 
     /// What is to be seen.
@@ -219,7 +259,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
     /// The invited waiter with `ticket` has come: it enters and leaves the queue if the room is still free.
     pub(super) fn accept(&mut self, session: Option<&S>, ticket: u64) -> bool {
         if self.occupy(session) {
-            self.queue().remove(ticket);
+            self.give_up(ticket);
             true
         } else {
             self.queue().declined(ticket);
@@ -230,7 +270,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
 
 impl<S> Drop for Locked<'_, S> {
     fn drop(&mut self) {
-        let wakes = self.release();
-        drop(wakes);
+        self.release();
+        // The fields are dropped now: who is in `wakes` is woken, and old names go.
     }
 }

@@ -55,7 +55,7 @@ use std::time::Instant;
 use self::locked::Locked;
 use self::queue::Queue;
 use self::waiter::{Kind, Signal, Standing};
-use self::word::{ASK, CHANGING, EXCLUSIVE, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
+use self::word::{CHANGING, EXCLUSIVE, LOCKED, ONE, SLEEPER, UNNAMED};
 use super::{Cancellable, Core};
 use crate::sync::{self, AtomicU32};
 use crate::{Policy, Snapshot};
@@ -119,21 +119,6 @@ impl<S> Phases<S> {
         let mut phases = Self::new();
         *phases.queue.get_mut() = Some(Box::new(queue));
         phases
-    }
-
-    /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
-    #[inline]
-    fn give_back(&self, count: u32) {
-        // Release: what the holder did is seen by who acquires the word later.
-        if word::left_work(self.word.fetch_sub(count, Release)) {
-            self.see_to_waiters();
-        }
-    }
-
-    /// The room was left empty, and somebody waits. Releasing the internal lock does what there is to do.
-    #[cold]
-    fn see_to_waiters(&self) {
-        drop(self.lock());
     }
 
     /// Takes the internal lock.
@@ -200,15 +185,31 @@ impl<S> Phases<S> {
 }
 
 /// Somebody counted in to look at the name. Taken back when dropped, also when the comparison panics.
-struct Pin<'a, S>(&'a Phases<S>);
+struct Pin<'a, S: Eq + Clone>(&'a Phases<S>);
 
-impl<S> Drop for Pin<'_, S> {
+impl<S: Eq + Clone> Drop for Pin<'_, S> {
     fn drop(&mut self) {
         self.0.give_back(ONE);
     }
 }
 
 impl<S: Eq + Clone> Phases<S> {
+    /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
+    #[inline]
+    fn give_back(&self, count: u32) {
+        // Release: what the holder did is seen by who acquires the word later.
+        if word::left_work(self.word.fetch_sub(count, Release)) {
+            self.see_to_waiters();
+        }
+    }
+
+    /// The room was left empty, and somebody waits. Releasing the internal lock gives the room to them; if somebody else came by meanwhile, fellows
+    /// of that one enter too.
+    #[cold]
+    fn see_to_waiters(&self) {
+        self.lock().welcome();
+    }
+
     /// Counts itself in if the door is open, and looks at the name.
     #[inline]
     fn look(&self, session: &S) -> Look {
@@ -253,6 +254,10 @@ impl<S: Eq + Clone> Phases<S> {
 
     /// What is left of entering when the first look was not enough.
     #[cold]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a reference would keep the caller from having it in a register"
+    )]
     fn enter_slow(&self, session: Option<S>, look: Look, deadline: Option<Instant>) -> bool {
         let session = session.as_ref();
         if let (Look::Other { before }, Some(session)) = (look, session)
@@ -352,9 +357,20 @@ impl<S: Eq + Clone> Phases<S> {
         debug_assert!(inside, "without a deadline, waiting ends inside");
     }
 
-    /// The caller is inside `session`, and enters once more unless others come first.
-    pub(super) fn enter_again(&self, session: &S) -> bool {
-        self.enter_fast(session)
+    /// The caller is inside a session, and enters once more if nobody waits and `confirm` agrees. `confirm` runs under the internal lock: who
+    /// joins the queue later sees what it did.
+    pub(super) fn enter_again_if(&self, confirm: impl FnOnce() -> bool) -> bool {
+        let mut locked = self.lock();
+        if !locked.queue().is_empty() {
+            return false;
+        }
+        self.join_as_holder();
+        let agreed = confirm();
+        if !agreed {
+            // Relaxed: nothing was done, and the caller is inside still.
+            self.word.fetch_sub(ONE, Relaxed);
+        }
+        agreed
     }
 
     /// The caller is inside in another way than by a count of its own, and gets one.
@@ -363,11 +379,7 @@ impl<S: Eq + Clone> Phases<S> {
         self.word.fetch_add(ONE, Relaxed);
     }
 
-    /// Whether anybody is in the queue.
-    pub(super) fn somebody_waits(&self) -> bool {
-        self.word.load(Relaxed) & (NOTIFY | ASK) != 0
-    }
-
+    /// Enters if that takes no waiting.
     pub(super) fn try_by_ref(&self, session: Option<&S>) -> bool {
         self.fast(session) || self.lock().admit(session, Instant::now)
     }
@@ -451,7 +463,7 @@ impl<S: Eq + Clone> Phases<S> {
                         Standing::Waiting => {}
                     }
                     if is_over(deadline) {
-                        locked.queue().remove(ticket);
+                        locked.give_up(ticket);
                         return false;
                     }
                     if is_over(patience) {
@@ -598,7 +610,7 @@ unsafe impl<S: Eq + Clone> Cancellable<S> for Phases<S> {
             drop(locked);
             self.give_back(if exclusive { ONE | EXCLUSIVE } else { ONE });
         } else {
-            let waiter = locked.queue().remove(ticket);
+            let waiter = locked.give_up(ticket);
             drop(locked);
             drop(waiter);
         }

@@ -38,21 +38,23 @@ impl Signal {
         Self::new(None)
     }
 
-    /// For the thread that runs this. A thread waits for one lock at a time, so it needs one signal in its life.
+    /// For the thread that runs this. A thread nearly always waits for one lock at a time, so it keeps one signal for all its waits.
     pub(super) fn of_this_thread() -> Arc<Self> {
         #[cfg(not(any(loom, shuttle)))]
         {
             thread_local! {
                 static MINE: Arc<Signal> = Signal::new(Some(sync::current()));
             }
-            // Late in the life of a thread its locals are gone; then one is made for this wait.
-            let mine =
-                MINE.try_with(Arc::clone).unwrap_or_else(|_| Self::new(Some(sync::current())));
-            // Relaxed: the one who will write it next learns of it through the queue, under the internal lock.
-            mine.state.store(Standing::Waiting as u8, Relaxed);
-            mine
+            // Late in the life of a thread its locals are gone.
+            if let Ok(mine) = MINE.try_with(Arc::clone)
+                // It is in use if the comparison of two sessions, while waiting for one lock, waits for another.
+                && Arc::strong_count(&mine) == 2
+            {
+                // Relaxed: the one who will write it next learns of it through the queue, under the internal lock.
+                mine.state.store(Standing::Waiting as u8, Relaxed);
+                return mine;
+            }
         }
-        #[cfg(any(loom, shuttle))]
         Self::new(Some(sync::current()))
     }
 
