@@ -26,3 +26,9 @@ pub fn system() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("{} {}", std::env::consts::OS, release.trim()).trim().to_owned()
 }
+
+/// How many threads of all programs wanted a core during the last minute, on average, if that can be told.
+pub fn load() -> Option<f64> {
+    let told = fs::read_to_string("/proc/loadavg").ok()?;
+    told.split_whitespace().next()?.parse().ok()
+}

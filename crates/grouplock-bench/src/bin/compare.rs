@@ -3,8 +3,10 @@
 use std::error::Error;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::process::ExitCode;
-use std::{env, fs, io, iter};
+use std::process::{ExitCode, exit};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{env, fs, io, iter, thread};
 
 use clap::Parser;
 use grouplock_bench::comparison::alone::{self, Alone};
@@ -15,7 +17,7 @@ use grouplock_bench::comparison::plan::Plan;
 use grouplock_bench::comparison::run::{self, REFERENCE, Results};
 use grouplock_bench::comparison::subject::{self, Subject};
 use grouplock_bench::comparison::{json, plots, remote, tables};
-use grouplock_bench::instructions;
+use grouplock_bench::{instructions, machine};
 
 /// What is wrong with names that were asked for.
 #[derive(Debug, thiserror::Error)]
@@ -59,11 +61,16 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         fs::create_dir_all(out)
             .map_err(|error| format!("cannot make {}: {error}", out.display()))?;
     }
+    watch();
+    // Before we are busy ourselves.
+    let load = machine::load();
     let counts = if arguments.instructions { Some(count(&ways)?) } else { None };
     let mut results = run::run(&plan, &subjects, ways, counts.as_deref(), show)?;
+    results.load_before = load;
     results.sizes = subject::sizes();
     show("remote references");
-    results.remote = Some(remote::count(plan.searched)?);
+    let (passages, searched) = plan.remote;
+    results.remote = Some(remote::count(passages, searched)?);
     show("");
     let goals = goals::all(&results);
     if !arguments.locks.is_empty() || arguments.workloads.is_some() {
@@ -151,8 +158,33 @@ fn save(out: &Path, results: &Results, goals: &[Goal]) -> Result<(), Box<dyn Err
     Ok(())
 }
 
-/// Shows on a terminal what is being measured; nothing when there is nobody to look.
+/// What is being done, and since when. Empty when all is done.
+static DOING: Mutex<Option<(Instant, String)>> = Mutex::new(None);
+
+/// Nothing takes longer than this, unless a lock has lost a thread.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// A lock that never lets a thread in would have us wait for ever: ends the program, and says where it was.
+fn watch() {
+    thread::spawn(|| {
+        loop {
+            thread::sleep(Duration::from_secs(1));
+            let doing = DOING.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((since, what)) = doing.as_ref()
+                && since.elapsed() > PATIENCE
+            {
+                let after = PATIENCE.as_secs();
+                _ = writeln!(io::stderr(), "compare: no end after {after} s: {what}");
+                exit(1);
+            }
+        }
+    });
+}
+
+/// Notes what is being measured. Shows it on a terminal; nothing when there is nobody to look.
 fn show(what: &str) {
+    let doing = (!what.is_empty()).then(|| (Instant::now(), what.to_owned()));
+    *DOING.lock().unwrap_or_else(PoisonError::into_inner) = doing;
     let mut stderr = io::stderr();
     if stderr.is_terminal() {
         // If it cannot be shown, the figures still can.

@@ -50,7 +50,9 @@ impl fmt::Display for Page<'_> {
 
 impl Page<'_> {
     fn how(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Results { plan, rounds, seconds, .. } = self.results;
+        let Results { plan, rounds, seconds, load_before, .. } = self.results;
+        let load = load_before
+            .map_or_else(|| "an unknown number of".to_owned(), |load| format!("{load:.1}"));
         let plan = format!("{plan:?}").to_lowercase();
         let cores = machine::cores().map_or_else(|| "?".to_owned(), |cores| cores.to_string());
         writeln!(
@@ -59,8 +61,10 @@ impl Page<'_> {
 ## The run
 
 * {}, {cores} cores, {}, {}, release profile.
-* Plan `{plan}`: {rounds} rounds of every workload, {seconds:.0} s in all. Others use the machine too; every ratio is taken within
-  a round, where all locks have their turn one after the other.
+* Plan `{plan}`: {rounds} rounds of every workload, {seconds:.0} s in all. Every ratio is taken within a round, where all locks have
+  their turn one after the other.
+* Other programs kept {load} threads busy in the minute before. The closer that is to the number of cores, the less the contended
+  figures say: threads that seldom run at the same time seldom meet.
 * A figure is the median over the rounds, with the quartiles in parentheses.
 ",
             machine::processor(),

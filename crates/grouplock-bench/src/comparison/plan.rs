@@ -53,8 +53,9 @@ pub struct Plan {
     pub patience: Duration,
     /// The uncontended part.
     pub alone: AlonePlan,
-    /// How many schedules are searched for expensive passages when remote references are counted.
-    pub searched: usize,
+    /// When remote references are counted, how many passages each process makes, and how many schedules are searched for
+    /// expensive ones.
+    pub remote: (usize, usize),
 }
 
 const ONE: Sessions = Sessions::Shared(1);
@@ -69,11 +70,13 @@ impl Plan {
     pub fn new(size: Size) -> Self {
         let ms = Duration::from_millis;
         let alone = |rounds| AlonePlan { rounds, passages: 20_000 };
-        let (rounds, turn, observed, requests, patience, alone, searched) = match size {
-            Size::Smoke => (1, ms(2), 1, 1, ms(100), AlonePlan { rounds: 1, passages: 100 }, 1),
-            Size::Quick => (5, ms(20), 1, 10, ms(400), alone(41), 20),
-            Size::Standard => (7, ms(40), 2, 30, ms(1500), alone(101), 200),
-            Size::Full => (9, ms(60), 2, 100, ms(1500), alone(201), 4000),
+        let (rounds, turn, observed, requests, patience, alone, remote) = match size {
+            Size::Smoke => {
+                (1, ms(2), 1, 1, ms(100), AlonePlan { rounds: 1, passages: 100 }, (2, 1))
+            }
+            Size::Quick => (5, ms(20), 1, 10, ms(400), alone(41), (2, 20)),
+            Size::Standard => (7, ms(40), 2, 30, ms(1500), alone(101), (4, 4000)),
+            Size::Full => (9, ms(60), 2, 100, ms(1500), alone(201), (6, 4000)),
         };
         let families = match size {
             Size::Smoke => smoke(),
@@ -81,7 +84,7 @@ impl Plan {
             Size::Standard => standard(),
             Size::Full => full(),
         };
-        Plan { size, families, rounds, turn, observed, requests, patience, alone, searched }
+        Plan { size, families, rounds, turn, observed, requests, patience, alone, remote }
     }
 
     /// How long a turn of `workload` is: at least thirty times the work of a passage.

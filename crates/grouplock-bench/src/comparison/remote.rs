@@ -1,13 +1,14 @@
 //! Remote memory references of the group lock with a constant number of them, from the lab's meter: what a machine of
 //! two cores cannot show by its clock.
 
+use grouplock_algorithms::claims::Growth;
 use grouplock_lab::rmr::{self, Model, Options, RmrError};
 use serde::Serialize;
 
 /// The algorithm.
 pub const ALGORITHM: &str = "handover";
 /// The numbers of processes.
-pub const PROCESSES: [usize; 3] = [2, 8, 256];
+pub const PROCESSES: [usize; 4] = [2, 8, 64, 256];
 
 /// The most expensive passages found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -22,12 +23,21 @@ pub struct Remote {
     pub remote_spinning: bool,
 }
 
-/// Counts, trying `searched` schedules besides the fixed ones.
+/// How each of the two counts grows, as far as the sizes tell.
+pub fn growth(counts: &[Remote]) -> [Growth; 2] {
+    let by = |of: fn(&Remote) -> u64| {
+        let points: Vec<_> = counts.iter().map(|count| (count.processes, of(count))).collect();
+        rmr::fit(&points)
+    };
+    [by(|count| count.cc), by(|count| count.dsm)]
+}
+
+/// Counts, with `passages` of each process, and trying `searched` schedules besides the fixed ones.
 ///
 /// # Errors
 /// Those of [`rmr::measure`].
-pub fn count(searched: usize) -> Result<Vec<Remote>, RmrError> {
-    let options = Options { passages: 2, search_rounds: searched, ..Options::default() };
+pub fn count(passages: usize, searched: usize) -> Result<Vec<Remote>, RmrError> {
+    let options = Options { passages, search_rounds: searched, ..Options::default() };
     PROCESSES
         .into_iter()
         .map(|processes| {

@@ -114,6 +114,8 @@ pub struct Results {
     pub plan: Size,
     /// How often every lock had its turn in each workload.
     pub rounds: u64,
+    /// How many threads of other programs wanted a core during the minute before, if that can be told.
+    pub load_before: Option<f64>,
     /// How long it took, in seconds.
     pub seconds: f64,
     /// The uncontended part.
@@ -158,7 +160,7 @@ impl Results {
     }
 }
 
-/// Runs everything. `tell` is called with what is being done.
+/// Runs everything. `tell` is called with what is about to be done, often.
 ///
 /// # Errors
 /// [`Violation`] if a lock lets two in that exclude each other.
@@ -176,15 +178,14 @@ pub fn run(
     for family in &plan.families {
         let mut matches = Vec::new();
         for workload in &family.workloads {
-            tell(&workload.to_string());
-            matches.push(compete(plan, workload, subjects)?);
+            matches.push(compete(plan, workload, subjects, &mut tell)?);
         }
         seasons.push(Season { title: family.title, note: family.note, matches });
     }
     let mut starvation = Vec::new();
     for way in Way::ALL {
         for subject in subjects {
-            tell(&format!("{}: {}", way.told(), subject.name));
+            tell(&format!("{}: lone request, {}", subject.name, way.told()));
             let probe = Probe { way, requests: plan.requests, patience: plan.patience };
             starvation.push(Probed { lock: subject.name, way, waited: (subject.probe)(&probe) });
         }
@@ -192,6 +193,7 @@ pub fn run(
     Ok(Results {
         plan: plan.size,
         rounds: plan.rounds,
+        load_before: None,
         seconds: begun.elapsed().as_secs_f64(),
         alone: costs,
         seasons,
@@ -217,12 +219,18 @@ fn by_themselves(plan: &Plan, alone: &mut [Alone], counts: Option<&[f64]>) -> (V
     (costs.collect(), times)
 }
 
-fn compete(plan: &Plan, workload: &Workload, subjects: &[Subject]) -> Result<Match, Violation> {
+fn compete(
+    plan: &Plan,
+    workload: &Workload,
+    subjects: &[Subject],
+    tell: &mut impl FnMut(&str),
+) -> Result<Match, Violation> {
     let duration = plan.turn(workload);
     let round = |number| Round { workload: *workload, duration, number };
     let mut scores = vec![(Vec::new(), Vec::new(), Vec::new()); subjects.len()];
     for number in 0..plan.rounds {
         for turn in turns(number, subjects.len()) {
+            tell(&format!("{}: {workload}", subjects[turn].name));
             let counted = (subjects[turn].count)(&round(number));
             scores[turn].0.push(counted.rate());
             scores[turn].1.extend(counted.jain());
@@ -230,6 +238,7 @@ fn compete(plan: &Plan, workload: &Workload, subjects: &[Subject]) -> Result<Mat
     }
     for number in plan.rounds..plan.rounds + plan.observed {
         for turn in turns(number, subjects.len()) {
+            tell(&format!("{}: {workload}, observed", subjects[turn].name));
             scores[turn].2.push((subjects[turn].observe)(&round(number))?);
         }
     }
