@@ -17,7 +17,10 @@ use grouplock_bench::comparison::plan::Plan;
 use grouplock_bench::comparison::run::{self, REFERENCE, Results};
 use grouplock_bench::comparison::subject::{self, Subject};
 use grouplock_bench::comparison::{json, plots, remote, tables};
-use grouplock_bench::{instructions, machine};
+use grouplock_bench::instructions;
+
+/// The share of the cores that others may have without changing much.
+const QUIET: f64 = 0.05;
 
 /// What is wrong with names that were asked for.
 #[derive(Debug, thiserror::Error)]
@@ -62,11 +65,8 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
             .map_err(|error| format!("cannot make {}: {error}", out.display()))?;
     }
     watch();
-    // Before we are busy ourselves.
-    let load = machine::load();
     let counts = if arguments.instructions { Some(count(&ways)?) } else { None };
     let mut results = run::run(&plan, &subjects, ways, counts.as_deref(), show)?;
-    results.load_before = load;
     results.sizes = subject::sizes();
     show("remote references");
     let (passages, searched) = plan.remote;
@@ -77,6 +77,13 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         show_chosen(&results)?;
     }
     write!(io::stdout(), "{}", tables::goals(&goals))?;
+    if let Some(foreign) = results.foreign.filter(|foreign| *foreign > QUIET) {
+        let percent = foreign * 100.0;
+        writeln!(
+            io::stdout(),
+            "\nOther programs had {percent:.0} % of the cores: repeat this when it is quiet."
+        )?;
+    }
     if let Some(out) = &arguments.out { save(out, &results, &goals) } else { Ok(()) }
 }
 

@@ -50,9 +50,11 @@ impl fmt::Display for Page<'_> {
 
 impl Page<'_> {
     fn how(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Results { plan, rounds, seconds, load_before, .. } = self.results;
-        let load = load_before
-            .map_or_else(|| "an unknown number of".to_owned(), |load| format!("{load:.1}"));
+        let Results { plan, rounds, seconds, foreign, .. } = self.results;
+        let foreign = foreign.map_or_else(
+            || "an unknown share".to_owned(),
+            |share| format!("{:.0} %", share * 100.0),
+        );
         let plan = format!("{plan:?}").to_lowercase();
         let cores = machine::cores().map_or_else(|| "?".to_owned(), |cores| cores.to_string());
         writeln!(
@@ -63,8 +65,8 @@ impl Page<'_> {
 * {}, {cores} cores, {}, {}, release profile.
 * Plan `{plan}`: {rounds} rounds of every workload, {seconds:.0} s in all. Every ratio is taken within a round, where all locks have
   their turn one after the other.
-* Other programs kept {load} threads busy in the minute before. The closer that is to the number of cores, the less the contended
-  figures say: threads that seldom run at the same time seldom meet.
+* Other programs had {foreign} of the cores' time meanwhile. The more that is, the less the contended figures say: threads that seldom
+  run at the same time seldom meet.
 * A figure is the median over the rounds, with the quartiles in parentheses.
 ",
             machine::processor(),

@@ -16,6 +16,7 @@ use super::starvation::{Probe, Waited, Way};
 use super::subject::Subject;
 use super::throughput::Round;
 use super::workload::Workload;
+use crate::machine::Usage;
 use crate::statistics::Spread;
 use crate::uncontended::rounds::Times;
 
@@ -114,8 +115,8 @@ pub struct Results {
     pub plan: Size,
     /// How often every lock had its turn in each workload.
     pub rounds: u64,
-    /// How many threads of other programs wanted a core during the minute before, if that can be told.
-    pub load_before: Option<f64>,
+    /// The share of the cores' time that other programs had meanwhile, if that can be told.
+    pub foreign: Option<f64>,
     /// How long it took, in seconds.
     pub seconds: f64,
     /// The uncontended part.
@@ -172,6 +173,7 @@ pub fn run(
     mut tell: impl FnMut(&str),
 ) -> Result<Results, Violation> {
     let begun = Instant::now();
+    let usage = Usage::now();
     tell("alone");
     let (costs, times) = by_themselves(plan, &mut alone, counts);
     let mut seasons = Vec::new();
@@ -190,10 +192,11 @@ pub fn run(
             starvation.push(Probed { lock: subject.name, way, waited: (subject.probe)(&probe) });
         }
     }
+    let foreign = Usage::now().zip(usage).and_then(|(now, before)| now.foreign_since(&before));
     Ok(Results {
         plan: plan.size,
         rounds: plan.rounds,
-        load_before: None,
+        foreign,
         seconds: begun.elapsed().as_secs_f64(),
         alone: costs,
         seasons,
