@@ -34,7 +34,10 @@ fn those_behind_a_request_that_is_given_up_join_the_session_inside() {
         let mut fellow = pin!(lock.enter_async('a'));
         if poll(fellow.as_mut()).is_pending() {
             drop(conflict);
-            assert!(poll(fellow.as_mut()).is_ready(), "{policy:?}: only a fellow is inside, and nobody else waits");
+            assert!(
+                poll(fellow.as_mut()).is_ready(),
+                "{policy:?}: only a fellow is inside, and nobody else waits"
+            );
         }
         drop(inside);
     }
@@ -53,7 +56,9 @@ fn phases_that_become_neighbours_enter_together() {
         assert!(poll(second.as_mut()).is_pending());
         drop(between);
         drop(alone);
-        let (Poll::Ready(_one), Poll::Ready(_other)) = (poll(first.as_mut()), poll(second.as_mut())) else {
+        let (Poll::Ready(_one), Poll::Ready(_other)) =
+            (poll(first.as_mut()), poll(second.as_mut()))
+        else {
             panic!("{policy:?}: two of the same session, and only one is inside");
         };
     }

@@ -6,25 +6,25 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
 use super::queue::Queue;
-use super::waiter::{Kind, Signal, Standing, Waiter, Wakes};
-use super::word::{self, ASK, CHANGING, EXCLUSIVE, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
+use super::waiter::{Kind, Signal, Standing, Waiter, Wakes, contain};
+use super::word::{
+    self, ASK, CHANGING, EXCLUSIVE, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SLEEPER, UNNAMED,
+};
 use super::{Phases, Place};
 use crate::{Policy, Snapshot, sync};
 
 /// The internal lock is held until this is dropped. Dropping it gives a free room to those who wait for it, sets the bits of the word as the
 /// queue now demands, and only then wakes.
-pub(super) struct Locked<'a, S> {
+pub(super) struct Locked<'a, S: Eq> {
     core: &'a Phases<S>,
     /// Names that were replaced: dropped when the lock is free, as that runs the user's code.
     retired: Vec<S>,
-    /// Those to be woken when the lock is free.
-    wakes: Wakes,
 }
 
-impl<'a, S> Locked<'a, S> {
+impl<'a, S: Eq> Locked<'a, S> {
     /// `LOCKED` has just been set by the caller.
     pub(super) fn new(core: &'a Phases<S>) -> Self {
-        Locked { core, retired: Vec::new(), wakes: Wakes::default() }
+        Locked { core, retired: Vec::new() }
     }
 
     /// The queue, which is made if there is none.
@@ -76,47 +76,71 @@ impl<'a, S> Locked<'a, S> {
     }
 
     /// Gives the room to the first phase, if it is still empty.
-    fn hand_over(&mut self) {
+    fn hand_over(&mut self, wakes: &mut Wakes) {
         let Some(word) = self.start_change() else { return };
         let Some(phase) = self.queue().take_first() else { unreachable!("somebody waits") };
         self.end_change(word, phase.session, phase.waiters.len() as u32);
-        self.tell(phase.waiters);
+        grant(phase.waiters, wakes);
     }
 
-    /// Tells those who have been counted that they are inside. From here on, some may be in and out again.
-    fn tell(&mut self, waiters: VecDeque<Waiter>) {
-        for waiter in &waiters {
-            waiter.signal.set(Standing::Granted);
+    /// Lets the first phase join those inside, if it is for their session. It comes to that when those between have given up, and when
+    /// the room has taken the session's name in another way than by being handed over.
+    fn join_inside(&mut self, wakes: &mut Wakes) -> bool {
+        let (word, name) = self.name();
+        // SAFETY: `LOCKED` is held (invariant 3), and nothing else refers to the queue here.
+        let Some(queue) = (unsafe { &*self.core.queue.get() }) else { return false };
+        let Some(first) = queue.first() else { return false };
+        let (Some(name), Some(session)) = (name, &first.session) else { return false };
+        let fits = word::holders(word) + first.waiters.len() <= MOST_HOLDERS;
+        let mut same = false;
+        if word::is_joinable(word) && fits {
+            // If the comparison panics, the lock must be released all the same.
+            contain(|| same = name == session);
         }
-        self.wakes.granted(waiters);
+        if !same {
+            return false;
+        }
+        let Some(phase) = self.queue().take_first() else { unreachable!("there is a first") };
+        // Acquire: what earlier holders did. The name stays, as in `occupy`.
+        self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
+        self.retired.extend(phase.session);
+        grant(phase.waiters, wakes);
+        true
     }
 
     /// Tells the threads of the first phase that the room is free.
-    fn invite(&mut self) {
-        // SAFETY: as in `any_queue`, which would borrow all of `self`.
-        let queue = unsafe { &mut *self.core.queue.get() };
-        let Some(first) = queue.as_mut().and_then(|queue| queue.first_mut()) else { return };
+    fn invite(&mut self, wakes: &mut Wakes) {
+        let Some(first) = self.queue().first_mut() else { return };
         first.invited = first.waiters.len();
         for waiter in &mut first.waiters {
             waiter.invited = true;
             waiter.signal.set(Standing::Invited);
-            self.wakes.invited(Arc::clone(&waiter.signal));
+            wakes.invited(waiter.signal.clone());
         }
     }
 
+    /// Whether anybody is in the queue.
+    pub(super) fn somebody_waits(&mut self) -> bool {
+        self.any_queue().as_ref().is_some_and(|queue| !queue.is_empty())
+    }
+
     /// Sees to those who wait, and releases the lock.
-    fn release(&mut self) {
+    fn release(&mut self) -> Wakes {
+        let mut wakes = Wakes::default();
         loop {
             // Relaxed: what matters is the step that succeeds.
             let word = self.core.word.load(Relaxed);
             let mut bits = 0;
             if let Some(demands) = self.any_queue().as_ref().and_then(|queue| queue.demands()) {
                 if word::is_empty(word) && demands.hand_over {
-                    self.hand_over();
+                    self.hand_over(&mut wakes);
+                    continue;
+                }
+                if !word::is_empty(word) && self.join_inside(&mut wakes) {
                     continue;
                 }
                 if word::is_empty(word) && !demands.invited {
-                    self.invite();
+                    self.invite(&mut wakes);
                 } else if demands.hand_over || !demands.invited {
                     bits |= NOTIFY;
                 }
@@ -130,10 +154,18 @@ impl<'a, S> Locked<'a, S> {
                 if word & SLEEPER != 0 {
                     sync::wake_all(&self.core.word);
                 }
-                return;
+                return wakes;
             }
         }
     }
+}
+
+/// Tells waiters that they are inside. They have been counted: from here on, some may be in and out again.
+fn grant(waiters: VecDeque<Waiter>, wakes: &mut Wakes) {
+    for waiter in &waiters {
+        waiter.signal.set(Standing::Granted);
+    }
+    wakes.granted(waiters);
 }
 
 impl<S: Eq + Clone> Locked<'_, S> {
@@ -165,49 +197,19 @@ impl<S: Eq + Clone> Locked<'_, S> {
 
     /// Enters if the room has a place for `session`, and the policy lets it go before those who wait.
     pub(super) fn admit(&mut self, session: Option<&S>, now: impl FnOnce() -> Instant) -> bool {
-        let waiting = self.any_queue().as_ref().is_some_and(|queue| !queue.is_empty());
+        let waiting = self.somebody_waits();
         if waiting && !self.queue().may_overtake(session, now()) || !self.occupy(session) {
             return false;
         }
         if waiting {
             self.queue().overtook();
-            self.welcome();
         }
         true
     }
 
-    /// If those who are next in the queue asked for the session inside, they enter. That is so when somebody of that session came by while the
-    /// room was free, and when those who stood between have given up.
-    ///
-    /// Whoever makes such a change under the internal lock calls this. Whoever enters by the fast path need not: if somebody waits then, the one who
-    /// left the room empty is on the way to the internal lock ([`Phases::see_to_waiters`]), or those who were invited are.
-    pub(super) fn welcome(&mut self) {
-        loop {
-            let (word, name) = self.name();
-            // SAFETY: as in `any_queue`, which would borrow all of `self`.
-            let queue = unsafe { &mut *self.core.queue.get() };
-            let Some(queue) = queue else { return };
-            let next = queue.first_mut().and_then(|first| first.session.as_ref());
-            if next.is_none() || next != name || !word::is_joinable(word) || word::is_empty(word) {
-                return;
-            }
-            let Some(phase) = queue.take_first() else { return };
-            // Acquire, so that what earlier holders did is passed on to those who are told; as in `occupy`.
-            self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
-            self.tell(phase.waiters);
-        }
-    }
-
-    /// Takes the waiter with `ticket` out of the queue, if it is there.
-    pub(super) fn give_up(&mut self, ticket: u64) -> Option<Waiter> {
-        let waiter = self.queue().remove(ticket)?;
-        self.welcome();
-        Some(waiter)
-    }
-
     /// The caller is a holder. If it is the only one, and may go before those who wait, the room takes the name `session`.
     pub(super) fn rename_alone(&mut self, session: &S, now: Instant) -> bool {
-        let waiting = self.any_queue().as_ref().is_some_and(|queue| !queue.is_empty());
+        let waiting = self.somebody_waits();
         if waiting && !self.queue().may_overtake(Some(session), now) {
             return false;
         }
@@ -225,7 +227,6 @@ impl<S: Eq + Clone> Locked<'_, S> {
                     self.end_change(word, Some(session), 1);
                     if waiting {
                         self.queue().overtook();
-                        self.welcome();
                     }
                     return true;
                 }
@@ -243,7 +244,6 @@ impl<S: Eq + Clone> Locked<'_, S> {
         self.retired.extend(old);
         // Release: the name, and what the holder did, for those who come.
         self.core.word.fetch_sub(EXCLUSIVE | word & UNNAMED, Release);
-        self.welcome();
     }
 
     /// What is to be seen.
@@ -259,7 +259,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
     /// The invited waiter with `ticket` has come: it enters and leaves the queue if the room is still free.
     pub(super) fn accept(&mut self, session: Option<&S>, ticket: u64) -> bool {
         if self.occupy(session) {
-            self.give_up(ticket);
+            self.queue().remove(ticket);
             true
         } else {
             self.queue().declined(ticket);
@@ -268,9 +268,12 @@ impl<S: Eq + Clone> Locked<'_, S> {
     }
 }
 
-impl<S> Drop for Locked<'_, S> {
+impl<S: Eq> Drop for Locked<'_, S> {
     fn drop(&mut self) {
-        self.release();
-        // The fields are dropped now: who is in `wakes` is woken, and old names go.
+        let wakes = self.release();
+        drop(wakes);
+        for name in self.retired.drain(..) {
+            contain(|| drop(name));
+        }
     }
 }

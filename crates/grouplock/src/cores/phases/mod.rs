@@ -26,7 +26,7 @@
 //!    nothing and takes the count back. There is at most one such attempt for each thread and each closing of the door.
 //! 3. The queue is touched only by who holds `LOCKED`.
 //! 4. When `LOCKED` is released and somebody waits, then either `NOTIFY` is set and the count is not zero; or the first phase has been invited,
-//!    and those invited will take `LOCKED` again.
+//!    and those invited will take `LOCKED` again. If somebody is inside, the first phase is for another session.
 //! 5. Whoever is granted the room has been taken out of the queue, and counted, before it is told.
 //!
 //! 4 is why no wake-up is lost: the step that sets `NOTIFY` compares the whole word, so it fails if the last holder left meanwhile; and who
@@ -120,6 +120,23 @@ impl<S> Phases<S> {
         *phases.queue.get_mut() = Some(Box::new(queue));
         phases
     }
+}
+
+impl<S: Eq> Phases<S> {
+    /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
+    #[inline]
+    fn give_back(&self, count: u32) {
+        // Release: what the holder did is seen by who acquires the word later.
+        if word::left_work(self.word.fetch_sub(count, Release)) {
+            self.see_to_waiters();
+        }
+    }
+
+    /// The room was left empty, and somebody waits. Releasing the internal lock does what there is to do.
+    #[cold]
+    fn see_to_waiters(&self) {
+        drop(self.lock());
+    }
 
     /// Takes the internal lock.
     fn lock(&self) -> Locked<'_, S> {
@@ -159,7 +176,9 @@ impl<S> Phases<S> {
         (free && self.word.compare_exchange(word, word | LOCKED, Acquire, Relaxed).is_ok())
             .then(|| Locked::new(self))
     }
+}
 
+impl<S> Phases<S> {
     /// The name of the session inside.
     ///
     /// # Safety
@@ -185,31 +204,15 @@ impl<S> Phases<S> {
 }
 
 /// Somebody counted in to look at the name. Taken back when dropped, also when the comparison panics.
-struct Pin<'a, S: Eq + Clone>(&'a Phases<S>);
+struct Pin<'a, S: Eq>(&'a Phases<S>);
 
-impl<S: Eq + Clone> Drop for Pin<'_, S> {
+impl<S: Eq> Drop for Pin<'_, S> {
     fn drop(&mut self) {
         self.0.give_back(ONE);
     }
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
-    #[inline]
-    fn give_back(&self, count: u32) {
-        // Release: what the holder did is seen by who acquires the word later.
-        if word::left_work(self.word.fetch_sub(count, Release)) {
-            self.see_to_waiters();
-        }
-    }
-
-    /// The room was left empty, and somebody waits. Releasing the internal lock gives the room to them; if somebody else came by meanwhile, fellows
-    /// of that one enter too.
-    #[cold]
-    fn see_to_waiters(&self) {
-        self.lock().welcome();
-    }
-
     /// Counts itself in if the door is open, and looks at the name.
     #[inline]
     fn look(&self, session: &S) -> Look {
@@ -361,7 +364,7 @@ impl<S: Eq + Clone> Phases<S> {
     /// joins the queue later sees what it did.
     pub(super) fn enter_again_if(&self, confirm: impl FnOnce() -> bool) -> bool {
         let mut locked = self.lock();
-        if !locked.queue().is_empty() {
+        if locked.somebody_waits() {
             return false;
         }
         self.join_as_holder();
@@ -436,7 +439,9 @@ impl<S: Eq + Clone> Phases<S> {
         deadline: Option<Instant>,
     ) -> bool {
         let Place { ticket, signal, mut patience } = place;
-        loop {
+        // Foreign code runs below, when an invitation is accepted. If it panics, the request is given up.
+        let request = Request { core: self, ticket, exclusive: session.is_none() };
+        let inside = loop {
             let until = match (deadline, patience) {
                 (Some(deadline), Some(patience)) => Some(deadline.min(patience)),
                 (one, other) => one.or(other),
@@ -451,20 +456,20 @@ impl<S: Eq + Clone> Phases<S> {
                 time.zip(now).is_some_and(|(time, now)| sync::is_over(time, now))
             };
             match standing {
-                Standing::Granted => return true,
+                Standing::Granted => break true,
                 Standing::Waiting if !is_over(until) => {}
                 Standing::Waiting | Standing::Invited => {
                     let mut locked = self.lock();
                     // It may have changed before the lock was ours.
                     match signal.standing() {
-                        Standing::Granted => return true,
-                        Standing::Invited if locked.accept(session, ticket) => return true,
+                        Standing::Granted => break true,
+                        Standing::Invited if locked.accept(session, ticket) => break true,
                         Standing::Invited => signal.set(Standing::Waiting),
                         Standing::Waiting => {}
                     }
                     if is_over(deadline) {
-                        locked.give_up(ticket);
-                        return false;
+                        locked.queue().remove(ticket);
+                        break false;
                     }
                     if is_over(patience) {
                         // The release of the lock finds that the time is over. From then on the room is handed over.
@@ -472,6 +477,25 @@ impl<S: Eq + Clone> Phases<S> {
                     }
                 }
             }
+        };
+        mem::forget(request);
+        inside
+    }
+}
+
+/// A thread's request in the queue. Given up when dropped; so a thread that is inside, or has taken its request back itself, forgets it.
+struct Request<'a, S: Eq> {
+    core: &'a Phases<S>,
+    ticket: u64,
+    exclusive: bool,
+}
+
+impl<S: Eq> Drop for Request<'_, S> {
+    fn drop(&mut self) {
+        let waited = self.core.lock().queue().remove(self.ticket).is_some();
+        if !waited {
+            // It has been granted the room meanwhile.
+            self.core.give_back(if self.exclusive { ONE | EXCLUSIVE } else { ONE });
         }
     }
 }
@@ -610,7 +634,7 @@ unsafe impl<S: Eq + Clone> Cancellable<S> for Phases<S> {
             drop(locked);
             self.give_back(if exclusive { ONE | EXCLUSIVE } else { ONE });
         } else {
-            let waiter = locked.give_up(ticket);
+            let waiter = locked.queue().remove(ticket);
             drop(locked);
             drop(waiter);
         }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::waiter::{Kind, Signal, Waiter};
+use super::waiter::{Kind, Signal, Waiter, contain};
 use super::word::MOST_HOLDERS;
 use crate::{Policy, WaitingPhase};
 
@@ -90,6 +90,10 @@ impl<S> Queue<S> {
         self.phases.is_empty()
     }
 
+    pub(super) fn first(&self) -> Option<&Phase<S>> {
+        self.phases.front()
+    }
+
     pub(super) fn first_mut(&mut self) -> Option<&mut Phase<S>> {
         self.phases.front_mut()
     }
@@ -136,6 +140,22 @@ impl<S> Queue<S> {
             let place = phase.waiters.binary_search_by_key(&ticket, |waiter| waiter.ticket).ok()?;
             Some((index, place))
         })
+    }
+
+    /// Takes the waiter with `ticket` out of the queue, if it is there.
+    pub(super) fn remove(&mut self, ticket: u64) -> Option<Waiter> {
+        let (index, place) = self.find(ticket)?;
+        let phase = &mut self.phases[index];
+        let waiter = phase.waiters.remove(place)?;
+        phase.invited -= usize::from(waiter.invited);
+        let helpless = usize::from(!waiter.kind.can_try());
+        phase.helpless -= helpless;
+        self.helpless -= helpless;
+        if phase.waiters.is_empty() {
+            let phase = self.phases.remove(index);
+            contain(|| drop(phase));
+        }
+        Some(waiter)
     }
 
     /// An invited waiter has come and found the room taken: it sleeps on.
@@ -186,43 +206,6 @@ impl<S> Queue<S> {
 }
 
 impl<S: Eq + Clone> Queue<S> {
-    /// Takes the waiter with `ticket` out of the queue, if it is there.
-    pub(super) fn remove(&mut self, ticket: u64) -> Option<Waiter> {
-        let (index, place) = self.find(ticket)?;
-        let phase = &mut self.phases[index];
-        let waiter = phase.waiters.remove(place)?;
-        phase.invited -= usize::from(waiter.invited);
-        let helpless = usize::from(!waiter.kind.can_try());
-        phase.helpless -= helpless;
-        self.helpless -= helpless;
-        if phase.waiters.is_empty() {
-            self.phases.remove(index);
-            self.unite(index);
-        }
-        Some(waiter)
-    }
-
-    /// What stood between phase `index` and the one before it is gone: if they are for the same session, they become one.
-    fn unite(&mut self, index: usize) {
-        let Some((before, behind)) =
-            index.checked_sub(1).map(|i| &self.phases[i]).zip(self.phases.get(index))
-        else {
-            return;
-        };
-        let together = before.waiters.len() + behind.waiters.len() <= MOST_HOLDERS;
-        if before.session.is_none() || before.session != behind.session || !together {
-            return;
-        }
-        if let Some(mut behind) = self.phases.remove(index) {
-            let before = &mut self.phases[index - 1];
-            before.waiters.append(&mut behind.waiters);
-            before.waiters.make_contiguous().sort_unstable_by_key(|waiter| waiter.ticket);
-            before.invited += behind.invited;
-            before.helpless += behind.helpless;
-            before.passed = before.passed.max(behind.passed);
-        }
-    }
-
     /// Whether a request for `session` that arrives at `now` goes before all that wait. If so and it enters, [`overtook`](Queue::overtook) is
     /// to be called.
     pub(super) fn may_overtake(&self, session: Option<&S>, now: Instant) -> bool {
