@@ -14,13 +14,10 @@ use grouplock_bench::comparison::arguments::Arguments;
 use grouplock_bench::comparison::goals::{self, Goal};
 use grouplock_bench::comparison::page::Page;
 use grouplock_bench::comparison::plan::Plan;
-use grouplock_bench::comparison::run::{self, REFERENCE, Results};
+use grouplock_bench::comparison::run::{self, QUIET, REFERENCE, Results};
 use grouplock_bench::comparison::subject::{self, Subject};
 use grouplock_bench::comparison::{json, plots, remote, tables};
 use grouplock_bench::instructions;
-
-/// The share of the cores that others may have without changing much.
-const QUIET: f64 = 0.05;
 
 /// What is wrong with names that were asked for.
 #[derive(Debug, thiserror::Error)]

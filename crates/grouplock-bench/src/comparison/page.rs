@@ -5,7 +5,7 @@ use core::fmt;
 use super::goals::Goal;
 use super::plots::Plot;
 use super::remote::ALGORITHM;
-use super::run::{REFERENCE, Results};
+use super::run::{QUIET, REFERENCE, Results};
 use super::starvation::HOLDERS;
 use super::tables;
 use crate::machine;
@@ -29,6 +29,13 @@ impl fmt::Display for Page<'_> {
             f,
             "How to read this page, and how to make it anew, is told in [README.md](README.md).\n"
         )?;
+        if let Some(foreign) = results.foreign.filter(|foreign| *foreign > QUIET) {
+            writeln!(
+                f,
+                "**The machine was not quiet: other programs had {:.0} % of the cores. Do not rely on the contended figures of this run.**\n",
+                foreign * 100.0
+            )?;
+        }
         writeln!(f, "## Goals\n\n{}", tables::goals(goals))?;
         self.how(f)?;
         writeln!(f, "## Alone\n")?;

@@ -75,7 +75,7 @@ impl Plan {
                 (1, ms(2), 1, 1, ms(100), AlonePlan { rounds: 1, passages: 100 }, (2, 1))
             }
             Size::Quick => (5, ms(20), 1, 10, ms(400), alone(41), (2, 20)),
-            Size::Standard => (7, ms(40), 2, 30, ms(1500), alone(101), (4, 4000)),
+            Size::Standard => (7, ms(40), 1, 30, ms(1500), alone(101), (4, 4000)),
             Size::Full => (9, ms(60), 2, 100, ms(1500), alone(201), (6, 4000)),
         };
         let families = match size {

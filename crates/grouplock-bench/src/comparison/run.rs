@@ -136,6 +136,9 @@ pub struct Results {
 /// The peer of all ratios that name none.
 pub const REFERENCE: &str = "parking_lot RwLock";
 
+/// The share of the cores that others may have without changing much.
+pub const QUIET: f64 = 0.1;
+
 impl Results {
     /// The cost of a way in.
     pub fn cost(&self, lock: &str, path: Path) -> Option<&Cost> {
