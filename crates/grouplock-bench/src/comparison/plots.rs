@@ -3,6 +3,7 @@
 use super::run::{Match, Probed, REFERENCE, Results, Score, Season};
 use super::starvation::Way;
 use super::svg::{Anchor, Ink, Svg};
+use super::workload::Workload;
 
 /// A picture and the name of its file.
 #[derive(Clone, Debug)]
@@ -85,12 +86,8 @@ impl Axis {
 
 /// Entries over the number of threads, as a ratio to the reference. For families that vary nothing else.
 fn over_threads(season: &Season) -> Option<Plot> {
-    let bare = |game: &&Match| {
-        let like = Match { workload: season.matches[0].workload, scores: Vec::new() };
-        let (mut one, other) = (game.workload, like.workload);
-        one.threads = other.threads;
-        one == other
-    };
+    let first = season.matches.first()?.workload;
+    let bare = |game: &&Match| Workload { threads: first.threads, ..game.workload } == first;
     let games: Vec<&Match> = season.matches.iter().filter(bare).collect();
     if games.len() < 2 {
         return None;

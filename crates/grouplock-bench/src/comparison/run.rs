@@ -3,7 +3,7 @@
 //! Within a round of a workload every lock has one turn, and each round begins with another lock: so a disturbance
 //! hits all of them alike, and a ratio is taken between turns of the same round.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Serialize;
 
@@ -260,11 +260,4 @@ fn turns(number: u64, subjects: usize) -> impl Iterator<Item = usize> {
     // Nobody has a turn where there is nobody.
     let first = number as usize % subjects.max(1);
     (first..subjects).chain(0..first)
-}
-
-/// About how long `plan` counts and observes, for `subjects` locks: without starting and stopping threads.
-pub fn estimate(plan: &Plan, subjects: usize) -> Duration {
-    let workloads = plan.families.iter().flat_map(|family| &family.workloads);
-    let one_lock: Duration = workloads.map(|workload| plan.turn(workload)).sum();
-    one_lock * (plan.rounds + plan.observed) as u32 * subjects as u32
 }

@@ -21,9 +21,6 @@ pub struct Subject {
     pub name: &'static str,
     /// What it makes of sessions.
     pub kind: Kind,
-    /// Whether its waiters keep their core while they wait. With more threads than cores such a lock hands over at the
-    /// pace of the scheduler's turns.
-    pub spins: bool,
     /// Counts entries.
     pub count: fn(&Round) -> Counted,
     /// Writes every passage down.
@@ -38,15 +35,10 @@ impl Subject {
         Subject {
             name: L::NAME,
             kind: L::KIND,
-            spins: false,
             count: throughput::run::<L>,
             observe: observed::run::<L>,
             probe: starvation::run::<L>,
         }
-    }
-
-    fn spinning(self) -> Self {
-        Subject { spins: true, ..self }
     }
 }
 
@@ -69,9 +61,9 @@ pub fn all() -> Vec<Subject> {
         Subject::of::<Sharded>(),
         Subject::of::<AsyncLock>(),
         Subject::of::<Tokio>(),
-        Subject::of::<SpinMutex>().spinning(),
-        Subject::of::<SpinRwLock>().spinning(),
-        Subject::of::<McsSpin>().spinning(),
+        Subject::of::<SpinMutex>(),
+        Subject::of::<SpinRwLock>(),
+        Subject::of::<McsSpin>(),
         Subject::of::<McsYield>(),
         Subject::of::<ByHand<false>>(),
         Subject::of::<ByHand<true>>(),
