@@ -1,5 +1,6 @@
 //! What README and CI call: `cargo xtask setup | test | bench | soak`.
 
+mod bench;
 mod run;
 mod steps;
 
@@ -9,6 +10,7 @@ const USAGE: &str = "\
 cargo xtask setup          install what the tests need beyond a Rust toolchain
 cargo xtask test [STEP…]   run all checks, or only those named (this does the set-up first)
 cargo xtask bench          measure, and write the pages in docs/benchmarks
+  --plan PLAN              quick (under a minute, into target/benchmarks), standard (the default) or full (hours)
 cargo xtask soak           the long versions of the tests, for an hour or so of machine time
 
 Steps of `test`:";
@@ -23,7 +25,15 @@ fn main() -> ExitCode {
             Ok(steps) => steps::test(&steps),
             Err(unknown) => refuse(&format!("`{unknown}` is not a step of `cargo xtask test`")),
         },
-        (Some("bench"), []) => steps::bench(),
+        (Some("bench"), []) => bench::run("standard"),
+        (Some("bench"), [plan, name]) if plan == "--plan" && bench::PLANS.contains(&&**name) => {
+            bench::run(name)
+        }
+        (Some("bench"), [plan, rest @ ..]) if plan == "--plan" => refuse(&format!(
+            "`--plan` needs one of {}, not `{}`",
+            bench::PLANS.join(", "),
+            rest.join(" ")
+        )),
         (Some("soak"), []) => steps::soak(),
         (Some("-h" | "--help" | "help"), _) => {
             println!("{}", usage());

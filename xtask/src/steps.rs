@@ -90,13 +90,6 @@ pub(crate) fn setup() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Measures, and writes the pages that show it.
-pub(crate) fn bench() -> ExitCode {
-    let page = ["--instructions", "--out", "docs/benchmarks/uncontended.md"];
-    let run = ["run", "--release", "-p", "grouplock-bench", "--bin", "uncontended", "--"];
-    finish(Program::cargo(&run).arguments(&page).run())
-}
-
 /// The long versions of the tests.
 pub(crate) fn soak() -> ExitCode {
     finish(
@@ -132,7 +125,7 @@ fn explore(big: &[&str]) -> Result<(), String> {
     Program::cargo(&run).arguments(big).run()
 }
 
-fn finish(result: Result<(), String>) -> ExitCode {
+pub(crate) fn finish(result: Result<(), String>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {

@@ -1,18 +1,17 @@
-//! What the locks of [`grouplock_algorithms`] cost.
+//! What the locks of grouplock cost, next to others.
 //!
 //! Machines differ and are noisy, so no figure stands alone: it is a ratio to a peer that ran in the same
-//! [`rounds`], with its spread, and next to it stands a [count of instructions](instructions), which does
+//! rounds, with its spread, and next to it stands a [count of instructions](instructions), which does
 //! not depend on the clock.
 //!
-//! * [`subjects`]: everything that is measured, each with the same loop around one passage.
+//! * [`uncontended`]: a passage through each algorithm of [`grouplock_algorithms`], alone.
+//! * [`comparison`]: `GroupLock` and the locks people use otherwise, by threads that compete.
 //! * [`handover_by_hand`]: the peer that shows what the [`Memory`](grouplock_algorithms::memory::Memory)
 //!   trait costs: the same algorithm written straight on atomics.
-//! * [`page`]: the report. `src/bin/uncontended.rs` makes it.
 
-pub mod arguments;
+pub mod comparison;
 pub mod handover_by_hand;
 pub mod instructions;
 pub mod machine;
-pub mod page;
-pub mod rounds;
-pub mod subjects;
+pub mod statistics;
+pub mod uncontended;

@@ -5,9 +5,10 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::{env, fs, io, iter};
 
-use grouplock_bench::arguments::{self, ArgumentError, Task, USAGE};
-use grouplock_bench::page::Page;
-use grouplock_bench::{instructions, subjects};
+use grouplock_bench::instructions;
+use grouplock_bench::uncontended::arguments::{self, ArgumentError, Task, USAGE};
+use grouplock_bench::uncontended::page::Page;
+use grouplock_bench::uncontended::subjects;
 
 fn main() -> ExitCode {
     let Err(error) = run() else { return ExitCode::SUCCESS };

@@ -3,8 +3,8 @@
 use core::fmt;
 
 use crate::machine;
-use crate::rounds::{Plan, Times};
-use crate::subjects::{
+use crate::uncontended::rounds::{Plan, Times};
+use crate::uncontended::subjects::{
     BY_HAND, BY_HAND_RAW, FEW, HANDOVER, HANDOVER_RAW, MANY, NOTHING, STD_MUTEX, Subject,
 };
 
@@ -62,7 +62,7 @@ not needed, which for most locks is most of the time. It says nothing about wait
   The figures are those of a single run.
 * {rounds} rounds. In each, every lock has one turn of {passages} passages, and each round begins with
   another lock, so that a disturbance hits all of them alike. There was a turn for each to warm up.
-* A figure is the median over the rounds, with the 10th and the 90th percentile in parentheses. A ratio is
+* A figure is the median over the rounds, with the quartiles in parentheses. A ratio is
   taken within each round first. Ratios carry over to other machines better than nanoseconds do.
 * Locks made for a fixed number of processes are measured for {FEW} and for {MANY} of them: their cost grows with it.
 * `{NOTHING}` is the loop itself, which is part of every figure.
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_page_says_only_what_was_counted() {
-        let mut subjects = crate::subjects::all().unwrap();
+        let mut subjects = crate::uncontended::subjects::all().unwrap();
         let plan = Plan { rounds: 1, passages: 2 };
         let times = plan.run(&mut subjects);
         let mut counts = vec![5.0; subjects.len()];

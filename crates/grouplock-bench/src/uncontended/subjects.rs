@@ -68,7 +68,7 @@ impl Subject {
     /// A subject of which `passage` makes one passage.
     ///
     /// The loop is compiled together with the passage, so a call through the box happens once per batch.
-    fn new(
+    pub(crate) fn new(
         name: impl Into<String>,
         way: &'static str,
         processes: Option<usize>,
@@ -158,12 +158,12 @@ impl Subject {
 /// Nothing happens in here, but the compiler does not know: it must have everything in memory before and
 /// look again afterwards.
 #[inline(always)]
-fn critical_section() {
+pub(crate) fn critical_section() {
     black_box(());
 }
 
 /// Gives a lock to the rest of the program, so that its process can be kept next to it.
-fn keep<L>(lock: L) -> &'static L {
+pub(crate) fn keep<L>(lock: L) -> &'static L {
     Box::leak(Box::new(lock))
 }
 

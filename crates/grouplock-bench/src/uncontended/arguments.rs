@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use crate::rounds::Plan;
+use crate::uncontended::rounds::Plan;
 
 /// What `--help` prints.
 pub const USAGE: &str = "\

@@ -1,0 +1,311 @@
+//! Rounds in which every passage is written down: who waited how long, and who overtook whom.
+//!
+//! A thread looks at the clock before it asks, when it is inside, and before it leaves. So what is written down
+//! of a passage lies within the time it really was inside: two conflicting ones that overlap prove the lock
+//! wrong. And a request counts from before it is made, so a thread that loses its core between clock and lock
+//! is overtaken by many, whatever the lock does: with more busy threads than cores, the largest figures are the
+//! scheduler's.
+
+use std::thread;
+use std::time::Duration;
+
+use crossbeam_utils::CachePadded;
+use serde::Serialize;
+
+use super::lock::{Kind, Lock};
+use super::throughput::{Gate, Round, joined};
+use crate::statistics::percentile;
+
+/// One passage, in nanoseconds since the round began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// When the thread was about to ask.
+    pub asked: u64,
+    /// When it was inside.
+    pub entered: u64,
+    /// When it was about to leave.
+    pub left: u64,
+    /// For what it asked.
+    pub session: u64,
+}
+
+/// What the passages of a round tell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Observed {
+    /// How many there were.
+    pub passages: usize,
+    /// Half waited no longer, in nanoseconds.
+    pub wait_p50: u64,
+    /// One in a hundred waited longer.
+    pub wait_p99: u64,
+    /// Nobody waited longer.
+    pub wait_max: u64,
+    /// One in a hundred was overtaken by more conflicting passages.
+    pub overtaken_p99: u64,
+    /// Nobody was overtaken by more.
+    pub overtaken_max: u64,
+    /// How many were inside on average.
+    pub inside_mean: f64,
+    /// How many were inside at most.
+    pub inside_max: usize,
+    /// How often per second the session inside changed.
+    pub switches: f64,
+}
+
+impl Observed {
+    /// Several rounds as one: the middle of what is typical, the largest of what is largest.
+    pub fn together(rounds: &[Observed]) -> Observed {
+        fn middle<T: Copy + PartialOrd + Default>(
+            rounds: &[Observed],
+            of: impl Fn(&Observed) -> T,
+        ) -> T {
+            let mut values: Vec<T> = rounds.iter().map(of).collect();
+            values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(core::cmp::Ordering::Equal));
+            percentile(&values, 0.5).unwrap_or_default()
+        }
+        fn most<T: Ord + Default>(rounds: &[Observed], of: impl Fn(&Observed) -> T) -> T {
+            rounds.iter().map(of).max().unwrap_or_default()
+        }
+        Observed {
+            passages: rounds.iter().map(|round| round.passages).sum(),
+            wait_p50: middle(rounds, |round| round.wait_p50),
+            wait_p99: middle(rounds, |round| round.wait_p99),
+            wait_max: most(rounds, |round| round.wait_max),
+            overtaken_p99: middle(rounds, |round| round.overtaken_p99),
+            overtaken_max: most(rounds, |round| round.overtaken_max),
+            inside_mean: middle(rounds, |round| round.inside_mean),
+            inside_max: most(rounds, |round| round.inside_max),
+            switches: middle(rounds, |round| round.switches),
+        }
+    }
+}
+
+/// Two that were inside together and must not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{lock} let session {} in while session {} was inside: [{}, {}] and [{}, {}] ns overlap",
+    .later.session, .earlier.session, .earlier.entered, .earlier.left, .later.entered, .later.left
+)]
+pub struct Violation {
+    /// The lock.
+    pub lock: &'static str,
+    /// Who was inside.
+    pub earlier: Passage,
+    /// Who came in.
+    pub later: Passage,
+}
+
+/// Runs a round on a lock of its own.
+///
+/// # Errors
+/// [`Violation`] if the lock does not exclude.
+pub fn run<L: Lock>(round: &Round) -> Result<Observed, Violation> {
+    let (passages, elapsed) = record::<L>(round);
+    analyse(L::NAME, L::KIND, passages, elapsed)
+}
+
+fn record<L: Lock>(round: &Round) -> (Vec<Passage>, Duration) {
+    let Round { workload, duration, number } = *round;
+    let lock = CachePadded::new(L::new());
+    let gate = Gate::new(workload.threads);
+    let (inside, outside) = (workload.inside.work(), workload.outside.work());
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..workload.threads)
+            .map(|thread| {
+                let (lock, gate) = (&*lock, &gate);
+                scope.spawn(move || {
+                    let mut agenda = workload.agenda(thread, number);
+                    let mut local = L::local();
+                    let mut passages = Vec::with_capacity(1024);
+                    lock.pass(&mut local, agenda.draw(), || ());
+                    let start = gate.pass();
+                    let now = || start.elapsed().as_nanos() as u64;
+                    while !gate.is_over() {
+                        let session = agenda.draw();
+                        let asked = now();
+                        let (entered, left) = lock.pass(&mut local, session, || {
+                            let entered = now();
+                            inside.perform();
+                            (entered, now())
+                        });
+                        // Those who get in only because the others have stopped count too: they waited.
+                        passages.push(Passage { asked, entered, left, session });
+                        outside.perform();
+                    }
+                    passages
+                })
+            })
+            .collect();
+        let elapsed = gate.run_for(duration);
+        let passages = threads.into_iter().flat_map(|thread| joined(thread));
+        (passages.collect(), elapsed)
+    })
+}
+
+fn analyse(
+    lock: &'static str,
+    kind: Kind,
+    mut passages: Vec<Passage>,
+    elapsed: Duration,
+) -> Result<Observed, Violation> {
+    passages.sort_unstable_by_key(|passage| passage.entered);
+    let inside_max = most_inside(lock, kind, &passages)?;
+    let overtaken = overtaken(kind, &passages);
+    let waits = passages.iter().map(|passage| passage.entered - passage.asked);
+    let waits = sorted(waits.collect());
+    let overtaken = sorted(overtaken);
+    let at = |sorted: &[u64], share| percentile(sorted, share).unwrap_or(0);
+    let held: u64 = passages.iter().map(|passage| passage.left - passage.entered).sum();
+    // The last of them may have left after the end.
+    let last = passages.iter().map(|passage| passage.left).max().unwrap_or(0);
+    let elapsed = elapsed.max(Duration::from_nanos(last));
+    let switches = passages.windows(2).filter(|pair| pair[0].session != pair[1].session).count();
+    Ok(Observed {
+        passages: passages.len(),
+        wait_p50: at(&waits, 0.5),
+        wait_p99: at(&waits, 0.99),
+        wait_max: at(&waits, 1.0),
+        overtaken_p99: at(&overtaken, 0.99),
+        overtaken_max: at(&overtaken, 1.0),
+        inside_mean: held as f64 / elapsed.as_nanos().max(1) as f64,
+        inside_max,
+        switches: switches as f64 / elapsed.as_secs_f64(),
+    })
+}
+
+fn sorted(mut sample: Vec<u64>) -> Vec<u64> {
+    sample.sort_unstable();
+    sample
+}
+
+/// The largest number inside at a time. `passages` are in the order of entry.
+fn most_inside(lock: &'static str, kind: Kind, passages: &[Passage]) -> Result<usize, Violation> {
+    // Those inside: never more than there are threads.
+    let mut inside: Vec<Passage> = Vec::new();
+    let mut most = 0;
+    for &later in passages {
+        // One that left in the very nanosecond may have done so before.
+        inside.retain(|earlier| earlier.left > later.entered);
+        let conflicting =
+            inside.iter().find(|earlier| kind.conflict(earlier.session, later.session));
+        if let Some(&earlier) = conflicting {
+            return Err(Violation { lock, earlier, later });
+        }
+        inside.push(later);
+        most = most.max(inside.len());
+    }
+    Ok(most)
+}
+
+/// For each passage, how many conflicting ones asked after it and entered before it. `passages` are in the order of
+/// entry, and so is the result.
+fn overtaken(kind: Kind, passages: &[Passage]) -> Vec<u64> {
+    let mut overtaken = asked_later_entered_before(passages.iter());
+    let sessions: std::collections::BTreeSet<u64> =
+        passages.iter().map(|passage| passage.session).collect();
+    for session in sessions.into_iter().filter(|&session| kind.shares(session)) {
+        // Those of the same session do not conflict, and must not count.
+        let same = passages.iter().filter(|passage| passage.session == session);
+        let mut friends = asked_later_entered_before(same).into_iter();
+        for (count, passage) in overtaken.iter_mut().zip(passages) {
+            if passage.session == session {
+                *count -= friends.next().unwrap_or(0);
+            }
+        }
+    }
+    overtaken
+}
+
+/// For each of `passages`, in the order of entry, how many before it asked after it.
+fn asked_later_entered_before<'p>(passages: impl Iterator<Item = &'p Passage> + Clone) -> Vec<u64> {
+    let times = sorted(passages.clone().map(|passage| passage.asked).collect());
+    // A Fenwick tree: at each rank by time of asking, how many such passages have entered.
+    let mut tree = vec![0_u64; times.len() + 1];
+    passages
+        .enumerate()
+        .map(|(before, passage)| {
+            // How many in all asked no later than this one, of which the tree knows how many have entered.
+            let rank = times.partition_point(|&time| time <= passage.asked);
+            let mut no_later = 0;
+            let mut node = rank;
+            while node > 0 {
+                no_later += tree[node];
+                node &= node - 1;
+            }
+            let mut node = rank;
+            while node < tree.len() {
+                tree[node] += 1;
+                node += node & node.wrapping_neg();
+            }
+            before as u64 - no_later
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passage(asked: u64, entered: u64, left: u64, session: u64) -> Passage {
+        Passage { asked, entered, left, session }
+    }
+
+    #[test]
+    fn overtaking_is_asking_later_and_entering_earlier_in_conflict() {
+        // Session 1 asks first and enters last; two of session 0 and one of session 1 pass it.
+        let passages =
+            [passage(1, 2, 3, 0), passage(2, 4, 5, 0), passage(3, 6, 9, 1), passage(0, 7, 8, 1)];
+        assert_eq!(overtaken(Kind::Group, &passages), [0, 0, 0, 2]);
+        assert_eq!(overtaken(Kind::Mutual, &passages), [0, 0, 0, 3]);
+    }
+
+    #[test]
+    fn counting_agrees_with_looking_at_every_pair() {
+        let mut lots = super::super::workload::Lots::new(5);
+        let mut draw = |limit| lots.below(limit);
+        let mut passages: Vec<Passage> = (0..300)
+            .map(|_| {
+                let (asked, wait) = (draw(1000), draw(300));
+                passage(asked, asked + wait, asked + wait, draw(3))
+            })
+            .collect();
+        passages.sort_by_key(|passage| passage.entered);
+        for kind in [Kind::Group, Kind::ReadWrite, Kind::Mutual] {
+            let pairs: Vec<u64> = passages
+                .iter()
+                .enumerate()
+                .map(|(mine, me)| {
+                    let before = passages[..mine].iter();
+                    let overtook = before.filter(|other| {
+                        other.asked > me.asked && kind.conflict(other.session, me.session)
+                    });
+                    overtook.count() as u64
+                })
+                .collect();
+            assert_eq!(overtaken(kind, &passages), pairs, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn two_sessions_inside_together_are_noticed() {
+        let together = vec![passage(0, 1, 5, 0), passage(0, 4, 6, 1)];
+        let second = Duration::from_secs(1);
+        let error = analyse("x", Kind::Group, together.clone(), second).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "x let session 1 in while session 0 was inside: [1, 5] and [4, 6] ns overlap"
+        );
+        let shared = vec![passage(0, 1, 5, 1), passage(0, 4, 6, 1)];
+        assert_eq!(analyse("x", Kind::Group, shared.clone(), second).unwrap().inside_max, 2);
+        assert!(analyse("x", Kind::ReadWrite, shared, second).is_err());
+    }
+
+    #[test]
+    fn a_round_is_summed_up() {
+        let passages = vec![passage(0, 10, 20, 0), passage(5, 10, 30, 0), passage(7, 40, 60, 1)];
+        let seen = analyse("x", Kind::Group, passages, Duration::from_nanos(100)).unwrap();
+        assert_eq!((seen.wait_p50, seen.wait_max, seen.inside_max), (10, 33, 2));
+        assert!((seen.inside_mean - 0.5).abs() < 1e-9);
+        assert!((seen.switches - 1e7).abs() < 1.0);
+    }
+}

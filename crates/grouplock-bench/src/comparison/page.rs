@@ -1,0 +1,139 @@
+//! The report.
+
+use core::fmt;
+
+use super::goals::Goal;
+use super::plots::Plot;
+use super::remote::ALGORITHM;
+use super::run::{QUIET, REFERENCE, Results};
+use super::starvation::HOLDERS;
+use super::tables;
+use crate::machine;
+
+/// What one run has found. Displayed, it is the complete page.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'r> {
+    /// The figures.
+    pub results: &'r Results,
+    /// What was to be reached.
+    pub goals: &'r [Goal],
+    /// The pictures, which lie next to the page.
+    pub plots: &'r [Plot],
+}
+
+impl fmt::Display for Page<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Page { results, goals, .. } = self;
+        writeln!(f, "# GroupLock next to other locks\n")?;
+        writeln!(
+            f,
+            "How to read this page, and how to make it anew, is told in [README.md](README.md).\n"
+        )?;
+        if let Some(foreign) = results.foreign.filter(|foreign| *foreign > QUIET) {
+            writeln!(
+                f,
+                "**The machine was not quiet: other programs had {:.0} % of the cores. Do not rely on the contended figures of this run.**\n",
+                foreign * 100.0
+            )?;
+        }
+        writeln!(f, "## Goals\n\n{}", tables::goals(goals))?;
+        self.how(f)?;
+        writeln!(f, "## Alone\n")?;
+        writeln!(
+            f,
+            "Nobody else wants the lock. A task's request is polled once, which is all it needs.\n"
+        )?;
+        writeln!(f, "{}", tables::alone(results))?;
+        self.contended(f)?;
+        self.starvation(f)?;
+        writeln!(
+            f,
+            "## Size\n\nOf an unlocked lock without data, in bytes.\n\n{}",
+            tables::sizes(results)
+        )?;
+        self.remote(f)
+    }
+}
+
+impl Page<'_> {
+    fn how(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Results { plan, rounds, seconds, foreign, .. } = self.results;
+        let foreign = foreign.map_or_else(
+            || "an unknown share".to_owned(),
+            |share| format!("{:.0} %", share * 100.0),
+        );
+        let plan = format!("{plan:?}").to_lowercase();
+        let cores = machine::cores().map_or_else(|| "?".to_owned(), |cores| cores.to_string());
+        writeln!(
+            f,
+            "\
+## The run
+
+* {}, {cores} cores, {}, {}, release profile.
+* Plan `{plan}`: {rounds} rounds of every workload, {seconds:.0} s in all. Every ratio is taken within a round, where all locks have
+  their turn one after the other.
+* Other programs had {foreign} of the cores' time meanwhile. The more that is, the less the contended figures say: threads that seldom
+  run at the same time seldom meet.
+* A figure is the median over the rounds, with the quartiles in parentheses.
+",
+            machine::processor(),
+            machine::system(),
+            machine::RUSTC,
+        )
+    }
+
+    fn contended(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for season in &self.results.seasons {
+            writeln!(f, "## {}\n\n{}\n", season.title, season.note)?;
+            let name = season.title.to_lowercase().replace(' ', "-");
+            for plot in self.plots.iter().filter(|plot| plot.file.contains(&name)) {
+                writeln!(f, "![{}]({})\n", plot.caption, plot.file)?;
+            }
+            writeln!(f, "Entries per second, {REFERENCE} = 1:\n\n{}", tables::summary(season))?;
+            for game in &season.matches {
+                let (workload, detail) = (&game.workload, tables::detail(game));
+                writeln!(f, "<details><summary>{workload}</summary>\n\n{detail}\n</details>\n")?;
+            }
+        }
+        for plot in self.plots.iter().filter(|plot| plot.file == "waits.svg") {
+            writeln!(f, "## Waits\n\n![{}]({})\n", plot.caption, plot.file)?;
+        }
+        Ok(())
+    }
+
+    fn starvation(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\
+## Starvation
+
+{HOLDERS} threads hold for 2 ms, asleep, and ask again at once. One other asks now and then. How long it waits, in holds: median,
+longest. Where it had not got in after the time in bold, the holders were sent away.
+"
+        )?;
+        for plot in self.plots.iter().filter(|plot| plot.file == "starvation.svg") {
+            writeln!(f, "![{}]({})\n", plot.caption, plot.file)?;
+        }
+        writeln!(f, "{}", tables::starvation(self.results))
+    }
+
+    fn remote(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(remote) = &self.results.remote else { return Ok(()) };
+        writeln!(
+            f,
+            "\
+## Remote references
+
+The most that one passage through `{ALGORITHM}` was made to cost by the lab's meter, which tries schedules: a lower bound of
+the true maximum. With two processes there is nobody to interfere while one hands over to the other, so that the
+most can be less there.
+
+| processes | CC | DSM |
+|---|---|---|"
+        )?;
+        for count in remote {
+            writeln!(f, "| {} | {} | {} |", count.processes, count.cc, count.dsm)?;
+        }
+        Ok(())
+    }
+}

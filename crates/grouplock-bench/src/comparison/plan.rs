@@ -1,0 +1,232 @@
+//! Which workloads are run, and how often.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::work::Length;
+use super::workload::{Choice, Sessions, Workload};
+use crate::uncontended::rounds::Plan as AlonePlan;
+
+/// The plans there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Size {
+    /// Seconds: whether the harness works. The figures say nothing.
+    Smoke,
+    /// Well under a minute: the workloads that have goals.
+    Quick,
+    /// Some six minutes: one thing varied at a time.
+    Standard,
+    /// Hours: everything with everything.
+    Full,
+}
+
+/// Workloads that answer one question.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// The question's name.
+    pub title: &'static str,
+    /// What to know when reading.
+    pub note: &'static str,
+    /// The workloads.
+    pub workloads: Vec<Workload>,
+}
+
+/// How much is measured.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Which plan it is.
+    pub size: Size,
+    /// The contended part.
+    pub families: Vec<Family>,
+    /// How often every lock has its turn in each workload.
+    pub rounds: u64,
+    /// How long a turn is, unless the work inside is long.
+    pub turn: Duration,
+    /// In how many more turns every passage is written down.
+    pub observed: u64,
+    /// How often the lone request of the starvation probe asks.
+    pub requests: usize,
+    /// How long it may take.
+    pub patience: Duration,
+    /// The uncontended part.
+    pub alone: AlonePlan,
+    /// When remote references are counted, how many passages each process makes, and how many schedules are searched for
+    /// expensive ones.
+    pub remote: (usize, usize),
+}
+
+const ONE: Sessions = Sessions::Shared(1);
+const TWO: Sessions = Sessions::Shared(2);
+const EIGHT: Sessions = Sessions::Shared(8);
+
+/// The numbers of threads.
+pub const THREADS: [usize; 4] = [1, 2, 8, 32];
+
+impl Plan {
+    /// The plan called `size`.
+    pub fn new(size: Size) -> Self {
+        let ms = Duration::from_millis;
+        let alone = |rounds| AlonePlan { rounds, passages: 20_000 };
+        let (rounds, turn, observed, requests, patience, alone, remote) = match size {
+            Size::Smoke => {
+                (1, ms(2), 1, 1, ms(100), AlonePlan { rounds: 1, passages: 100 }, (2, 1))
+            }
+            Size::Quick => (5, ms(20), 1, 10, ms(400), alone(41), (2, 20)),
+            Size::Standard => (7, ms(40), 1, 30, ms(1500), alone(101), (4, 4000)),
+            Size::Full => (9, ms(60), 2, 100, ms(1500), alone(201), (6, 4000)),
+        };
+        let families = match size {
+            Size::Smoke => smoke(),
+            Size::Quick => quick(),
+            Size::Standard => standard(),
+            Size::Full => full(),
+        };
+        Plan { size, families, rounds, turn, observed, requests, patience, alone, remote }
+    }
+
+    /// How long a turn of `workload` is: at least thirty times the work of a passage.
+    pub fn turn(&self, workload: &Workload) -> Duration {
+        let passage = workload.inside.duration() + workload.outside.duration();
+        let longest = if self.size == Size::Smoke { 2 } else { 30 };
+        self.turn.max(passage * longest)
+    }
+}
+
+/// Nothing inside, nothing outside.
+const fn bare(threads: usize, sessions: Sessions, choice: Choice) -> Workload {
+    let (inside, outside) = (Length::Nothing, Length::Nothing);
+    Workload { threads, sessions, choice, inside, outside }
+}
+
+/// One session, shared by all. The goals are about 2 and 8 threads.
+pub const fn sharing(threads: usize) -> Workload {
+    bare(threads, ONE, Choice::ByThread)
+}
+
+/// A session per thread, as in a mutex. The goals are about 2 and 8 threads.
+pub const fn excluding(threads: usize) -> Workload {
+    bare(threads, Sessions::Own, Choice::ByThread)
+}
+
+/// Two sessions, each with half of the threads. The goals are about 8 threads.
+pub const fn halves(threads: usize) -> Workload {
+    bare(threads, TWO, Choice::ByThread)
+}
+
+const SHARING: &str = "One session";
+const EXCLUDING: &str = "A session per thread";
+const HALVES: &str = "Two sessions";
+
+const SHARING_NOTE: &str = "All ask for the same session: readers only, for a lock with readers and writers. \
+     A mutex cannot share, and is shown as what one pays without sharing.";
+const EXCLUDING_NOTE: &str =
+    "Everybody excludes everybody: writers only, for a lock with readers and writers.";
+const HALVES_NOTE: &str = "Half of the threads ask for one session, half for the other. Only a group lock shares both. \
+     For a lock with readers and writers, one half reads and the other half writes; that is less to share, and \
+     stands here because it is what people use.";
+
+fn over(threads: &[usize], workload: fn(usize) -> Workload) -> Vec<Workload> {
+    threads.iter().map(|&threads| workload(threads)).collect()
+}
+
+fn smoke() -> Vec<Family> {
+    vec![
+        Family { title: SHARING, note: SHARING_NOTE, workloads: over(&[2], sharing) },
+        Family { title: EXCLUDING, note: EXCLUDING_NOTE, workloads: over(&[2], excluding) },
+        Family { title: HALVES, note: HALVES_NOTE, workloads: over(&[4], halves) },
+    ]
+}
+
+fn quick() -> Vec<Family> {
+    vec![
+        Family { title: SHARING, note: SHARING_NOTE, workloads: over(&[2, 8], sharing) },
+        Family { title: EXCLUDING, note: EXCLUDING_NOTE, workloads: over(&[2, 8], excluding) },
+        Family { title: HALVES, note: HALVES_NOTE, workloads: over(&[8], halves) },
+    ]
+}
+
+fn standard() -> Vec<Family> {
+    let choices = [Choice::Uniform, Choice::Zipf, Choice::Bursts, Choice::Alternating];
+    let choose = |sessions| choices.map(|choice| bare(8, sessions, choice));
+    let busy = |inside, outside| Workload { inside, outside, ..halves(8) };
+    let lengths = &Length::ALL[1..];
+    vec![
+        Family { title: SHARING, note: SHARING_NOTE, workloads: over(&THREADS, sharing) },
+        Family {
+            title: EXCLUDING,
+            note: EXCLUDING_NOTE,
+            workloads: over(&THREADS[1..], excluding),
+        },
+        Family { title: HALVES, note: HALVES_NOTE, workloads: over(&THREADS[1..], halves) },
+        Family {
+            title: "Choice of session",
+            note: "Each thread asks now for this session, now for that. 8 threads, nothing to do inside or outside.",
+            workloads: [choose(TWO), choose(EIGHT)].concat(),
+        },
+        Family {
+            title: "Work inside",
+            note: "Two sessions with half of the threads each, which go straight back to the lock. Up to 100 µs the \
+                   work is busy; 2 ms are spent asleep, so that more can be inside than there are cores.",
+            workloads: lengths.iter().map(|&length| busy(length, Length::Nothing)).collect(),
+        },
+        Family {
+            title: "Work inside and outside",
+            note: "As before, with as long a pause between leaving and asking again.",
+            workloads: lengths.iter().map(|&length| busy(length, length)).collect(),
+        },
+    ]
+}
+
+fn full() -> Vec<Family> {
+    let all =
+        [Choice::ByThread, Choice::Uniform, Choice::Zipf, Choice::Bursts, Choice::Alternating];
+    let family = |title, note, sessions, choices: &[Choice]| {
+        let mut workloads = Vec::new();
+        for threads in THREADS {
+            for &choice in choices {
+                for inside in Length::ALL {
+                    for outside in Length::ALL {
+                        workloads.push(Workload { threads, sessions, choice, inside, outside });
+                    }
+                }
+            }
+        }
+        Family { title, note, workloads }
+    };
+    vec![
+        family(SHARING, SHARING_NOTE, ONE, &all[..1]),
+        family(EXCLUDING, EXCLUDING_NOTE, Sessions::Own, &all[..1]),
+        family(HALVES, HALVES_NOTE, TWO, &all),
+        family("Eight sessions", "As with two sessions, but for eight.", EIGHT, &all),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_real_plan_has_the_workloads_with_goals() {
+        let goals = [sharing(2), sharing(8), excluding(2), excluding(8), halves(8)];
+        for size in [Size::Quick, Size::Standard, Size::Full] {
+            let plan = Plan::new(size);
+            let all: Vec<&Workload> =
+                plan.families.iter().flat_map(|family| &family.workloads).collect();
+            assert!(goals.iter().all(|goal| all.contains(&goal)), "{size:?}");
+            for (position, workload) in all.iter().enumerate() {
+                assert!(!all[..position].contains(workload), "{workload} twice in {size:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_turn_has_room_for_long_work() {
+        let plan = Plan::new(Size::Quick);
+        assert_eq!(plan.turn(&sharing(2)), Duration::from_millis(20));
+        let asleep = Workload { inside: Length::Ms2, ..sharing(2) };
+        assert_eq!(plan.turn(&asleep), Duration::from_millis(60));
+    }
+}

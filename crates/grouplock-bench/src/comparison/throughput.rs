@@ -1,0 +1,128 @@
+//! Rounds that count entries and do nothing else.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_utils::CachePadded;
+
+use super::lock::Lock;
+use super::workload::Workload;
+use crate::statistics::jain;
+
+/// How long a round takes, and which it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    /// What the threads do.
+    pub workload: Workload,
+    /// How long they do it.
+    pub duration: Duration,
+    /// Decides who asks for what.
+    pub number: u64,
+}
+
+/// What a round has counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counted {
+    /// Passages by thread.
+    pub entries: Vec<u64>,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+impl Counted {
+    /// Entries per second, of all threads together.
+    pub fn rate(&self) -> f64 {
+        self.entries.iter().sum::<u64>() as f64 / self.elapsed.as_secs_f64()
+    }
+
+    /// How evenly the threads got in. None if nobody did.
+    pub fn jain(&self) -> Option<f64> {
+        jain(&self.entries)
+    }
+}
+
+/// Start and end of a round, for its threads.
+pub(super) struct Gate {
+    barrier: Barrier,
+    start: OnceLock<Instant>,
+    // Read after every passage: nothing that is written may lie next to it.
+    over: CachePadded<AtomicBool>,
+}
+
+impl Gate {
+    /// For `threads` and the one that runs the round.
+    pub(super) fn new(threads: usize) -> Self {
+        let over = CachePadded::new(AtomicBool::new(false));
+        Gate { barrier: Barrier::new(threads + 1), start: OnceLock::new(), over }
+    }
+
+    /// Waits for all. The round starts when the first of them runs on: told by it, for the one that runs the
+    /// round may get a core much later.
+    pub(super) fn pass(&self) -> Instant {
+        self.barrier.wait();
+        *self.start.get_or_init(Instant::now)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_over(&self) -> bool {
+        // Relaxed: it tells nothing but itself.
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Lets the round go on until `duration` after its start, then ends it. How long it was.
+    pub(super) fn run_for(&self, duration: Duration) -> Duration {
+        let start = self.pass();
+        thread::sleep(duration.saturating_sub(start.elapsed()));
+        self.over.store(true, Ordering::Relaxed);
+        start.elapsed()
+    }
+
+    /// Ends the round.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What a thread of a round has to tell; if it panicked, so does the round.
+pub(super) fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Runs a round on a lock of its own.
+pub fn run<L: Lock>(round: &Round) -> Counted {
+    let Round { workload, duration, number } = *round;
+    // Nothing else lies in the lock's cache lines.
+    let lock = CachePadded::new(L::new());
+    let gate = Gate::new(workload.threads);
+    let (inside, outside) = (workload.inside.work(), workload.outside.work());
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..workload.threads)
+            .map(|thread| {
+                let (lock, gate) = (&*lock, &gate);
+                scope.spawn(move || {
+                    let mut agenda = workload.agenda(thread, number);
+                    let mut local = L::local();
+                    // The first passage of a thread sets up what the lock keeps for it.
+                    lock.pass(&mut local, agenda.draw(), || ());
+                    gate.pass();
+                    let mut entries = 0;
+                    loop {
+                        lock.pass(&mut local, agenda.draw(), || inside.perform());
+                        // Those that waited for the end do not count.
+                        if gate.is_over() {
+                            return entries;
+                        }
+                        entries += 1;
+                        outside.perform();
+                    }
+                })
+            })
+            .collect();
+        let elapsed = gate.run_for(duration);
+        let entries = threads.into_iter().map(joined);
+        Counted { entries: entries.collect(), elapsed }
+    })
+}

@@ -1,0 +1,81 @@
+//! The comparison works: every lock does what the harness takes for granted, and a whole run gives a whole report.
+
+use std::time::Duration;
+
+use grouplock_bench::comparison::lock::Kind;
+use grouplock_bench::comparison::page::Page;
+use grouplock_bench::comparison::plan::{Plan, Size, excluding, halves, sharing};
+use grouplock_bench::comparison::svg::well_formed;
+use grouplock_bench::comparison::throughput::Round;
+use grouplock_bench::comparison::work::Length;
+use grouplock_bench::comparison::workload::{Choice, Sessions, Workload};
+use grouplock_bench::comparison::{alone, goals, json, plots, run, subject};
+
+fn round(workload: Workload) -> Round {
+    Round { workload, duration: Duration::from_millis(10), number: 3 }
+}
+
+#[test]
+fn no_lock_lets_two_sessions_in_together() {
+    let (threads, choice) = (4, Choice::Uniform);
+    let (sessions, inside, outside) = (Sessions::Shared(3), Length::Us1, Length::Nothing);
+    let mixed = Workload { threads, sessions, choice, inside, outside };
+    for subject in subject::all() {
+        for workload in [mixed, halves(4), excluding(3)] {
+            // What is written down is checked: the run fails if two overlap that must not.
+            let seen =
+                (subject.observe)(&round(workload)).unwrap_or_else(|error| panic!("{error}"));
+            assert!(seen.passages >= threads, "{} in {workload}", subject.name);
+        }
+    }
+}
+
+#[test]
+fn every_lock_shares_what_its_kind_shares() {
+    let asleep = |workload| Workload { inside: Length::Ms2, ..workload };
+    for subject in subject::all() {
+        let most = |workload| {
+            let seen = (subject.observe)(&round(asleep(workload)));
+            seen.unwrap_or_else(|error| panic!("{error}")).inside_max
+        };
+        let expected = if subject.kind == Kind::Mutual { 1 } else { 3 };
+        assert_eq!(most(sharing(3)), expected, "{} with one session", subject.name);
+        assert_eq!(most(excluding(3)), 1, "{} with a session each", subject.name);
+    }
+}
+
+#[test]
+fn every_lock_counts_entries_of_all_threads() {
+    for subject in subject::all() {
+        let counted = (subject.count)(&round(Workload { outside: Length::Us1, ..sharing(2) }));
+        assert_eq!(counted.entries.len(), 2, "{}", subject.name);
+        assert!(counted.rate() > 0.0, "{}", subject.name);
+        assert!(counted.elapsed >= Duration::from_millis(10), "{}", subject.name);
+    }
+}
+
+#[test]
+fn a_run_gives_a_whole_report() {
+    let plan = Plan::new(Size::Smoke);
+    let subjects = subject::all();
+    let results = run::run(&plan, &subjects, alone::all(), None, |_| ()).expect("locks exclude");
+    let goals = goals::all(&results);
+    let plots = plots::all(&results);
+    for plot in &plots {
+        assert_eq!(well_formed(&plot.svg.to_string()), Ok(()), "{}", plot.file);
+    }
+    assert!(plots.iter().any(|plot| plot.file == "starvation.svg"));
+    let page = Page { results: &results, goals: &goals, plots: &plots }.to_string();
+    for subject in &subjects {
+        let rows = page.lines().filter(|line| line.starts_with(&format!("| {} |", subject.name)));
+        // In each workload twice, and in the probe.
+        assert!(rows.count() >= 7, "{} is missing somewhere", subject.name);
+    }
+    for line in page.lines().filter(|line| line.starts_with('|')) {
+        assert!(!line.contains("NaN") && !line.contains("inf"), "{line}");
+    }
+    let text = json::report(&results, &goals).expect("figures are numbers");
+    let read: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let scores = &read["results"]["seasons"][0]["matches"][0]["scores"];
+    assert_eq!(scores.as_array().map(Vec::len), Some(subjects.len()));
+}
