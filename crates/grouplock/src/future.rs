@@ -62,7 +62,7 @@ impl<'a, S, T: ?Sized, C: Cancellable<S>> Future for Enter<'a, S, T, C> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let pass = ready!(self.request.poll(cx));
         // SAFETY: the pass was given to a request for a session of this lock.
-        Poll::Ready(unsafe { SessionGuard::new(self.lock, pass) })
+        Poll::Ready(unsafe { SessionGuard::new(self.lock, pass) }.of_task())
     }
 }
 
@@ -85,7 +85,7 @@ impl<'a, S, T: ?Sized, C: Cancellable<S>> Future for Exclusive<'a, S, T, C> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let pass = ready!(self.request.poll(cx));
         // SAFETY: the pass was given to a request to have this lock to itself.
-        Poll::Ready(unsafe { ExclusiveGuard::new(self.lock, pass) })
+        Poll::Ready(unsafe { ExclusiveGuard::new(self.lock, pass) }.of_task())
     }
 }
 
@@ -113,8 +113,10 @@ impl<S, T: ?Sized, C: Cancellable<S>> Future for EnterArc<S, T, C> {
             panic!("the future was polled after it was ready")
         };
         match lock.core.poll_enter(Some(session), waiting, cx) {
-            // SAFETY: the pass was given to a request for a session of this lock.
-            Poll::Ready(pass) => Poll::Ready(unsafe { OwnedSessionGuard::new(lock, pass) }),
+            Poll::Ready(pass) => {
+                // SAFETY: the pass was given to a request for a session of this lock.
+                Poll::Ready(unsafe { OwnedSessionGuard::new(lock, pass) }.of_task())
+            }
             Poll::Pending => {
                 self.lock = Some(lock);
                 Poll::Pending

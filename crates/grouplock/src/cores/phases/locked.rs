@@ -1,27 +1,33 @@
 //! The internal lock, held.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
-use super::queue::Queue;
+use super::queue::{Phase, Queue};
 use super::waiter::{Kind, Signal, Standing, Wakes};
-use super::word::{self, ASK, CHANGING, EXCLUSIVE, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
-use super::{Phases, Place};
+use super::word::{
+    self, ASK, CHANGING, EXCLUSIVE, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SLEEPER, UNNAMED,
+};
+use super::{Duty, Phases, Place};
+use crate::watch::Crowd;
 use crate::{Policy, Snapshot, sync};
 
 /// The internal lock is held until this is dropped. Dropping it gives a free room to those who wait for it, sets the bits of the word as the
 /// queue now demands, and only then wakes.
 pub(super) struct Locked<'a, S> {
-    core: &'a Phases<S>,
+    pub(super) core: &'a Phases<S>,
     /// Names that were replaced: dropped when the lock is free, as that runs the user's code.
     retired: Vec<S>,
+    /// Those who have been let in already.
+    wakes: Wakes,
 }
 
 impl<'a, S> Locked<'a, S> {
     /// `LOCKED` has just been set by the caller.
     pub(super) fn new(core: &'a Phases<S>) -> Self {
-        Locked { core, retired: Vec::new() }
+        Locked { core, retired: Vec::new(), wakes: Wakes::default() }
     }
 
     /// The queue, which is made if there is none.
@@ -30,7 +36,7 @@ impl<'a, S> Locked<'a, S> {
     }
 
     /// The queue, if there is one.
-    fn any_queue(&mut self) -> &mut Option<Box<Queue<S>>> {
+    pub(super) fn any_queue(&mut self) -> &mut Option<Box<Queue<S>>> {
         // SAFETY: `LOCKED` is held (invariant 3), and `self` is borrowed for as long as the reference.
         unsafe { &mut *self.core.queue.get() }
     }
@@ -97,7 +103,7 @@ impl<'a, S> Locked<'a, S> {
 
     /// Sees to those who wait, and releases the lock.
     fn release(&mut self) -> Wakes {
-        let mut wakes = Wakes::default();
+        let mut wakes = mem::take(&mut self.wakes);
         loop {
             // Relaxed: what matters is the step that succeeds.
             let word = self.core.word.load(Relaxed);
@@ -133,8 +139,9 @@ impl<S: Eq + Clone> Locked<'_, S> {
     pub(super) fn push_thread(&mut self, session: Option<&S>, now: Instant, kind: Kind) -> Place {
         let signal = Signal::of_this_thread();
         let queue = self.queue();
+        let duty = if kind.can_try() { Duty::None } else { Duty::Enter };
         let ticket = queue.push(session, now, Arc::clone(&signal), kind);
-        Place { ticket, signal, patience: queue.patience(now) }
+        Place { ticket, signal, patience: queue.patience(now), duty }
     }
 
     /// Enters if the room has a place for `session`, whoever waits.
@@ -163,8 +170,35 @@ impl<S: Eq + Clone> Locked<'_, S> {
         }
         if waiting {
             self.queue().overtook();
+            self.let_fellows_in();
         }
         true
+    }
+
+    /// Those who are next enter if the session they wait for is inside. To be called when the session inside has changed, or those before them
+    /// are gone: nobody else would let them in before the room is empty.
+    pub(super) fn let_fellows_in(&mut self) {
+        // SAFETY: `LOCKED` is held (invariant 3), and nothing else uses the queue while the reference lives.
+        let Some(queue) = (unsafe { &mut *self.core.queue.get() }) else { return };
+        let (word, name) = self.name();
+        let fellows = |phase: &&mut Phase<S>| {
+            phase.session.is_some()
+                && phase.session.as_ref() == name
+                && word::holders(word) + phase.waiters.len() <= MOST_HOLDERS
+        };
+        if word::is_empty(word)
+            || !word::is_joinable(word)
+            || !queue.first_mut().as_ref().is_some_and(fellows)
+        {
+            return;
+        }
+        let Some(phase) = queue.take_first() else { return };
+        // Acquire: what earlier holders did. The name stays, as in `occupy`.
+        self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
+        for waiter in &phase.waiters {
+            waiter.signal.set(Standing::Granted);
+        }
+        self.wakes.granted(phase.waiters);
     }
 
     /// The caller is a holder. If it is the only one, and may go before those who wait, the room takes the name `session`.
@@ -187,6 +221,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
                     self.end_change(word, Some(session), 1);
                     if waiting {
                         self.queue().overtook();
+                        self.let_fellows_in();
                     }
                     return true;
                 }
@@ -194,6 +229,18 @@ impl<S: Eq + Clone> Locked<'_, S> {
             }
         }
         false
+    }
+
+    /// The waiter with `ticket` does not wait any longer.
+    pub(super) fn give_up(&mut self, ticket: u64, duty: Duty) {
+        self.queue().remove(ticket);
+        match duty {
+            Duty::None => {}
+            Duty::Enter => unreachable!("whoever must enter has no deadline"),
+            #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
+            Duty::Return => self.return_inside(),
+        }
+        self.let_fellows_in();
     }
 
     /// The caller has the room to itself, and makes it the room of `session`.
@@ -204,6 +251,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
         self.retired.extend(old);
         // Release: the name, and what the holder did, for those who come.
         self.core.word.fetch_sub(EXCLUSIVE | word & UNNAMED, Release);
+        self.let_fellows_in();
     }
 
     /// What is to be seen.
@@ -216,9 +264,15 @@ impl<S: Eq + Clone> Locked<'_, S> {
         Snapshot { session: inside, exclusive, holders: word::holders(word), waiting }
     }
 
+    /// How many there are, for reports.
+    pub(super) fn crowd(&mut self) -> Crowd {
+        let holders = word::holders(self.core.word.load(Relaxed));
+        self.queue().crowd(holders)
+    }
+
     /// The invited waiter with `ticket` has come: it enters and leaves the queue if the room is still free.
     pub(super) fn accept(&mut self, session: Option<&S>, ticket: u64) -> bool {
-        if self.occupy(session) {
+        if self.queue().may_accept(ticket) && self.occupy(session) {
             self.queue().remove(ticket);
             true
         } else {
