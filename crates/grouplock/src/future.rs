@@ -108,20 +108,13 @@ impl<S, T: ?Sized, C: Cancellable<S>> Future for EnterArc<S, T, C> {
     type Output = OwnedSessionGuard<S, T, C>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let EnterArc { lock, session, waiting } = &mut *self;
-        let Some(lock) = lock.take_if(|_| true) else {
-            panic!("the future was polled after it was ready")
-        };
-        match lock.core.poll_enter(Some(session), waiting, cx) {
-            Poll::Ready(pass) => {
-                // SAFETY: the pass was given to a request for a session of this lock.
-                Poll::Ready(unsafe { OwnedSessionGuard::new(lock, pass) }.of_task())
-            }
-            Poll::Pending => {
-                self.lock = Some(lock);
-                Poll::Pending
-            }
-        }
+        let EnterArc { lock: place, session, waiting } = &mut *self;
+        // Stays in its place until the guard is made: if polling panics, dropping the future gives the request up.
+        let Some(lock) = place else { panic!("the future was polled after it was ready") };
+        let pass = ready!(lock.core.poll_enter(Some(session), waiting, cx));
+        let Some(lock) = place.take() else { unreachable!("it was there") };
+        // SAFETY: the pass was given to a request for a session of this lock.
+        Poll::Ready(unsafe { OwnedSessionGuard::new(lock, pass) }.of_task())
     }
 }
 

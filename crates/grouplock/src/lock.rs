@@ -55,7 +55,8 @@ use crate::{ExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard, Snapshot, w
 /// update was cut short must record that in the data.
 ///
 /// Comparing, cloning and dropping sessions, and the wakers of tasks, are the only foreign code that the lock runs. If a comparison or a
-/// clone panics, the request fails with that panic and the lock stays usable. They may run while the lock's short internal lock is held, so they
+/// clone panics, the request fails with that panic and the lock stays usable. If a waker panics, or the dropping of a session's old name,
+/// the panic hook reports it and it goes no further. They may run while the lock's short internal lock is held, so they
 /// must not use the same lock. The lock keeps the last session's name until another session enters.
 ///
 /// # Misuse

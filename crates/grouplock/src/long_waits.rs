@@ -13,7 +13,7 @@
 //! The target is `grouplock`. `lock` is the number that [`GroupLock::address`](crate::GroupLock::address) tells, in
 //! hexadecimal. For a task there is the event
 //! `waited` only, when it is polled and finds itself inside, or is dropped: while it waits nobody looks at the clock for it.
-//! A [`Handover`](crate::cores::Handover) tells nothing.
+//! A [`Handover`](crate::cores::Handover) tells nothing. A subscriber that panics does no harm.
 //!
 //! ```
 //! use std::time::Duration;
@@ -23,6 +23,7 @@
 //! assert_eq!(grouplock::long_waits::threshold(), Duration::from_millis(5));
 //! ```
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -79,6 +80,10 @@ impl Wait {
     }
 
     pub(crate) fn look(&mut self, crowd: impl FnOnce() -> Crowd) {
+        contain(|| self.tell(crowd));
+    }
+
+    fn tell(&mut self, crowd: impl FnOnce() -> Crowd) {
         self.tell_strict();
         let Some(tell_at) = self.tell_at else { return };
         if Instant::now() < tell_at {
@@ -116,12 +121,20 @@ impl Wait {
     }
 
     pub(crate) fn end(mut self, inside: bool) {
-        self.tell_strict();
-        // Let in at the last moment, it may not have told yet.
-        if self.span.is_some() || self.tell_at.is_some_and(|time| Instant::now() >= time) {
-            waited(self.request, self.since, inside);
-        }
+        contain(move || {
+            self.tell_strict();
+            // Let in at the last moment, it may not have told yet.
+            if self.span.is_some() || self.tell_at.is_some_and(|time| Instant::now() >= time) {
+                waited(self.request, self.since, inside);
+            }
+        });
     }
+}
+
+/// Runs a subscriber. If it panics, that has been reported by the panic hook, and goes no further: who waits must go on waiting, and who is
+/// inside must get its guard.
+fn contain(tell: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(tell));
 }
 
 fn waited(Request { lock, .. }: Request, since: Instant, inside: bool) {
@@ -144,7 +157,7 @@ impl TaskWait {
     /// The wait is over. Runs foreign code: not to be called with the internal lock held.
     pub(crate) fn end(&self, request: Request, inside: bool) {
         if self.since.elapsed() >= self.threshold {
-            waited(request, self.since, inside);
+            contain(|| waited(request, self.since, inside));
         }
     }
 }

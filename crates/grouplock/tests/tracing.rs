@@ -250,3 +250,47 @@ fn nothing_is_locked_while_it_is_told() {
     drop(guard);
     waiter.join().unwrap();
 }
+
+/// A subscriber that panics loses its event, and nothing else.
+#[test]
+fn a_subscriber_that_panics_does_no_harm() {
+    struct Clumsy;
+
+    impl Subscriber for Clumsy {
+        fn enabled(&self, _metadata: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _span: &Attributes<'_>) -> Id {
+            panic!("on purpose");
+        }
+
+        fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+        fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+        fn event(&self, _event: &Event<'_>) {
+            panic!("on purpose");
+        }
+
+        fn enter(&self, _span: &Id) {}
+
+        fn exit(&self, _span: &Id) {}
+    }
+
+    collector();
+    let lock = Arc::new(GroupLock::new(()));
+    let guard = lock.enter(1);
+    let theirs = Arc::clone(&lock);
+    let waiter = thread::spawn(move || {
+        tracing::subscriber::with_default(Clumsy, || {
+            let mut guard = theirs.enter(2);
+            guard.switch(3);
+            *guard.session()
+        })
+    });
+    thread::sleep(3 * LONG);
+    drop(guard);
+    assert_eq!(waiter.join().unwrap(), 3);
+    assert!(lock.try_exclusive().is_some());
+}

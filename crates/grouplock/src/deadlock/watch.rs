@@ -132,6 +132,9 @@ impl Wait {
         self.look_at
     }
 
+    /// As dropping it.
+    pub(crate) fn end(self) {}
+
     /// Looks for a deadlock if it is time. The last to come tells of it.
     pub(crate) fn look(&mut self) -> Option<GiveUp> {
         let now = Instant::now();

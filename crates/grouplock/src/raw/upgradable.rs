@@ -167,10 +167,11 @@ impl RawRwLock {
         deadline: Option<Instant>,
     ) -> Result<Inside, InsideUpgradable> {
         watch::asks();
-        let away = guard.inside.held.away();
-        // SAFETY: by the caller's promise it is a reader; and it has the token, so that nobody else does this.
-        let alone = unsafe { self.room.upgrade(deadline) };
-        drop(away);
+        let alone = {
+            let _away = guard.inside.held.away();
+            // SAFETY: by the caller's promise it is a reader; and it has the token, so that nobody else does this.
+            unsafe { self.room.upgrade(deadline) }
+        };
         if !alone {
             return Err(guard);
         }

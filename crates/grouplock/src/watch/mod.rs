@@ -97,7 +97,7 @@ impl Wait {
     /// The wait is over; `inside` says how it ended. Runs foreign code.
     #[inline]
     pub(crate) fn end(self, inside: bool) {
-        drop(self.deadlock);
+        self.deadlock.end();
         self.tracing.end(inside);
     }
 }

@@ -62,6 +62,9 @@ impl Wait {
     }
 
     #[inline]
+    pub(super) fn end(self) {}
+
+    #[inline]
     pub(super) fn look(&mut self) -> Option<GiveUp> {
         None
     }

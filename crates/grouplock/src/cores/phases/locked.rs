@@ -1,12 +1,12 @@
 //! The internal lock, held.
 
-use std::mem;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
-use super::queue::{Phase, Queue};
-use super::waiter::{Kind, Signal, Standing, Wakes};
+use super::queue::Queue;
+use super::waiter::{Kind, Signal, Standing, Waiter, Wakes, contain};
 use super::word::{
     self, ASK, CHANGING, EXCLUSIVE, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SLEEPER, UNNAMED,
 };
@@ -16,18 +16,16 @@ use crate::{Policy, Snapshot, sync};
 
 /// The internal lock is held until this is dropped. Dropping it gives a free room to those who wait for it, sets the bits of the word as the
 /// queue now demands, and only then wakes.
-pub(super) struct Locked<'a, S> {
+pub(super) struct Locked<'a, S: Eq> {
     pub(super) core: &'a Phases<S>,
     /// Names that were replaced: dropped when the lock is free, as that runs the user's code.
     retired: Vec<S>,
-    /// Those who have been let in already.
-    wakes: Wakes,
 }
 
-impl<'a, S> Locked<'a, S> {
+impl<'a, S: Eq> Locked<'a, S> {
     /// `LOCKED` has just been set by the caller.
     pub(super) fn new(core: &'a Phases<S>) -> Self {
-        Locked { core, retired: Vec::new(), wakes: Wakes::default() }
+        Locked { core, retired: Vec::new() }
     }
 
     /// The queue, which is made if there is none.
@@ -83,11 +81,32 @@ impl<'a, S> Locked<'a, S> {
         let Some(word) = self.start_change() else { return };
         let Some(phase) = self.queue().take_first() else { unreachable!("somebody waits") };
         self.end_change(word, phase.session, phase.waiters.len() as u32);
-        // Counted before they are told: from here on, some may be in and out again.
-        for waiter in &phase.waiters {
-            waiter.signal.set(Standing::Granted);
+        grant(phase.waiters, wakes);
+    }
+
+    /// Lets the first phase join those inside, if it is for their session. It comes to that when those between have given up, and when
+    /// the room has taken the session's name in another way than by being handed over.
+    fn join_inside(&mut self, wakes: &mut Wakes) -> bool {
+        let (word, name) = self.name();
+        // SAFETY: `LOCKED` is held (invariant 3), and nothing else refers to the queue here.
+        let Some(queue) = (unsafe { &*self.core.queue.get() }) else { return false };
+        let Some(first) = queue.first() else { return false };
+        let (Some(name), Some(session)) = (name, &first.session) else { return false };
+        let fits = word::holders(word) + first.waiters.len() <= MOST_HOLDERS;
+        let mut same = false;
+        if word::is_joinable(word) && fits {
+            // If the comparison panics, the lock must be released all the same.
+            contain(|| same = name == session);
         }
-        wakes.granted(phase.waiters);
+        if !same {
+            return false;
+        }
+        let Some(phase) = self.queue().take_first() else { unreachable!("there is a first") };
+        // Acquire: what earlier holders did. The name stays, as in `occupy`.
+        self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
+        self.retired.extend(phase.session);
+        grant(phase.waiters, wakes);
+        true
     }
 
     /// Tells the threads of the first phase that the room is free.
@@ -101,9 +120,14 @@ impl<'a, S> Locked<'a, S> {
         }
     }
 
+    /// Whether anybody is in the queue.
+    pub(super) fn somebody_waits(&mut self) -> bool {
+        self.any_queue().as_ref().is_some_and(|queue| !queue.is_empty())
+    }
+
     /// Sees to those who wait, and releases the lock.
     fn release(&mut self) -> Wakes {
-        let mut wakes = mem::take(&mut self.wakes);
+        let mut wakes = Wakes::default();
         loop {
             // Relaxed: what matters is the step that succeeds.
             let word = self.core.word.load(Relaxed);
@@ -111,6 +135,9 @@ impl<'a, S> Locked<'a, S> {
             if let Some(demands) = self.any_queue().as_ref().and_then(|queue| queue.demands()) {
                 if word::is_empty(word) && demands.hand_over {
                     self.hand_over(&mut wakes);
+                    continue;
+                }
+                if !word::is_empty(word) && self.join_inside(&mut wakes) {
                     continue;
                 }
                 if word::is_empty(word) && !demands.invited {
@@ -132,6 +159,14 @@ impl<'a, S> Locked<'a, S> {
             }
         }
     }
+}
+
+/// Tells waiters that they are inside. They have been counted: from here on, some may be in and out again.
+fn grant(waiters: VecDeque<Waiter>, wakes: &mut Wakes) {
+    for waiter in &waiters {
+        waiter.signal.set(Standing::Granted);
+    }
+    wakes.granted(waiters);
 }
 
 impl<S: Eq + Clone> Locked<'_, S> {
@@ -164,46 +199,19 @@ impl<S: Eq + Clone> Locked<'_, S> {
 
     /// Enters if the room has a place for `session`, and the policy lets it go before those who wait.
     pub(super) fn admit(&mut self, session: Option<&S>, now: impl FnOnce() -> Instant) -> bool {
-        let waiting = self.any_queue().as_ref().is_some_and(|queue| !queue.is_empty());
+        let waiting = self.somebody_waits();
         if waiting && !self.queue().may_overtake(session, now()) || !self.occupy(session) {
             return false;
         }
         if waiting {
             self.queue().overtook();
-            self.let_fellows_in();
         }
         true
     }
 
-    /// Those who are next enter if the session they wait for is inside. To be called when the session inside has changed, or those before them
-    /// are gone: nobody else would let them in before the room is empty.
-    pub(super) fn let_fellows_in(&mut self) {
-        // SAFETY: `LOCKED` is held (invariant 3), and nothing else uses the queue while the reference lives.
-        let Some(queue) = (unsafe { &mut *self.core.queue.get() }) else { return };
-        let (word, name) = self.name();
-        let fellows = |phase: &&mut Phase<S>| {
-            phase.session.is_some()
-                && phase.session.as_ref() == name
-                && word::holders(word) + phase.waiters.len() <= MOST_HOLDERS
-        };
-        if word::is_empty(word)
-            || !word::is_joinable(word)
-            || !queue.first_mut().as_ref().is_some_and(fellows)
-        {
-            return;
-        }
-        let Some(phase) = queue.take_first() else { return };
-        // Acquire: what earlier holders did. The name stays, as in `occupy`.
-        self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
-        for waiter in &phase.waiters {
-            waiter.signal.set(Standing::Granted);
-        }
-        self.wakes.granted(phase.waiters);
-    }
-
     /// The caller is a holder. If it is the only one, and may go before those who wait, the room takes the name `session`.
     pub(super) fn rename_alone(&mut self, session: &S, now: Instant) -> bool {
-        let waiting = self.any_queue().as_ref().is_some_and(|queue| !queue.is_empty());
+        let waiting = self.somebody_waits();
         if waiting && !self.queue().may_overtake(Some(session), now) {
             return false;
         }
@@ -221,7 +229,6 @@ impl<S: Eq + Clone> Locked<'_, S> {
                     self.end_change(word, Some(session), 1);
                     if waiting {
                         self.queue().overtook();
-                        self.let_fellows_in();
                     }
                     return true;
                 }
@@ -229,18 +236,6 @@ impl<S: Eq + Clone> Locked<'_, S> {
             }
         }
         false
-    }
-
-    /// The waiter with `ticket` does not wait any longer.
-    pub(super) fn give_up(&mut self, ticket: u64, duty: Duty) {
-        self.queue().remove(ticket);
-        match duty {
-            Duty::None => {}
-            Duty::Enter => unreachable!("whoever must enter has no deadline"),
-            #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
-            Duty::Return => self.return_inside(),
-        }
-        self.let_fellows_in();
     }
 
     /// The caller has the room to itself, and makes it the room of `session`.
@@ -251,7 +246,6 @@ impl<S: Eq + Clone> Locked<'_, S> {
         self.retired.extend(old);
         // Release: the name, and what the holder did, for those who come.
         self.core.word.fetch_sub(EXCLUSIVE | word & UNNAMED, Release);
-        self.let_fellows_in();
     }
 
     /// What is to be seen.
@@ -282,9 +276,12 @@ impl<S: Eq + Clone> Locked<'_, S> {
     }
 }
 
-impl<S> Drop for Locked<'_, S> {
+impl<S: Eq> Drop for Locked<'_, S> {
     fn drop(&mut self) {
         let wakes = self.release();
         drop(wakes);
+        for name in self.retired.drain(..) {
+            contain(|| drop(name));
+        }
     }
 }

@@ -26,7 +26,7 @@
 //!    nothing and takes the count back. There is at most one such attempt for each thread and each closing of the door.
 //! 3. The queue is touched only by who holds `LOCKED`.
 //! 4. When `LOCKED` is released and somebody waits, then either `NOTIFY` is set and the count is not zero; or the first phase has been invited,
-//!    and those invited will take `LOCKED` again.
+//!    and those invited will take `LOCKED` again. If somebody is inside, the first phase is for another session.
 //! 5. Whoever is granted the room has been taken out of the queue, and counted, before it is told.
 //!
 //! 4 is why no wake-up is lost: the step that sets `NOTIFY` compares the whole word, so it fails if the last holder left meanwhile; and who
@@ -124,7 +124,9 @@ impl<S> Phases<S> {
         *phases.queue.get_mut() = Some(Box::new(queue));
         phases
     }
+}
 
+impl<S: Eq> Phases<S> {
     /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
     #[inline]
     fn give_back(&self, count: u32) {
@@ -178,7 +180,9 @@ impl<S> Phases<S> {
         (free && self.word.compare_exchange(word, word | LOCKED, Acquire, Relaxed).is_ok())
             .then(|| Locked::new(self))
     }
+}
 
+impl<S> Phases<S> {
     /// The name of the session inside.
     ///
     /// # Safety
@@ -204,9 +208,9 @@ impl<S> Phases<S> {
 }
 
 /// Somebody counted in to look at the name. Taken back when dropped, also when the comparison panics.
-struct Pin<'a, S>(&'a Phases<S>);
+struct Pin<'a, S: Eq>(&'a Phases<S>);
 
-impl<S> Drop for Pin<'_, S> {
+impl<S: Eq> Drop for Pin<'_, S> {
     fn drop(&mut self) {
         self.0.give_back(ONE);
     }
@@ -364,7 +368,7 @@ impl<S: Eq + Clone> Phases<S> {
     /// joins the queue later sees what it did.
     pub(super) fn enter_again_if(&self, confirm: impl FnOnce() -> bool) -> bool {
         let mut locked = self.lock();
-        if !locked.queue().is_empty() {
+        if locked.somebody_waits() {
             return false;
         }
         self.join_as_holder();
@@ -439,21 +443,12 @@ impl<S: Eq + Clone> Phases<S> {
         deadline: Option<Instant>,
     ) -> bool {
         let Place { ticket, signal, mut patience, duty } = place;
-        let mut watch = watch::Wait::begin(
-            self.request(session.is_none()),
-            &signal,
-            deadline.is_none(),
-            duty != Duty::None,
-        );
+        // Foreign code runs below, when an invitation is accepted. If it panics, the request is given up.
+        let request = Request { core: self, ticket, exclusive: session.is_none() };
+        let told = self.request(session.is_none());
+        let mut watch = watch::Wait::begin(told, &signal, deadline.is_none(), duty != Duty::None);
         let inside = loop {
             if let Some(reason) = watch.look(|| self.lock().crowd()) {
-                let mut locked = self.lock();
-                if signal.standing() == Standing::Granted {
-                    break true;
-                }
-                locked.give_up(ticket, duty);
-                drop(locked);
-                drop(watch);
                 panic!("{reason}");
             }
             let until = [deadline, patience, watch.next_look()].into_iter().flatten().min();
@@ -479,25 +474,46 @@ impl<S: Eq + Clone> Phases<S> {
                         Standing::Waiting => {}
                     }
                     if is_over(deadline) {
-                        locked.give_up(ticket, duty);
+                        locked.queue().remove(ticket);
+                        #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
+                        if duty == Duty::Return {
+                            locked.return_inside();
+                        }
                         break false;
                     }
                     if is_over(patience) {
                         // The release of the lock finds that the time is over. From then on the room is handed over.
                         patience = None;
-                        locked.let_fellows_in();
                         watch.turned_strict();
                     }
                 }
             }
         };
+        mem::forget(request);
         watch.end(inside);
         inside
     }
 
-    /// The caller's request, as reports tell of it.
+    /// A request of this lock, as reports tell of it.
     fn request(&self, exclusive: bool) -> watch::Request {
         watch::Request { lock: self.address(), exclusive, sessions: std::any::type_name::<S>() }
+    }
+}
+
+/// A thread's request in the queue. Given up when dropped; so a thread that is inside, or has taken its request back itself, forgets it.
+struct Request<'a, S: Eq> {
+    core: &'a Phases<S>,
+    ticket: u64,
+    exclusive: bool,
+}
+
+impl<S: Eq> Drop for Request<'_, S> {
+    fn drop(&mut self) {
+        let waited = self.core.lock().queue().remove(self.ticket).is_some();
+        if !waited {
+            // It has been granted the room meanwhile.
+            self.core.give_back(if self.exclusive { ONE | EXCLUSIVE } else { ONE });
+        }
     }
 }
 
@@ -652,7 +668,6 @@ unsafe impl<S: Eq + Clone> Cancellable<S> for Phases<S> {
             self.give_back(if exclusive { ONE | EXCLUSIVE } else { ONE });
         } else {
             let waiter = locked.queue().remove(ticket);
-            locked.let_fellows_in();
             drop(locked);
             drop(waiter);
         }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::waiter::{Kind, Signal, Waiter};
+use super::waiter::{Kind, Signal, Waiter, contain};
 use super::word::MOST_HOLDERS;
 use crate::watch::Crowd;
 use crate::{Policy, WaitingPhase};
@@ -92,6 +92,10 @@ impl<S> Queue<S> {
 
     pub(super) fn is_empty(&self) -> bool {
         self.phases.is_empty()
+    }
+
+    pub(super) fn first(&self) -> Option<&Phase<S>> {
+        self.phases.front()
     }
 
     pub(super) fn first_mut(&mut self) -> Option<&mut Phase<S>> {
@@ -184,8 +188,9 @@ impl<S> Queue<S> {
         phase.helpless -= helpless;
         self.helpless -= helpless;
         if phase.waiters.is_empty() {
-            self.phases.remove(index);
+            let phase = self.phases.remove(index);
             self.owed &= index > 0;
+            contain(|| drop(phase));
         }
         Some(waiter)
     }

@@ -27,7 +27,9 @@ impl<S> Phases<S> {
         let word = self.word.load(Relaxed);
         (!word::is_empty(word), word & EXCLUSIVE != 0)
     }
+}
 
+impl<S: Eq> Phases<S> {
     /// Leaves, and if somebody waits, promises the room to the first phase: nobody who comes later goes before it.
     ///
     /// # Safety
@@ -66,7 +68,7 @@ impl<S: Eq + Clone> Phases<S> {
     pub(crate) unsafe fn make_way(&self, session: Option<&S>) {
         let place = {
             let mut locked = self.lock();
-            if locked.any_queue().as_ref().is_none_or(|queue| queue.is_empty()) {
+            if !locked.somebody_waits() {
                 return;
             }
             locked.queue().promise();
@@ -105,7 +107,7 @@ impl<S: Eq + Clone> Phases<S> {
     }
 }
 
-impl<S> Locked<'_, S> {
+impl<S: Eq> Locked<'_, S> {
     /// The caller is a holder. If it is the only one, it has the room to itself from now on.
     fn close(&self) -> bool {
         let mut word = self.core.word.load(Relaxed);

@@ -1,6 +1,7 @@
 //! Those who wait: threads that sleep and tasks that are to be polled.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::task::Waker;
@@ -38,23 +39,25 @@ impl Signal {
         Self::new(None)
     }
 
-    /// For the thread that runs this. A thread nearly always waits for one lock at a time, so it keeps one signal for all its waits.
+    /// For the thread that runs this. A thread waits for one lock at a time, so it nearly always needs one signal in its life.
     pub(super) fn of_this_thread() -> Arc<Self> {
         #[cfg(not(any(loom, shuttle)))]
         {
             thread_local! {
                 static MINE: Arc<Signal> = Signal::new(Some(sync::current()));
             }
-            // Late in the life of a thread its locals are gone.
-            if let Ok(mine) = MINE.try_with(Arc::clone)
-                // It is in use if the comparison of two sessions, while waiting for one lock, waits for another.
-                && Arc::strong_count(&mine) == 2
-            {
-                // Relaxed: the one who will write it next learns of it through the queue, under the internal lock.
-                mine.state.store(Standing::Waiting as u8, Relaxed);
-                return mine;
-            }
+            // It may be in use: comparing or cloning a session may wait for another lock while the thread is about to wait for this one. And
+            // late in the life of a thread its locals are gone. Then one is made for this wait.
+            let mine = MINE
+                .try_with(|mine| (Arc::strong_count(mine) == 1).then(|| Arc::clone(mine)))
+                .ok()
+                .flatten()
+                .unwrap_or_else(|| Self::new(Some(sync::current())));
+            // Relaxed: the one who will write it next learns of it through the queue, under the internal lock.
+            mine.state.store(Standing::Waiting as u8, Relaxed);
+            mine
         }
+        #[cfg(any(loom, shuttle))]
         Self::new(Some(sync::current()))
     }
 
@@ -143,29 +146,23 @@ impl Wakes {
 
 impl Drop for Wakes {
     fn drop(&mut self) {
-        /// Goes on with the rest when a waker panics: nobody may be left asleep.
-        struct Rest<'a>(&'a mut VecDeque<Waiter>);
-
-        impl Rest<'_> {
-            fn wake(&mut self) {
-                while let Some(waiter) = self.0.pop_front() {
-                    match waiter.kind {
-                        Kind::Task(waker) => waker.wake(),
-                        Kind::Thread | Kind::Switching => waiter.signal.unpark(),
-                    }
-                }
-            }
-        }
-
-        impl Drop for Rest<'_> {
-            fn drop(&mut self) {
-                self.wake();
-            }
-        }
-
         for signal in self.invited.drain(..) {
             signal.unpark();
         }
-        Rest(&mut self.granted).wake();
+        for waiter in self.granted.drain(..) {
+            match waiter.kind {
+                Kind::Task(waker) => contain(|| waker.wake()),
+                Kind::Thread | Kind::Switching => waiter.signal.unpark(),
+            }
+        }
+    }
+}
+
+/// Runs foreign code on behalf of somebody else. If it panics, that has been reported by the panic hook, and goes no further: the one who
+/// runs it is about to enter or to leave, and others are still to be woken.
+pub(super) fn contain(foreign: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(foreign)) {
+        // Dropping it might panic again.
+        std::mem::forget(payload);
     }
 }
