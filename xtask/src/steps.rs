@@ -33,6 +33,11 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "fmt", what: "formatting", check: fmt },
     Step { name: "clippy", what: "lints, warnings are errors", check: clippy },
     Step { name: "tests", what: "unit, integration, loom and documentation tests", check: tests },
+    Step {
+        name: "features",
+        what: "the features of grouplock, each alone and together",
+        check: features,
+    },
     Step { name: "doc", what: "the documentation builds, warnings are errors", check: doc },
     Step { name: "miri", what: "undefined behaviour, with strict provenance", check: miri },
     Step { name: "tsan", what: "data races, by the thread sanitizer", check: tsan },
@@ -157,8 +162,33 @@ fn tests() -> Outcome {
     Program::cargo(&["test", "--workspace"]).run().into()
 }
 
+/// Lints for each feature alone; then the tests of the features: once all together, and once without `send_guard`, which keeps guards from being
+/// watched.
+fn features() -> Outcome {
+    let lint = |features: &str| {
+        Program::cargo(&["clippy", "-p", "grouplock", "--all-targets", "--features", features])
+            .arguments(&["--", "-D", "warnings"])
+            .run()
+    };
+    let test = |features: &str| {
+        Program::cargo(&["test", "-p", "grouplock", "--features", features])
+            .arguments(&["--test", "lock_api", "--test", "deadlock", "--test", "tracing"])
+            .run()
+    };
+    let all = "lock_api,send_guard,deadlock_detection,tracing";
+    ["lock_api", "send_guard", "deadlock_detection", "tracing", all]
+        .into_iter()
+        .try_for_each(lint)
+        .and_then(|()| test("lock_api,deadlock_detection,tracing"))
+        .and_then(|()| test(all))
+        .and_then(|()| {
+            Program::cargo(&["test", "-p", "grouplock", "--doc", "--all-features"]).run()
+        })
+        .into()
+}
+
 fn doc() -> Outcome {
-    Program::cargo(&["doc", "--workspace", "--no-deps"])
+    Program::cargo(&["doc", "--workspace", "--no-deps", "--all-features"])
         .variable("RUSTDOCFLAGS", "-D warnings")
         .run()
         .into()
