@@ -1,4 +1,4 @@
-//! Feature `tracing`: events and spans for long waits, by the crate [`tracing`](::tracing).
+//! Feature `tracing`: events and spans for long waits, by the crate [`tracing`].
 //!
 //! Nothing happens while nobody waits for long. A thread that has waited for the [threshold](set_threshold) tells so, once, while it waits
 //! on:

@@ -28,7 +28,7 @@ use crate::cores::Signal;
 /// A request that waits, as reports tell of it.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(
-    not(any(feature = "deadlock_detection", feature = "tracing")),
+    any(loom, shuttle, not(any(feature = "deadlock_detection", feature = "tracing"))),
     expect(dead_code, reason = "nobody looks on")
 )]
 pub(crate) struct Request {
@@ -42,7 +42,10 @@ pub(crate) struct Request {
 
 /// The state of a lock that somebody waits for.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "nobody looks on"))]
+#[cfg_attr(
+    any(loom, shuttle, not(feature = "tracing")),
+    expect(dead_code, reason = "nobody looks on")
+)]
 pub(crate) struct Crowd {
     pub(crate) policy: Policy,
     pub(crate) holders: usize,
