@@ -3,7 +3,9 @@
 //! This file is the whole difference between the lock that runs and the lock that is explored.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize};
+pub(crate) use self::loom_seq_cst::AtomicUsize;
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU32};
 #[cfg(shuttle)]
 pub(crate) use shuttle::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize};
 #[cfg(not(any(loom, shuttle)))]
@@ -16,9 +18,49 @@ use shuttle::thread;
 #[cfg(not(any(loom, shuttle)))]
 use std::thread;
 
+use std::cell::UnsafeCell;
 use std::time::Instant;
 
 pub(crate) use thread::Thread;
+
+/// A cell that others order the accesses to. Loom watches that they do.
+pub(crate) struct Shared<T> {
+    value: UnsafeCell<T>,
+    #[cfg(loom)]
+    watch: loom::cell::UnsafeCell<()>,
+}
+
+impl<T> Shared<T> {
+    #[cfg(not(loom))]
+    pub(crate) const fn new(value: T) -> Self {
+        Shared { value: UnsafeCell::new(value) }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new(value: T) -> Self {
+        Shared { value: UnsafeCell::new(value), watch: loom::cell::UnsafeCell::new(()) }
+    }
+
+    /// To be read through.
+    #[inline]
+    pub(crate) fn read(&self) -> *const T {
+        #[cfg(loom)]
+        self.watch.with(|_| ());
+        self.value.get()
+    }
+
+    /// To be written through.
+    #[inline]
+    pub(crate) fn write(&self) -> *mut T {
+        #[cfg(loom)]
+        self.watch.with_mut(|_| ());
+        self.value.get()
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+}
 
 /// The thread that runs this.
 pub(crate) fn current() -> Thread {
@@ -41,13 +83,13 @@ pub(crate) fn park(until: Option<Instant>) {
     }
 }
 
-/// Whether `until` has come. In a model, it always has.
+/// Whether `until` has come, for one who has slept. In a model, it always has.
 pub(crate) fn is_over(until: Instant, now: Instant) -> bool {
     cfg!(any(loom, shuttle)) || now >= until
 }
 
-/// How often a thread looks again at a word before it sleeps. A model gains nothing from looking again.
-pub(crate) const PATIENT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 100 };
+/// How often a thread looks again at a word before it sleeps. In a model it only looks: there, sleeping on a word is looking again.
+pub(crate) const PATIENT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { u32::MAX } else { 100 };
 
 /// How many rounds a thread spins before it joins the queue.
 pub(crate) const SPIN_ROUNDS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 10 };
@@ -90,6 +132,10 @@ pub(crate) fn wake_all(word: &AtomicU32) {
     atomic_wait::wake_all(word);
 }
 
+/// So many entries in a row without anybody waiting make the session of the last one the favoured one of a striped lock. In a model,
+/// there are few.
+pub(crate) const CALM: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
+
 /// How many stripes a striped lock has: enough that threads that run at the same time rarely share one.
 pub(crate) fn stripes() -> usize {
     if cfg!(any(loom, shuttle)) {
@@ -100,6 +146,7 @@ pub(crate) fn stripes() -> usize {
 }
 
 /// A number for the thread that runs this. Threads get them in turn, so that few share a stripe.
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) fn stripe_of_this_thread() -> usize {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -110,4 +157,58 @@ pub(crate) fn stripe_of_this_thread() -> usize {
     }
     // Late in the life of a thread its locals are gone; any stripe will do.
     MINE.try_with(|mine| *mine).unwrap_or(0)
+}
+
+/// A number for the thread that runs this: in a model, the one that the model gave it, so that it is the same in every run.
+#[cfg(any(loom, shuttle))]
+pub(crate) fn stripe_of_this_thread() -> usize {
+    let shown = format!("{:?}", thread::current().id());
+    let digits: String = shown.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(0)
+}
+
+/// Loom takes sequentially consistent accesses for acquire and release, but models sequentially consistent fences. So an access is put between two:
+/// where all accesses to the variables concerned are sequentially consistent, that allows the interleavings and nothing else.
+#[cfg(loom)]
+mod loom_seq_cst {
+    use loom::sync::atomic::fence;
+    use std::sync::atomic::Ordering::{self, AcqRel, Acquire, SeqCst};
+
+    pub(crate) struct AtomicUsize(loom::sync::atomic::AtomicUsize);
+
+    fn between_fences<R>(order: Ordering, step: impl FnOnce() -> R) -> R {
+        assert_eq!(order, SeqCst, "the model knows nothing weaker");
+        fence(SeqCst);
+        let result = step();
+        fence(SeqCst);
+        result
+    }
+
+    impl AtomicUsize {
+        pub(crate) fn new(value: usize) -> Self {
+            AtomicUsize(loom::sync::atomic::AtomicUsize::new(value))
+        }
+
+        pub(crate) fn load(&self, order: Ordering) -> usize {
+            between_fences(order, || self.0.load(Acquire))
+        }
+
+        pub(crate) fn fetch_add(&self, value: usize, order: Ordering) -> usize {
+            between_fences(order, || self.0.fetch_add(value, AcqRel))
+        }
+
+        pub(crate) fn fetch_sub(&self, value: usize, order: Ordering) -> usize {
+            between_fences(order, || self.0.fetch_sub(value, AcqRel))
+        }
+
+        pub(crate) fn compare_exchange(
+            &self,
+            old: usize,
+            new: usize,
+            order: Ordering,
+            _failure: Ordering,
+        ) -> Result<usize, usize> {
+            between_fences(order, || self.0.compare_exchange(old, new, AcqRel, Acquire))
+        }
+    }
 }

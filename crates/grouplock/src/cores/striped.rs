@@ -34,7 +34,7 @@ use std::time::Instant;
 
 use super::phases::{Phases, QueueUp};
 use super::{Cancellable, Core};
-use crate::sync::{AtomicU32, AtomicUsize, stripe_of_this_thread, stripes};
+use crate::sync::{AtomicU32, AtomicUsize, CALM, stripe_of_this_thread, stripes};
 use crate::{Policy, Snapshot};
 
 const OFF: usize = 0;
@@ -42,9 +42,6 @@ const ON: usize = 1;
 const DRAINING: usize = 2;
 const STATE: usize = 3;
 const EPOCH: usize = 4;
-
-/// So many entries in a row without anybody waiting make the session of the last one the favoured one.
-const CALM: u32 = 64;
 
 /// A core for many processors that enter the same session nearly always: they do not share a cache line. Another session, or an exclusive
 /// request, costs a look at every stripe; so this pays only if such requests are rare.

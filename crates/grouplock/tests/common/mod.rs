@@ -38,6 +38,11 @@ impl Woken {
         (Arc::clone(&woken), Waker::from(woken))
     }
 
+    /// The waker once more.
+    pub(crate) fn waker(self: &Arc<Self>) -> Waker {
+        Waker::from(Arc::clone(self))
+    }
+
     /// How often it was woken.
     pub(crate) fn times(&self) -> usize {
         self.0.load(Ordering::SeqCst)

@@ -36,7 +36,7 @@ impl<'a, S: Eq> Locked<'a, S> {
     /// The queue, if there is one.
     pub(super) fn any_queue(&mut self) -> &mut Option<Box<Queue<S>>> {
         // SAFETY: `LOCKED` is held (invariant 3), and `self` is borrowed for as long as the reference.
-        unsafe { &mut *self.core.queue.get() }
+        unsafe { &mut *self.core.queue.write() }
     }
 
     /// The session inside or the last that was, if there was any, with the word.
@@ -89,7 +89,7 @@ impl<'a, S: Eq> Locked<'a, S> {
     fn join_inside(&mut self, wakes: &mut Wakes) -> bool {
         let (word, name) = self.name();
         // SAFETY: `LOCKED` is held (invariant 3), and nothing else refers to the queue here.
-        let Some(queue) = (unsafe { &*self.core.queue.get() }) else { return false };
+        let Some(queue) = (unsafe { &*self.core.queue.read() }) else { return false };
         let Some(first) = queue.first() else { return false };
         let (Some(name), Some(session)) = (name, &first.session) else { return false };
         let fits = word::holders(word) + first.waiters.len() <= MOST_HOLDERS;

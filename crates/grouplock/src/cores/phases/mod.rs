@@ -46,7 +46,6 @@ mod views;
 mod waiter;
 mod word;
 
-use std::cell::UnsafeCell;
 use std::fmt;
 use std::mem::{self, MaybeUninit};
 use std::ptr;
@@ -60,7 +59,7 @@ use self::queue::Queue;
 use self::waiter::{Kind, Standing};
 use self::word::{CHANGING, EXCLUSIVE, LOCKED, ONE, SLEEPER, UNNAMED};
 use super::{Cancellable, Core};
-use crate::sync::{self, AtomicU32};
+use crate::sync::{self, AtomicU32, Shared};
 use crate::{Policy, Snapshot, watch};
 
 pub(crate) use self::queue::Priorities;
@@ -73,9 +72,9 @@ pub(crate) use self::word::MOST_HOLDERS;
 pub struct Phases<S> {
     word: AtomicU32,
     /// Made when somebody waits for the first time, unless the policy is another than the default.
-    queue: UnsafeCell<Option<Box<Queue<S>>>>,
+    queue: Shared<Option<Box<Queue<S>>>>,
     /// The session inside, or the last that was. There is one unless `UNNAMED` is set.
-    name: UnsafeCell<MaybeUninit<S>>,
+    name: Shared<MaybeUninit<S>>,
 }
 
 // SAFETY: the lock owns sessions and drops them on whichever thread it is at; the handles of threads and tasks in the queue are `Send`.
@@ -90,8 +89,8 @@ impl<S> Phases<S> {
     pub const fn new() -> Self {
         Phases {
             word: AtomicU32::new(UNNAMED),
-            queue: UnsafeCell::new(None),
-            name: UnsafeCell::new(MaybeUninit::uninit()),
+            queue: Shared::new(None),
+            name: Shared::new(MaybeUninit::uninit()),
         }
     }
 
@@ -100,8 +99,8 @@ impl<S> Phases<S> {
     pub fn new() -> Self {
         Phases {
             word: AtomicU32::new(UNNAMED),
-            queue: UnsafeCell::new(None),
-            name: UnsafeCell::new(MaybeUninit::uninit()),
+            queue: Shared::new(None),
+            name: Shared::new(MaybeUninit::uninit()),
         }
     }
 
@@ -189,7 +188,7 @@ impl<S> Phases<S> {
     /// `UNNAMED` is clear, and the caller may read the name by invariant 1 for as long as it uses the reference.
     unsafe fn name(&self) -> &S {
         // SAFETY: nobody writes the name meanwhile, by invariant 1.
-        let name = unsafe { &*self.name.get() };
+        let name = unsafe { &*self.name.read() };
         // SAFETY: there is one, as `UNNAMED` is clear.
         unsafe { name.assume_init_ref() }
     }
@@ -200,7 +199,7 @@ impl<S> Phases<S> {
     /// The caller may write the name by invariant 1. `word` tells whether there was one.
     unsafe fn rename(&self, word: u32, name: S) -> Option<S> {
         // SAFETY: nobody else reads or writes the name meanwhile.
-        let place = unsafe { &mut *self.name.get() };
+        let place = unsafe { &mut *self.name.write() };
         let old = mem::replace(place, MaybeUninit::new(name));
         // SAFETY: there was one if `UNNAMED` is clear.
         (word & UNNAMED == 0).then(|| unsafe { old.assume_init() })
@@ -429,7 +428,7 @@ impl<S: Eq + Clone> Phases<S> {
         if locked.admit(session, || now) {
             return QueueUp::Inside;
         }
-        if deadline.is_some_and(|deadline| sync::is_over(deadline, now)) {
+        if deadline.is_some_and(|deadline| now >= deadline) {
             return QueueUp::TooLate;
         }
         QueueUp::Queued(locked.push_thread(session, now, Kind::Thread))

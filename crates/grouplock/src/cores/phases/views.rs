@@ -1,6 +1,5 @@
 //! What a mutex and a readers-writers lock need beyond sessions: leaving in order, and becoming alone without leaving.
 
-use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
@@ -9,15 +8,15 @@ use super::locked::Locked;
 use super::waiter::{Kind, Signal};
 use super::word::{self, ASK, EXCLUSIVE, ONE};
 use super::{Duty, Phases, Place};
-use crate::sync::{self, AtomicU32};
+use crate::sync::{self, AtomicU32, Shared};
 
 impl<S> Phases<S> {
     /// A lock whose last session was `name`: the first who comes for it finds it as all others will.
     pub(crate) const fn named(name: S) -> Self {
         Phases {
             word: AtomicU32::new(0),
-            queue: UnsafeCell::new(None),
-            name: UnsafeCell::new(MaybeUninit::new(name)),
+            queue: Shared::new(None),
+            name: Shared::new(MaybeUninit::new(name)),
         }
     }
 

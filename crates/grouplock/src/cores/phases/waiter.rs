@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -54,7 +54,7 @@ impl Signal {
                 .flatten()
                 .unwrap_or_else(|| Self::new(Some(sync::current())));
             // Relaxed: the one who will write it next learns of it through the queue, under the internal lock.
-            mine.state.store(Standing::Waiting as u8, Relaxed);
+            mine.state.store(Standing::Waiting as u8, std::sync::atomic::Ordering::Relaxed);
             mine
         }
         #[cfg(any(loom, shuttle))]

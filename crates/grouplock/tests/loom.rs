@@ -1,0 +1,286 @@
+//! The shipped lock under loom: all executions that the memory model allows, of two or three participants with one or two requests each.
+//!
+//! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p grouplock --test loom`, or `cargo xtask test loom`. Those that take minutes are ignored; `cargo
+//! xtask soak` runs them.
+//!
+//! The data is a cell of loom, which objects to accesses that nothing orders; and so are, in a model, the queue and the name inside the lock.
+//! There is no clock: `patience` is zero or without end, and a wait that has an end may end at any time. Loom reports it when everybody sleeps.
+#![cfg(loom)]
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use grouplock::cores::{Cancellable, Phases, Striped};
+use grouplock::{ExclusiveGuard, GroupLock, Policy};
+use loom::cell::UnsafeCell;
+use loom::thread::{self, Thread};
+
+/// For reading, together.
+const READ: u8 = 0;
+/// For writing; used by one participant in each model.
+const WRITE: u8 = 1;
+/// The same, for another participant.
+const WRITE_TOO: u8 = 2;
+
+const IMPATIENT: Policy = Policy::Eventual { patience: Duration::ZERO };
+const PATIENT: Policy = Policy::Eventual { patience: Duration::MAX };
+const BATCH: Policy = Policy::Batch { passes: 1 };
+
+/// Long enough to queue up; the model decides when it is over.
+const SOME_TIME: Duration = Duration::from_secs(3600);
+
+#[derive(Default)]
+struct Data(UnsafeCell<usize>);
+
+// SAFETY: loom watches the accesses.
+unsafe impl Sync for Data {}
+// SAFETY: as above.
+unsafe impl Send for Data {}
+
+impl Data {
+    fn read(&self) {
+        // SAFETY: loom objects if anyone writes meanwhile.
+        self.0.with(|data| unsafe { *data });
+    }
+
+    fn write(&self) {
+        // SAFETY: loom objects if anyone else is at it.
+        self.0.with_mut(|data| unsafe { *data += 1 });
+    }
+
+    /// What is done inside `session`.
+    fn inside(&self, session: u8) {
+        if session == READ { self.read() } else { self.write() }
+    }
+}
+
+type Lock<C> = GroupLock<u8, Data, C>;
+
+fn enter<C: Cancellable<u8>>(lock: &Lock<C>, session: u8) {
+    lock.enter(session).inside(session);
+}
+
+fn exclusive<C: Cancellable<u8>>(lock: &Lock<C>) {
+    lock.exclusive().write();
+}
+
+fn try_enter<C: Cancellable<u8>>(lock: &Lock<C>, session: u8) {
+    if let Some(guard) = lock.try_enter(session) {
+        guard.inside(session);
+    }
+}
+
+fn enter_for_some_time<C: Cancellable<u8>>(lock: &Lock<C>, session: u8) {
+    if let Some(guard) = lock.try_enter_for(session, SOME_TIME) {
+        guard.inside(session);
+    }
+}
+
+fn switch<C: Cancellable<u8>>(lock: &Lock<C>, from: u8, to: u8) {
+    let mut guard = lock.enter(from);
+    guard.inside(from);
+    guard.switch(to);
+    assert_eq!(*guard.session(), to);
+    guard.inside(to);
+}
+
+fn downgrade<C: Cancellable<u8>>(lock: &Lock<C>, to: u8) {
+    let guard = lock.exclusive();
+    guard.write();
+    let guard = ExclusiveGuard::downgrade(guard, to);
+    guard.inside(to);
+}
+
+/// As a task, to the end.
+fn enter_async<C: Cancellable<u8>>(lock: &Lock<C>, session: u8) {
+    block_on(lock.enter_async(session)).inside(session);
+}
+
+/// As a task that gives up unless it gets in at once. It may have been granted the room by then.
+fn give_up<C: Cancellable<u8>>(lock: &Lock<C>, session: u8) {
+    let mut future = pin!(lock.enter_async(session));
+    if let Poll::Ready(guard) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        guard.inside(session);
+    }
+}
+
+/// The same, for the room alone.
+fn give_up_exclusive<C: Cancellable<u8>>(lock: &Lock<C>) {
+    let mut future = pin!(lock.exclusive_async());
+    if let Poll::Ready(guard) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        guard.write();
+    }
+}
+
+/// Polls twice, with two wakers, and gives up then.
+fn poll_again_and_give_up<C: Cancellable<u8>>(lock: &Lock<C>, session: u8) {
+    let mut future = pin!(lock.enter_async(session));
+    for _ in 0..2 {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        if let Poll::Ready(guard) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            guard.inside(session);
+            return;
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// Explores what `participants` do to a lock, all of it if there is no `bound`, else all with at most so many involuntary switches. In the
+/// end nobody is inside and nobody waits.
+///
+/// With `GROUPLOCK_LOOM_SECONDS` there is no bound, and each model is explored in full or for so long.
+fn explore<C: Cancellable<u8> + Send + Sync + 'static>(
+    bound: Option<usize>,
+    new: impl Fn() -> C + Send + Sync + 'static,
+    participants: &'static [fn(&Lock<C>)],
+) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = bound;
+    if let Ok(seconds) = std::env::var("GROUPLOCK_LOOM_SECONDS") {
+        let seconds = seconds.parse().unwrap_or_else(|_| {
+            panic!("GROUPLOCK_LOOM_SECONDS={seconds} is not a number of seconds")
+        });
+        builder.preemption_bound = None;
+        builder.max_duration = Some(Duration::from_secs(seconds));
+    }
+    builder.max_branches = 100_000;
+    builder.check(move || {
+        let lock = Arc::new(GroupLock::over(new(), Data::default()));
+        // Not this thread: loom does not expect a thread that joins others to be unparked, as one that was just served may be.
+        let threads: Vec<_> = participants
+            .iter()
+            .map(|participant| {
+                let lock = Arc::clone(&lock);
+                thread::spawn(move || participant(&lock))
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("it does not panic");
+        }
+        let seen = lock.snapshot();
+        assert_eq!((seen.holders, seen.waiting.len()), (0, 0));
+        lock.try_exclusive().expect("nobody is inside").write();
+    });
+}
+
+/// Makes a test for each policy: `name: policy, bound => participants`.
+macro_rules! models {
+    ($($(#[$meta:meta])* $name:ident: $policy:expr, $bound:expr => [$($participant:expr),* $(,)?];)*) => {
+        $(
+            $(#[$meta])*
+            #[test]
+            fn $name() {
+                explore::<Phases<u8>>($bound, || Phases::with_policy($policy), &[$($participant),*]);
+            }
+        )*
+    };
+}
+
+/// The same for striped locks. In a model, every entry at the central lock favours its session.
+macro_rules! striped_models {
+    ($($(#[$meta:meta])* $name:ident: $policy:expr, $bound:expr => [$($participant:expr),* $(,)?];)*) => {
+        $(
+            $(#[$meta])*
+            #[test]
+            fn $name() {
+                explore::<Striped<u8>>($bound, || Striped::new($policy), &[$($participant),*]);
+            }
+        )*
+    };
+}
+
+/// Two participants, in full.
+mod two {
+    use super::*;
+
+    models! {
+        fifo: Policy::Fifo, None => [|l| enter(l, READ), |l| enter(l, WRITE)];
+        impatient: IMPATIENT, Some(3) => [|l| enter(l, READ), |l| enter(l, WRITE)];
+        patient: PATIENT, None => [|l| enter(l, READ), |l| enter(l, WRITE)];
+        batch: BATCH, None => [|l| enter(l, READ), |l| enter(l, WRITE)];
+        exclusive_fifo: Policy::Fifo, None => [|l| enter(l, READ), exclusive];
+        exclusive_patient: PATIENT, None => [|l| enter(l, READ), exclusive];
+        exclusive_both: PATIENT, None => [exclusive, exclusive];
+        try_fifo: Policy::Fifo, None => [|l| enter(l, READ), |l| try_enter(l, WRITE)];
+        try_patient: PATIENT, Some(3) => [|l| enter(l, WRITE), |l| { try_enter(l, READ); try_enter(l, READ) }];
+        timeout_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE)];
+        timeout_patient: PATIENT, Some(3) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE)];
+        timeout_impatient: IMPATIENT, Some(3) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE)];
+        task_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| enter_async(l, WRITE)];
+        task_patient: PATIENT, Some(3) => [|l| enter(l, READ), |l| enter_async(l, WRITE)];
+        tasks_impatient: IMPATIENT, Some(3) => [|l| enter_async(l, READ), |l| enter_async(l, WRITE)];
+        cancel_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| give_up(l, WRITE)];
+        cancel_patient: PATIENT, Some(3) => [|l| enter(l, READ), |l| give_up(l, WRITE)];
+        cancel_exclusive: Policy::Fifo, Some(3) => [|l| enter(l, READ), give_up_exclusive];
+        cancel_repolled: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| poll_again_and_give_up(l, WRITE)];
+        switch_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| switch(l, READ, WRITE)];
+        switch_patient: PATIENT, Some(3) => [|l| enter(l, WRITE), |l| switch(l, READ, WRITE_TOO)];
+        switch_both: Policy::Fifo, Some(3) => [|l| switch(l, READ, WRITE), |l| switch(l, READ, WRITE_TOO)];
+        downgrade_fifo: Policy::Fifo, None => [|l| enter(l, READ), |l| downgrade(l, READ)];
+        downgrade_patient: PATIENT, None => [|l| enter(l, WRITE), |l| downgrade(l, READ)];
+        twice_patient: PATIENT, Some(3) => [
+            |l| { enter(l, READ); enter(l, READ) },
+            |l| { enter(l, WRITE); enter(l, WRITE) },
+        ];
+        twice_fifo: Policy::Fifo, Some(3) => [
+            |l| { enter(l, READ); enter(l, WRITE) },
+            |l| { enter(l, READ); enter(l, WRITE_TOO) },
+        ];
+    }
+}
+
+/// Three participants.
+mod three {
+    use super::*;
+
+    models! {
+        fifo: Policy::Fifo, Some(2) => [|l| enter(l, READ), |l| enter(l, READ), |l| enter(l, WRITE)];
+        impatient: IMPATIENT, Some(2) => [|l| enter(l, READ), |l| enter(l, READ), |l| enter(l, WRITE)];
+        patient: PATIENT, Some(2) => [|l| enter(l, READ), |l| enter(l, READ), |l| enter(l, WRITE)];
+        patient_all_differ: PATIENT, Some(2) => [|l| enter(l, READ), |l| enter(l, WRITE), |l| enter(l, WRITE_TOO)];
+        cancel: Policy::Fifo, Some(2) => [|l| enter(l, READ), |l| give_up(l, WRITE), |l| enter(l, READ)];
+        cancel_patient: PATIENT, Some(2) => [|l| enter(l, READ), |l| give_up(l, WRITE), exclusive];
+        timeout: Policy::Fifo, Some(2) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE), |l| enter(l, READ)];
+        timeout_patient: PATIENT, Some(2) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE), exclusive];
+        switch_three: Policy::Fifo, Some(2) => [|l| enter(l, READ), |l| switch(l, READ, WRITE), exclusive];
+        downgrade_three: PATIENT, Some(2) => [|l| enter(l, READ), |l| downgrade(l, READ), |l| enter(l, WRITE)];
+        task_and_threads: PATIENT, Some(2) => [|l| enter_async(l, READ), |l| enter(l, WRITE), exclusive];
+    }
+}
+
+/// Striped locks.
+mod striped {
+    use super::*;
+
+    striped_models! {
+        same: PATIENT, Some(3) => [|l| enter(l, READ), |l| enter(l, READ)];
+        two_fifo: Policy::Fifo, Some(3) => [|l| { enter(l, READ); enter(l, READ) }, |l| enter(l, WRITE)];
+        two_patient: PATIENT, Some(3) => [|l| { enter(l, READ); enter(l, READ) }, |l| enter(l, WRITE)];
+        exclusive_two: PATIENT, Some(3) => [|l| { enter(l, READ); enter(l, READ) }, exclusive];
+        switch_two: Policy::Fifo, Some(3) => [|l| { enter(l, READ); switch(l, READ, WRITE) }, |l| enter(l, READ)];
+        cancel_two: Policy::Fifo, Some(3) => [|l| { enter(l, READ); enter(l, READ) }, |l| give_up(l, WRITE)];
+        try_two: PATIENT, Some(3) => [|l| { enter(l, READ); enter(l, READ) }, |l| try_enter(l, WRITE)];
+        three_patient: PATIENT, Some(2) => [|l| { enter(l, READ); enter(l, READ) }, |l| enter(l, READ), |l| enter(l, WRITE)];
+    }
+}

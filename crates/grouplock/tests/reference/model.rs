@@ -1,0 +1,145 @@
+//! A lock on paper: requests in a list, and what each policy says about them, as plainly as it can be put.
+
+use grouplock::Policy;
+
+/// Requests that will enter together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// `None` for one that asked to be alone.
+    pub(crate) session: Option<u8>,
+    pub(crate) members: Vec<usize>,
+    /// How many have overtaken it.
+    passed: u32,
+    priority: u32,
+}
+
+/// The room and the list of those who wait for it. Requests are called by numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    policy: Policy,
+    /// What the holders asked for.
+    pub(crate) inside: Option<u8>,
+    pub(crate) holders: Vec<usize>,
+    pub(crate) waiting: Vec<Group>,
+}
+
+/// The priority of a session, for [`Policy::Priority`].
+pub(crate) fn priority(session: Option<&u8>) -> u32 {
+    session.map_or(1, |session| u32::from(*session))
+}
+
+impl Model {
+    /// Of the policies with a clock, it knows those whose times are zero or longer than any program runs.
+    pub(crate) fn new(policy: Policy) -> Self {
+        Model { policy, inside: None, holders: Vec::new(), waiting: Vec::new() }
+    }
+
+    /// Whether a request for `session` would enter at once.
+    pub(crate) fn admits(&self, session: Option<u8>) -> bool {
+        let fits = self.holders.is_empty() || session.is_some() && self.inside == session;
+        fits && self.may_overtake(session)
+    }
+
+    fn may_overtake(&self, session: Option<u8>) -> bool {
+        self.waiting.iter().all(|group| match self.policy {
+            Policy::Eventual { patience } => !patience.is_zero(),
+            Policy::Fifo => false,
+            Policy::Batch { passes } => {
+                let fellows = session.is_some() && group.session == session;
+                group.passed < passes && !fellows
+            }
+            Policy::Priority { .. } => priority(session.as_ref()) > group.priority,
+        })
+    }
+
+    /// Request `who` enters if it can without waiting.
+    pub(crate) fn try_enter(&mut self, who: usize, session: Option<u8>) -> bool {
+        let admitted = self.admits(session);
+        if admitted {
+            self.waiting.iter_mut().for_each(|group| group.passed += 1);
+            self.inside = session;
+            self.holders.push(who);
+        }
+        admitted
+    }
+
+    /// Request `who` enters or joins those who wait.
+    pub(crate) fn ask(&mut self, who: usize, session: Option<u8>) {
+        if self.try_enter(who, session) {
+            return;
+        }
+        let priority = priority(session.as_ref());
+        let fellows = |group: &Group| session.is_some() && group.session == session;
+        let end = self.waiting.len();
+        // Which group it joins, or where it makes one.
+        let joined = match self.policy {
+            Policy::Fifo => end.checked_sub(1).filter(|i| fellows(&self.waiting[*i])),
+            Policy::Eventual { patience } => (0..end)
+                .find(|i| fellows(&self.waiting[*i]) && (!patience.is_zero() || i + 1 == end)),
+            Policy::Batch { passes } => (0..end).find(|i| {
+                fellows(&self.waiting[*i])
+                    && self.waiting[i + 1..].iter().all(|group| group.passed < passes)
+            }),
+            Policy::Priority { .. } => {
+                let ahead = self.waiting.iter().filter(|group| group.priority >= priority).count();
+                ahead.checked_sub(1).filter(|i| fellows(&self.waiting[*i]))
+            }
+        };
+        if let Some(i) = joined {
+            self.waiting[i].members.push(who);
+            self.waiting[i + 1..].iter_mut().for_each(|group| group.passed += 1);
+        } else {
+            let place = match self.policy {
+                Policy::Priority { .. } => {
+                    self.waiting.iter().filter(|group| group.priority >= priority).count()
+                }
+                _ => end,
+            };
+            let group = Group { session, members: vec![who], passed: 0, priority };
+            self.waiting.insert(place, group);
+        }
+    }
+
+    /// Request `who` leaves, or gives up.
+    pub(crate) fn go(&mut self, who: usize) {
+        self.holders.retain(|holder| *holder != who);
+        for group in &mut self.waiting {
+            group.members.retain(|member| *member != who);
+        }
+        self.waiting.retain(|group| !group.members.is_empty());
+        self.settle();
+    }
+
+    /// Whether `who` can switch to `session` without waiting.
+    pub(crate) fn switches(&self, who: usize, session: u8) -> bool {
+        self.inside == Some(session) || self.holders == [who] && self.may_overtake(Some(session))
+    }
+
+    /// Does so.
+    pub(crate) fn switch(&mut self, session: u8) {
+        if self.inside != Some(session) {
+            self.waiting.iter_mut().for_each(|group| group.passed += 1);
+            self.inside = Some(session);
+            self.settle();
+        }
+    }
+
+    /// The only holder opens the room to `session`.
+    pub(crate) fn downgrade(&mut self, session: u8) {
+        self.inside = Some(session);
+        self.settle();
+    }
+
+    /// A free room goes to the first group; those who come first for the session inside join it.
+    fn settle(&mut self) {
+        while let Some(first) = self.waiting.first() {
+            let joins = first.session.is_some() && first.session == self.inside;
+            if !self.holders.is_empty() && !joins {
+                break;
+            }
+            let first = self.waiting.remove(0);
+            self.inside = first.session;
+            self.holders.extend(first.members);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! An executor in forty lines, which knows nothing of locks: any executor will do.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
+use std::thread;
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+struct Task {
+    work: Mutex<Option<Work>>,
+    ready: Sender<Arc<Task>>,
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        let ready = self.ready.clone();
+        // If nobody listens any more, all tasks have ended.
+        let _ = ready.send(self);
+    }
+}
+
+/// Runs all of `works` to their ends, on `threads` threads.
+pub(crate) fn run(threads: usize, works: impl IntoIterator<Item = Work>) {
+    let (ready, queue) = mpsc::channel::<Arc<Task>>();
+    for work in works {
+        let task = Arc::new(Task { work: Mutex::new(Some(work)), ready: ready.clone() });
+        ready.send(task).expect("the queue is there");
+    }
+    // The queue ends when no task is left that could be woken.
+    drop(ready);
+    let queue = Mutex::new(queue);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().expect("no panic while it is held").recv();
+                    let Ok(task) = next else { return };
+                    let waker = Waker::from(Arc::clone(&task));
+                    let mut work = task.work.lock().expect("tasks do not panic");
+                    if let Some(future) = work.as_mut()
+                        && future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()
+                    {
+                        *work = None;
+                    }
+                }
+            });
+        }
+    });
+}
