@@ -33,6 +33,11 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "fmt", what: "formatting", check: fmt },
     Step { name: "clippy", what: "lints, warnings are errors", check: clippy },
     Step { name: "tests", what: "unit, integration, loom and documentation tests", check: tests },
+    Step {
+        name: "features",
+        what: "the features of grouplock, each alone and together",
+        check: features,
+    },
     Step { name: "doc", what: "the documentation builds, warnings are errors", check: doc },
     Step { name: "miri", what: "undefined behaviour, with strict provenance", check: miri },
     Step { name: "tsan", what: "data races, by the thread sanitizer", check: tsan },
@@ -150,8 +155,36 @@ fn tests() -> Outcome {
     Program::cargo(&["test", "--workspace"]).run().into()
 }
 
+/// Lints for each feature alone and for all together; then the tests of the features. `send_guard` keeps the guards of mutexes from being watched, so
+/// those of deadlock detection run without it.
+fn features() -> Outcome {
+    let lint = |features: &str| {
+        Program::cargo(&["clippy", "-p", "grouplock", "--all-targets", "--features", features])
+            .arguments(&["--", "-D", "warnings"])
+            .run()
+    };
+    let all = "lock_api,send_guard,deadlock_detection,tracing";
+    ["lock_api", "send_guard", "deadlock_detection", "tracing", all]
+        .into_iter()
+        .try_for_each(lint)
+        .and_then(|()| {
+            let watched = "lock_api,deadlock_detection,tracing";
+            Program::cargo(&["test", "-p", "grouplock", "--features", watched])
+                .arguments(&["--test", "lock_api", "--test", "deadlock", "--test", "tracing"])
+                .run()
+        })
+        .and_then(|()| {
+            let sent = ["test", "-p", "grouplock", "--features", all, "--test", "lock_api"];
+            Program::cargo(&sent).run()
+        })
+        .and_then(|()| {
+            Program::cargo(&["test", "-p", "grouplock", "--doc", "--all-features"]).run()
+        })
+        .into()
+}
+
 fn doc() -> Outcome {
-    Program::cargo(&["doc", "--workspace", "--no-deps"])
+    Program::cargo(&["doc", "--workspace", "--no-deps", "--all-features"])
         .variable("RUSTDOCFLAGS", "-D warnings")
         .run()
         .into()

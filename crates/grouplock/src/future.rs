@@ -62,7 +62,7 @@ impl<'a, S, T: ?Sized, C: Cancellable<S>> Future for Enter<'a, S, T, C> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let pass = ready!(self.request.poll(cx));
         // SAFETY: the pass was given to a request for a session of this lock.
-        Poll::Ready(unsafe { SessionGuard::new(self.lock, pass) })
+        Poll::Ready(unsafe { SessionGuard::new(self.lock, pass) }.of_task())
     }
 }
 
@@ -85,7 +85,7 @@ impl<'a, S, T: ?Sized, C: Cancellable<S>> Future for Exclusive<'a, S, T, C> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let pass = ready!(self.request.poll(cx));
         // SAFETY: the pass was given to a request to have this lock to itself.
-        Poll::Ready(unsafe { ExclusiveGuard::new(self.lock, pass) })
+        Poll::Ready(unsafe { ExclusiveGuard::new(self.lock, pass) }.of_task())
     }
 }
 
@@ -114,7 +114,7 @@ impl<S, T: ?Sized, C: Cancellable<S>> Future for EnterArc<S, T, C> {
         let pass = ready!(lock.core.poll_enter(Some(session), waiting, cx));
         let Some(lock) = place.take() else { unreachable!("it was there") };
         // SAFETY: the pass was given to a request for a session of this lock.
-        Poll::Ready(unsafe { OwnedSessionGuard::new(lock, pass) })
+        Poll::Ready(unsafe { OwnedSessionGuard::new(lock, pass) }.of_task())
     }
 }
 

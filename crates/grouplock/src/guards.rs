@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::GroupLock;
 use crate::cores::{Cancellable, Core, Phases};
+use crate::watch::{self, Held};
 
 /// Inside a session, with shared access to the data, until dropped.
 ///
@@ -23,6 +24,7 @@ pub struct SessionGuard<'a, S, T: ?Sized, C: Core<S> = Phases<S>> {
     /// Not a reference: those who get the room after us may write while we are being dropped.
     data: NonNull<T>,
     pass: C::Pass,
+    held: Held,
     marker: PhantomData<&'a T>,
 }
 
@@ -41,13 +43,22 @@ impl<'a, S, T: ?Sized, C: Core<S>> SessionGuard<'a, S, T, C> {
     /// # Safety
     /// `pass` is inside a session of `lock`, and is the guard's from now on.
     #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub(crate) unsafe fn new(lock: &'a GroupLock<S, T, C>, pass: C::Pass) -> Self {
-        SessionGuard { core: &lock.core, data: lock.data_ptr(), pass, marker: PhantomData }
+        let held = Held::new(lock.request(false));
+        SessionGuard { core: &lock.core, data: lock.data_ptr(), pass, held, marker: PhantomData }
+    }
+
+    /// The guard was made for a task.
+    pub(crate) fn of_task(mut self) -> Self {
+        self.held.of_task();
+        self
     }
 
     /// The session one is inside.
     #[inline]
     pub fn session(&self) -> &S {
+        self.held.touch();
         // SAFETY: the guard's pass is inside a session.
         unsafe { self.core.session(&self.pass) }
     }
@@ -72,7 +83,10 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> SessionGuard<'_, S, T, C> {
     /// ```
     ///
     /// Two holders of a session who switch to two others wait for each other's leaving and not for each other, so they cannot deadlock.
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn switch(&mut self, session: S) {
+        watch::asks();
+        let _away = self.held.away();
         // SAFETY: the guard's pass is inside a session. No reference to the data exists, as `self` is borrowed mutably.
         unsafe { self.core.switch(&mut self.pass, session) };
     }
@@ -83,6 +97,7 @@ impl<S, T: ?Sized, C: Core<S>> Deref for SessionGuard<'_, S, T, C> {
 
     #[inline]
     fn deref(&self) -> &T {
+        self.held.touch();
         // SAFETY: whoever is inside a session may read; nobody writes until it has left.
         unsafe { self.data.as_ref() }
     }
@@ -91,6 +106,7 @@ impl<S, T: ?Sized, C: Core<S>> Deref for SessionGuard<'_, S, T, C> {
 impl<S, T: ?Sized, C: Core<S>> Drop for SessionGuard<'_, S, T, C> {
     #[inline]
     fn drop(&mut self) {
+        self.held.leave();
         // SAFETY: the guard's pass is inside a session, and the guard is gone after this.
         unsafe { self.core.leave(&mut self.pass) };
     }
@@ -103,6 +119,7 @@ pub struct ExclusiveGuard<'a, S, T: ?Sized, C: Core<S> = Phases<S>> {
     core: &'a C,
     data: NonNull<T>,
     pass: C::Pass,
+    held: Held,
     marker: PhantomData<&'a mut T>,
 }
 
@@ -121,8 +138,16 @@ impl<'a, S, T: ?Sized, C: Core<S>> ExclusiveGuard<'a, S, T, C> {
     /// # Safety
     /// `pass` has `lock` to itself, and is the guard's from now on.
     #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub(crate) unsafe fn new(lock: &'a GroupLock<S, T, C>, pass: C::Pass) -> Self {
-        ExclusiveGuard { core: &lock.core, data: lock.data_ptr(), pass, marker: PhantomData }
+        let held = Held::new(lock.request(true));
+        ExclusiveGuard { core: &lock.core, data: lock.data_ptr(), pass, held, marker: PhantomData }
+    }
+
+    /// The guard was made for a task.
+    pub(crate) fn of_task(mut self) -> Self {
+        self.held.of_task();
+        self
     }
 }
 
@@ -140,13 +165,17 @@ impl<'a, S: Eq + Clone, T: ?Sized, C: Cancellable<S>> ExclusiveGuard<'a, S, T, C
     /// let sorted = ExclusiveGuard::downgrade(guard, "reading");
     /// assert_eq!(*sorted, [1, 2, 3]);
     /// ```
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn downgrade(this: Self, session: S) -> SessionGuard<'a, S, T, C> {
         let this = ManuallyDrop::new(this);
         // SAFETY: the pass is read once, and the guard it comes from is not dropped.
         let mut pass = unsafe { std::ptr::read(&raw const this.pass) };
         // SAFETY: the pass has the room to itself. If this panics, the room stays taken.
         unsafe { this.core.downgrade(&mut pass, session) };
-        SessionGuard { core: this.core, data: this.data, pass, marker: PhantomData }
+        // SAFETY: as the pass.
+        let mut held = unsafe { std::ptr::read(&raw const this.held) };
+        held.now(false);
+        SessionGuard { core: this.core, data: this.data, pass, held, marker: PhantomData }
     }
 }
 
@@ -155,6 +184,7 @@ impl<S, T: ?Sized, C: Core<S>> Deref for ExclusiveGuard<'_, S, T, C> {
 
     #[inline]
     fn deref(&self) -> &T {
+        self.held.touch();
         // SAFETY: nobody else is inside.
         unsafe { self.data.as_ref() }
     }
@@ -163,6 +193,7 @@ impl<S, T: ?Sized, C: Core<S>> Deref for ExclusiveGuard<'_, S, T, C> {
 impl<S, T: ?Sized, C: Core<S>> DerefMut for ExclusiveGuard<'_, S, T, C> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
+        self.held.touch();
         // SAFETY: nobody else is inside.
         unsafe { self.data.as_mut() }
     }
@@ -171,6 +202,7 @@ impl<S, T: ?Sized, C: Core<S>> DerefMut for ExclusiveGuard<'_, S, T, C> {
 impl<S, T: ?Sized, C: Core<S>> Drop for ExclusiveGuard<'_, S, T, C> {
     #[inline]
     fn drop(&mut self) {
+        self.held.leave();
         // SAFETY: the guard's pass has the room to itself, and the guard is gone after this.
         unsafe { self.core.leave_exclusive(&mut self.pass) };
     }
@@ -182,17 +214,27 @@ impl<S, T: ?Sized, C: Core<S>> Drop for ExclusiveGuard<'_, S, T, C> {
 pub struct OwnedSessionGuard<S, T: ?Sized, C: Core<S> = Phases<S>> {
     lock: Arc<GroupLock<S, T, C>>,
     pass: C::Pass,
+    held: Held,
 }
 
 impl<S, T: ?Sized, C: Core<S>> OwnedSessionGuard<S, T, C> {
     /// # Safety
     /// `pass` is inside a session of `lock`, and is the guard's from now on.
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub(crate) unsafe fn new(lock: Arc<GroupLock<S, T, C>>, pass: C::Pass) -> Self {
-        OwnedSessionGuard { lock, pass }
+        let held = Held::new(lock.request(false));
+        OwnedSessionGuard { lock, pass, held }
+    }
+
+    /// The guard was made for a task.
+    pub(crate) fn of_task(mut self) -> Self {
+        self.held.of_task();
+        self
     }
 
     /// The session one is inside.
     pub fn session(&self) -> &S {
+        self.held.touch();
         // SAFETY: the guard's pass is inside a session.
         unsafe { self.lock.core.session(&self.pass) }
     }
@@ -207,7 +249,10 @@ impl<S, T: ?Sized, C: Core<S>> OwnedSessionGuard<S, T, C> {
 
 impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> OwnedSessionGuard<S, T, C> {
     /// As [`SessionGuard::switch`].
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn switch(&mut self, session: S) {
+        watch::asks();
+        let _away = self.held.away();
         // SAFETY: the guard's pass is inside a session. No reference to the data exists, as `self` is borrowed mutably.
         unsafe { self.lock.core.switch(&mut self.pass, session) };
     }
@@ -217,6 +262,7 @@ impl<S, T: ?Sized, C: Core<S>> Deref for OwnedSessionGuard<S, T, C> {
     type Target = T;
 
     fn deref(&self) -> &T {
+        self.held.touch();
         // SAFETY: whoever is inside a session may read; nobody writes until it has left.
         unsafe { self.lock.data_ptr().as_ref() }
     }
@@ -224,6 +270,7 @@ impl<S, T: ?Sized, C: Core<S>> Deref for OwnedSessionGuard<S, T, C> {
 
 impl<S, T: ?Sized, C: Core<S>> Drop for OwnedSessionGuard<S, T, C> {
     fn drop(&mut self) {
+        self.held.leave();
         // SAFETY: the guard's pass is inside a session, and the guard is gone after this.
         unsafe { self.lock.core.leave(&mut self.pass) };
     }

@@ -111,17 +111,23 @@
 //! | [`get_mut`](GroupLock::get_mut), [`into_inner`](GroupLock::into_inner) | the data, without locking |
 //! | the same on [`Phased`](views::Phased) | guards with a [`view`](views::PhaseGuard::view) in place of `&T` |
 //!
-//! # Policies, cores, features
+//! # Policies and cores
 //!
 //! A [`Policy`] says who goes next and what a waiter can rely on: `Eventual` (the default), `Fifo`, `Batch`, `Priority`. A
 //! [core](cores) is the lock without data: `Phases` (the default), `Striped` for one session on many processors, `Handover` for a
 //! constant number of remote memory references.
 //!
-//! | feature | |
-//! |---|---|
-//! | `lock_api` | a raw mutex and a raw readers-writers lock for the crate `lock_api` |
-//! | `deadlock_detection` | reports a thread that waits for itself |
-//! | `tracing` | spans and events for long waits |
+//! # Features
+//!
+//! None is on by default, and what is off costs nothing.
+//!
+//! * `lock_api`: `Mutex` and `RwLock` with the calls of `parking_lot`, through `lock_api` 0.5; needs Rust 1.95. See module `raw`.
+//!   With `send_guard`, their guards may be sent to other threads.
+//! * `deadlock_detection`: reports threads that wait for themselves or for each other. See module `deadlock`.
+//! * `tracing`: events and spans for long waits. See module `long_waits`.
+//!
+//! There is no `no_std`: a lock that waits needs threads that sleep, a clock for its policies and memory for its queue. What is left without
+//! those, the policy as data and the snapshot, is of no use alone.
 //!
 //! # What it costs
 //!
@@ -130,17 +136,26 @@
 //! name, with nothing on the heap (in the default core and policy) until somebody waits; `new` is `const`. Threads that wait spin for a moment and then sleep.
 
 pub mod cores;
+#[cfg(all(feature = "deadlock_detection", not(any(loom, shuttle))))]
+pub mod deadlock;
 pub mod future;
 mod guards;
 mod lock;
+#[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
+pub mod long_waits;
 mod policy;
+#[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
+pub mod raw;
 mod snapshot;
 mod sync;
 pub mod views;
+mod watch;
 
 pub use guards::{ExclusiveGuard, OwnedSessionGuard, SessionGuard};
 pub use lock::GroupLock;
 pub use policy::Policy;
+#[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
+pub use raw::*;
 pub use snapshot::{Snapshot, WaitingPhase};
 
 /// The guide's examples are tests.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::cores::{Cancellable, Core, Phases, Striped};
 use crate::future::{Enter, EnterArc, Exclusive};
-use crate::{ExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard, Snapshot};
+use crate::{ExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard, Snapshot, watch};
 
 /// A lock with sessions. Those who ask for the same session share the data; those who ask for different sessions exclude each other.
 ///
@@ -174,6 +174,16 @@ impl<S, T: ?Sized, C> GroupLock<S, T, C> {
         self.data.get_mut()
     }
 
+    /// The lock as reports tell of it, with a request to be alone or for a session.
+    #[inline]
+    pub(crate) fn request(&self, exclusive: bool) -> watch::Request
+    where
+        C: Core<S>,
+    {
+        let sessions = std::any::type_name::<S>();
+        watch::Request { lock: self.core.address(), exclusive, sessions }
+    }
+
     #[inline]
     pub(crate) fn data_ptr(&self) -> NonNull<T> {
         // SAFETY: a pointer from a cell is not null.
@@ -182,9 +192,16 @@ impl<S, T: ?Sized, C> GroupLock<S, T, C> {
 }
 
 impl<S: Eq + Clone, T: ?Sized, C: Core<S>> GroupLock<S, T, C> {
+    /// The number by which the features `deadlock_detection` and `tracing` call this lock: the address of its core.
+    pub fn address(&self) -> usize {
+        self.core.address()
+    }
+
     /// Waits until `session` can be entered, and enters.
     #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn enter(&self, session: S) -> SessionGuard<'_, S, T, C> {
+        watch::asks();
         let pass = self.core.enter(Some(session));
         // SAFETY: the pass is inside a session.
         unsafe { SessionGuard::new(self, pass) }
@@ -192,7 +209,9 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<S>> GroupLock<S, T, C> {
 
     /// Waits until nobody is inside, and enters alone.
     #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn exclusive(&self) -> ExclusiveGuard<'_, S, T, C> {
+        watch::asks();
         let pass = self.core.enter(None);
         // SAFETY: the pass has the room to itself.
         unsafe { ExclusiveGuard::new(self, pass) }
@@ -209,7 +228,9 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<S>> GroupLock<S, T, C> {
     /// drop(lock);
     /// std::thread::spawn(move || assert_eq!(*guard, "data")).join().unwrap();
     /// ```
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn enter_arc(self: &Arc<Self>, session: S) -> OwnedSessionGuard<S, T, C> {
+        watch::asks();
         let pass = self.core.enter(Some(session));
         // SAFETY: the pass is inside a session.
         unsafe { OwnedSessionGuard::new(Arc::clone(self), pass) }
@@ -229,6 +250,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> GroupLock<S, T, C> {
     /// assert!(lock.try_exclusive().is_none());
     /// ```
     #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_enter(&self, session: S) -> Option<SessionGuard<'_, S, T, C>> {
         let pass = self.core.try_enter(Some(session))?;
         // SAFETY: the pass is inside a session.
@@ -237,6 +259,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> GroupLock<S, T, C> {
 
     /// Waits until `session` can be entered, but no longer than `timeout`. With a timeout of zero, this is
     /// [`try_enter`](GroupLock::try_enter); with one beyond the end of time, [`enter`](GroupLock::enter).
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_enter_for(
         &self,
         session: S,
@@ -249,6 +272,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> GroupLock<S, T, C> {
 
     /// Waits until `session` can be entered, but no longer than until `deadline`. With a deadline in the past, this is
     /// [`try_enter`](GroupLock::try_enter).
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_enter_until(
         &self,
         session: S,
@@ -273,6 +297,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> GroupLock<S, T, C> {
 
     /// [`exclusive`](GroupLock::exclusive), if that takes no waiting.
     #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_exclusive(&self) -> Option<ExclusiveGuard<'_, S, T, C>> {
         let pass = self.core.try_enter(None)?;
         // SAFETY: the pass has the room to itself.
@@ -280,6 +305,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> GroupLock<S, T, C> {
     }
 
     /// [`exclusive`](GroupLock::exclusive), but waits no longer than `timeout`.
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_exclusive_for(&self, timeout: Duration) -> Option<ExclusiveGuard<'_, S, T, C>> {
         let pass = self.enter_within(None, timeout)?;
         // SAFETY: the pass has the room to itself.
@@ -287,6 +313,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> GroupLock<S, T, C> {
     }
 
     /// [`exclusive`](GroupLock::exclusive), but waits no longer than until `deadline`.
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_exclusive_until(&self, deadline: Instant) -> Option<ExclusiveGuard<'_, S, T, C>> {
         let pass = self.core.enter_until(None, deadline)?;
         // SAFETY: the pass has the room to itself.
@@ -317,14 +344,16 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> GroupLock<S, T, C> {
         self.core.snapshot()
     }
 
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn enter_within(&self, session: Option<S>, timeout: Duration) -> Option<C::Pass> {
         if timeout.is_zero() {
             return self.core.try_enter(session);
         }
-        match Instant::now().checked_add(timeout) {
-            Some(deadline) => self.core.enter_until(session, deadline),
-            None => Some(self.core.enter(session)),
+        if let Some(deadline) = Instant::now().checked_add(timeout) {
+            return self.core.enter_until(session, deadline);
         }
+        watch::asks();
+        Some(self.core.enter(session))
     }
 }
 

@@ -16,6 +16,7 @@ use std::time::Instant;
 pub use self::handover::Handover;
 pub(crate) use self::phases::MOST_HOLDERS;
 pub use self::phases::Phases;
+pub(crate) use self::phases::Signal;
 pub use self::striped::Striped;
 use crate::Snapshot;
 
@@ -50,6 +51,12 @@ pub unsafe trait Core<S> {
     /// # Safety
     /// `pass` was given to a request for a session by this core, and has not left.
     unsafe fn session<'a>(&'a self, pass: &'a Self::Pass) -> &'a S;
+
+    /// By which number reports call the lock.
+    #[doc(hidden)]
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).cast::<()>().addr()
+    }
 
     /// Who is inside and who waits, if the core knows and can tell without waiting.
     fn try_snapshot(&self) -> Option<Snapshot<S>> {

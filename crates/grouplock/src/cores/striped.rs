@@ -244,6 +244,11 @@ unsafe impl<S: Eq + Clone> Core<S> for Striped<S> {
         unsafe { self.central.session(&()) }
     }
 
+    /// That of the central lock, where those wait of whom there are reports.
+    fn address(&self) -> usize {
+        self.central.address()
+    }
+
     fn try_snapshot(&self) -> Option<Snapshot<S>> {
         self.central.try_snapshot().map(|seen| self.with_stripes(seen))
     }

@@ -98,8 +98,7 @@ async fn task<C: Cancellable<u32> + Send + Sync>(
     mut participant: Participant,
     passages: usize,
     journals: Arc<Mutex<Vec<Journal>>>,
-)
-where
+) where
     C::Pass: Send,
     C::Waiting: Send,
 {

@@ -10,13 +10,14 @@ use super::waiter::{Kind, Signal, Standing, Waiter, Wakes, contain};
 use super::word::{
     self, ASK, CHANGING, EXCLUSIVE, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SLEEPER, UNNAMED,
 };
-use super::{Phases, Place};
+use super::{Duty, Phases, Place};
+use crate::watch::Crowd;
 use crate::{Policy, Snapshot, sync};
 
 /// The internal lock is held until this is dropped. Dropping it gives a free room to those who wait for it, sets the bits of the word as the
 /// queue now demands, and only then wakes.
 pub(super) struct Locked<'a, S: Eq> {
-    core: &'a Phases<S>,
+    pub(super) core: &'a Phases<S>,
     /// Names that were replaced: dropped when the lock is free, as that runs the user's code.
     retired: Vec<S>,
 }
@@ -33,7 +34,7 @@ impl<'a, S: Eq> Locked<'a, S> {
     }
 
     /// The queue, if there is one.
-    fn any_queue(&mut self) -> &mut Option<Box<Queue<S>>> {
+    pub(super) fn any_queue(&mut self) -> &mut Option<Box<Queue<S>>> {
         // SAFETY: `LOCKED` is held (invariant 3), and `self` is borrowed for as long as the reference.
         unsafe { &mut *self.core.queue.write() }
     }
@@ -173,8 +174,9 @@ impl<S: Eq + Clone> Locked<'_, S> {
     pub(super) fn push_thread(&mut self, session: Option<&S>, now: Instant, kind: Kind) -> Place {
         let signal = Signal::of_this_thread();
         let queue = self.queue();
+        let duty = if kind.can_try() { Duty::None } else { Duty::Enter };
         let ticket = queue.push(session, now, Arc::clone(&signal), kind);
-        Place { ticket, signal, patience: queue.patience(now) }
+        Place { ticket, signal, patience: queue.patience(now), duty }
     }
 
     /// Enters if the room has a place for `session`, whoever waits.
@@ -256,9 +258,15 @@ impl<S: Eq + Clone> Locked<'_, S> {
         Snapshot { session: inside, exclusive, holders: word::holders(word), waiting }
     }
 
+    /// How many there are, for reports.
+    pub(super) fn crowd(&mut self) -> Crowd {
+        let holders = word::holders(self.core.word.load(Relaxed));
+        self.queue().crowd(holders)
+    }
+
     /// The invited waiter with `ticket` has come: it enters and leaves the queue if the room is still free.
     pub(super) fn accept(&mut self, session: Option<&S>, ticket: u64) -> bool {
-        if self.occupy(session) {
+        if self.queue().may_accept(ticket) && self.occupy(session) {
             self.queue().remove(ticket);
             true
         } else {

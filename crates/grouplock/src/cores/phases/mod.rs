@@ -41,11 +41,14 @@
 
 mod locked;
 mod queue;
+#[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
+mod views;
 mod waiter;
 mod word;
 
 use std::fmt;
 use std::mem::{self, MaybeUninit};
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::task::{Context, Poll};
@@ -53,13 +56,14 @@ use std::time::Instant;
 
 use self::locked::Locked;
 use self::queue::Queue;
-use self::waiter::{Kind, Signal, Standing};
+use self::waiter::{Kind, Standing};
 use self::word::{CHANGING, EXCLUSIVE, LOCKED, ONE, SLEEPER, UNNAMED};
 use super::{Cancellable, Core};
 use crate::sync::{self, AtomicU32, Shared};
-use crate::{Policy, Snapshot};
+use crate::{Policy, Snapshot, watch};
 
 pub(crate) use self::queue::Priorities;
+pub(crate) use self::waiter::Signal;
 pub(crate) use self::word::MOST_HOLDERS;
 
 /// The default core: an atomic word in front of a queue of phases, with the policies of [`Policy`].
@@ -437,14 +441,16 @@ impl<S: Eq + Clone> Phases<S> {
         place: Place,
         deadline: Option<Instant>,
     ) -> bool {
-        let Place { ticket, signal, mut patience } = place;
+        let Place { ticket, signal, mut patience, duty } = place;
         // Foreign code runs below, when an invitation is accepted. If it panics, the request is given up.
         let request = Request { core: self, ticket, exclusive: session.is_none() };
+        let told = self.request(session.is_none());
+        let mut watch = watch::Wait::begin(told, &signal, deadline.is_none(), duty != Duty::None);
         let inside = loop {
-            let until = match (deadline, patience) {
-                (Some(deadline), Some(patience)) => Some(deadline.min(patience)),
-                (one, other) => one.or(other),
-            };
+            if let Some(reason) = watch.look(|| self.lock().crowd()) {
+                panic!("{reason}");
+            }
+            let until = [deadline, patience, watch.next_look()].into_iter().flatten().min();
             let mut standing = signal.standing();
             if standing == Standing::Waiting {
                 sync::park(until);
@@ -468,17 +474,28 @@ impl<S: Eq + Clone> Phases<S> {
                     }
                     if is_over(deadline) {
                         locked.queue().remove(ticket);
+                        #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
+                        if duty == Duty::Return {
+                            locked.return_inside();
+                        }
                         break false;
                     }
                     if is_over(patience) {
                         // The release of the lock finds that the time is over. From then on the room is handed over.
                         patience = None;
+                        watch.turned_strict();
                     }
                 }
             }
         };
         mem::forget(request);
+        watch.end(inside);
         inside
+    }
+
+    /// A request of this lock, as reports tell of it.
+    fn request(&self, exclusive: bool) -> watch::Request {
+        watch::Request { lock: self.address(), exclusive, sessions: std::any::type_name::<S>() }
     }
 }
 
@@ -522,6 +539,19 @@ pub(super) struct Place {
     signal: Arc<Signal>,
     /// When it will have waited for long enough, if the policy knows such a thing.
     patience: Option<Instant>,
+    duty: Duty,
+}
+
+/// What a thread that waits owes those who asked it to, beyond coming back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Duty {
+    /// Nothing: the wait may be given up.
+    None,
+    /// It must end inside.
+    Enter,
+    /// If the wait is given up, it must be a holder again as it was before.
+    #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
+    Return,
 }
 
 /// A task that waits.
@@ -529,10 +559,12 @@ pub(super) struct Place {
 pub struct Waiting {
     ticket: u64,
     signal: Arc<Signal>,
+    watch: watch::TaskWait,
 }
 
 impl<S> Drop for Phases<S> {
     fn drop(&mut self) {
+        watch::gone(ptr::from_ref(self).addr());
         // Relaxed: whoever drops the lock has it to itself.
         if self.word.load(Relaxed) & UNNAMED == 0 {
             // SAFETY: there is a name, and nobody will read it again.
@@ -595,7 +627,7 @@ unsafe impl<S: Eq + Clone> Cancellable<S> for Phases<S> {
         waiting: &mut Option<Waiting>,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        let Some(Waiting { ticket, signal }) = waiting else {
+        let Some(Waiting { ticket, signal, watch }) = waiting else {
             if self.fast(session) {
                 return Poll::Ready(());
             }
@@ -611,7 +643,7 @@ unsafe impl<S: Eq + Clone> Cancellable<S> for Phases<S> {
                 Arc::clone(&signal),
                 Kind::Task(cx.waker().clone()),
             );
-            *waiting = Some(Waiting { ticket, signal });
+            *waiting = Some(Waiting { ticket, signal, watch: watch::TaskWait::begin() });
             return Poll::Pending;
         };
         if signal.standing() != Standing::Granted {
@@ -623,11 +655,12 @@ unsafe impl<S: Eq + Clone> Cancellable<S> for Phases<S> {
                 return Poll::Pending;
             }
         }
+        watch.end(self.request(session.is_none()), true);
         *waiting = None;
         Poll::Ready(())
     }
 
-    fn cancel(&self, Waiting { ticket, signal }: Waiting, exclusive: bool) {
+    fn cancel(&self, Waiting { ticket, signal, watch }: Waiting, exclusive: bool) {
         let mut locked = self.lock();
         if signal.standing() == Standing::Granted {
             drop(locked);
@@ -637,6 +670,7 @@ unsafe impl<S: Eq + Clone> Cancellable<S> for Phases<S> {
             drop(locked);
             drop(waiter);
         }
+        watch.end(self.request(exclusive), false);
     }
 
     unsafe fn switch(&self, (): &mut (), session: S) {

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use super::waiter::{Kind, Signal, Waiter, contain};
 use super::word::MOST_HOLDERS;
+use crate::watch::Crowd;
 use crate::{Policy, WaitingPhase};
 
 /// The priority of a session, or of exclusive requests.
@@ -70,6 +71,8 @@ pub(super) struct Queue<S> {
     ticket: u64,
     /// How many waiters of all phases cannot be invited.
     helpless: usize,
+    /// The first phase has been promised the room: nobody goes before it, whatever the policy says.
+    owed: bool,
     /// From which time is counted.
     start: Instant,
 }
@@ -82,6 +85,7 @@ impl<S> Queue<S> {
             phases: VecDeque::new(),
             ticket: 0,
             helpless: 0,
+            owed: false,
             start: Instant::now(),
         }
     }
@@ -101,10 +105,11 @@ impl<S> Queue<S> {
     /// What the queue demands of those who come and go, `None` if nobody waits.
     pub(super) fn demands(&self) -> Option<Demands> {
         let first = self.phases.front()?;
-        let strict = match self.policy {
-            Policy::Eventual { patience } => self.out_of_patience(0, patience, Instant::now()),
-            Policy::Fifo | Policy::Batch { .. } | Policy::Priority { .. } => true,
-        };
+        let strict = self.owed
+            || match self.policy {
+                Policy::Eventual { patience } => self.out_of_patience(0, patience, Instant::now()),
+                Policy::Fifo | Policy::Batch { .. } | Policy::Priority { .. } => true,
+            };
         Some(Demands {
             hand_over: strict || first.helpless > 0,
             ask: strict || self.helpless > 0,
@@ -127,9 +132,40 @@ impl<S> Queue<S> {
             && times.any(|arrived| now.saturating_duration_since(arrived) >= patience)
     }
 
+    /// Whether the waiter with `ticket`, who was invited, may still take the room. Not if the room has been promised to another phase since.
+    pub(super) fn may_accept(&self, ticket: u64) -> bool {
+        !self.owed || self.find(ticket).is_some_and(|(index, _)| index == 0)
+    }
+
+    /// The first phase, if there is one, is promised the room: whoever comes from now on goes behind it.
+    #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
+    pub(super) fn promise(&mut self) {
+        self.owed = !self.phases.is_empty();
+    }
+
+    /// A request to be alone goes before all others, and is promised the room.
+    #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
+    pub(super) fn push_first(&mut self, now: Instant, signal: Arc<Signal>) -> u64 {
+        let ticket = self.ticket;
+        self.ticket += 1;
+        self.helpless += 1;
+        let waiter = Waiter { ticket, arrived: now, invited: false, signal, kind: Kind::Switching };
+        self.phases.push_front(Phase {
+            session: None,
+            waiters: VecDeque::from([waiter]),
+            invited: 0,
+            helpless: 1,
+            passed: 0,
+            standing: i128::MIN,
+        });
+        self.owed = true;
+        ticket
+    }
+
     /// Takes the first phase out of the queue.
     pub(super) fn take_first(&mut self) -> Option<Phase<S>> {
         let phase = self.phases.pop_front()?;
+        self.owed = false;
         self.helpless -= phase.helpless;
         Some(phase)
     }
@@ -153,6 +189,7 @@ impl<S> Queue<S> {
         self.helpless -= helpless;
         if phase.waiters.is_empty() {
             let phase = self.phases.remove(index);
+            self.owed &= index > 0;
             contain(|| drop(phase));
         }
         Some(waiter)
@@ -199,6 +236,12 @@ impl<S> Queue<S> {
         self.phases.iter().map(phase).collect()
     }
 
+    /// How many there are, for reports.
+    pub(super) fn crowd(&self, holders: usize) -> Crowd {
+        let waiters = self.phases.iter().map(|phase| phase.waiters.len()).sum();
+        Crowd { policy: self.policy, holders, phases: self.phases.len(), waiters }
+    }
+
     /// Where a phase that counts as having arrived at `standing` goes: behind its equals.
     fn place_by_standing(&self, standing: i128) -> usize {
         self.phases.partition_point(|phase| phase.standing <= standing)
@@ -211,6 +254,9 @@ impl<S: Eq + Clone> Queue<S> {
     pub(super) fn may_overtake(&self, session: Option<&S>, now: Instant) -> bool {
         if self.phases.is_empty() {
             return true;
+        }
+        if self.owed {
+            return false;
         }
         match self.policy {
             Policy::Eventual { patience } => !self.out_of_patience(0, patience, now),

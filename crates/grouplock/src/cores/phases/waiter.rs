@@ -71,6 +71,12 @@ impl Signal {
         }
     }
 
+    /// Whether the waiter is inside, and perhaps does not know yet.
+    #[cfg(all(feature = "deadlock_detection", not(any(loom, shuttle))))]
+    pub(crate) fn is_granted(&self) -> bool {
+        self.standing() == Standing::Granted
+    }
+
     /// Tells the waiter. It is to be woken afterwards, once the internal lock is released.
     pub(super) fn set(&self, standing: Standing) {
         // Release: pairs with the acquire in `standing`.

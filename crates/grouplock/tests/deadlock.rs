@@ -1,0 +1,426 @@
+//! Feature `deadlock_detection`: what is reported, and what is not.
+#![cfg(feature = "deadlock_detection")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use grouplock::deadlock::{Action, Deadlock, check_deadlock, set_action, set_grace};
+use grouplock::{ExclusiveGuard, GroupLock};
+
+const GRACE: Duration = Duration::from_millis(100);
+const LATE: Duration = Duration::from_secs(20);
+
+/// What has been reported by [`Action::Call`] since the test began.
+static REPORTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn reports() -> MutexGuard<'static, Vec<String>> {
+    REPORTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The settings are the process's: one test at a time.
+fn alone(action: Action) -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    set_grace(GRACE);
+    set_action(action);
+    reports().clear();
+    turn
+}
+
+fn record(deadlock: &Deadlock) {
+    reports().push(deadlock.to_string());
+}
+
+/// The message of the panic that `what` ends in; fails if it does not, or not in time.
+fn panic_of(what: impl FnOnce() + Send + 'static) -> String {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let result = catch_unwind(AssertUnwindSafe(what));
+        let message = result.map_err(|panic| match panic.downcast::<String>() {
+            Ok(text) => *text,
+            Err(_) => "a panic with no text".to_owned(),
+        });
+        let _ = tell.send(message);
+    });
+    told.recv_timeout(LATE).expect("a deadlock was not noticed").expect_err("no deadlock")
+}
+
+/// Waits until `what` is true; fails if that takes forever.
+fn until(what: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !what() {
+        assert!(start.elapsed() < LATE, "still not so after {LATE:?}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn another_session_of_the_same_lock() {
+    let _turn = alone(Action::Panic);
+    let lock = Arc::new(GroupLock::new(()));
+    let theirs = Arc::clone(&lock);
+    let line = line!() + 2;
+    let message = panic_of(move || {
+        let _one = theirs.enter("one");
+        let _two = theirs.enter("two");
+    });
+    assert!(message.starts_with("grouplock: deadlock\n"), "{message}");
+    assert!(message.contains(&format!("waits at {}:{}:", file!(), line + 1)), "{message}");
+    assert!(message.contains("for a session of the lock"), "{message}");
+    assert!(message.contains(&format!("{:#x} (sessions: &str)", lock.address())), "{message}");
+    assert!(message.contains(&format!("inside a session since {}:{line}:", file!())), "{message}");
+    // The request was given up, and the guard dropped by the panic.
+    let seen = lock.snapshot();
+    assert_eq!((seen.holders, seen.waiting.len()), (0, 0));
+    assert!(lock.try_exclusive().is_some());
+}
+
+#[test]
+fn to_be_alone_beside_oneself() {
+    let _turn = alone(Action::Panic);
+    for striped in [false, true] {
+        let message = panic_of(move || {
+            if striped {
+                let lock = GroupLock::striped(());
+                // Often enough that the session is a favoured one.
+                (0..200).for_each(|_| drop(lock.enter(1)));
+                let _one = lock.enter(1);
+                let _two = lock.exclusive();
+            } else {
+                let lock = Arc::new(GroupLock::new(()));
+                let _one = lock.enter_arc(1);
+                let _two = lock.exclusive();
+            }
+        });
+        assert!(message.contains("to be alone in the lock"), "{message}");
+        assert!(message.contains("is inside a session since"), "{message}");
+    }
+    let message = panic_of(|| {
+        let lock = GroupLock::new(());
+        let _one = lock.exclusive();
+        let _two = lock.enter(1);
+    });
+    assert!(message.contains("is alone since"), "{message}");
+}
+
+/// The same session again, with another request in between.
+#[test]
+fn the_same_session_again() {
+    let _turn = alone(Action::Panic);
+    let lock = Arc::new(GroupLock::with_policy(grouplock::Policy::Fifo, ()));
+    let theirs = Arc::clone(&lock);
+    let message = panic_of(move || {
+        thread::scope(|scope| {
+            let one = theirs.enter(1);
+            scope.spawn(|| drop(theirs.enter(2)));
+            until(|| !theirs.snapshot().waiting.is_empty());
+            let panic = catch_unwind(AssertUnwindSafe(|| drop(theirs.enter(1)))).unwrap_err();
+            drop(one);
+            std::panic::resume_unwind(panic);
+        });
+    });
+    assert!(message.contains("for a session of the lock"), "{message}");
+}
+
+#[test]
+fn a_circle_of_threads() {
+    let _turn = alone(Action::Panic);
+    let locks = Arc::new([GroupLock::new(()), GroupLock::new(()), GroupLock::new(())]);
+    let barrier = Arc::new(Barrier::new(3));
+    let threads: Vec<_> = (0..3)
+        .map(|me| {
+            let (locks, barrier) = (Arc::clone(&locks), Arc::clone(&barrier));
+            let name = format!("number {me}");
+            let work = move || {
+                let _mine = locks[me].enter(me);
+                barrier.wait();
+                let _next = locks[(me + 1) % 3].exclusive();
+            };
+            thread::Builder::new().name(name).spawn(work).unwrap()
+        })
+        .collect();
+    until(|| threads.iter().all(thread::JoinHandle::is_finished));
+    let panics: Vec<String> = threads
+        .into_iter()
+        .filter_map(|thread| thread.join().err())
+        .map(|panic| *panic.downcast::<String>().unwrap())
+        .collect();
+    // One gives way, and the others go on.
+    let [message] = &panics[..] else { panic!("{} threads gave up", panics.len()) };
+    for me in 0..3 {
+        let next = (me + 1) % 3;
+        assert!(message.contains(&format!("thread `number {me}` waits at")), "{message}");
+        assert!(message.contains(&format!("where thread `number {next}` is")), "{message}");
+        assert!(message.contains(&format!("{:#x}", locks[me].address())), "{message}");
+    }
+}
+
+/// By default a thread waits on. What ends the deadlock here is that the guard is dropped by somebody else.
+#[test]
+fn a_report_changes_nothing() {
+    let _turn = alone(Action::Call(record));
+    let lock = Arc::new(GroupLock::new(()));
+    let theirs = Arc::clone(&lock);
+    let (send, receive) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        send.send(theirs.enter_arc(1)).unwrap();
+        drop(theirs.enter(2));
+    });
+    // Not used: it counts as being with the other thread still. This is the false alarm that the documentation tells of.
+    let guard = receive.recv().unwrap();
+    until(|| !reports().is_empty());
+    let [deadlock] = &check_deadlock()[..] else { panic!("there is one") };
+    let [blocked] = deadlock.threads() else { panic!("it is of one thread") };
+    assert_eq!(blocked.lock, lock.address());
+    assert!(!blocked.wants_to_be_alone && !blocked.is_alone);
+    assert_eq!(blocked.thread.id(), thread.thread().id());
+    assert_eq!(blocked.waits_at.file(), file!());
+    drop(guard);
+    thread.join().unwrap();
+    assert_eq!(reports().len(), 1, "it is told once: {:?}", reports());
+    assert!(check_deadlock().is_empty());
+}
+
+#[test]
+fn a_reporter_that_panics_does_no_harm() {
+    let _turn = alone(Action::Call(|_| {
+        reports().push(String::new());
+        panic!("on purpose");
+    }));
+    let lock = Arc::new(GroupLock::new(()));
+    let (send, receive) = mpsc::channel();
+    let theirs = Arc::clone(&lock);
+    let thread = thread::spawn(move || {
+        send.send(theirs.enter_arc(1)).unwrap();
+        drop(theirs.enter(2));
+    });
+    let guard = receive.recv().unwrap();
+    until(|| !reports().is_empty());
+    drop(guard);
+    thread.join().unwrap();
+}
+
+/// A guard that was sent to another thread, and is used there, is that thread's.
+#[test]
+fn a_guard_that_was_sent_is_no_false_alarm() {
+    let _turn = alone(Action::Panic);
+    let lock = GroupLock::new(7);
+    thread::scope(|scope| {
+        let guard = lock.enter(1);
+        scope.spawn(move || {
+            assert_eq!(*guard, 7);
+            thread::sleep(4 * GRACE);
+            drop(guard);
+        });
+        thread::sleep(GRACE / 10);
+        // Panics if it is taken for ours.
+        drop(lock.enter(2));
+        let guard = lock.exclusive();
+        scope.spawn(move || {
+            // Dropped there, before the grace is over, without being used.
+            thread::sleep(GRACE / 4);
+            drop(guard);
+        });
+        drop(lock.enter(3));
+    });
+}
+
+/// … and if that thread waits for the lock, it is a deadlock of that thread.
+#[test]
+fn a_guard_that_was_sent_is_found_where_it_is() {
+    let _turn = alone(Action::Panic);
+    let lock = Arc::new(GroupLock::new(7));
+    let guard = lock.enter_arc(1);
+    let theirs = Arc::clone(&lock);
+    let message = panic_of(move || {
+        assert_eq!(*guard, 7);
+        let _two = theirs.enter(2);
+        drop(guard);
+    });
+    assert!(message.contains("waits at"), "{message}");
+}
+
+#[test]
+fn long_waits_are_no_false_alarm() {
+    let _turn = alone(Action::Panic);
+    let (one, two) = (GroupLock::new(()), GroupLock::new(()));
+    thread::scope(|scope| {
+        let guard = one.enter(1);
+        // Waits for us, holding another lock; we wait for nobody.
+        scope.spawn(|| {
+            let _two = two.enter(1);
+            let _one = one.enter(2);
+        });
+        // Waits for that one.
+        scope.spawn(|| drop(two.exclusive()));
+        thread::sleep(4 * GRACE);
+        assert!(check_deadlock().is_empty());
+        drop(guard);
+    });
+}
+
+#[test]
+fn waits_with_a_deadline_end_by_themselves() {
+    let _turn = alone(Action::Panic);
+    let lock = GroupLock::new(());
+    let _one = lock.enter(1);
+    assert!(lock.try_enter_for(2, 3 * GRACE).is_none());
+    assert!(lock.try_exclusive_for(3 * GRACE).is_none());
+}
+
+#[test]
+fn leaving_switching_and_downgrading_are_noticed() {
+    let _turn = alone(Action::Panic);
+    let lock = Arc::new(GroupLock::new(()));
+    let theirs = Arc::clone(&lock);
+    let line = line!() + 3;
+    let message = panic_of(move || {
+        let guard = theirs.exclusive();
+        let mut guard = ExclusiveGuard::downgrade(guard, 1);
+        guard.switch(2);
+        drop(guard);
+        let guard = theirs.exclusive();
+        let _guard = ExclusiveGuard::downgrade(guard, 3);
+        let _other = theirs.enter(4);
+    });
+    let since = format!("inside a session since {}:{}:", file!(), line + 4);
+    assert!(message.contains(&since), "{message}");
+}
+
+/// A thread that switches cannot give up: its deadlock is printed, and it waits on.
+#[test]
+fn switching_with_another_guard() {
+    let _turn = alone(Action::Panic);
+    let lock = Arc::new(GroupLock::new(()));
+    let (send, receive) = mpsc::channel();
+    let theirs = Arc::clone(&lock);
+    let thread = thread::spawn(move || {
+        let mut one = theirs.enter(1);
+        send.send(theirs.enter_arc(1)).unwrap();
+        one.switch(2);
+        *one.session()
+    });
+    let other = receive.recv().unwrap();
+    until(|| !check_deadlock().is_empty());
+    thread::sleep(3 * GRACE);
+    assert!(!thread.is_finished());
+    drop(other);
+    assert_eq!(thread.join().unwrap(), 2);
+}
+
+/// A guard that was leaked is still inside; but it is gone with its lock, and the next lock at its address is another.
+#[test]
+fn leaked_guards_go_with_their_lock() {
+    let _turn = alone(Action::Panic);
+    let message = panic_of(|| {
+        let lock = GroupLock::new(());
+        std::mem::forget(lock.enter(1));
+        drop(lock.enter(2));
+    });
+    assert!(message.contains("inside a session since"), "{message}");
+    let mut place = None;
+    for round in 0..2 {
+        let lock = place.insert(GroupLock::new(()));
+        thread::scope(|scope| {
+            let guard = (round == 1).then(|| scope.spawn(|| lock.enter(1)).join().unwrap());
+            scope.spawn(move || {
+                thread::sleep(3 * GRACE);
+                drop(guard);
+            });
+            if round == 0 {
+                std::mem::forget(lock.enter(1));
+            } else {
+                drop(lock.enter(2));
+            }
+        });
+    }
+}
+
+/// Guards of tasks are nobody's: nothing is said about them.
+#[test]
+fn tasks_are_not_watched() {
+    use std::task::{Context, Poll, Waker};
+
+    let _turn = alone(Action::Panic);
+    let lock = GroupLock::new(());
+    let mut future = std::pin::pin!(lock.enter_async(1));
+    let Poll::Ready(guard) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("the room is free")
+    };
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            thread::sleep(3 * GRACE);
+            drop(guard);
+        });
+        drop(lock.enter(2));
+    });
+}
+
+#[cfg(all(feature = "lock_api", not(feature = "send_guard")))]
+mod views {
+    use grouplock::{Mutex, RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
+
+    use super::{Action, Arc, Barrier, alone, panic_of, thread, until};
+
+    #[test]
+    fn locking_a_mutex_twice() {
+        let _turn = alone(Action::Panic);
+        let line = line!() + 3;
+        let message = panic_of(|| {
+            let mutex = Mutex::new(());
+            let _one = mutex.lock();
+            let _two = mutex.lock();
+        });
+        assert!(message.contains(&format!("waits at {}:{}:", file!(), line + 1)), "{message}");
+        assert!(message.contains(&format!("is alone since {}:{line}:", file!())), "{message}");
+    }
+
+    #[test]
+    fn writing_while_reading() {
+        let _turn = alone(Action::Panic);
+        let lock = Arc::new(RwLock::new(()));
+        let theirs = Arc::clone(&lock);
+        let message = panic_of(move || {
+            let _reading = RwLockWriteGuard::downgrade(theirs.write());
+            let _writing = theirs.write();
+        });
+        assert!(message.contains("inside a session since"), "{message}");
+        assert!(lock.try_write().is_some(), "nothing is left of it");
+    }
+
+    #[test]
+    fn upgradable_twice() {
+        let _turn = alone(Action::Panic);
+        let lock = Arc::new(RwLock::new(()));
+        let theirs = Arc::clone(&lock);
+        let message = panic_of(move || {
+            let _one = theirs.upgradable_read();
+            let _two = theirs.upgradable_read();
+        });
+        assert!(message.contains("waits at"), "{message}");
+        let again = lock.upgradable_read();
+        drop(RwLockUpgradableReadGuard::upgrade(again));
+    }
+
+    #[test]
+    fn two_mutexes_in_two_orders() {
+        let _turn = alone(Action::Panic);
+        let locks = Arc::new([Mutex::new(()), Mutex::new(())]);
+        let barrier = Arc::new(Barrier::new(2));
+        let threads: Vec<_> = (0..2)
+            .map(|me| {
+                let (locks, barrier) = (Arc::clone(&locks), Arc::clone(&barrier));
+                thread::spawn(move || {
+                    let _mine = locks[me].lock();
+                    barrier.wait();
+                    let _other = locks[1 - me].lock();
+                })
+            })
+            .collect();
+        until(|| threads.iter().all(thread::JoinHandle::is_finished));
+        let gave_up = threads.into_iter().filter_map(|thread| thread.join().err()).count();
+        assert_eq!(gave_up, 1);
+    }
+}

@@ -1,0 +1,146 @@
+//! `unlock_fair` hands over in order.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::thread;
+
+use grouplock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::{SOON, until};
+
+/// Somebody waits; who unlocks fairly and locks again at once comes after it, every time. (Unfairly, it nearly never would.)
+#[test]
+fn a_waiter_gets_the_mutex_before_who_unlocks_fairly_gets_it_again() {
+    for _ in 0..200 {
+        let mutex = Arc::new(Mutex::new(0));
+        let guard = mutex.lock();
+        let theirs = Arc::clone(&mutex);
+        let waiter = thread::spawn(move || *theirs.lock() += 1);
+        // SAFETY: only looked at.
+        somebody_waits(unsafe { mutex.raw() });
+        MutexGuard::unlock_fair(guard);
+        assert_eq!(*mutex.lock(), 1, "the lock was taken before the waiter had it");
+        waiter.join().unwrap();
+    }
+}
+
+#[test]
+fn bump_lets_a_waiter_in() {
+    for _ in 0..200 {
+        let mutex = Arc::new(Mutex::new(0));
+        let mut guard = mutex.lock();
+        MutexGuard::bump(&mut guard);
+        let theirs = Arc::clone(&mutex);
+        let waiter = thread::spawn(move || *theirs.lock() += 1);
+        // SAFETY: only looked at.
+        somebody_waits(unsafe { mutex.raw() });
+        MutexGuard::bump(&mut guard);
+        assert_eq!(*guard, 1);
+        waiter.join().unwrap();
+    }
+}
+
+/// Until somebody waits. What comes next must come soon: once the waiter has lost its patience the lock is strict anyway, and the test proves
+/// nothing. That is rare, and there are many rounds.
+fn somebody_waits(raw: &dyn Debug) {
+    until(|| format!("{raw:?}").contains("waiting: 1"));
+}
+
+#[test]
+fn a_writer_unlocks_fairly_to_all_readers_who_wait() {
+    let lock = Arc::new(RwLock::new(0));
+    let mut guard = lock.write();
+    let readers: Vec<_> = (0..4)
+        .map(|_| {
+            let lock = Arc::clone(&lock);
+            thread::spawn(move || *lock.read())
+        })
+        .collect();
+    thread::sleep(SOON);
+    *guard = 1;
+    RwLockWriteGuard::unlock_fair(guard);
+    *lock.write() = 2;
+    for reader in readers {
+        assert_eq!(
+            reader.join().unwrap(),
+            1,
+            "the second writing came before a reader that waited"
+        );
+    }
+}
+
+#[test]
+fn a_reader_unlocks_fairly_to_a_writer() {
+    for _ in 0..200 {
+        let lock = Arc::new(RwLock::new(0));
+        let guard = lock.read();
+        let theirs = Arc::clone(&lock);
+        let writer = thread::spawn(move || *theirs.write() = 1);
+        // SAFETY: only looked at.
+        somebody_waits(unsafe { lock.raw() });
+        RwLockReadGuard::unlock_fair(guard);
+        assert_eq!(*lock.read(), 1, "a reader came before the writer that was promised the lock");
+        writer.join().unwrap();
+    }
+}
+
+/// The promise holds while other readers are inside still: those who come later go behind the writer.
+#[test]
+fn the_promise_outlasts_other_readers() {
+    let lock = Arc::new(RwLock::new(0));
+    let one = lock.read();
+    let two = lock.read();
+    let theirs = Arc::clone(&lock);
+    let writer = thread::spawn(move || *theirs.write() = 1);
+    thread::sleep(SOON);
+    RwLockReadGuard::unlock_fair(one);
+    assert!(lock.try_read().is_none());
+    drop(two);
+    until(|| writer.is_finished());
+    assert_eq!(*lock.read(), 1);
+}
+
+#[test]
+fn fair_unlocking_with_nobody_waiting_is_unlocking() {
+    let mutex = Mutex::new(());
+    MutexGuard::unlock_fair(mutex.lock());
+    assert!(mutex.try_lock().is_some());
+    let lock = RwLock::new(());
+    RwLockReadGuard::unlock_fair(lock.read());
+    RwLockWriteGuard::unlock_fair(lock.write());
+    let mut reading = lock.read();
+    RwLockReadGuard::bump(&mut reading);
+    assert!(lock.try_write().is_none());
+    drop(reading);
+    assert!(lock.try_write().is_some());
+}
+
+/// Two threads that bump take turns.
+#[test]
+fn bumping_threads_take_turns() {
+    const ROUNDS: usize = 500;
+
+    let mutex = Arc::new(Mutex::new(Vec::new()));
+    let guard = mutex.lock();
+    let threads: Vec<_> = (0..2)
+        .map(|me| {
+            let mutex = Arc::clone(&mutex);
+            thread::spawn(move || {
+                let mut guard = mutex.lock();
+                for _ in 0..ROUNDS {
+                    guard.push(me);
+                    MutexGuard::bump(&mut guard);
+                }
+            })
+        })
+        .collect();
+    thread::sleep(SOON);
+    drop(guard);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let turns = mutex.lock();
+    let repeats = turns.windows(2).filter(|pair| pair[0] == pair[1]).count();
+    // At the beginning and at the end one may be alone.
+    assert!(repeats <= 2, "{repeats} times the same thread came twice in a row");
+}

@@ -1,0 +1,456 @@
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use grouplock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::{Random, SOON, in_time, until};
+
+#[test]
+fn smoke() {
+    let lock = RwLock::new(());
+    drop(lock.read());
+    drop(lock.write());
+    drop((lock.read(), lock.read()));
+    drop(lock.write());
+    assert!(!lock.is_locked());
+}
+
+/// What readers and writers see of each other.
+#[derive(Default)]
+struct Inside {
+    readers: AtomicUsize,
+    writers: AtomicUsize,
+    wrote: AtomicUsize,
+}
+
+impl Inside {
+    fn write<'a>(&self, mut guard: RwLockWriteGuard<'a, u64>) -> RwLockWriteGuard<'a, u64> {
+        assert_eq!(self.writers.fetch_add(1, SeqCst), 0, "two writers");
+        assert_eq!(self.readers.load(SeqCst), 0, "a reader beside a writer");
+        // Not one step: another writer's would be lost.
+        let seen = *guard;
+        std::hint::black_box(&guard);
+        *guard = seen + 1;
+        self.wrote.fetch_add(1, SeqCst);
+        self.writers.fetch_sub(1, SeqCst);
+        guard
+    }
+
+    fn read<'a>(&self, guard: RwLockReadGuard<'a, u64>) -> RwLockReadGuard<'a, u64> {
+        self.readers.fetch_add(1, SeqCst);
+        assert_eq!(self.writers.load(SeqCst), 0, "a writer beside a reader");
+        std::hint::black_box(*guard);
+        self.readers.fetch_sub(1, SeqCst);
+        guard
+    }
+
+    fn frob(&self, lock: &RwLock<u64>, kind: u64) {
+        let moment = Duration::from_micros(30);
+        match kind {
+            0 => drop(self.write(lock.write())),
+            1 => drop(lock.try_write().map(|guard| self.write(guard))),
+            2 => drop(lock.try_write_for(moment).map(|guard| self.write(guard))),
+            3 => drop(self.read(RwLockWriteGuard::downgrade(self.write(lock.write())))),
+            4 => RwLockWriteGuard::unlock_fair(self.write(lock.write())),
+            5 => RwLockReadGuard::unlock_fair(self.read(lock.read())),
+            6 => {
+                let mut guard = lock.read();
+                RwLockReadGuard::bump(&mut guard);
+                drop(self.read(guard));
+            }
+            7 => {
+                let mut guard = lock.write();
+                RwLockWriteGuard::bump(&mut guard);
+                drop(self.write(guard));
+            }
+            8 => drop(lock.try_read().map(|guard| self.read(guard))),
+            9 => drop(lock.try_read_for(moment).map(|guard| self.read(guard))),
+            _ => drop(self.read(lock.read())),
+        }
+    }
+}
+
+/// Random readers and writers from many threads, each of whom looks whether it is alone when it should be.
+#[test]
+fn frob() {
+    let lock = RwLock::new(0);
+    let inside = Inside::default();
+    thread::scope(|scope| {
+        for thread in 0..8 {
+            let (lock, inside) = (&lock, &inside);
+            scope.spawn(move || {
+                let mut random = Random(thread * 77 + 5);
+                for _ in 0..5_000 {
+                    inside.frob(lock, random.below(20));
+                }
+            });
+        }
+    });
+    assert!(!lock.is_locked());
+    assert_eq!(lock.into_inner(), inside.wrote.load(SeqCst) as u64);
+}
+
+/// As std's test of this name: a writer that leaves the data unfinished in between is never seen by readers.
+#[test]
+fn rw_arc() {
+    let lock = Arc::new(RwLock::new(0));
+    let writer = {
+        let lock = Arc::clone(&lock);
+        thread::spawn(move || {
+            for _ in 0..10 {
+                let mut data = lock.write();
+                let seen = *data;
+                *data = -1;
+                thread::yield_now();
+                *data = seen + 1;
+            }
+        })
+    };
+    let readers: Vec<_> = (0..5)
+        .map(|_| {
+            let lock = Arc::clone(&lock);
+            thread::spawn(move || assert!(*lock.read() >= 0))
+        })
+        .collect();
+    for reader in readers {
+        reader.join().unwrap();
+    }
+    writer.join().unwrap();
+    assert_eq!(*lock.read(), 10);
+}
+
+#[test]
+fn readers_are_inside_together() {
+    let lock = RwLock::new(());
+    let barrier = Barrier::new(4);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let _guard = lock.read();
+                // Nobody would pass if one had to wait for another.
+                barrier.wait();
+            });
+        }
+    });
+}
+
+#[test]
+fn no_poison() {
+    let lock = RwLock::new(1);
+    for write in [false, true] {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            if write {
+                let mut guard = lock.write();
+                *guard += 1;
+                panic!("on purpose, writing");
+            }
+            let _guard = lock.read();
+            panic!("on purpose, reading");
+        }));
+        assert!(result.is_err());
+        assert!(!lock.is_locked());
+        assert!(lock.try_write().is_some());
+    }
+    assert_eq!(*lock.read(), 2);
+}
+
+#[test]
+fn trying() {
+    let lock = RwLock::new(5);
+    {
+        let _reading = lock.read();
+        assert!(lock.is_locked() && !lock.is_locked_exclusive());
+        assert!(lock.try_read().is_some(), "readers share");
+        assert!(lock.try_write().is_none(), "a writer excludes readers");
+    }
+    {
+        let _writing = lock.write();
+        assert!(lock.is_locked() && lock.is_locked_exclusive());
+        assert!(lock.try_read().is_none());
+        assert!(lock.try_write().is_none());
+    }
+    assert!(lock.try_read().is_some());
+    assert!(lock.try_write().is_some());
+    assert!(!lock.is_locked());
+}
+
+#[test]
+fn timed() {
+    let lock = RwLock::new(());
+    let past = Instant::now();
+    let reading = lock.read();
+    assert!(lock.try_read_for(Duration::ZERO).is_some());
+    assert!(lock.try_read_for(Duration::MAX).is_some());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let start = Instant::now();
+            assert!(lock.try_write_for(SOON).is_none());
+            assert!(start.elapsed() >= SOON);
+            assert!(lock.try_write_until(past).is_none());
+        });
+    });
+    // The writer that gave up is in nobody's way.
+    assert!(lock.try_read().is_some());
+    drop(reading);
+    let writing = lock.write();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let start = Instant::now();
+            assert!(lock.try_read_until(start + SOON).is_none());
+            assert!(start.elapsed() >= SOON);
+            assert!(lock.try_read_until(past).is_none());
+        });
+    });
+    drop(writing);
+    assert!(lock.try_write_until(past).is_some(), "no waiting, no deadline");
+}
+
+#[test]
+fn gives_the_data_back() {
+    let mut lock = RwLock::new(vec![1]);
+    lock.get_mut().push(2);
+    assert_eq!(lock.into_inner(), [1, 2]);
+    let dropped = Arc::new(());
+    drop(RwLock::new(Arc::clone(&dropped)));
+    assert_eq!(Arc::strong_count(&dropped), 1);
+}
+
+#[test]
+fn unsized_data() {
+    let lock: &RwLock<[i32]> = &RwLock::new([1, 2, 3]);
+    lock.write()[0] = 4;
+    assert_eq!(*lock.read(), [4, 2, 3]);
+}
+
+#[test]
+fn in_a_static() {
+    static WORDS: RwLock<Vec<&str>> = RwLock::new(Vec::new());
+    WORDS.write().push("one");
+    assert_eq!(*WORDS.read(), ["one"]);
+}
+
+#[test]
+fn small() {
+    assert_eq!(size_of::<RwLock<()>>(), 24);
+}
+
+/// Nobody writes between the writing and the reading of one that downgrades.
+#[test]
+fn downgrade_is_one_step() {
+    const THREADS: usize = 4;
+    const ROUNDS: usize = 5_000;
+
+    let lock = RwLock::new(0);
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let lock = &lock;
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let mine = thread * ROUNDS + round;
+                    let mut writing = lock.write();
+                    *writing = mine;
+                    let reading = RwLockWriteGuard::downgrade(writing);
+                    assert_eq!(*reading, mine, "somebody has written in between");
+                    if round % 16 == 0 {
+                        thread::yield_now();
+                        assert_eq!(*reading, mine, "somebody writes beside a reader");
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn downgrade_lets_readers_in() {
+    let lock = Arc::new(RwLock::new(0));
+    let mut writing = lock.write();
+    let theirs = Arc::clone(&lock);
+    let reader = thread::spawn(move || *theirs.read());
+    thread::sleep(SOON);
+    *writing = 1;
+    let reading = RwLockWriteGuard::downgrade(writing);
+    until(|| reader.is_finished());
+    assert_eq!(reader.join().unwrap(), 1);
+    assert!(lock.try_write().is_none());
+    drop(reading);
+    assert!(lock.try_write().is_some());
+}
+
+#[test]
+fn mapped_guards() {
+    let lock = RwLock::new((1, "two"));
+    {
+        let first = RwLockReadGuard::map(lock.read(), |pair| &pair.0);
+        assert_eq!(*first, 1);
+        assert!(lock.try_write().is_none());
+    }
+    {
+        let mut first = RwLockWriteGuard::map(lock.write(), |pair| &mut pair.0);
+        *first = 11;
+        assert!(lock.try_read().is_none());
+    }
+    assert_eq!(*lock.read(), (11, "two"));
+}
+
+#[test]
+fn arc_guards_keep_the_lock() {
+    let lock = Arc::new(RwLock::new(3));
+    let weak = Arc::downgrade(&lock);
+    let reading = lock.read_arc();
+    assert!(lock.try_write_arc().is_none());
+    drop(lock);
+    assert_eq!(*reading, 3);
+    let again = weak.upgrade().unwrap();
+    drop(reading);
+    let mut writing = again.write_arc();
+    drop(again);
+    *writing = 4;
+    drop(writing);
+    assert!(weak.upgrade().is_none(), "the last guard drops the lock");
+}
+
+#[test]
+fn debug_never_waits() {
+    let lock = RwLock::new(7);
+    assert!(format!("{lock:?}").contains('7'));
+    let guard = lock.write();
+    assert!(format!("{lock:?}").contains("locked"));
+    // SAFETY: only looked at.
+    let raw = unsafe { lock.raw() };
+    assert_eq!(format!("{raw:?}"), "RawRwLock { locked: true, exclusive: true, waiting: 0, .. }");
+    drop(guard);
+    let _reading = lock.read();
+    assert!(format!("{lock:?}").contains('7'), "who only reads does not keep others from looking");
+}
+
+#[test]
+fn a_forgotten_reader_keeps_writers_out() {
+    let lock = Arc::new(RwLock::new(0));
+    mem::forget(lock.read());
+    assert!(lock.try_read().is_some());
+    let theirs = Arc::clone(&lock);
+    assert!(in_time(move || theirs.try_write_for(SOON).is_none()));
+    drop(lock);
+}
+
+/// Reading again while reading works as long as no writer has come in between.
+#[test]
+fn recursion_without_a_writer() {
+    let lock = RwLock::new(1);
+    let one = lock.read();
+    let two = lock.read();
+    assert_eq!(*one + *two, 2);
+}
+
+/// … and with a writer in between it may not: it can be tried, and does not let the writer starve.
+#[test]
+fn recursion_with_a_writer_in_between() {
+    let lock = Arc::new(RwLock::new(1));
+    let one = lock.read();
+    let theirs = Arc::clone(&lock);
+    let writer = thread::spawn(move || *theirs.write() = 2);
+    // Longer than the writer's patience: from then on nobody goes before it.
+    until(|| lock.try_read().is_none());
+    assert!(lock.try_read_for(SOON).is_none());
+    assert_eq!(*one, 1);
+    drop(one);
+    until(|| writer.is_finished());
+    assert_eq!(*lock.read(), 2);
+}
+
+/// Readers come so fast that one is always inside; a writer gets in nevertheless.
+#[test]
+fn a_stream_of_readers_does_not_starve_a_writer() {
+    let lock = Arc::new(RwLock::new(()));
+    let stop = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = (0..4)
+        .map(|_| {
+            let (lock, stop) = (Arc::clone(&lock), Arc::clone(&stop));
+            thread::spawn(move || {
+                // Hand over hand: the next is taken before the last is given back, if that can be had without waiting.
+                let mut last = Some(lock.read());
+                while !stop.load(SeqCst) {
+                    thread::sleep(Duration::from_micros(200));
+                    let next = lock.try_read();
+                    last = if next.is_some() {
+                        next
+                    } else {
+                        drop(last);
+                        Some(lock.read())
+                    };
+                }
+                drop(last);
+            })
+        })
+        .collect();
+    thread::sleep(SOON);
+    let theirs = Arc::clone(&lock);
+    let waited = in_time(move || {
+        let start = Instant::now();
+        drop(theirs.write());
+        start.elapsed()
+    });
+    stop.store(true, SeqCst);
+    for reader in readers {
+        reader.join().unwrap();
+    }
+    assert!(waited < Duration::from_secs(2), "the writer waited for {waited:?}");
+}
+
+#[test]
+fn a_stream_of_writers_does_not_starve_a_reader() {
+    let lock = Arc::new(RwLock::new(0u64));
+    let stop = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..3)
+        .map(|_| {
+            let (lock, stop) = (Arc::clone(&lock), Arc::clone(&stop));
+            thread::spawn(move || {
+                while !stop.load(SeqCst) {
+                    let mut guard = lock.write();
+                    *guard += 1;
+                    thread::sleep(Duration::from_micros(200));
+                }
+            })
+        })
+        .collect();
+    thread::sleep(SOON);
+    let theirs = Arc::clone(&lock);
+    let waited = in_time(move || {
+        let start = Instant::now();
+        for _ in 0..10 {
+            drop(theirs.read());
+        }
+        start.elapsed()
+    });
+    stop.store(true, SeqCst);
+    for writer in writers {
+        writer.join().unwrap();
+    }
+    assert!(waited < Duration::from_secs(5), "the reader waited for {waited:?}");
+}
+
+#[test]
+fn a_writer_that_gives_up_lets_the_readers_behind_it_in() {
+    let lock = Arc::new(RwLock::new(()));
+    let reading = lock.read();
+    let theirs = Arc::clone(&lock);
+    let writer = thread::spawn(move || theirs.try_write_for(10 * SOON).is_none());
+    until(|| lock.try_read().is_none());
+    let (tell, told) = mpsc::channel();
+    let theirs = Arc::clone(&lock);
+    let reader = thread::spawn(move || {
+        let _guard = theirs.read();
+        let _ = tell.send(());
+    });
+    assert!(writer.join().unwrap());
+    // The first reader is inside still.
+    let told = told.recv_timeout(50 * SOON);
+    drop(reading);
+    reader.join().unwrap();
+    assert!(told.is_ok(), "a reader waits although only readers are inside and nobody else waits");
+}

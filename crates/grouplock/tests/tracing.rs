@@ -1,0 +1,296 @@
+//! Feature `tracing`: what is told of long waits, and that nothing else is.
+#![cfg(feature = "tracing")]
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use grouplock::long_waits::set_threshold;
+use grouplock::{GroupLock, Policy};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+const LONG: Duration = Duration::from_millis(30);
+
+/// What was told: an event, or a span that was opened or closed.
+#[derive(Clone, Debug)]
+struct Told {
+    what: String,
+    level: Level,
+    fields: BTreeMap<&'static str, String>,
+    /// How many spans were open on the thread that told it.
+    depth: usize,
+}
+
+impl Visit for Told {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            self.what = format!("{value:?}");
+        } else {
+            self.fields.insert(field.name(), format!("{value:?}"));
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.fields.insert(field.name(), value.to_owned());
+    }
+}
+
+/// Keeps everything that is told with the target `grouplock`.
+#[derive(Clone, Default)]
+struct Collector {
+    told: Arc<Mutex<Vec<Told>>>,
+}
+
+thread_local! {
+    static DEPTH: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+impl Collector {
+    fn told(&self) -> MutexGuard<'_, Vec<Told>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, metadata: &Metadata<'_>, what: &str) -> Told {
+        assert_eq!(metadata.target(), "grouplock");
+        let fields = BTreeMap::new();
+        Told { what: what.to_owned(), level: *metadata.level(), fields, depth: DEPTH.get() }
+    }
+
+    /// What was told of the lock with this address.
+    fn of(&self, lock: usize) -> Vec<Told> {
+        let lock = format!("{lock:#x}");
+        let of_lock = |told: &&Told| told.fields.get("lock") == Some(&lock);
+        self.told().iter().filter(of_lock).cloned().collect()
+    }
+}
+
+impl Subscriber for Collector {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "grouplock"
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut told = self.tell(span.metadata(), &format!("span {}", span.metadata().name()));
+        span.record(&mut told);
+        self.told().push(told);
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut told = self.tell(event.metadata(), "");
+        event.record(&mut told);
+        self.told().push(told);
+    }
+
+    fn enter(&self, _span: &Id) {
+        DEPTH.set(DEPTH.get() + 1);
+    }
+
+    fn exit(&self, _span: &Id) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// The one collector of the process: the threads that wait are not ours to set up.
+fn collector() -> &'static Collector {
+    static COLLECTOR: OnceLock<Collector> = OnceLock::new();
+    COLLECTOR.get_or_init(|| {
+        set_threshold(LONG);
+        let collector = Collector::default();
+        tracing::subscriber::set_global_default(collector.clone()).expect("set once");
+        collector
+    })
+}
+
+fn whats(told: &[Told]) -> Vec<&str> {
+    told.iter().filter(|told| told.level != Level::DEBUG).map(|told| &told.what[..]).collect()
+}
+
+#[test]
+fn a_long_wait_is_told_while_it_lasts_and_at_its_end() {
+    let collector = collector();
+    let lock = GroupLock::with_policy(Policy::Fifo, ());
+    thread::scope(|scope| {
+        let guard = lock.enter("one");
+        scope.spawn(|| drop(lock.exclusive()));
+        thread::sleep(3 * LONG);
+        assert_eq!(whats(&collector.of(lock.address())), ["span long_wait", "still waiting"]);
+        drop(guard);
+    });
+    let told = collector.of(lock.address());
+    assert_eq!(whats(&told), ["span long_wait", "still waiting", "waited"]);
+    let [span, still, waited] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(span.fields["exclusive"], "true");
+    assert_eq!(span.fields["sessions"], "&str");
+    assert_eq!(still.fields["policy"], "Fifo");
+    assert_eq!(still.fields["holders"], "1");
+    assert_eq!(still.fields["waiting_phases"], "1");
+    assert_eq!(still.fields["waiters"], "1");
+    assert_eq!((span.level, still.level, waited.level), (Level::WARN, Level::WARN, Level::WARN));
+    assert_eq!((span.depth, still.depth, waited.depth), (0, 1, 1), "the events are in the span");
+    let milliseconds = |told: &Told| told.fields["waited_ms"].parse::<f64>().unwrap();
+    assert!((30.0..90.0).contains(&milliseconds(still)), "{still:?}");
+    assert!(milliseconds(waited) >= 90.0, "{waited:?}");
+    assert_eq!(waited.fields["inside"], "true");
+}
+
+#[test]
+fn a_long_wait_that_is_given_up() {
+    let collector = collector();
+    let lock = GroupLock::new(());
+    let _guard = lock.enter(1);
+    assert!(lock.try_enter_for(2, 2 * LONG).is_none());
+    let told = collector.of(lock.address());
+    assert_eq!(whats(&told), ["span long_wait", "still waiting", "waited"]);
+    assert_eq!(told.last().unwrap().fields["inside"], "false");
+}
+
+#[test]
+fn short_waits_and_no_waits_are_not_told() {
+    let collector = collector();
+    let lock = GroupLock::with_policy(Policy::Fifo, ());
+    thread::scope(|scope| {
+        let guard = lock.enter(1);
+        scope.spawn(|| drop(lock.enter(2)));
+        while lock.snapshot().waiting.is_empty() {
+            thread::yield_now();
+        }
+        drop(guard);
+    });
+    assert!(lock.try_enter(1).is_some());
+    assert!(collector.of(lock.address()).is_empty(), "{:?}", collector.of(lock.address()));
+}
+
+/// The default policy turns to strict order for a waiter that has lost its patience.
+#[test]
+fn strict_order_is_told() {
+    let collector = collector();
+    let lock = GroupLock::with_policy(Policy::Eventual { patience: LONG / 10 }, ());
+    thread::scope(|scope| {
+        let guard = lock.enter(1);
+        scope.spawn(|| drop(lock.enter(2)));
+        thread::sleep(LONG / 2);
+        drop(guard);
+    });
+    let told = collector.of(lock.address());
+    let strict: Vec<_> = told.iter().filter(|told| told.what == "strict order").collect();
+    let [strict] = &strict[..] else { panic!("{told:?}") };
+    assert_eq!(strict.level, Level::DEBUG);
+    assert!(strict.fields["waited_ms"].parse::<f64>().unwrap() >= 3.0, "{strict:?}");
+}
+
+#[test]
+fn tasks_tell_at_the_end() {
+    let collector = collector();
+    let lock = GroupLock::new(());
+    let guard = lock.enter(1);
+    let mut entering = std::pin::pin!(lock.enter_async(2));
+    let mut dropped = Box::pin(lock.exclusive_async());
+    let context = &mut Context::from_waker(Waker::noop());
+    assert!(entering.as_mut().poll(context).is_pending());
+    assert!(dropped.as_mut().poll(context).is_pending());
+    thread::sleep(2 * LONG);
+    drop(dropped);
+    drop(guard);
+    let Poll::Ready(guard) = entering.as_mut().poll(context) else { panic!("the room is free") };
+    drop(guard);
+    let told = collector.of(lock.address());
+    assert_eq!(whats(&told), ["waited", "waited"]);
+    assert_eq!(told[0].fields["inside"], "false");
+    assert_eq!(told[1].fields["inside"], "true");
+}
+
+/// A subscriber may use locks itself, and even the lock that is waited for.
+#[test]
+fn nothing_is_locked_while_it_is_told() {
+    struct Nosy(Arc<GroupLock<u32, ()>>);
+
+    impl Subscriber for Nosy {
+        fn enabled(&self, _metadata: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _span: &Attributes<'_>) -> Id {
+            assert_eq!(self.0.snapshot().holders, 1);
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+        fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+        fn event(&self, _event: &Event<'_>) {
+            let _ = self.0.snapshot();
+        }
+
+        fn enter(&self, _span: &Id) {
+            let _ = self.0.try_enter(1);
+        }
+
+        fn exit(&self, _span: &Id) {}
+    }
+
+    collector();
+    let lock = Arc::new(GroupLock::new(()));
+    let guard = lock.enter(1);
+    let theirs = Arc::clone(&lock);
+    let waiter = thread::spawn(move || {
+        tracing::subscriber::with_default(Nosy(Arc::clone(&theirs)), || drop(theirs.enter(2)));
+    });
+    thread::sleep(3 * LONG);
+    drop(guard);
+    waiter.join().unwrap();
+}
+
+/// A subscriber that panics loses its event, and nothing else.
+#[test]
+fn a_subscriber_that_panics_does_no_harm() {
+    struct Clumsy;
+
+    impl Subscriber for Clumsy {
+        fn enabled(&self, _metadata: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _span: &Attributes<'_>) -> Id {
+            panic!("on purpose");
+        }
+
+        fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+        fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+        fn event(&self, _event: &Event<'_>) {
+            panic!("on purpose");
+        }
+
+        fn enter(&self, _span: &Id) {}
+
+        fn exit(&self, _span: &Id) {}
+    }
+
+    collector();
+    let lock = Arc::new(GroupLock::new(()));
+    let guard = lock.enter(1);
+    let theirs = Arc::clone(&lock);
+    let waiter = thread::spawn(move || {
+        tracing::subscriber::with_default(Clumsy, || {
+            let mut guard = theirs.enter(2);
+            guard.switch(3);
+            *guard.session()
+        })
+    });
+    thread::sleep(3 * LONG);
+    drop(guard);
+    assert_eq!(waiter.join().unwrap(), 3);
+    assert!(lock.try_exclusive().is_some());
+}
