@@ -73,57 +73,55 @@ async fn stay_async() {
     }
 }
 
-/// Inside `session` until the end.
-fn inside<G>(room: &Room, session: u64, guard: G) {
+/// What is done inside `session`.
+fn inside(room: &Room, session: u64) {
     room.come(session);
     stay();
     room.go(session);
-    drop(guard);
 }
 
 fn as_thread<C: Cancellable<u64>>(lock: &GroupLock<u64, Room, C>) {
     stay();
     let session = draw(SESSIONS);
     match draw(7) {
-        0 => inside(lock_room(&lock.enter(session)), session, ()),
+        0 => {
+            let guard = lock.enter(session);
+            inside(&guard, session);
+        }
         1 => {
             let guard = lock.exclusive();
-            inside(&guard, ALONE, ());
+            inside(&guard, ALONE);
         }
         2 => {
             if let Some(guard) = lock.try_enter(session) {
-                inside(&guard, session, ());
+                inside(&guard, session);
             }
         }
         3 => {
             if let Some(guard) = lock.try_enter_for(session, SOME_TIME) {
-                inside(&guard, session, ());
+                inside(&guard, session);
             }
         }
         4 => {
             if let Some(guard) = lock.try_exclusive_for(SOME_TIME) {
-                inside(&guard, ALONE, ());
+                inside(&guard, ALONE);
             }
         }
         5 => {
             let mut guard = lock.enter(session);
-            inside(&guard, session, ());
+            inside(&guard, session);
             let next = draw(SESSIONS);
             guard.switch(next);
             assert_eq!(*guard.session(), next);
-            inside(&guard, next, ());
+            inside(&guard, next);
         }
         _ => {
             let guard = lock.exclusive();
-            inside(&guard, ALONE, ());
+            inside(&guard, ALONE);
             let guard = ExclusiveGuard::downgrade(guard, session);
-            inside(&guard, session, ());
+            inside(&guard, session);
         }
     }
-}
-
-fn lock_room(room: &Room) -> &Room {
-    room
 }
 
 async fn as_task<C: Cancellable<u64>>(lock: &GroupLock<u64, Room, C>) {
@@ -204,7 +202,7 @@ fn executions() -> usize {
     let asked = std::env::var("GROUPLOCK_EXECUTIONS").ok().map(|number| {
         number.parse().unwrap_or_else(|_| panic!("GROUPLOCK_EXECUTIONS={number} is not a number"))
     });
-    asked.unwrap_or(1500)
+    asked.unwrap_or(500)
 }
 
 /// Long enough for the longest stays.

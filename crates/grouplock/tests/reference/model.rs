@@ -85,21 +85,18 @@ impl Model {
                 ahead.checked_sub(1).filter(|i| fellows(&self.waiting[*i]))
             }
         };
-        match joined {
-            Some(i) => {
-                self.waiting[i].members.push(who);
-                self.waiting[i + 1..].iter_mut().for_each(|group| group.passed += 1);
-            }
-            None => {
-                let place = match self.policy {
-                    Policy::Priority { .. } => {
-                        self.waiting.iter().filter(|group| group.priority >= priority).count()
-                    }
-                    _ => end,
-                };
-                let group = Group { session, members: vec![who], passed: 0, priority };
-                self.waiting.insert(place, group);
-            }
+        if let Some(i) = joined {
+            self.waiting[i].members.push(who);
+            self.waiting[i + 1..].iter_mut().for_each(|group| group.passed += 1);
+        } else {
+            let place = match self.policy {
+                Policy::Priority { .. } => {
+                    self.waiting.iter().filter(|group| group.priority >= priority).count()
+                }
+                _ => end,
+            };
+            let group = Group { session, members: vec![who], passed: 0, priority };
+            self.waiting.insert(place, group);
         }
     }
 

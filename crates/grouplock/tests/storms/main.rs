@@ -93,22 +93,16 @@ where
     std::mem::take(&mut *journals.lock().expect("nobody panics"))
 }
 
-fn task<C: Cancellable<u32> + Send + Sync>(
+async fn task<C: Cancellable<u32>>(
     lock: Arc<GroupLock<u32, Data, C>>,
     mut participant: Participant,
     passages: usize,
     journals: Arc<Mutex<Vec<Journal>>>,
-) -> impl Future<Output = ()> + Send
-where
-    C::Pass: Send,
-    C::Waiting: Send,
-{
-    async move {
-        for _ in 0..passages {
-            participant.pass_async(&*lock).await;
-        }
-        journals.lock().expect("nobody panics").push(participant.journal);
+) {
+    for _ in 0..passages {
+        participant.pass_async(&*lock).await;
     }
+    journals.lock().expect("nobody panics").push(participant.journal);
 }
 
 #[test]

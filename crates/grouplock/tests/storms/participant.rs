@@ -248,16 +248,13 @@ impl Participant {
                     }
                 })
                 .await;
-                match outcome {
-                    Some(guard) => {
-                        self.entered();
-                        self.linger_async().await;
-                        self.leave(guard);
-                    }
-                    None => {
-                        drop(future);
-                        self.journal.note(Event::Done);
-                    }
+                if let Some(guard) = outcome {
+                    self.entered();
+                    self.linger_async().await;
+                    self.leave(guard);
+                } else {
+                    drop(future);
+                    self.journal.note(Event::Done);
                 }
             }
         }

@@ -41,6 +41,8 @@
 
 mod locked;
 mod queue;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
 mod waiter;
 mod word;
 
