@@ -125,7 +125,10 @@ fn soak_lock() -> Result<(), String> {
         .variable("GROUPLOCK_PASSAGES", "20000")
         .variable("GROUPLOCK_PROGRAMS", "100000")
         .run()?;
-    model("loom").variable("GROUPLOCK_LOOM_SECONDS", "60").run()?;
+    model("loom")
+        .arguments(&["--", "--include-ignored"])
+        .variable("GROUPLOCK_LOOM_SECONDS", "60")
+        .run()?;
     model("shuttle").variable("GROUPLOCK_EXECUTIONS", "30000").run()
 }
 

@@ -1,7 +1,8 @@
 //! The shipped lock under loom: all executions that the memory model allows, of two or three participants with one or two requests each.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p grouplock --test loom`, or `cargo xtask test loom`. There, most have a
-//! bound on involuntary switches; `cargo xtask soak` runs them without, in full or for as long as it is given.
+//! bound on involuntary switches, and three participants are left out; `cargo xtask soak` runs all of them without a bound, in full or for as
+//! long as it is given.
 //!
 //! The data is a cell of loom, which objects to accesses that nothing orders; and so are, in a model, the queue and the name inside the lock.
 //! There is no clock: `patience` is zero or without end, and a wait that has an end may end at any time. Loom reports it when everybody sleeps.
@@ -255,16 +256,27 @@ mod three {
     use super::*;
 
     models! {
+        #[ignore = "takes minutes"]
         fifo: Policy::Fifo, Some(1) => [|l| enter(l, READ), |l| enter(l, READ), |l| enter(l, WRITE)];
+        #[ignore = "takes minutes"]
         impatient: IMPATIENT, Some(1) => [|l| enter(l, READ), |l| enter(l, READ), |l| enter(l, WRITE)];
+        #[ignore = "takes minutes"]
         patient: PATIENT, Some(1) => [|l| enter(l, READ), |l| enter(l, READ), |l| enter(l, WRITE)];
+        #[ignore = "takes minutes"]
         patient_all_differ: PATIENT, Some(1) => [|l| enter(l, READ), |l| enter(l, WRITE), |l| enter(l, WRITE_TOO)];
+        #[ignore = "takes minutes"]
         cancel: Policy::Fifo, Some(1) => [|l| enter(l, READ), |l| give_up(l, WRITE), |l| enter(l, READ)];
+        #[ignore = "takes minutes"]
         cancel_patient: PATIENT, Some(1) => [|l| enter(l, READ), |l| give_up(l, WRITE), exclusive];
+        #[ignore = "takes minutes"]
         timeout: Policy::Fifo, Some(1) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE), |l| enter(l, READ)];
+        #[ignore = "takes minutes"]
         timeout_patient: PATIENT, Some(1) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE), exclusive];
+        #[ignore = "takes minutes"]
         switch_three: Policy::Fifo, Some(1) => [|l| enter(l, READ), |l| switch(l, READ, WRITE), exclusive];
+        #[ignore = "takes minutes"]
         downgrade_three: PATIENT, Some(1) => [|l| enter(l, READ), |l| downgrade(l, READ), |l| enter(l, WRITE)];
+        #[ignore = "takes minutes"]
         task_and_threads: PATIENT, Some(1) => [|l| enter_async(l, READ), |l| enter(l, WRITE), exclusive];
     }
 }
@@ -281,6 +293,7 @@ mod striped {
         switch_two: Policy::Fifo, Some(2) => [|l| { enter(l, READ); switch(l, READ, WRITE) }, |l| enter(l, READ)];
         cancel_two: Policy::Fifo, Some(2) => [|l| { enter(l, READ); enter(l, READ) }, |l| give_up(l, WRITE)];
         try_two: PATIENT, Some(2) => [|l| { enter(l, READ); enter(l, READ) }, |l| try_enter(l, WRITE)];
+        #[ignore = "takes minutes"]
         three_patient: PATIENT, Some(1) => [|l| { enter(l, READ); enter(l, READ) }, |l| enter(l, READ), |l| enter(l, WRITE)];
     }
 }
