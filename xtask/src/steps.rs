@@ -39,6 +39,8 @@ pub(crate) const STEPS: &[Step] = &[
         check: features,
     },
     Step { name: "doc", what: "the documentation builds, warnings are errors", check: doc },
+    Step { name: "loom", what: "GroupLock in all executions of a few participants", check: loom },
+    Step { name: "shuttle", what: "GroupLock in schedules drawn at random", check: shuttle },
     Step { name: "miri", what: "undefined behaviour, with strict provenance", check: miri },
     Step { name: "tsan", what: "data races, by the thread sanitizer", check: tsan },
 ];
@@ -109,8 +111,23 @@ pub(crate) fn soak() -> ExitCode {
                 let mutants = ["test", "--release", "-p", "grouplock-mutants", "--", "--ignored"];
                 Program::cargo(&mutants).run()
             })
+            .and_then(|()| soak_lock())
             .and_then(|()| BIG.iter().try_for_each(|big| explore(big))),
     )
+}
+
+/// The long versions of the tests of `GroupLock`.
+fn soak_lock() -> Result<(), String> {
+    let tests = ["test", "--release", "-p", "grouplock", "--test", "storms", "--test", "reference"];
+    Program::cargo(&tests)
+        .variable("GROUPLOCK_PASSAGES", "20000")
+        .variable("GROUPLOCK_PROGRAMS", "100000")
+        .run()?;
+    model("loom")
+        .arguments(&["--", "--include-ignored"])
+        .variable("GROUPLOCK_LOOM_SECONDS", "60")
+        .run()?;
+    model("shuttle").variable("GROUPLOCK_EXECUTIONS", "30000").run()
 }
 
 /// Explorations of minutes: algorithm, processes, sessions, and what else there is to say.
@@ -190,14 +207,46 @@ fn doc() -> Outcome {
         .into()
 }
 
+/// The clock is the machine's, as timeouts must end.
+const MIRI_FLAGS: &str = "-Zmiri-strict-provenance -Zmiri-disable-isolation";
+
+/// Runs a model of `GroupLock`: a test of the same name as the `cfg` that puts the tool in place of the standard library.
+fn model(tool: &str) -> Program {
+    let folder = format!("target/{tool}");
+    Program::cargo(&["test", "--release", "-p", "grouplock", "--test", tool])
+        .arguments(&["--target-dir", &folder])
+        .variable("RUSTFLAGS", &format!("--cfg {tool}"))
+}
+
+fn loom() -> Outcome {
+    model("loom").run().into()
+}
+
+fn shuttle() -> Outcome {
+    model("shuttle").run().into()
+}
+
 /// Small configurations of every lock, interpreted.
 fn miri() -> Outcome {
     if let Err(reason) = need_miri() {
         return Outcome::Skipped(reason);
     }
+    let lock = ["miri", "test", "-p", "grouplock", "--target-dir", "target/miri"];
+    let tests = ["--lib", "--test", "giving_up", "--test", "misuse", "--test", "foreign_code"];
+    let checked =
+        Program::nightly(&lock).arguments(&tests).variable("MIRIFLAGS", MIRI_FLAGS).run().and_then(
+            |()| {
+                let seeds = format!("{MIRI_FLAGS} -Zmiri-many-seeds=0..4");
+                let storm = ["--test", "storms", "--", "threads_and_tasks_at_once"];
+                Program::nightly(&lock).arguments(&storm).variable("MIRIFLAGS", &seeds).run()
+            },
+        );
+    if let Err(reason) = checked {
+        return Outcome::Failed(reason);
+    }
     Program::nightly(&["miri", "test", "-p", "grouplock-algorithms", "--target-dir", "target/miri"])
         .arguments(&["--lib", "--test", "data", "--test", "misuse", "--test", "schedules"])
-        .variable("MIRIFLAGS", "-Zmiri-strict-provenance")
+        .variable("MIRIFLAGS", MIRI_FLAGS)
         .run()
         .into()
 }
@@ -216,6 +265,13 @@ fn tsan() -> Outcome {
         .arguments(&["--lib", "--test", "data", "--test", "come_and_go", "--test", "occupancy"])
         .variable("RUSTFLAGS", "-Zsanitizer=thread")
         .run()
+        .and_then(|()| {
+            let test = ["test", "-Zbuild-std", "--target", &target, "--target-dir", "target/tsan"];
+            Program::nightly(&test)
+                .arguments(&["-p", "grouplock", "--test", "storms", "--test", "striped"])
+                .variable("RUSTFLAGS", "-Zsanitizer=thread")
+                .run()
+        })
         .into()
 }
 

@@ -160,9 +160,7 @@ fn order_of_entry(lock: &GroupLock<u8, ()>) -> Vec<Vec<usize>> {
     let first: Vec<usize> = (0..4).filter(|i| guards[*i].is_some()).collect();
     let mut order = vec![first];
     drop(inside);
-    for guard in &mut guards {
-        *guard = None;
-    }
+    guards.clear();
     let mut left: Vec<usize> = (0..4).filter(|i| !order[0].contains(i)).collect();
     let mut alone_left = true;
     while !left.is_empty() || alone_left {

@@ -225,7 +225,9 @@ fn lock_with(policy: Policy) -> GroupLock<u8, ()> {
 
 fn run<C: Cancellable<u8>>(policy: Policy, lock: &GroupLock<u8, (), C>, program: &[Step]) {
     let mut twins = Twins::new(policy, lock);
-    program.iter().for_each(|step| twins.step(*step));
+    for step in program {
+        twins.step(*step);
+    }
     twins.finish();
 }
 

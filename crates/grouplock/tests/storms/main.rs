@@ -93,15 +93,12 @@ where
     std::mem::take(&mut *journals.lock().expect("nobody panics"))
 }
 
-async fn task<C: Cancellable<u32> + Send + Sync>(
+async fn task<C: Cancellable<u32>>(
     lock: Arc<GroupLock<u32, Data, C>>,
     mut participant: Participant,
     passages: usize,
     journals: Arc<Mutex<Vec<Journal>>>,
-) where
-    C::Pass: Send,
-    C::Waiting: Send,
-{
+) {
     for _ in 0..passages {
         participant.pass_async(&*lock).await;
     }

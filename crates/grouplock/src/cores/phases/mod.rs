@@ -43,6 +43,8 @@ mod locked;
 mod queue;
 #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
 mod views;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
 mod waiter;
 mod word;
 

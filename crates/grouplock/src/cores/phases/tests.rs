@@ -1,0 +1,60 @@
+//! What cannot be reached from outside: a room with as many holders as the word can count.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+use super::word::{FULL, MOST_HOLDERS, ONE};
+use super::{Cancellable, Core, Phases};
+
+/// A lock with `holders` holders of session 1.
+fn crowded(holders: usize) -> Phases<u8> {
+    let lock = Phases::new();
+    lock.enter(Some(1));
+    lock.word.fetch_add((holders as u32 - 1) * ONE, SeqCst);
+    lock
+}
+
+/// All but one of the holders of a [`crowded`] lock leave.
+fn leave_one(lock: &Phases<u8>, holders: usize) {
+    lock.word.fetch_sub((holders as u32 - 1) * ONE, SeqCst);
+}
+
+#[test]
+fn there_is_room_for_so_many() {
+    assert_eq!(MOST_HOLDERS, 16_777_216);
+    let lock = crowded(MOST_HOLDERS - 1);
+    assert!(lock.try_enter(Some(1)).is_some(), "the last place");
+    assert_eq!(lock.snapshot().holders, MOST_HOLDERS);
+    assert!(lock.try_enter(Some(1)).is_none(), "one too many");
+    assert!(lock.try_enter(None).is_none());
+    let soon = Instant::now() + Duration::from_millis(2);
+    assert!(lock.enter_until(Some(1), soon).is_none());
+    assert_eq!(lock.snapshot().holders, MOST_HOLDERS, "nobody was counted in vain");
+    // One leaves: there is a place again.
+    // SAFETY: there are holders, and one of them leaves.
+    unsafe { lock.leave(&mut ()) };
+    assert!(lock.try_enter(Some(1)).is_some());
+}
+
+#[test]
+fn one_too_many_waits_until_the_room_has_been_empty() {
+    let lock = crowded(MOST_HOLDERS);
+    let mut waiting = None;
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(lock.poll_enter(Some(&1), &mut waiting, &mut cx).is_pending());
+    leave_one(&lock, MOST_HOLDERS);
+    // SAFETY: the last holder leaves.
+    unsafe { lock.leave(&mut ()) };
+    assert!(lock.poll_enter(Some(&1), &mut waiting, &mut cx).is_ready());
+    assert_eq!(lock.snapshot().holders, 1);
+}
+
+/// Whoever comes to a full room is counted for a moment: the word has space for that.
+#[test]
+fn the_count_does_not_overflow() {
+    let word = (MOST_HOLDERS as u32 - 1).wrapping_mul(ONE) | (ONE - 1);
+    assert_eq!(word.checked_add(ONE).map(|word| word & FULL), Some(FULL));
+    let visitors = (u32::MAX - FULL) / ONE;
+    assert!(visitors as usize >= MOST_HOLDERS - 1, "only {visitors} may come at once");
+}

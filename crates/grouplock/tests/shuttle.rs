@@ -1,0 +1,250 @@
+//! The shipped lock under shuttle: six participants, threads and tasks, in schedules drawn at random and by changing priorities (PCT).
+//!
+//! Run with `RUSTFLAGS="--cfg shuttle" cargo test --release -p grouplock --test shuttle`, or `cargo xtask test shuttle`. Shuttle reports when everybody
+//! sleeps, and prints the schedule of a failure, which `shuttle::replay` repeats.
+//!
+//! How long participants stay inside and outside is drawn with a few very long stays: schedules in which everybody does the same miss most mistakes.
+#![cfg(shuttle)]
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::task::Poll;
+use std::time::Duration;
+
+use grouplock::cores::{Cancellable, Phases, Striped};
+use grouplock::{ExclusiveGuard, GroupLock, Policy};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::{Runner, future, thread};
+
+const SESSIONS: u64 = 3;
+/// What an exclusive holder calls its session.
+const ALONE: u64 = 99;
+const SOME_TIME: Duration = Duration::from_secs(3600);
+
+/// Who is inside: shuttle runs one thread at a time, so this is exact.
+#[derive(Default)]
+struct Room {
+    session: AtomicU64,
+    holders: AtomicUsize,
+    /// Passages in all.
+    passages: AtomicUsize,
+}
+
+impl Room {
+    fn come(&self, session: u64) {
+        let others = self.holders.fetch_add(1, SeqCst);
+        let before = self.session.swap(session, SeqCst);
+        assert!(
+            others == 0 || before == session && session != ALONE,
+            "session {session} entered while {others} of session {before} were inside"
+        );
+        self.passages.fetch_add(1, SeqCst);
+    }
+
+    fn go(&self, session: u64) {
+        assert_eq!(self.session.load(SeqCst), session);
+        self.holders.fetch_sub(1, SeqCst);
+    }
+}
+
+fn draw(below: u64) -> u64 {
+    thread_rng().gen_range(0..below)
+}
+
+/// How long to stay: mostly not at all, seldom very long.
+fn dwell() -> u64 {
+    match draw(16) {
+        0..=8 => 0,
+        9..=13 => draw(4),
+        14 => draw(20),
+        _ => draw(100),
+    }
+}
+
+fn stay() {
+    (0..dwell()).for_each(|_| thread::yield_now());
+}
+
+async fn stay_async() {
+    for _ in 0..dwell() {
+        future::yield_now().await;
+    }
+}
+
+/// What is done inside `session`.
+fn inside(room: &Room, session: u64) {
+    room.come(session);
+    stay();
+    room.go(session);
+}
+
+fn as_thread<C: Cancellable<u64>>(lock: &GroupLock<u64, Room, C>) {
+    stay();
+    let session = draw(SESSIONS);
+    match draw(7) {
+        0 => {
+            let guard = lock.enter(session);
+            inside(&guard, session);
+        }
+        1 => {
+            let guard = lock.exclusive();
+            inside(&guard, ALONE);
+        }
+        2 => {
+            if let Some(guard) = lock.try_enter(session) {
+                inside(&guard, session);
+            }
+        }
+        3 => {
+            if let Some(guard) = lock.try_enter_for(session, SOME_TIME) {
+                inside(&guard, session);
+            }
+        }
+        4 => {
+            if let Some(guard) = lock.try_exclusive_for(SOME_TIME) {
+                inside(&guard, ALONE);
+            }
+        }
+        5 => {
+            let mut guard = lock.enter(session);
+            inside(&guard, session);
+            let next = draw(SESSIONS);
+            guard.switch(next);
+            assert_eq!(*guard.session(), next);
+            inside(&guard, next);
+        }
+        _ => {
+            let guard = lock.exclusive();
+            inside(&guard, ALONE);
+            let guard = ExclusiveGuard::downgrade(guard, session);
+            inside(&guard, session);
+        }
+    }
+}
+
+async fn as_task<C: Cancellable<u64>>(lock: &GroupLock<u64, Room, C>) {
+    stay_async().await;
+    let session = draw(SESSIONS);
+    match draw(4) {
+        0 => {
+            let guard = lock.exclusive_async().await;
+            guard.come(ALONE);
+            stay_async().await;
+            guard.go(ALONE);
+        }
+        1..=2 => {
+            let guard = lock.enter_async(session).await;
+            guard.come(session);
+            stay_async().await;
+            guard.go(session);
+        }
+        _ => {
+            // Gives up after a while, granted or not.
+            let mut polls = draw(4);
+            let mut entering = pin!(lock.enter_async(session));
+            let outcome = std::future::poll_fn(|cx| match entering.as_mut().poll(cx) {
+                Poll::Ready(guard) => Poll::Ready(Some(guard)),
+                Poll::Pending if polls == 0 => Poll::Ready(None),
+                Poll::Pending => {
+                    polls -= 1;
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+            })
+            .await;
+            if let Some(guard) = outcome {
+                guard.come(session);
+                stay_async().await;
+                guard.go(session);
+            }
+        }
+    }
+}
+
+/// One execution: three threads and three tasks, each with three requests.
+fn storm<C: Cancellable<u64> + Send + Sync + 'static>(core: C)
+where
+    C::Pass: Send,
+    C::Waiting: Send,
+{
+    let lock = Arc::new(GroupLock::over(core, Room::default()));
+    let threads: Vec<_> = (0..3)
+        .map(|_| {
+            let lock = Arc::clone(&lock);
+            thread::spawn(move || (0..3).for_each(|_| as_thread(&lock)))
+        })
+        .collect();
+    let tasks: Vec<_> = (0..3)
+        .map(|_| {
+            let lock = Arc::clone(&lock);
+            future::spawn(async move {
+                for _ in 0..3 {
+                    as_task(&lock).await;
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("it does not panic");
+    }
+    for task in tasks {
+        future::block_on(task).expect("it is not cancelled");
+    }
+    let seen = lock.snapshot();
+    assert_eq!((seen.holders, seen.waiting.len()), (0, 0));
+    assert!(lock.try_exclusive().is_some());
+}
+
+/// How many executions are drawn for each test.
+fn executions() -> usize {
+    let asked = std::env::var("GROUPLOCK_EXECUTIONS").ok().map(|number| {
+        number.parse().unwrap_or_else(|_| panic!("GROUPLOCK_EXECUTIONS={number} is not a number"))
+    });
+    asked.unwrap_or(500)
+}
+
+/// Long enough for the longest stays.
+fn config() -> shuttle::Config {
+    let mut config = shuttle::Config::default();
+    config.max_steps = shuttle::MaxSteps::FailAfter(1_000_000);
+    config
+}
+
+fn random(model: impl Fn() + Send + Sync + 'static) {
+    Runner::new(RandomScheduler::new(executions()), config()).run(model);
+}
+
+fn pct(model: impl Fn() + Send + Sync + 'static) {
+    Runner::new(PctScheduler::new(4, executions()), config()).run(model);
+}
+
+macro_rules! storms {
+    ($($name:ident: $core:expr;)*) => {
+        $(
+            mod $name {
+                use super::*;
+
+                #[test]
+                fn at_random() {
+                    random(|| storm($core));
+                }
+
+                #[test]
+                fn by_priorities() {
+                    pct(|| storm($core));
+                }
+            }
+        )*
+    };
+}
+
+storms! {
+    fifo: Phases::with_policy(Policy::Fifo);
+    batch: Phases::with_policy(Policy::Batch { passes: 2 });
+    impatient: Phases::with_policy(Policy::Eventual { patience: Duration::ZERO });
+    patient: Phases::with_policy(Policy::Eventual { patience: Duration::MAX });
+    striped_fifo: Striped::new(Policy::Fifo);
+    striped_patient: Striped::new(Policy::Eventual { patience: Duration::MAX });
+}
