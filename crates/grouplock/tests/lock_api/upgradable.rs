@@ -228,3 +228,23 @@ fn all_get_their_turn() {
     until(|| threads.iter().all(thread::JoinHandle::is_finished));
     assert_eq!(*lock.read(), 1_600);
 }
+
+/// From the moment at which one waits to be upgraded nobody is let in before it, however short a time it has waited.
+#[test]
+fn nobody_goes_before_an_upgrade() {
+    for _ in 0..100 {
+        let lock = Arc::new(RwLock::new(0));
+        let reading = lock.read();
+        let theirs = Arc::clone(&lock);
+        let thread = thread::spawn(move || {
+            *RwLockUpgradableReadGuard::upgrade(theirs.upgradable_read()) += 1;
+        });
+        // SAFETY: only looked at.
+        let raw = unsafe { lock.raw() };
+        until(|| format!("{raw:?}").contains("waiting: 1"));
+        assert!(lock.try_read().is_none(), "a reader was let in before the upgrade");
+        drop(reading);
+        assert_eq!(*lock.read(), 1, "a reader came before the upgrade");
+        thread.join().unwrap();
+    }
+}
