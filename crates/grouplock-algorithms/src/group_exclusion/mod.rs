@@ -6,3 +6,4 @@ pub mod handover;
 pub mod keane_moir;
 pub mod maor_taubenfeld;
 pub mod petrovic;
+pub mod phases;
