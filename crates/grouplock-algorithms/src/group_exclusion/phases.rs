@@ -200,11 +200,18 @@ pub struct Record<M: Memory> {
 }
 
 impl<M: Memory> Record<M> {
-    /// It is out of the queue, and nobody else looks at it.
-    fn forget(&self) {
+    /// It is out of the queue: nobody else looks at it.
+    fn leave_queue(&self) {
         self.session.forget();
         self.next.forget();
         self.task.forget();
+    }
+
+    /// Its process does not wait: nobody looks at it before that writes it.
+    fn forget(&self) {
+        self.leave_queue();
+        self.standing.forget();
+        self.late.forget();
     }
 }
 
@@ -260,6 +267,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
     /// Enters if that takes no waiting and no asking.
     fn enter_fast(&self, s: u64) -> bool {
         let open = is_open(self.word.read(Relaxed)); // 1: only to keep from disturbing a lock that is not
+        M::live(|| [open.word()]);
         if !open {
             return false;
         }
@@ -298,6 +306,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             M::live(|| [(then as u64).word()]);
             let w = self.word.read(Relaxed); // 23: only the step below gives access to anything
             if w & LOCKED != 0 {
+                M::live(|| [(then as u64).word()]);
                 M::await_until(|| self.word.read(Relaxed) & LOCKED == 0); // 23
             } else if self.word.cas(w, w | LOCKED, Acquire).is_ok() { // 23: pairs with 6 and 40
                 break;
@@ -309,7 +318,9 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         while !who.is_nil() {
             let record = self.at(who);
             let session = record.session.read(Relaxed); // 24
-            let invited = !P::STRICT && record.standing.read(Relaxed) == INVITED; // 24
+            // Only the first phase is ever invited.
+            let first = queue.iter().all(|before: &Waiter<M>| before.session == session);
+            let invited = !P::STRICT && first && record.standing.read(Relaxed) == INVITED; // 24
             let task = P::GIVES_UP && !P::STRICT && record.task.read(Relaxed); // 24
             queue.push(Waiter { who, session, invited, task });
             who = record.next.read(Relaxed); // 24
@@ -330,9 +341,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         me.late = !P::IMPATIENT;
         let inside = if me.task { self.poll(me) } else { self.sleep(me, s) };
         me.late = false;
-        let record = self.at(me.me);
-        record.standing.forget();
-        record.late.forget();
+        self.at(me.me).forget();
         inside
     }
 
@@ -494,7 +503,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         if let Some(place) = self.queue.iter().position(|waiter| waiter.who == me) {
             self.queue.remove(place);
             self.link(place); // 16, 17, 20
-            self.lock.at(me).forget();
+            self.lock.at(me).leave_queue();
         }
     }
 
@@ -516,7 +525,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
     fn tell(&self, phase: &[Waiter<M>]) {
         for waiter in phase {
             let record = self.lock.at(waiter.who);
-            record.forget();
+            record.leave_queue();
             record.standing.write(GRANTED, Release); // 38: for line 13
         }
     }
@@ -624,6 +633,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
             task: M::Register::new(Site::of(p, "task"), false),
         };
         let me = self.records.take(|p| self.records.allocate(|| record(p)));
+        self.at(me).forget();
         Ok(Process { me, task: false, gives_up: false, late: false })
     }
 
