@@ -26,7 +26,7 @@
 //!  3      if open(w) and name = s: enter
 //!  4      if open(w), empty(w), LOCKED not in w, and CAS(word, w + ONE, w + LOCKED + CHANGING):
 //!  5          name := s
-//!  6          FAA(word, ONE - LOCKED - CHANGING); enter
+//!  6          FAA(word, ONE - LOCKED - CHANGING), or if NOTIFY in w: FAA(word, ONE - CHANGING), unlock; enter
 //!  7      give back
 //!  8  lock
 //!  9  if nobody waits, or may overtake: if occupy(s): unlock, enter
@@ -283,7 +283,13 @@ impl<M: Memory, P: Policy> Phases<M, P> {
                 && self.word.cas(before + ONE, change, Acquire).is_ok() // 4: as 2, and as 23
             {
                 self.name.write(s, Relaxed); // 5: published by line 6
-                self.word.faa(ONE.wrapping_sub(LOCKED | CHANGING), Release); // 6: for 2, 23
+                if before & NOTIFY == 0 {
+                    self.word.faa(ONE.wrapping_sub(LOCKED | CHANGING), Release); // 6: for 2, 23
+                } else {
+                    // Somebody waits, perhaps for this very session.
+                    self.word.faa(ONE.wrapping_sub(CHANGING), Release); // 6: for 2
+                    self.locked(Then::Enter).unlock(Then::Enter); // 6
+                }
                 return true;
             }
         }
@@ -312,6 +318,11 @@ impl<M: Memory, P: Policy> Phases<M, P> {
                 break;
             }
         }
+        self.locked(then)
+    }
+
+    /// `LOCKED` has just been set by the caller.
+    fn locked(&self, then: Then) -> Locked<'_, M, P> {
         M::live(|| [(then as u64).word()]);
         let mut queue = Vec::new();
         let mut who = self.first.read(Relaxed); // 24: acquired in line 23, as all of the queue
