@@ -13,7 +13,8 @@ use grouplock_algorithms::keane_moir::KeaneMoir;
 use grouplock_algorithms::maor_taubenfeld::MaorTaubenfeld;
 use grouplock_algorithms::mcs::Mcs;
 use grouplock_algorithms::petrovic::{Petrovic, Unbounded};
-use grouplock_algorithms::phases::{Cancelled, Eventual, Fifo, Patient, Phases};
+use grouplock_algorithms::phases::Phases;
+use grouplock_algorithms::policy::{Cancelled, Eventual, Fifo, Patient};
 
 use crate::ideal::IdealLock;
 use crate::memory::SimMemory as M;

@@ -7,3 +7,4 @@ pub mod keane_moir;
 pub mod maor_taubenfeld;
 pub mod petrovic;
 pub mod phases;
+pub mod policy;

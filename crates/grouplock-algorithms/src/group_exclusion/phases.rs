@@ -10,81 +10,23 @@
 //!   Whoever releases the internal lock while the room is empty hands it to the first phase as a whole, or, as long as nobody has lost patience
 //!   and the policy is not strict, only *invites* that phase to try for it.
 //!
-//! * **Promises** mutual exclusion, freedom from deadlock, concurrent occupancy; with [`Fifo`] first come, first served and first in,
+//! * **Promises** mutual exclusion, freedom from deadlock, concurrent occupancy; with [`Fifo`](crate::policy::Fifo) first come, first served and first in,
 //!   first enabled. Not freedom from starvation: the internal lock goes to whoever is quickest.
 //! * **Costs** two steps for a passage that meets no other session. Otherwise there is no bound, as the internal lock is contended for.
 //!
-//! ```text
-//! word:   ONE × holders + bits LOCKED, NOTIFY, ASK, CHANGING, UNNAMED   (UNNAMED at first)
-//! name:   the session inside, or the last that was     first: process, the head of the queue
-//! me:     session, next, standing ∈ {WAITING, INVITED, GRANTED}, late: my patience is over, task: I cannot be invited
-//! open(w): w has none of ASK, CHANGING, UNNAMED        empty(w): no holders in w
-//!
-//! enter(s)
-//!  1  if open(word):
-//!  2      w := FAA(word, ONE)
-//!  3      if open(w) and name = s: enter
-//!  4      if open(w), empty(w), LOCKED not in w, and CAS(word, w + ONE, w + LOCKED + CHANGING):
-//!  5          name := s
-//!  6          FAA(word, ONE - LOCKED - CHANGING), or if NOTIFY in w: FAA(word, ONE - CHANGING), unlock; enter
-//!  7      give back
-//!  8  lock
-//!  9  if nobody waits, or may overtake: if occupy(s): unlock, enter
-//! 10  me.session := s; me.standing := WAITING; me.late := false; me.task := whether I am one
-//! 11  link me behind the last (Eventual: behind the first phase of s behind which nobody is late, if there is one)
-//! 12  unlock                                               doorway ends
-//! 13  repeat: st := me.standing                            GRANTED: enter. WAITING: see 14, or wait for another
-//! 14      me.late := true                                  Eventual: patience is over, at any time
-//! 15      lock; st := me.standing                          GRANTED: unlock, enter
-//! 16      INVITED: if occupy(s): take me out; unlock, enter; else me.standing := WAITING
-//! 17      given up: take me out; unlock, begin again       a deadline has passed
-//! 18      unlock
-//!
-//! give up (a task)                                         at any time after 12
-//! 19  lock; st := me.standing
-//! 20  GRANTED: unlock, give back; else: take me out, unlock. Begin again
-//!
-//! give back, exit
-//! 21  w := FAA(word, -ONE)
-//! 22  if w had one holder and NOTIFY: lock, unlock
-//!
-//! lock
-//! 23  await LOCKED not in word; CAS(word, w, w + LOCKED)   until it succeeds
-//! 24  read the queue: first, and of each session, standing, task, next
-//!
-//! occupy(s)                                                LOCKED is ours
-//! 25  w := word
-//! 26  if UNNAMED not in w and name = s: FAA(word, ONE), true
-//! 27  if not empty(w): false; if not CAS(word, w, w + CHANGING): again from 25
-//! 28  name := s
-//! 29  FAA(word, ONE - CHANGING, UNNAMED off); true
-//!
-//! unlock
-//! 30  w := word; if nobody waits: bits := none, to 40
-//! 31  strict := the policy is, or somebody who waits is late
-//! 32  if not empty(w) and name = the first phase's session:
-//! 33      first := the phase behind; FAA(word, ONE × n); to 38, 30    n of the phase; the room is theirs already
-//! 34  if empty(w) and (strict or the first phase has a task):
-//! 35      if not CAS(word, w, w + CHANGING): to 30
-//! 36      first := the phase behind; name := the session of the phase
-//! 37      FAA(word, ONE × n - CHANGING)                    counted before they are told
-//! 38      standing of each := GRANTED; to 30
-//! 39  if empty(w) and nobody of the first phase is INVITED: standing of each := INVITED
-//!     bits := NOTIFY unless some of the first phase are INVITED and 34 does not hold back; ASK if strict or there is a task
-//! 40  if not CAS(word, w, w without LOCKED, NOTIFY, ASK, with bits): to 30
-//! ```
+//! The numbers at the ends of lines are those of the pseudo-code in `docs/algorithms/phases.md`.
 //!
 //! # Orderings
 //! As in `grouplock`: every step on the word is a read-modify-write, so each continues the release sequences before it. Leaving (21) is a
 //! release, coming (2), locking (23) and changing (4, 27, 35) are acquires. What is read under `LOCKED` was released by the last
 //! unlock (40) or change of name (6). A waiter learns of a grant by an acquire (13) of what 38 released.
 
-use core::fmt;
 use core::marker::PhantomData;
 
 use crate::memory::Ordering::{Acquire, Relaxed, Release};
 use crate::memory::{Memory, Native, Ptr, Register, Site, Word};
 use crate::nodes::Nodes;
+use crate::policy::{Eventual, Policy};
 use crate::prelude::*;
 
 /// The internal lock: guards the queue. Does not keep anyone from entering or leaving.
@@ -117,65 +59,6 @@ const fn is_open(word: u64) -> bool {
 
 const fn is_empty(word: u64) -> bool {
     word & COUNT == 0
-}
-
-/// Who goes next, and what a waiter may do.
-pub trait Policy: fmt::Debug + Send + Sync + 'static {
-    /// The name of the lock with this policy.
-    const NAME: &'static str;
-    /// The name if waiters give up.
-    const NAME_IF_CANCELLED: &'static str;
-    /// Nobody overtakes one who waits.
-    const STRICT: bool;
-    /// A waiter may lose its patience, and then nobody overtakes it.
-    const IMPATIENT: bool;
-    /// A waiter gives up once in each passage, by turns as a thread whose time is over and as a task that is dropped.
-    const GIVES_UP: bool = false;
-}
-
-/// `Policy::Fifo`: by order of arrival.
-#[derive(Debug)]
-pub struct Fifo;
-
-/// `Policy::Eventual`, with a patience that may be over at any moment. On real memory it is over at once.
-#[derive(Debug)]
-pub struct Eventual;
-
-/// `Policy::Eventual`, with a patience that is never over.
-#[derive(Debug)]
-pub struct Patient;
-
-/// As `P`, with requests that are cancelled.
-#[derive(Debug)]
-pub struct Cancelled<P>(PhantomData<P>);
-
-impl Policy for Fifo {
-    const NAME: &'static str = "phases-fifo";
-    const NAME_IF_CANCELLED: &'static str = "phases-fifo-cancel";
-    const STRICT: bool = true;
-    const IMPATIENT: bool = false;
-}
-
-impl Policy for Eventual {
-    const NAME: &'static str = "phases";
-    const NAME_IF_CANCELLED: &'static str = "phases-cancel";
-    const STRICT: bool = false;
-    const IMPATIENT: bool = true;
-}
-
-impl Policy for Patient {
-    const NAME: &'static str = "phases-patient";
-    const NAME_IF_CANCELLED: &'static str = "phases-patient-cancel";
-    const STRICT: bool = false;
-    const IMPATIENT: bool = false;
-}
-
-impl<P: Policy> Policy for Cancelled<P> {
-    const NAME: &'static str = P::NAME_IF_CANCELLED;
-    const NAME_IF_CANCELLED: &'static str = P::NAME_IF_CANCELLED;
-    const STRICT: bool = P::STRICT;
-    const IMPATIENT: bool = P::IMPATIENT;
-    const GIVES_UP: bool = true;
 }
 
 /// The lock. See the [module](self).
@@ -277,11 +160,10 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             if same {
                 return true;
             }
+            let alone = is_empty(before) && before & LOCKED == 0;
             let change = before | LOCKED | CHANGING;
-            if is_empty(before)
-                && before & LOCKED == 0
-                && self.word.cas(before + ONE, change, Acquire).is_ok() // 4: as 2, and as 23
-            {
+            let changing = alone && self.word.cas(before + ONE, change, Acquire).is_ok(); // 4: as 2, 23
+            if changing {
                 self.name.write(s, Relaxed); // 5: published by line 6
                 if before & NOTIFY == 0 {
                     self.word.faa(ONE.wrapping_sub(LOCKED | CHANGING), Release); // 6: for 2, 23
@@ -314,11 +196,13 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             if w & LOCKED != 0 {
                 M::live(|| [(then as u64).word()]);
                 M::await_until(|| self.word.read(Relaxed) & LOCKED == 0); // 23
-            } else if self.word.cas(w, w | LOCKED, Acquire).is_ok() { // 23: pairs with 6 and 40
-                break;
+            } else {
+                let locked = self.word.cas(w, w | LOCKED, Acquire).is_ok(); // 23: pairs with 6 and 40
+                if locked {
+                    return self.locked(then);
+                }
             }
         }
-        self.locked(then)
     }
 
     /// `LOCKED` has just been set by the caller.
@@ -382,7 +266,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             }
             if standing == INVITED {
                 if locked.occupy(s, if over { Then::GiveUp } else { Then::Come }) {
-                    locked.remove(me.me);
+                    locked.remove(me.me); // 16
                     locked.unlock(Then::Enter); // 16
                     return true;
                 }
@@ -390,7 +274,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
                 locked.decline(me.me);
             }
             if over {
-                locked.remove(me.me);
+                locked.remove(me.me); // 17
                 locked.unlock(Then::Again); // 17
                 return false;
             }
@@ -410,7 +294,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
                 M::live(|| []);
                 self.give_back(); // 20
             } else {
-                locked.remove(me.me);
+                locked.remove(me.me); // 20
                 locked.unlock(Then::Again); // 20
             }
             return false;
@@ -436,9 +320,14 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
     }
 
     /// Whether anyone from place `from` of the queue on has lost patience.
+    #[track_caller]
     fn is_late(&self, from: usize) -> bool {
-        let late = |waiter: &Waiter<M>| self.lock.at(waiter.who).late.read(Relaxed); // 31, 9, 11: a clock
-        P::IMPATIENT && self.queue[from..].iter().any(late)
+        let mut late = false;
+        for waiter in &self.queue[from..] {
+            // Relaxed: a clock.
+            late = late || P::IMPATIENT && self.lock.at(waiter.who).late.read(Relaxed); // 9, 11, 31
+        }
+        late
     }
 
     /// Enters if the room has a place for `s`, and the policy lets it go before those who wait.
@@ -461,7 +350,8 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
             if !is_empty(w) {
                 return false; // 27
             }
-            if lock.word.cas(w, w | CHANGING, Acquire).is_ok() { // 27: what the last holders did
+            let changing = lock.word.cas(w, w | CHANGING, Acquire).is_ok(); // 27: what the last holders did
+            if changing {
                 lock.name.write(s, Relaxed); // 28: published by line 29
                 let end = ONE.wrapping_sub(CHANGING | w & UNNAMED);
                 lock.word.faa(end, Release); // 29: for 2, 23
@@ -480,7 +370,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         let phase = if P::STRICT {
             None
         } else {
-            (0..length).filter(ends_a_phase).find(|&i| !self.is_late(i + 1))
+            (0..length).filter(ends_a_phase).find(|&i| !self.is_late(i + 1)) // 11
         };
         let place = phase.map_or(length, |i| i + 1);
         record.session.write(s, Relaxed); // 10: published by line 40, as all of the queue
@@ -492,7 +382,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
             place,
             Waiter { who: me.me, session: s, invited: false, task: me.task && !P::STRICT },
         );
-        self.link(place);
+        self.link(place); // 11
     }
 
     /// Who stands at `place`.
@@ -501,19 +391,23 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
     }
 
     /// Makes the one before `place` point there.
+    #[track_caller]
     fn link(&self, place: usize) {
         let who = self.who(place);
-        match place.checked_sub(1) {
-            None => self.lock.first.write(who, Relaxed), // 11, 16, 17, 20, 33, 36: published by line 40
-            Some(before) => self.lock.at(self.queue[before].who).next.write(who, Relaxed), // 11, 16, 17, 20
+        // Relaxed: published by line 40, as all of the queue.
+        if let Some(before) = place.checked_sub(1) {
+            self.lock.at(self.queue[before].who).next.write(who, Relaxed); // 11, 16, 17, 20
+        } else {
+            self.lock.first.write(who, Relaxed); // 11, 16, 17, 20, 33, 36
         }
     }
 
     /// Takes the waiter out of the queue.
+    #[track_caller]
     fn remove(&mut self, me: Ptr<Record<M>>) {
         if let Some(place) = self.queue.iter().position(|waiter| waiter.who == me) {
             self.queue.remove(place);
-            self.link(place); // 16, 17, 20
+            self.link(place);
             self.lock.at(me).leave_queue();
         }
     }
@@ -526,9 +420,10 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
     }
 
     /// Takes the first `n` out of the queue.
+    #[track_caller]
     fn take(&mut self, n: usize) -> Vec<Waiter<M>> {
         let phase = self.queue.drain(..n).collect();
-        self.link(0); // 33, 36
+        self.link(0);
         phase
     }
 
@@ -561,7 +456,8 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
                         continue;
                     }
                 } else if hand_over {
-                    if lock.word.cas(w, w | CHANGING, Acquire).is_ok() { // 35: what the last holders did
+                    let changing = lock.word.cas(w, w | CHANGING, Acquire).is_ok(); // 35: as 27
+                    if changing {
                         let phase = self.take(n); // 36
                         lock.name.write(session, Relaxed); // 36: published by line 37
                         let end = (ONE * n as u64).wrapping_sub(CHANGING);
@@ -584,7 +480,8 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
                 }
             }
             let free = w & !(LOCKED | NOTIFY | ASK) | bits;
-            if lock.word.cas(w, free, Release).is_ok() { // 40: the queue, for line 23
+            let unlocked = lock.word.cas(w, free, Release).is_ok(); // 40: the queue, for line 23
+            if unlocked {
                 return;
             }
         }

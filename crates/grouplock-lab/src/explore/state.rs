@@ -82,11 +82,7 @@ impl Clone for State {
 impl State {
     /// The state in which everybody has joined and nobody has moved.
     /// If `forget`, what the text says is dead from the start is.
-    pub(crate) fn first(
-        layout: &Layout,
-        procs: &[(LocalId, Vec<usize>)],
-        forget: bool,
-    ) -> Self {
+    pub(crate) fn first(layout: &Layout, procs: &[(LocalId, Vec<usize>)], forget: bool) -> Self {
         let procs = procs.iter().map(|(local, env)| Proc {
             local: *local,
             env: Env::from_objects(env.iter().map(|&object| object as u8)),
@@ -98,10 +94,7 @@ impl State {
         let initial = |register: &RegisterInfo| {
             if forget && register.forgotten { Val::UNDEF } else { register.initial }
         };
-        State {
-            memory: layout.registers.iter().map(initial).collect(),
-            procs: procs.collect(),
-        }
+        State { memory: layout.registers.iter().map(initial).collect(), procs: procs.collect() }
     }
 
     /// The register that process `p` means.
