@@ -228,6 +228,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         let mut locked = self.lock(Then::Queue); // 8
         if locked.admit(s) {
             locked.unlock(Then::Enter); // 9
+            M::doorway_end();
             return true;
         }
         locked.push(me, s);
@@ -554,7 +555,11 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
         me.task ^= P::GIVES_UP;
         loop {
             M::live(|| []);
-            if self.enter_fast(session.get()) || self.wait(me, session.get()) {
+            if self.enter_fast(session.get()) {
+                M::doorway_end();
+                break;
+            }
+            if self.wait(me, session.get()) {
                 break;
             }
             // Given up. The next time it stays.
