@@ -14,6 +14,7 @@ struct Mutant {
 
 const HANDOVER: &str = "group_exclusion/handover.rs";
 const MAOR_TAUBENFELD: &str = "group_exclusion/maor_taubenfeld.rs";
+const PHASES: &str = "group_exclusion/phases.rs";
 const BWBGME: &str = "group_exclusion/black_white_bakery_gme.rs";
 const GLB: &str = "group_exclusion/generalized_bakery.rs";
 const DVIR_TAUBENFELD_1: &str = "mutual_exclusion/dvir_taubenfeld_1.rs";
@@ -174,6 +175,54 @@ const MUTANTS: &[Mutant] = &[
             "M::await_until(|| !other.choosing.read(SeqCst) || !other.conflicts(mysession)); // 8",
             "",
         )],
+    },
+    Mutant {
+        name: "phases_without_notify",
+        text: PHASES,
+        changes: &[("bits |= NOTIFY; // 39", "")],
+    },
+    Mutant { name: "phases_without_ask", text: PHASES, changes: &[("bits |= ASK; // 39", "")] },
+    Mutant {
+        name: "phases_unlocks_without_looking_again",
+        text: PHASES,
+        changes: &[(
+            "let unlocked = lock.word.cas(w, free, Release).is_ok(); // 40",
+            "lock.word.faa(free.wrapping_sub(w), Release);
+            let unlocked = true; //",
+        )],
+    },
+    Mutant {
+        name: "phases_keeps_a_cancelled_grant",
+        text: PHASES,
+        changes: &[("self.give_back(); // 20", "")],
+    },
+    Mutant {
+        name: "phases_open_while_changing",
+        text: PHASES,
+        changes: &[("DOOR: u64 = ASK | CHANGING | UNNAMED", "DOOR: u64 = ASK | UNNAMED")],
+    },
+    Mutant {
+        name: "phases_renames_in_company",
+        text: PHASES,
+        changes: &[("let alone = is_empty(before) && ", "let alone = ")],
+    },
+    Mutant {
+        name: "phases_forgets_a_declined_invitation",
+        text: PHASES,
+        changes: &[("locked.decline(me.me);", "")],
+    },
+    Mutant {
+        name: "phases_leaves_its_own_session_waiting",
+        text: PHASES,
+        changes: &[(
+            "let theirs = lock.name.read(Relaxed) == session; // 32",
+            "let theirs = false; //",
+        )],
+    },
+    Mutant {
+        name: "phases_renames_without_looking",
+        text: PHASES,
+        changes: &[("if before & NOTIFY == 0 {", "if true {")],
     },
 ];
 

@@ -67,6 +67,7 @@ pub mod slots;
 pub use claims::Claims;
 pub use group_exclusion::{
     black_white_bakery_gme, generalized_bakery, handover, keane_moir, maor_taubenfeld, petrovic,
+    phases, policy,
 };
 pub use handles::{Group, GroupProcess, Held, Inside, Mutual, MutualProcess};
 pub use mutual_exclusion::{

@@ -11,6 +11,8 @@ use grouplock_algorithms::keane_moir::KeaneMoir;
 use grouplock_algorithms::mcs::Mcs;
 use grouplock_algorithms::monitor::{Watched, Workout};
 use grouplock_algorithms::petrovic::{Bounded, Petrovic, Unbounded};
+use grouplock_algorithms::phases::Phases;
+use grouplock_algorithms::policy::{Cancelled, Fifo};
 use grouplock_algorithms::{CapacityError, Group};
 
 /// Eight threads, 4,000 processes: each of them makes three passages and leaves for good.
@@ -41,6 +43,8 @@ fn thousands_of_processes_pass_through_a_group_lock() {
         COMING_AND_GOING.group::<Handover<Watched>>(),
         COMING_AND_GOING.group::<KeaneMoir<Watched>>(),
         COMING_AND_GOING.group::<Handover<Watched, DvirTaubenfeld2<Watched>>>(),
+        COMING_AND_GOING.group::<Phases<Watched>>(),
+        COMING_AND_GOING.group::<Phases<Watched, Cancelled<Fifo>>>(),
         // A fixed number of places, but they too go from hand to hand.
         COMING_AND_GOING.group::<Petrovic<Watched, Bounded>>(),
         COMING_AND_GOING.group::<Petrovic<Watched, Unbounded>>(),

@@ -10,6 +10,8 @@ use crate::value::{MOST_CLASSES, MOST_OBJECTS, Val};
 pub(crate) struct RegisterInfo {
     pub(crate) site: Site,
     pub(crate) initial: Val,
+    /// The text says that what it holds at first is dead.
+    pub(crate) forgotten: bool,
     /// The object it lies in and its place there.
     pub(crate) object: Option<(usize, usize)>,
     /// The process whose own it is, by name: an element of an array with one for each process. That nobody else
@@ -58,7 +60,13 @@ impl Layout {
                 (Home::Process(p), Some(index), None) if p == index => Some(p),
                 _ => None,
             };
-            registers.push(RegisterInfo { site: register.site, initial, object, owner });
+            registers.push(RegisterInfo {
+                site: register.site,
+                initial,
+                forgotten: register.forgotten,
+                object,
+                owner,
+            });
         }
         let mut classes: Vec<(&str, Vec<&str>)> = Vec::new();
         let mut objects: Vec<ObjectInfo> = Vec::new();

@@ -13,6 +13,8 @@ use grouplock_algorithms::keane_moir::KeaneMoir;
 use grouplock_algorithms::maor_taubenfeld::MaorTaubenfeld;
 use grouplock_algorithms::mcs::Mcs;
 use grouplock_algorithms::petrovic::{Petrovic, Unbounded};
+use grouplock_algorithms::phases::Phases;
+use grouplock_algorithms::policy::{Cancelled, Eventual, Fifo, Patient};
 
 use crate::ideal::IdealLock;
 use crate::memory::SimMemory as M;
@@ -41,6 +43,12 @@ pub fn all() -> Vec<Subject> {
         ),
         Subject::group::<Handover<M, IdealLock>>("handover"),
         Subject::group::<Handover<M, DvirTaubenfeld1Swap<M>>>("handover+dvir-taubenfeld-1-swap"),
+        Subject::group::<Phases<M, Eventual>>("phases"),
+        Subject::group::<Phases<M, Fifo>>("phases-fifo"),
+        Subject::group::<Phases<M, Patient>>("phases-patient"),
+        Subject::group::<Phases<M, Cancelled<Eventual>>>("phases-cancel"),
+        Subject::group::<Phases<M, Cancelled<Fifo>>>("phases-fifo-cancel"),
+        Subject::group::<Phases<M, Cancelled<Patient>>>("phases-patient-cancel"),
     ]
 }
 

@@ -178,6 +178,9 @@ pub(crate) fn tell(
                     value(*expected),
                     value(*wanted)
                 ),
+                Op::Faa(delta) if delta.cast_signed() < 0 => {
+                    format!("{name} := {}, {} less", value(*new), delta.wrapping_neg())
+                }
                 Op::Faa(delta) => format!("{name} := {}, {delta} more", value(*new)),
                 Op::WaitFor(_) => format!("{name} is {}: waited for that", value(*old)),
                 Op::AwaitCas(..) => {

@@ -302,6 +302,16 @@ fn a_fast_process_can_starve_another_in_the_one_bit_lock() {
     assert!(!outcome.violation.expect("checked above").trace.is_empty());
 }
 
+/// What is shipped: three processes, in strict order and with a patience that never ends, where a lost wake-up cannot hide.
+#[test]
+fn phases_holds_with_three_processes() {
+    for name in ["phases-fifo", "phases-patient"] {
+        let subject = registry::find(name).expect("it is registered");
+        let outcome = check(&subject, &Options::new(&subject, 3, 2)).expect("it serves three");
+        assert_eq!(outcome.verdict, Verdict::Holds, "{name}: {:?}", outcome.violation);
+    }
+}
+
 #[test]
 fn nobody_starves_where_that_is_claimed() {
     for name in [

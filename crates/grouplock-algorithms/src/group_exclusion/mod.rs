@@ -6,3 +6,5 @@ pub mod handover;
 pub mod keane_moir;
 pub mod maor_taubenfeld;
 pub mod petrovic;
+pub mod phases;
+pub mod policy;

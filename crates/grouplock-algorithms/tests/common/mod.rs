@@ -36,6 +36,10 @@ macro_rules! every_group {
             petrovic_unbounded = locks::petrovic::Petrovic<$m, locks::petrovic::Unbounded>,
             generalized_bakery = locks::generalized_bakery::GeneralizedBakery<$m>,
             black_white_bakery_gme = locks::black_white_bakery_gme::BlackWhiteBakeryGme<$m>,
+            phases = locks::phases::Phases<$m>,
+            phases_fifo = locks::phases::Phases<$m, locks::policy::Fifo>,
+            phases_patient = locks::phases::Phases<$m, locks::policy::Patient>,
+            phases_cancelled = locks::phases::Phases<$m, locks::policy::Cancelled<locks::policy::Eventual>>,
         }
     };
 }

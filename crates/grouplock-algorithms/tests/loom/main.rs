@@ -200,6 +200,8 @@ mod three_processes {
         petrovic_unbounded = locks::petrovic::Petrovic<Loom, locks::petrovic::Unbounded>,
         generalized_bakery = locks::generalized_bakery::GeneralizedBakery<Loom>,
         black_white_bakery_gme = locks::black_white_bakery_gme::BlackWhiteBakeryGme<Loom>,
+        phases = locks::phases::Phases<Loom>,
+        phases_fifo = locks::phases::Phases<Loom, locks::policy::Fifo>,
     }
 }
 

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::panic::Location;
 
+use grouplock_algorithms::memory::Word;
+
 use crate::layout::{object_at, pack, unpack};
 use crate::memory::context::{self, Answer, Entry, Halt, Operation, Plan, Remark, Run};
 use crate::subject::Subject;
@@ -201,9 +203,9 @@ fn op(operation: Operation, plan: &Plan) -> Op {
         Operation::Write(word) => Op::Write(pack(word, plan)),
         Operation::Fas(word) => Op::Fas(pack(word, plan)),
         Operation::Cas(old, new) => Op::Cas(pack(old, plan), pack(new, plan)),
-        Operation::Faa(word) => {
-            Op::Faa(pack(word, plan).as_number().expect("only numbers are added to"))
-        }
+        // Not packed: what is subtracted is a very large number that is added.
+        Operation::Faa(Word::Number(delta)) => Op::Faa(delta),
+        Operation::Faa(Word::Pointer(_)) => unreachable!("only numbers are added to"),
         Operation::WaitFor(word) => Op::WaitFor(pack(word, plan)),
         Operation::AwaitCas(old, new) => Op::AwaitCas(pack(old, plan), pack(new, plan)),
     }

@@ -64,7 +64,7 @@ pub fn sample(
     let mut telling = FxHashSet::default();
     loop {
         let (automaton, first) = Automaton::new(subject, options.processes, telling.clone());
-        let mut initial = State::first(&automaton.layout, &first);
+        let mut initial = State::first(&automaton.layout, &first, options.reductions.forget);
         let automaton = Arc::new(Mutex::new(automaton));
         let mut stepper = Stepper::new(&automaton, subject, &options);
         let settled = stepper.settle(&mut initial, &mut None);

@@ -146,7 +146,7 @@ fn attempt(
         (false, _) => Renamed::Nothing,
     };
     let options = &options;
-    let mut initial = State::first(&layout, &first);
+    let mut initial = State::first(&layout, &first, options.reductions.forget);
     let automaton = Arc::new(Mutex::new(automaton));
     let search = Search {
         subject,

@@ -1,7 +1,7 @@
 //! A global state: what memory holds, and where everybody is.
 
 use crate::automaton::{LocalId, Target};
-use crate::layout::Layout;
+use crate::layout::{Layout, RegisterInfo};
 use crate::value::Val;
 
 /// The most processes an exploration can have.
@@ -81,7 +81,8 @@ impl Clone for State {
 
 impl State {
     /// The state in which everybody has joined and nobody has moved.
-    pub(crate) fn first(layout: &Layout, procs: &[(LocalId, Vec<usize>)]) -> Self {
+    /// If `forget`, what the text says is dead from the start is.
+    pub(crate) fn first(layout: &Layout, procs: &[(LocalId, Vec<usize>)], forget: bool) -> Self {
         let procs = procs.iter().map(|(local, env)| Proc {
             local: *local,
             env: Env::from_objects(env.iter().map(|&object| object as u8)),
@@ -90,10 +91,10 @@ impl State {
             undisturbed: false,
             passages: 0,
         });
-        State {
-            memory: layout.registers.iter().map(|register| register.initial).collect(),
-            procs: procs.collect(),
-        }
+        let initial = |register: &RegisterInfo| {
+            if forget && register.forgotten { Val::UNDEF } else { register.initial }
+        };
+        State { memory: layout.registers.iter().map(initial).collect(), procs: procs.collect() }
     }
 
     /// The register that process `p` means.

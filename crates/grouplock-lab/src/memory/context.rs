@@ -54,6 +54,8 @@ pub(crate) struct RegisterPlan {
     pub(crate) initial: Word,
     /// The object it lies in, if it was made inside `Memory::allocate`.
     pub(crate) object: Option<u32>,
+    /// The text says that what it holds at first is dead.
+    pub(crate) forgotten: bool,
 }
 
 /// An object made by `Memory::allocate`.
@@ -224,7 +226,7 @@ pub(super) fn create(site: Site, initial: Word) -> u32 {
     with(|context| match context {
         Context::SetUp(plan, memory) => {
             let object = plan.open.last().copied();
-            plan.registers.push(RegisterPlan { site, initial, object });
+            plan.registers.push(RegisterPlan { site, initial, object, forgotten: false });
             memory.push(initial);
             plan.registers.len() as u32 - 1
         }
@@ -335,6 +337,11 @@ pub(super) fn doorway_end() {
 }
 
 pub(super) fn forget(register: u32) {
+    with(|context| {
+        if let Context::SetUp(plan, _) = context {
+            plan.registers[register as usize].forgotten = true;
+        }
+    });
     remark(Remark::Forget(register));
 }
 

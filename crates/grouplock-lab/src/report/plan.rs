@@ -85,6 +85,10 @@ impl Plan {
             Task::new("maor-taubenfeld", 2, 2),
             Task::new("handover", 3, 2),
             Task::new("handover+dvir-taubenfeld-1-swap", 2, 2),
+            Task::new("phases", 2, 2),
+            Task::new("phases-fifo", 3, 2),
+            Task::new("phases-patient", 3, 2),
+            Task::new("phases-fifo-cancel", 2, 2),
         ]);
         if self == Plan::Full {
             tasks.extend([
@@ -95,6 +99,8 @@ impl Plan {
                 Task::new("maor-taubenfeld", 3, 2).basic(),
                 Task::new("maor-taubenfeld", 3, 2),
                 Task::new("handover", 3, 3),
+                Task::new("phases", 3, 2),
+                Task::new("phases-fifo-cancel", 3, 2),
                 Task::new("handover+dvir-taubenfeld-1-swap", 3, 2),
             ]);
         }

@@ -17,6 +17,8 @@ use grouplock_algorithms::keane_moir::KeaneMoir;
 use grouplock_algorithms::maor_taubenfeld::MaorTaubenfeld;
 use grouplock_algorithms::mcs::Mcs;
 use grouplock_algorithms::petrovic::{Bounded, Petrovic, Unbounded};
+use grouplock_algorithms::phases::Phases;
+use grouplock_algorithms::policy::{Eventual, Fifo, Patient};
 use grouplock_algorithms::raw::{RawGroup, RawMutex};
 use grouplock_algorithms::{CapacityError, Claims, Session};
 
@@ -49,6 +51,9 @@ pub(crate) fn all() -> Vec<Measurable> {
         group::<BlackWhiteBakeryGme<M>>(),
         group::<MaorTaubenfeld<M>>(),
         group::<Handover<M>>(),
+        group::<Phases<M, Eventual>>(),
+        group::<Phases<M, Fifo>>(),
+        group::<Phases<M, Patient>>(),
     ]
 }
 
