@@ -10,14 +10,14 @@ use crate::cores::{Cancellable, Phases};
 use crate::{ExclusiveGuard, GroupLock, OwnedSessionGuard, SessionGuard};
 
 /// A request on its way through a core: the part that all futures share. Gives the request up when dropped.
-struct Request<'a, S, C: Cancellable<S>> {
+struct Request<'a, S, C: Cancellable> {
     core: &'a C,
     session: Option<S>,
     waiting: Option<C::Waiting>,
     done: bool,
 }
 
-impl<'a, S, C: Cancellable<S>> Request<'a, S, C> {
+impl<'a, S, C: Cancellable<Session = S>> Request<'a, S, C> {
     fn new(core: &'a C, session: Option<S>) -> Self {
         Request { core, session, waiting: None, done: false }
     }
@@ -30,7 +30,7 @@ impl<'a, S, C: Cancellable<S>> Request<'a, S, C> {
     }
 }
 
-impl<S, C: Cancellable<S>> Drop for Request<'_, S, C> {
+impl<S, C: Cancellable> Drop for Request<'_, S, C> {
     fn drop(&mut self) {
         if let Some(waiting) = self.waiting.take() {
             self.core.cancel(waiting, self.session.is_none());
@@ -40,23 +40,23 @@ impl<S, C: Cancellable<S>> Drop for Request<'_, S, C> {
 
 /// The future of [`GroupLock::enter_async`].
 #[must_use = "futures do nothing unless polled"]
-pub struct Enter<'a, S, T: ?Sized, C: Cancellable<S> = Phases<S>> {
+pub struct Enter<'a, S, T: ?Sized, C: Cancellable = Phases<S>> {
     lock: &'a GroupLock<S, T, C>,
     request: Request<'a, S, C>,
 }
 
-impl<'a, S, T: ?Sized, C: Cancellable<S>> Enter<'a, S, T, C> {
+impl<'a, S, T: ?Sized, C: Cancellable<Session = S>> Enter<'a, S, T, C> {
     pub(crate) fn new(lock: &'a GroupLock<S, T, C>, session: S) -> Self {
         Enter { lock, request: Request::new(&lock.core, Some(session)) }
     }
 }
 
 // Nothing in the futures is pinned: the queue does not point into them.
-impl<S, T: ?Sized, C: Cancellable<S>> Unpin for Enter<'_, S, T, C> {}
-impl<S, T: ?Sized, C: Cancellable<S>> Unpin for Exclusive<'_, S, T, C> {}
-impl<S, T: ?Sized, C: Cancellable<S>> Unpin for EnterArc<S, T, C> {}
+impl<S, T: ?Sized, C: Cancellable> Unpin for Enter<'_, S, T, C> {}
+impl<S, T: ?Sized, C: Cancellable> Unpin for Exclusive<'_, S, T, C> {}
+impl<S, T: ?Sized, C: Cancellable> Unpin for EnterArc<S, T, C> {}
 
-impl<'a, S, T: ?Sized, C: Cancellable<S>> Future for Enter<'a, S, T, C> {
+impl<'a, S, T: ?Sized, C: Cancellable<Session = S>> Future for Enter<'a, S, T, C> {
     type Output = SessionGuard<'a, S, T, C>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -68,18 +68,18 @@ impl<'a, S, T: ?Sized, C: Cancellable<S>> Future for Enter<'a, S, T, C> {
 
 /// The future of [`GroupLock::exclusive_async`].
 #[must_use = "futures do nothing unless polled"]
-pub struct Exclusive<'a, S, T: ?Sized, C: Cancellable<S> = Phases<S>> {
+pub struct Exclusive<'a, S, T: ?Sized, C: Cancellable = Phases<S>> {
     lock: &'a GroupLock<S, T, C>,
     request: Request<'a, S, C>,
 }
 
-impl<'a, S, T: ?Sized, C: Cancellable<S>> Exclusive<'a, S, T, C> {
+impl<'a, S, T: ?Sized, C: Cancellable<Session = S>> Exclusive<'a, S, T, C> {
     pub(crate) fn new(lock: &'a GroupLock<S, T, C>) -> Self {
         Exclusive { lock, request: Request::new(&lock.core, None) }
     }
 }
 
-impl<'a, S, T: ?Sized, C: Cancellable<S>> Future for Exclusive<'a, S, T, C> {
+impl<'a, S, T: ?Sized, C: Cancellable<Session = S>> Future for Exclusive<'a, S, T, C> {
     type Output = ExclusiveGuard<'a, S, T, C>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -91,20 +91,20 @@ impl<'a, S, T: ?Sized, C: Cancellable<S>> Future for Exclusive<'a, S, T, C> {
 
 /// The future of [`GroupLock::enter_arc_async`].
 #[must_use = "futures do nothing unless polled"]
-pub struct EnterArc<S, T: ?Sized, C: Cancellable<S> = Phases<S>> {
+pub struct EnterArc<S, T: ?Sized, C: Cancellable = Phases<S>> {
     /// Gone once the guard is made.
     lock: Option<Arc<GroupLock<S, T, C>>>,
     session: S,
     waiting: Option<C::Waiting>,
 }
 
-impl<S, T: ?Sized, C: Cancellable<S>> EnterArc<S, T, C> {
+impl<S, T: ?Sized, C: Cancellable<Session = S>> EnterArc<S, T, C> {
     pub(crate) fn new(lock: Arc<GroupLock<S, T, C>>, session: S) -> Self {
         EnterArc { lock: Some(lock), session, waiting: None }
     }
 }
 
-impl<S, T: ?Sized, C: Cancellable<S>> Future for EnterArc<S, T, C> {
+impl<S, T: ?Sized, C: Cancellable<Session = S>> Future for EnterArc<S, T, C> {
     type Output = OwnedSessionGuard<S, T, C>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -118,7 +118,7 @@ impl<S, T: ?Sized, C: Cancellable<S>> Future for EnterArc<S, T, C> {
     }
 }
 
-impl<S, T: ?Sized, C: Cancellable<S>> Drop for EnterArc<S, T, C> {
+impl<S, T: ?Sized, C: Cancellable> Drop for EnterArc<S, T, C> {
     fn drop(&mut self) {
         if let (Some(lock), Some(waiting)) = (&self.lock, self.waiting.take()) {
             lock.core.cancel(waiting, false);
@@ -126,19 +126,19 @@ impl<S, T: ?Sized, C: Cancellable<S>> Drop for EnterArc<S, T, C> {
     }
 }
 
-impl<S: fmt::Debug, T: ?Sized, C: Cancellable<S>> fmt::Debug for Enter<'_, S, T, C> {
+impl<S: fmt::Debug, T: ?Sized, C: Cancellable<Session = S>> fmt::Debug for Enter<'_, S, T, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Enter").field("session", &self.request.session).finish_non_exhaustive()
     }
 }
 
-impl<S, T: ?Sized, C: Cancellable<S>> fmt::Debug for Exclusive<'_, S, T, C> {
+impl<S, T: ?Sized, C: Cancellable<Session = S>> fmt::Debug for Exclusive<'_, S, T, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Exclusive").finish_non_exhaustive()
     }
 }
 
-impl<S: fmt::Debug, T: ?Sized, C: Cancellable<S>> fmt::Debug for EnterArc<S, T, C> {
+impl<S: fmt::Debug, T: ?Sized, C: Cancellable<Session = S>> fmt::Debug for EnterArc<S, T, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EnterArc").field("session", &self.session).finish_non_exhaustive()
     }

@@ -19,34 +19,42 @@ use crate::watch::{self, Held};
 /// happens.
 #[must_use = "the session is left at once if the guard is dropped"]
 #[clippy::has_significant_drop]
-pub struct SessionGuard<'a, S, T: ?Sized, C: Core<S> = Phases<S>> {
+pub struct SessionGuard<'a, S, T: ?Sized, C: Core = Phases<S>> {
     core: &'a C,
     /// Not a reference: those who get the room after us may write while we are being dropped.
     data: NonNull<T>,
     pass: C::Pass,
     held: Held,
     marker: PhantomData<&'a T>,
+    sessions: PhantomData<fn(S) -> S>,
 }
 
 // SAFETY: the guard is `&T`, `&C` and a pass. A pass is used wherever the guard is.
-unsafe impl<S: Sync, T: ?Sized + Sync, C: Core<S> + Sync> Send for SessionGuard<'_, S, T, C> where
+unsafe impl<S: Sync, T: ?Sized + Sync, C: Core + Sync> Send for SessionGuard<'_, S, T, C> where
     C::Pass: Send
 {
 }
 // SAFETY: through `&SessionGuard` one gets `&T` and `&S`.
-unsafe impl<S: Sync, T: ?Sized + Sync, C: Core<S> + Sync> Sync for SessionGuard<'_, S, T, C> where
+unsafe impl<S: Sync, T: ?Sized + Sync, C: Core + Sync> Sync for SessionGuard<'_, S, T, C> where
     C::Pass: Sync
 {
 }
 
-impl<'a, S, T: ?Sized, C: Core<S>> SessionGuard<'a, S, T, C> {
+impl<'a, S, T: ?Sized, C: Core<Session = S>> SessionGuard<'a, S, T, C> {
     /// # Safety
     /// `pass` is inside a session of `lock`, and is the guard's from now on.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub(crate) unsafe fn new(lock: &'a GroupLock<S, T, C>, pass: C::Pass) -> Self {
         let held = Held::new(lock.request(false));
-        SessionGuard { core: &lock.core, data: lock.data_ptr(), pass, held, marker: PhantomData }
+        SessionGuard {
+            core: &lock.core,
+            data: lock.data_ptr(),
+            pass,
+            held,
+            marker: PhantomData,
+            sessions: PhantomData,
+        }
     }
 
     /// The guard was made for a task.
@@ -64,7 +72,7 @@ impl<'a, S, T: ?Sized, C: Core<S>> SessionGuard<'a, S, T, C> {
     }
 }
 
-impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> SessionGuard<'_, S, T, C> {
+impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> SessionGuard<'_, S, T, C> {
     /// Leaves the session and waits for `session`; nothing happens if that is the session already.
     ///
     /// The new request arrives *before* the old session is left: nobody who comes later goes before it unless the [policy](crate::Policy) would have
@@ -92,7 +100,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> SessionGuard<'_, S, T, C> {
     }
 }
 
-impl<S, T: ?Sized, C: Core<S>> Deref for SessionGuard<'_, S, T, C> {
+impl<S, T: ?Sized, C: Core<Session = S>> Deref for SessionGuard<'_, S, T, C> {
     type Target = T;
 
     #[inline]
@@ -103,7 +111,7 @@ impl<S, T: ?Sized, C: Core<S>> Deref for SessionGuard<'_, S, T, C> {
     }
 }
 
-impl<S, T: ?Sized, C: Core<S>> Drop for SessionGuard<'_, S, T, C> {
+impl<S, T: ?Sized, C: Core> Drop for SessionGuard<'_, S, T, C> {
     #[inline]
     fn drop(&mut self) {
         self.held.leave();
@@ -115,33 +123,41 @@ impl<S, T: ?Sized, C: Core<S>> Drop for SessionGuard<'_, S, T, C> {
 /// Alone inside, with the data to oneself, until dropped. By [`GroupLock::exclusive`] and its kin.
 #[must_use = "the room is left at once if the guard is dropped"]
 #[clippy::has_significant_drop]
-pub struct ExclusiveGuard<'a, S, T: ?Sized, C: Core<S> = Phases<S>> {
+pub struct ExclusiveGuard<'a, S, T: ?Sized, C: Core = Phases<S>> {
     core: &'a C,
     data: NonNull<T>,
     pass: C::Pass,
     held: Held,
     marker: PhantomData<&'a mut T>,
+    sessions: PhantomData<fn(S) -> S>,
 }
 
 // SAFETY: the guard is `&mut T`, `&C` and a pass. `S` is dropped by whoever uses the core: `C: Sync` covers that.
-unsafe impl<S: Sync, T: ?Sized + Send, C: Core<S> + Sync> Send for ExclusiveGuard<'_, S, T, C> where
+unsafe impl<S: Sync, T: ?Sized + Send, C: Core + Sync> Send for ExclusiveGuard<'_, S, T, C> where
     C::Pass: Send
 {
 }
 // SAFETY: through `&ExclusiveGuard` one gets `&T`.
-unsafe impl<S: Sync, T: ?Sized + Sync, C: Core<S> + Sync> Sync for ExclusiveGuard<'_, S, T, C> where
+unsafe impl<S: Sync, T: ?Sized + Sync, C: Core + Sync> Sync for ExclusiveGuard<'_, S, T, C> where
     C::Pass: Sync
 {
 }
 
-impl<'a, S, T: ?Sized, C: Core<S>> ExclusiveGuard<'a, S, T, C> {
+impl<'a, S, T: ?Sized, C: Core<Session = S>> ExclusiveGuard<'a, S, T, C> {
     /// # Safety
     /// `pass` has `lock` to itself, and is the guard's from now on.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub(crate) unsafe fn new(lock: &'a GroupLock<S, T, C>, pass: C::Pass) -> Self {
         let held = Held::new(lock.request(true));
-        ExclusiveGuard { core: &lock.core, data: lock.data_ptr(), pass, held, marker: PhantomData }
+        ExclusiveGuard {
+            core: &lock.core,
+            data: lock.data_ptr(),
+            pass,
+            held,
+            marker: PhantomData,
+            sessions: PhantomData,
+        }
     }
 
     /// The guard was made for a task.
@@ -151,7 +167,7 @@ impl<'a, S, T: ?Sized, C: Core<S>> ExclusiveGuard<'a, S, T, C> {
     }
 }
 
-impl<'a, S: Eq + Clone, T: ?Sized, C: Cancellable<S>> ExclusiveGuard<'a, S, T, C> {
+impl<'a, S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> ExclusiveGuard<'a, S, T, C> {
     /// Opens the room to `session` without leaving it: nobody else is inside in between.
     ///
     /// An associated function, so that it does not hide a method of the data: `ExclusiveGuard::downgrade(guard, session)`.
@@ -175,11 +191,18 @@ impl<'a, S: Eq + Clone, T: ?Sized, C: Cancellable<S>> ExclusiveGuard<'a, S, T, C
         // SAFETY: as the pass.
         let mut held = unsafe { std::ptr::read(&raw const this.held) };
         held.now(false);
-        SessionGuard { core: this.core, data: this.data, pass, held, marker: PhantomData }
+        SessionGuard {
+            core: this.core,
+            data: this.data,
+            pass,
+            held,
+            marker: PhantomData,
+            sessions: PhantomData,
+        }
     }
 }
 
-impl<S, T: ?Sized, C: Core<S>> Deref for ExclusiveGuard<'_, S, T, C> {
+impl<S, T: ?Sized, C: Core<Session = S>> Deref for ExclusiveGuard<'_, S, T, C> {
     type Target = T;
 
     #[inline]
@@ -190,7 +213,7 @@ impl<S, T: ?Sized, C: Core<S>> Deref for ExclusiveGuard<'_, S, T, C> {
     }
 }
 
-impl<S, T: ?Sized, C: Core<S>> DerefMut for ExclusiveGuard<'_, S, T, C> {
+impl<S, T: ?Sized, C: Core<Session = S>> DerefMut for ExclusiveGuard<'_, S, T, C> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         self.held.touch();
@@ -199,7 +222,7 @@ impl<S, T: ?Sized, C: Core<S>> DerefMut for ExclusiveGuard<'_, S, T, C> {
     }
 }
 
-impl<S, T: ?Sized, C: Core<S>> Drop for ExclusiveGuard<'_, S, T, C> {
+impl<S, T: ?Sized, C: Core> Drop for ExclusiveGuard<'_, S, T, C> {
     #[inline]
     fn drop(&mut self) {
         self.held.leave();
@@ -211,13 +234,13 @@ impl<S, T: ?Sized, C: Core<S>> Drop for ExclusiveGuard<'_, S, T, C> {
 /// A [`SessionGuard`] that owns a share of its lock instead of borrowing it. By [`GroupLock::enter_arc`].
 #[must_use = "the session is left at once if the guard is dropped"]
 #[clippy::has_significant_drop]
-pub struct OwnedSessionGuard<S, T: ?Sized, C: Core<S> = Phases<S>> {
+pub struct OwnedSessionGuard<S, T: ?Sized, C: Core = Phases<S>> {
     lock: Arc<GroupLock<S, T, C>>,
     pass: C::Pass,
     held: Held,
 }
 
-impl<S, T: ?Sized, C: Core<S>> OwnedSessionGuard<S, T, C> {
+impl<S, T: ?Sized, C: Core<Session = S>> OwnedSessionGuard<S, T, C> {
     /// # Safety
     /// `pass` is inside a session of `lock`, and is the guard's from now on.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
@@ -247,7 +270,7 @@ impl<S, T: ?Sized, C: Core<S>> OwnedSessionGuard<S, T, C> {
     }
 }
 
-impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> OwnedSessionGuard<S, T, C> {
+impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> OwnedSessionGuard<S, T, C> {
     /// As [`SessionGuard::switch`].
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn switch(&mut self, session: S) {
@@ -258,7 +281,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> OwnedSessionGuard<S, T, C> {
     }
 }
 
-impl<S, T: ?Sized, C: Core<S>> Deref for OwnedSessionGuard<S, T, C> {
+impl<S, T: ?Sized, C: Core<Session = S>> Deref for OwnedSessionGuard<S, T, C> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -268,7 +291,7 @@ impl<S, T: ?Sized, C: Core<S>> Deref for OwnedSessionGuard<S, T, C> {
     }
 }
 
-impl<S, T: ?Sized, C: Core<S>> Drop for OwnedSessionGuard<S, T, C> {
+impl<S, T: ?Sized, C: Core> Drop for OwnedSessionGuard<S, T, C> {
     fn drop(&mut self) {
         self.held.leave();
         // SAFETY: the guard's pass is inside a session, and the guard is gone after this.
@@ -276,7 +299,9 @@ impl<S, T: ?Sized, C: Core<S>> Drop for OwnedSessionGuard<S, T, C> {
     }
 }
 
-impl<S: fmt::Debug, T: ?Sized + fmt::Debug, C: Core<S>> fmt::Debug for SessionGuard<'_, S, T, C> {
+impl<S: fmt::Debug, T: ?Sized + fmt::Debug, C: Core<Session = S>> fmt::Debug
+    for SessionGuard<'_, S, T, C>
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionGuard")
             .field("session", self.session())
@@ -285,7 +310,9 @@ impl<S: fmt::Debug, T: ?Sized + fmt::Debug, C: Core<S>> fmt::Debug for SessionGu
     }
 }
 
-impl<S: fmt::Debug, T: ?Sized + fmt::Debug, C: Core<S>> fmt::Debug for OwnedSessionGuard<S, T, C> {
+impl<S: fmt::Debug, T: ?Sized + fmt::Debug, C: Core<Session = S>> fmt::Debug
+    for OwnedSessionGuard<S, T, C>
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OwnedSessionGuard")
             .field("session", self.session())
@@ -294,25 +321,29 @@ impl<S: fmt::Debug, T: ?Sized + fmt::Debug, C: Core<S>> fmt::Debug for OwnedSess
     }
 }
 
-impl<S, T: ?Sized + fmt::Debug, C: Core<S>> fmt::Debug for ExclusiveGuard<'_, S, T, C> {
+impl<S, T: ?Sized + fmt::Debug, C: Core<Session = S>> fmt::Debug for ExclusiveGuard<'_, S, T, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExclusiveGuard").field("data", &&**self).finish()
     }
 }
 
-impl<S, T: ?Sized + fmt::Display, C: Core<S>> fmt::Display for SessionGuard<'_, S, T, C> {
+impl<S, T: ?Sized + fmt::Display, C: Core<Session = S>> fmt::Display for SessionGuard<'_, S, T, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-impl<S, T: ?Sized + fmt::Display, C: Core<S>> fmt::Display for OwnedSessionGuard<S, T, C> {
+impl<S, T: ?Sized + fmt::Display, C: Core<Session = S>> fmt::Display
+    for OwnedSessionGuard<S, T, C>
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
 }
 
-impl<S, T: ?Sized + fmt::Display, C: Core<S>> fmt::Display for ExclusiveGuard<'_, S, T, C> {
+impl<S, T: ?Sized + fmt::Display, C: Core<Session = S>> fmt::Display
+    for ExclusiveGuard<'_, S, T, C>
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

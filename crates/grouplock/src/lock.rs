@@ -178,7 +178,7 @@ impl<S, T: ?Sized, C> GroupLock<S, T, C> {
     #[inline]
     pub(crate) fn request(&self, exclusive: bool) -> watch::Request
     where
-        C: Core<S>,
+        C: Core<Session = S>,
     {
         let sessions = std::any::type_name::<S>();
         watch::Request { lock: self.core.address(), exclusive, sessions }
@@ -191,7 +191,7 @@ impl<S, T: ?Sized, C> GroupLock<S, T, C> {
     }
 }
 
-impl<S: Eq + Clone, T: ?Sized, C: Core<S>> GroupLock<S, T, C> {
+impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
     /// The number by which the features `deadlock_detection` and `tracing` call this lock: the address of its core.
     pub fn address(&self) -> usize {
         self.core.address()
@@ -237,7 +237,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<S>> GroupLock<S, T, C> {
     }
 }
 
-impl<S: Eq + Clone, T: ?Sized, C: Cancellable<S>> GroupLock<S, T, C> {
+impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     /// Enters `session` if that takes no waiting. Goes before those who wait only if the policy lets it.
     ///
     /// ```
@@ -369,7 +369,7 @@ impl<S, T> From<T> for GroupLock<S, T> {
     }
 }
 
-impl<S: fmt::Debug, T: ?Sized, C: Core<S>> fmt::Debug for GroupLock<S, T, C> {
+impl<S: fmt::Debug, T: ?Sized, C: Core<Session = S>> fmt::Debug for GroupLock<S, T, C> {
     /// Shows who is inside and who waits, not the data: to see that, enter. Never waits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut form = f.debug_struct("GroupLock");

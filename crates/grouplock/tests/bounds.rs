@@ -196,3 +196,22 @@ fn showing_a_lock_or_a_guard_never_waits() {
 fn noop() -> std::task::Context<'static> {
     std::task::Context::from_waker(std::task::Waker::noop())
 }
+
+/// A task with a session that has a lifetime can be sent to another thread, guard and all.
+#[test]
+fn tasks_with_borrowed_names_are_send() {
+    fn sendable<F: Future + Send + 'static>(_: F) {}
+
+    let lock = Arc::new(GroupLock::<&'static str, _>::new(5));
+    sendable(async move {
+        let one = lock.enter_async("a").await;
+        std::future::ready(()).await;
+        drop(one);
+        let alone = lock.exclusive_async().await;
+        std::future::ready(()).await;
+        drop(alone);
+        let owned = lock.enter_arc_async("b").await;
+        std::future::ready(()).await;
+        drop(owned);
+    });
+}

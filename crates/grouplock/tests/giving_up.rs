@@ -27,7 +27,7 @@ macro_rules! for_every_lock {
             $(#[$meta])*
             #[test]
             fn $name() {
-                fn check<C: Cancellable<u8> + Sync>($lock: &GroupLock<u8, (), C>) $body
+                fn check<C: Cancellable<Session = u8> + Sync>($lock: &GroupLock<u8, (), C>) $body
                 for policy in POLICIES {
                     println!("{policy:?}");
                     check(&GroupLock::with_policy(policy, ()));
@@ -41,7 +41,7 @@ macro_rules! for_every_lock {
 
 /// Nobody is inside and nobody waits.
 #[track_caller]
-fn assert_free<C: Cancellable<u8>>(lock: &GroupLock<u8, (), C>) {
+fn assert_free<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (), C>) {
     let seen = lock.snapshot();
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
     drop(lock.try_exclusive().expect("nobody is inside"));

@@ -60,27 +60,27 @@ impl Data {
 
 type Lock<C> = GroupLock<u8, Data, C>;
 
-fn enter<C: Cancellable<u8>>(lock: &Lock<C>, session: u8) {
+fn enter<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
     lock.enter(session).inside(session);
 }
 
-fn exclusive<C: Cancellable<u8>>(lock: &Lock<C>) {
+fn exclusive<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
     lock.exclusive().write();
 }
 
-fn try_enter<C: Cancellable<u8>>(lock: &Lock<C>, session: u8) {
+fn try_enter<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
     if let Some(guard) = lock.try_enter(session) {
         guard.inside(session);
     }
 }
 
-fn enter_for_some_time<C: Cancellable<u8>>(lock: &Lock<C>, session: u8) {
+fn enter_for_some_time<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
     if let Some(guard) = lock.try_enter_for(session, SOME_TIME) {
         guard.inside(session);
     }
 }
 
-fn switch<C: Cancellable<u8>>(lock: &Lock<C>, from: u8, to: u8) {
+fn switch<C: Cancellable<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
     let mut guard = lock.enter(from);
     guard.inside(from);
     guard.switch(to);
@@ -88,7 +88,7 @@ fn switch<C: Cancellable<u8>>(lock: &Lock<C>, from: u8, to: u8) {
     guard.inside(to);
 }
 
-fn downgrade<C: Cancellable<u8>>(lock: &Lock<C>, to: u8) {
+fn downgrade<C: Cancellable<Session = u8>>(lock: &Lock<C>, to: u8) {
     let guard = lock.exclusive();
     guard.write();
     let guard = ExclusiveGuard::downgrade(guard, to);
@@ -96,12 +96,12 @@ fn downgrade<C: Cancellable<u8>>(lock: &Lock<C>, to: u8) {
 }
 
 /// As a task, to the end.
-fn enter_async<C: Cancellable<u8>>(lock: &Lock<C>, session: u8) {
+fn enter_async<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
     block_on(lock.enter_async(session)).inside(session);
 }
 
 /// As a task that gives up unless it gets in at once. It may have been granted the room by then.
-fn give_up<C: Cancellable<u8>>(lock: &Lock<C>, session: u8) {
+fn give_up<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
     let mut future = pin!(lock.enter_async(session));
     if let Poll::Ready(guard) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         guard.inside(session);
@@ -109,7 +109,7 @@ fn give_up<C: Cancellable<u8>>(lock: &Lock<C>, session: u8) {
 }
 
 /// The same, for the room alone.
-fn give_up_exclusive<C: Cancellable<u8>>(lock: &Lock<C>) {
+fn give_up_exclusive<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
     let mut future = pin!(lock.exclusive_async());
     if let Poll::Ready(guard) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         guard.write();
@@ -117,7 +117,7 @@ fn give_up_exclusive<C: Cancellable<u8>>(lock: &Lock<C>) {
 }
 
 /// Polls twice, with two wakers, and gives up then.
-fn poll_again_and_give_up<C: Cancellable<u8>>(lock: &Lock<C>, session: u8) {
+fn poll_again_and_give_up<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
     let mut future = pin!(lock.enter_async(session));
     for _ in 0..2 {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
@@ -151,7 +151,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 /// end nobody is inside and nobody waits.
 ///
 /// With `GROUPLOCK_LOOM_SECONDS` there is no bound, and each model is explored in full or for so long.
-fn explore<C: Cancellable<u8> + Send + Sync + 'static>(
+fn explore<C: Cancellable<Session = u8> + Send + Sync + 'static>(
     bound: Option<usize>,
     new: impl Fn() -> C + Send + Sync + 'static,
     participants: &'static [fn(&Lock<C>)],

@@ -19,7 +19,7 @@ const NEVER: Policy = Policy::Eventual { patience: Duration::MAX };
 
 /// Two threads relay each other in session 1 so that the room is never empty, for as long as they are let in, and at most until `stop`. For each
 /// of their entries, when it was asked for.
-fn relay<C: Cancellable<u8> + Sync>(
+fn relay<C: Cancellable<Session = u8> + Sync>(
     lock: &GroupLock<u8, (), C>,
     stop: &AtomicBool,
 ) -> Vec<Instant> {
@@ -38,7 +38,7 @@ fn relay<C: Cancellable<u8> + Sync>(
 }
 
 /// A thread waits for session 2 against the relay. When it began to wait at the latest, whether and when it entered, and the relay's entries.
-fn thread_against_relay<C: Cancellable<u8> + Sync>(
+fn thread_against_relay<C: Cancellable<Session = u8> + Sync>(
     lock: &GroupLock<u8, (), C>,
     longest: Duration,
 ) -> (Instant, Option<Instant>, Vec<Instant>) {
@@ -66,7 +66,7 @@ fn thread_against_relay<C: Cancellable<u8> + Sync>(
 /// The time a thread may take to wake up on a busy machine.
 const SLACK: Duration = Duration::from_millis(300);
 
-fn eventual_for_a_thread<C: Cancellable<u8> + Sync>(lock: &GroupLock<u8, (), C>) {
+fn eventual_for_a_thread<C: Cancellable<Session = u8> + Sync>(lock: &GroupLock<u8, (), C>) {
     let (began, entered, relayed) = thread_against_relay(lock, Duration::from_secs(10));
     let entered = entered.expect("patience has an end");
     let late = relayed.iter().filter(|asked| **asked > began + PATIENCE + SLACK).count();
@@ -92,7 +92,7 @@ fn eventual_no_thread_is_overtaken_for_longer_than_its_patience() {
 
 /// A task waits for session 2 while session 1 is inside without a gap. Of those who ask for session 1, whether one who asks before its patience
 /// is over gets in, and whether one who asks later does.
-fn task_against_relay<C: Cancellable<u8>>(lock: &GroupLock<u8, (), C>) -> (bool, bool) {
+fn task_against_relay<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (), C>) -> (bool, bool) {
     let mut inside = lock.enter(1);
     let mut waiting = lock.enter_async(2);
     pending(&mut waiting);
@@ -211,7 +211,7 @@ fn fifo_lets_those_of_a_session_in_together() {
 }
 
 /// How many of `tries` requests for the session inside get in past one who waits.
-fn overtakers<C: Cancellable<u8>>(lock: &GroupLock<u8, (), C>, tries: usize) -> usize {
+fn overtakers<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (), C>, tries: usize) -> usize {
     let _inside = lock.enter(1);
     let mut waiting = lock.enter_async(2);
     pending(&mut waiting);

@@ -80,7 +80,7 @@ fn inside(room: &Room, session: u64) {
     room.go(session);
 }
 
-fn as_thread<C: Cancellable<u64>>(lock: &GroupLock<u64, Room, C>) {
+fn as_thread<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) {
     stay();
     let session = draw(SESSIONS);
     match draw(7) {
@@ -124,7 +124,7 @@ fn as_thread<C: Cancellable<u64>>(lock: &GroupLock<u64, Room, C>) {
     }
 }
 
-async fn as_task<C: Cancellable<u64>>(lock: &GroupLock<u64, Room, C>) {
+async fn as_task<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) {
     stay_async().await;
     let session = draw(SESSIONS);
     match draw(4) {
@@ -164,7 +164,7 @@ async fn as_task<C: Cancellable<u64>>(lock: &GroupLock<u64, Room, C>) {
 }
 
 /// One execution: three threads and three tasks, each with three requests.
-fn storm<C: Cancellable<u64> + Send + Sync + 'static>(core: C)
+fn storm<C: Cancellable<Session = u64> + Send + Sync + 'static>(core: C)
 where
     C::Pass: Send,
     C::Waiting: Send,

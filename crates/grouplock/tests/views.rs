@@ -133,7 +133,7 @@ impl Era<'_> {
     }
 }
 
-fn audit<C: Core<Name>>(mut alone: AloneGuard<'_, Name, Books, C>) {
+fn audit<C: Core<Session = Name>>(mut alone: AloneGuard<'_, Name, Books, C>) {
     let books = &mut *alone;
     assert_eq!((*books.adding.get_mut(), *books.summing.get_mut()), (0, 0));
     assert_eq!(*books.epoch.get_mut(), 0);
@@ -144,7 +144,7 @@ const THREADS: u64 = 4;
 const ROUNDS: u64 = if cfg!(miri) { 20 } else { 4_000 };
 
 /// Threads in all phases, by the calls that every core has. Says how many audits and how large a sum there must be.
-fn storm<C: Core<Name> + Sync>(lock: &Phased<Name, Books, C>) -> (u64, u64) {
+fn storm<C: Core<Session = Name> + Sync>(lock: &Phased<Name, Books, C>) -> (u64, u64) {
     let (audits, sum) = (AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
@@ -170,7 +170,7 @@ fn storm<C: Core<Name> + Sync>(lock: &Phased<Name, Books, C>) -> (u64, u64) {
 }
 
 /// Threads that go through the phases by `switch`, `downgrade` and timeouts.
-fn wander<C: Cancellable<Name> + Sync>(lock: &Phased<Name, Books, C>) -> (u64, u64) {
+fn wander<C: Cancellable<Session = Name> + Sync>(lock: &Phased<Name, Books, C>) -> (u64, u64) {
     let (audits, sum) = (AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
@@ -203,7 +203,7 @@ fn wander<C: Cancellable<Name> + Sync>(lock: &Phased<Name, Books, C>) -> (u64, u
     (audits.into_inner(), sum.into_inner())
 }
 
-fn all_calls<C: Cancellable<Name> + Sync>(lock: Phased<Name, Books, C>) {
+fn all_calls<C: Cancellable<Session = Name> + Sync>(lock: Phased<Name, Books, C>) {
     let (audits, sum) = storm(&lock);
     let (more_audits, more) = wander(&lock);
     let seen = lock.snapshot();

@@ -84,7 +84,8 @@ impl<S> Default for Handover<S> {
 
 // SAFETY: the algorithm excludes requests with different numbers, and each request to be alone has a number of its own. Its steps order what
 // holders did, as its page says and loom agrees.
-unsafe impl<S: Copy + Into<u32>> Core<S> for Handover<S> {
+unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
+    type Session = S;
     type Pass = Pass<S>;
 
     fn enter(&self, session: Option<S>) -> Pass<S> {

@@ -27,12 +27,15 @@ use crate::Snapshot;
 /// # Safety
 /// While a request that has entered has not left, requests for other sessions and requests to be alone do not enter; and while one that
 /// asked to be alone is inside, none does. What one who left did before leaving happens before a conflicting one's entering.
-pub unsafe trait Core<S> {
+pub unsafe trait Core {
+    /// What sessions are called.
+    type Session;
+
     /// What a holder keeps until it leaves.
     type Pass;
 
     /// Waits until inside.
-    fn enter(&self, session: Option<S>) -> Self::Pass;
+    fn enter(&self, session: Option<Self::Session>) -> Self::Pass;
 
     /// Leaves.
     ///
@@ -50,7 +53,7 @@ pub unsafe trait Core<S> {
     ///
     /// # Safety
     /// `pass` was given to a request for a session by this core, and has not left.
-    unsafe fn session<'a>(&'a self, pass: &'a Self::Pass) -> &'a S;
+    unsafe fn session<'a>(&'a self, pass: &'a Self::Pass) -> &'a Self::Session;
 
     /// By which number reports call the lock.
     #[doc(hidden)]
@@ -59,7 +62,7 @@ pub unsafe trait Core<S> {
     }
 
     /// Who is inside and who waits, if the core knows and can tell without waiting.
-    fn try_snapshot(&self) -> Option<Snapshot<S>> {
+    fn try_snapshot(&self) -> Option<Snapshot<Self::Session>> {
         None
     }
 }
@@ -68,20 +71,20 @@ pub unsafe trait Core<S> {
 ///
 /// # Safety
 /// As [`Core`]. A request that was given up does not enter.
-pub unsafe trait Cancellable<S>: Core<S> {
+pub unsafe trait Cancellable: Core {
     /// What a task that waits keeps.
     type Waiting;
 
     /// Enters if that takes no waiting.
-    fn try_enter(&self, session: Option<S>) -> Option<Self::Pass>;
+    fn try_enter(&self, session: Option<Self::Session>) -> Option<Self::Pass>;
 
     /// Waits until inside or until `deadline`.
-    fn enter_until(&self, session: Option<S>, deadline: Instant) -> Option<Self::Pass>;
+    fn enter_until(&self, session: Option<Self::Session>, deadline: Instant) -> Option<Self::Pass>;
 
     /// Enters, or puts a request into the queue and its place into `waiting`; from then on, looks whether it has been granted.
     fn poll_enter(
         &self,
-        session: Option<&S>,
+        session: Option<&Self::Session>,
         waiting: &mut Option<Self::Waiting>,
         cx: &mut Context<'_>,
     ) -> Poll<Self::Pass>;
@@ -94,14 +97,14 @@ pub unsafe trait Cancellable<S>: Core<S> {
     ///
     /// # Safety
     /// As [`leave`](Core::leave); but `pass` is for `session` afterwards. If this panics, nothing has happened.
-    unsafe fn switch(&self, pass: &mut Self::Pass, session: S);
+    unsafe fn switch(&self, pass: &mut Self::Pass, session: Self::Session);
 
     /// Makes a room that one has to oneself the room of `session`, without leaving it.
     ///
     /// # Safety
     /// As [`leave_exclusive`](Core::leave_exclusive); but `pass` is for `session` afterwards.
-    unsafe fn downgrade(&self, pass: &mut Self::Pass, session: S);
+    unsafe fn downgrade(&self, pass: &mut Self::Pass, session: Self::Session);
 
     /// Who is inside and who waits.
-    fn snapshot(&self) -> Snapshot<S>;
+    fn snapshot(&self) -> Snapshot<Self::Session>;
 }

@@ -207,7 +207,8 @@ impl<S: Eq + Clone> Drop for Pin<'_, S> {
 }
 
 // SAFETY: by invariants 1 and 2, who is on a stripe is covered by a holder of the central lock.
-unsafe impl<S: Eq + Clone> Core<S> for Striped<S> {
+unsafe impl<S: Eq + Clone> Core for Striped<S> {
+    type Session = S;
     type Pass = Pass;
 
     #[inline]
@@ -267,8 +268,8 @@ impl<S: Eq + Clone> Striped<S> {
 }
 
 // SAFETY: as above; requests wait at the central lock, which can be left.
-unsafe impl<S: Eq + Clone> Cancellable<S> for Striped<S> {
-    type Waiting = <Phases<S> as Cancellable<S>>::Waiting;
+unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
+    type Waiting = <Phases<S> as Cancellable>::Waiting;
 
     #[inline]
     fn try_enter(&self, session: Option<S>) -> Option<Pass> {

@@ -11,7 +11,12 @@ use crate::future::{Enter, EnterArc, Exclusive};
 
 /// The future of [`Phased::enter_async`](super::Phased::enter_async).
 #[must_use = "futures do nothing unless polled"]
-pub struct EnterPhase<'a, P: Phase<T>, T, C: Cancellable<P::Name> = Phases<<P as Phase<T>>::Name>> {
+pub struct EnterPhase<
+    'a,
+    P: Phase<T>,
+    T,
+    C: Cancellable<Session = P::Name> = Phases<<P as Phase<T>>::Name>,
+> {
     /// Gone once the guard is made.
     phase: Option<P>,
     request: Enter<'a, P::Name, T, C>,
@@ -19,7 +24,11 @@ pub struct EnterPhase<'a, P: Phase<T>, T, C: Cancellable<P::Name> = Phases<<P as
 
 /// The future of [`Phased::enter_arc_async`](super::Phased::enter_arc_async).
 #[must_use = "futures do nothing unless polled"]
-pub struct EnterPhaseArc<P: Phase<T>, T, C: Cancellable<P::Name> = Phases<<P as Phase<T>>::Name>> {
+pub struct EnterPhaseArc<
+    P: Phase<T>,
+    T,
+    C: Cancellable<Session = P::Name> = Phases<<P as Phase<T>>::Name>,
+> {
     /// Gone once the guard is made.
     phase: Option<P>,
     request: EnterArc<P::Name, T, C>,
@@ -27,35 +36,35 @@ pub struct EnterPhaseArc<P: Phase<T>, T, C: Cancellable<P::Name> = Phases<<P as 
 
 /// The future of [`Phased::exclusive_async`](super::Phased::exclusive_async).
 #[must_use = "futures do nothing unless polled"]
-pub struct Alone<'a, N, T, C: Cancellable<N> = Phases<N>>(Exclusive<'a, N, T, C>);
+pub struct Alone<'a, N, T, C: Cancellable<Session = N> = Phases<N>>(Exclusive<'a, N, T, C>);
 
-impl<'a, P: Phase<T>, T, C: Cancellable<P::Name>> EnterPhase<'a, P, T, C> {
+impl<'a, P: Phase<T>, T, C: Cancellable<Session = P::Name>> EnterPhase<'a, P, T, C> {
     pub(super) fn new(phase: P, request: Enter<'a, P::Name, T, C>) -> Self {
         EnterPhase { phase: Some(phase), request }
     }
 }
 
-impl<P: Phase<T>, T, C: Cancellable<P::Name>> EnterPhaseArc<P, T, C> {
+impl<P: Phase<T>, T, C: Cancellable<Session = P::Name>> EnterPhaseArc<P, T, C> {
     pub(super) fn new(phase: P, request: EnterArc<P::Name, T, C>) -> Self {
         EnterPhaseArc { phase: Some(phase), request }
     }
 }
 
-impl<'a, N, T, C: Cancellable<N>> Alone<'a, N, T, C> {
+impl<'a, N, T, C: Cancellable<Session = N>> Alone<'a, N, T, C> {
     pub(super) fn new(request: Exclusive<'a, N, T, C>) -> Self {
         Alone(request)
     }
 }
 
 // Nothing in the futures is pinned, the phase included.
-impl<P: Phase<T>, T, C: Cancellable<P::Name>> Unpin for EnterPhase<'_, P, T, C> {}
-impl<P: Phase<T>, T, C: Cancellable<P::Name>> Unpin for EnterPhaseArc<P, T, C> {}
-impl<N, T, C: Cancellable<N>> Unpin for Alone<'_, N, T, C> {}
+impl<P: Phase<T>, T, C: Cancellable<Session = P::Name>> Unpin for EnterPhase<'_, P, T, C> {}
+impl<P: Phase<T>, T, C: Cancellable<Session = P::Name>> Unpin for EnterPhaseArc<P, T, C> {}
+impl<N, T, C: Cancellable<Session = N>> Unpin for Alone<'_, N, T, C> {}
 
 /// The request panics when it is polled after it was ready, and the phase is there until then.
 const THERE: &str = "the phase is there until the guard is made";
 
-impl<'a, P: Phase<T>, T, C: Cancellable<P::Name>> Future for EnterPhase<'a, P, T, C> {
+impl<'a, P: Phase<T>, T, C: Cancellable<Session = P::Name>> Future for EnterPhase<'a, P, T, C> {
     type Output = PhaseGuard<'a, P, T, C>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -64,7 +73,7 @@ impl<'a, P: Phase<T>, T, C: Cancellable<P::Name>> Future for EnterPhase<'a, P, T
     }
 }
 
-impl<P: Phase<T>, T, C: Cancellable<P::Name>> Future for EnterPhaseArc<P, T, C> {
+impl<P: Phase<T>, T, C: Cancellable<Session = P::Name>> Future for EnterPhaseArc<P, T, C> {
     type Output = OwnedPhaseGuard<P, T, C>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -73,7 +82,7 @@ impl<P: Phase<T>, T, C: Cancellable<P::Name>> Future for EnterPhaseArc<P, T, C> 
     }
 }
 
-impl<'a, N, T, C: Cancellable<N>> Future for Alone<'a, N, T, C> {
+impl<'a, N, T, C: Cancellable<Session = N>> Future for Alone<'a, N, T, C> {
     type Output = AloneGuard<'a, N, T, C>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -81,7 +90,7 @@ impl<'a, N, T, C: Cancellable<N>> Future for Alone<'a, N, T, C> {
     }
 }
 
-impl<P: Phase<T>, T, C: Cancellable<P::Name>> fmt::Debug for EnterPhase<'_, P, T, C>
+impl<P: Phase<T>, T, C: Cancellable<Session = P::Name>> fmt::Debug for EnterPhase<'_, P, T, C>
 where
     P::Name: fmt::Debug,
 {
@@ -90,7 +99,7 @@ where
     }
 }
 
-impl<P: Phase<T>, T, C: Cancellable<P::Name>> fmt::Debug for EnterPhaseArc<P, T, C>
+impl<P: Phase<T>, T, C: Cancellable<Session = P::Name>> fmt::Debug for EnterPhaseArc<P, T, C>
 where
     P::Name: fmt::Debug,
 {
@@ -99,7 +108,7 @@ where
     }
 }
 
-impl<N, T, C: Cancellable<N>> fmt::Debug for Alone<'_, N, T, C> {
+impl<N, T, C: Cancellable<Session = N>> fmt::Debug for Alone<'_, N, T, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Alone").finish_non_exhaustive()
     }

@@ -10,12 +10,17 @@ use crate::{ExclusiveGuard, OwnedSessionGuard, SessionGuard};
 /// Inside phase `P`, until dropped. By [`Phased::enter`](super::Phased::enter) and its kin.
 #[must_use = "the phase is left at once if the guard is dropped"]
 #[clippy::has_significant_drop]
-pub struct PhaseGuard<'a, P: Phase<T>, T, C: Core<P::Name> = Phases<<P as Phase<T>>::Name>> {
+pub struct PhaseGuard<
+    'a,
+    P: Phase<T>,
+    T,
+    C: Core<Session = P::Name> = Phases<<P as Phase<T>>::Name>,
+> {
     phase: P,
     inside: SessionGuard<'a, P::Name, T, C>,
 }
 
-impl<'a, P: Phase<T>, T, C: Core<P::Name>> PhaseGuard<'a, P, T, C> {
+impl<'a, P: Phase<T>, T, C: Core<Session = P::Name>> PhaseGuard<'a, P, T, C> {
     /// `inside` was given to a request for the name of `phase`.
     #[inline]
     pub(super) fn new(phase: P, inside: SessionGuard<'a, P::Name, T, C>) -> Self {
@@ -35,7 +40,7 @@ impl<'a, P: Phase<T>, T, C: Core<P::Name>> PhaseGuard<'a, P, T, C> {
     }
 }
 
-impl<'a, P: Phase<T>, T, C: Cancellable<P::Name>> PhaseGuard<'a, P, T, C> {
+impl<'a, P: Phase<T>, T, C: Cancellable<Session = P::Name>> PhaseGuard<'a, P, T, C> {
     /// Leaves this phase and waits for `phase`, as [`SessionGuard::switch`]; nothing happens if the two have the same name.
     ///
     /// Nothing learnt from the data before the call need be true after it: others may have been inside.
@@ -51,12 +56,16 @@ impl<'a, P: Phase<T>, T, C: Cancellable<P::Name>> PhaseGuard<'a, P, T, C> {
 /// A [`PhaseGuard`] that owns a share of its lock instead of borrowing it. By [`Phased::enter_arc`](super::Phased::enter_arc).
 #[must_use = "the phase is left at once if the guard is dropped"]
 #[clippy::has_significant_drop]
-pub struct OwnedPhaseGuard<P: Phase<T>, T, C: Core<P::Name> = Phases<<P as Phase<T>>::Name>> {
+pub struct OwnedPhaseGuard<
+    P: Phase<T>,
+    T,
+    C: Core<Session = P::Name> = Phases<<P as Phase<T>>::Name>,
+> {
     phase: P,
     inside: OwnedSessionGuard<P::Name, T, C>,
 }
 
-impl<P: Phase<T>, T, C: Core<P::Name>> OwnedPhaseGuard<P, T, C> {
+impl<P: Phase<T>, T, C: Core<Session = P::Name>> OwnedPhaseGuard<P, T, C> {
     /// `inside` was given to a request for the name of `phase`.
     pub(super) fn new(phase: P, inside: OwnedSessionGuard<P::Name, T, C>) -> Self {
         OwnedPhaseGuard { phase, inside }
@@ -75,7 +84,7 @@ impl<P: Phase<T>, T, C: Core<P::Name>> OwnedPhaseGuard<P, T, C> {
     }
 }
 
-impl<P: Phase<T>, T, C: Cancellable<P::Name>> OwnedPhaseGuard<P, T, C> {
+impl<P: Phase<T>, T, C: Cancellable<Session = P::Name>> OwnedPhaseGuard<P, T, C> {
     /// As [`PhaseGuard::switch`].
     pub fn switch<Q: Phase<T, Name = P::Name>>(self, phase: Q) -> OwnedPhaseGuard<Q, T, C> {
         let mut inside = self.inside;
@@ -87,16 +96,16 @@ impl<P: Phase<T>, T, C: Cancellable<P::Name>> OwnedPhaseGuard<P, T, C> {
 /// Alone inside, with the data to oneself, until dropped. By [`Phased::exclusive`](super::Phased::exclusive) and its kin.
 #[must_use = "the room is left at once if the guard is dropped"]
 #[clippy::has_significant_drop]
-pub struct AloneGuard<'a, N, T, C: Core<N> = Phases<N>>(ExclusiveGuard<'a, N, T, C>);
+pub struct AloneGuard<'a, N, T, C: Core<Session = N> = Phases<N>>(ExclusiveGuard<'a, N, T, C>);
 
-impl<'a, N, T, C: Core<N>> AloneGuard<'a, N, T, C> {
+impl<'a, N, T, C: Core<Session = N>> AloneGuard<'a, N, T, C> {
     #[inline]
     pub(super) fn new(alone: ExclusiveGuard<'a, N, T, C>) -> Self {
         AloneGuard(alone)
     }
 }
 
-impl<'a, N: Eq + Clone, T, C: Cancellable<N>> AloneGuard<'a, N, T, C> {
+impl<'a, N: Eq + Clone, T, C: Cancellable<Session = N>> AloneGuard<'a, N, T, C> {
     /// Opens the room to `phase` without leaving it, as [`ExclusiveGuard::downgrade`]: nobody else is inside in between.
     ///
     /// An associated function, so that it does not hide a method of the data: `AloneGuard::downgrade(guard, phase)`.
@@ -106,7 +115,7 @@ impl<'a, N: Eq + Clone, T, C: Cancellable<N>> AloneGuard<'a, N, T, C> {
     }
 }
 
-impl<N, T, C: Core<N>> Deref for AloneGuard<'_, N, T, C> {
+impl<N, T, C: Core<Session = N>> Deref for AloneGuard<'_, N, T, C> {
     type Target = T;
 
     #[inline]
@@ -115,14 +124,14 @@ impl<N, T, C: Core<N>> Deref for AloneGuard<'_, N, T, C> {
     }
 }
 
-impl<N, T, C: Core<N>> DerefMut for AloneGuard<'_, N, T, C> {
+impl<N, T, C: Core<Session = N>> DerefMut for AloneGuard<'_, N, T, C> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0
     }
 }
 
-impl<P: Phase<T>, T, C: Core<P::Name>> fmt::Debug for PhaseGuard<'_, P, T, C>
+impl<P: Phase<T>, T, C: Core<Session = P::Name>> fmt::Debug for PhaseGuard<'_, P, T, C>
 where
     P::Name: fmt::Debug,
 {
@@ -131,7 +140,7 @@ where
     }
 }
 
-impl<P: Phase<T>, T, C: Core<P::Name>> fmt::Debug for OwnedPhaseGuard<P, T, C>
+impl<P: Phase<T>, T, C: Core<Session = P::Name>> fmt::Debug for OwnedPhaseGuard<P, T, C>
 where
     P::Name: fmt::Debug,
 {
@@ -141,7 +150,7 @@ where
     }
 }
 
-impl<N, T: fmt::Debug, C: Core<N>> fmt::Debug for AloneGuard<'_, N, T, C> {
+impl<N, T: fmt::Debug, C: Core<Session = N>> fmt::Debug for AloneGuard<'_, N, T, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AloneGuard").field("data", &**self).finish()
     }

@@ -77,7 +77,7 @@ impl<N, T, C> Phased<N, T, C> {
     }
 }
 
-impl<N: Eq + Clone, T, C: Core<N>> Phased<N, T, C> {
+impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
     /// Waits until `phase` can be entered, and enters.
     #[inline]
     pub fn enter<P: Phase<T, Name = N>>(&self, phase: P) -> PhaseGuard<'_, P, T, C> {
@@ -101,7 +101,7 @@ impl<N: Eq + Clone, T, C: Core<N>> Phased<N, T, C> {
     }
 }
 
-impl<N: Eq + Clone, T, C: Cancellable<N>> Phased<N, T, C> {
+impl<N: Eq + Clone, T, C: Cancellable<Session = N>> Phased<N, T, C> {
     /// Enters `phase` if that takes no waiting, as [`GroupLock::try_enter`].
     #[inline]
     pub fn try_enter<P: Phase<T, Name = N>>(&self, phase: P) -> Option<PhaseGuard<'_, P, T, C>> {
@@ -192,7 +192,7 @@ impl<N, T> From<T> for Phased<N, T> {
     }
 }
 
-impl<N: fmt::Debug, T, C: Core<N>> fmt::Debug for Phased<N, T, C> {
+impl<N: fmt::Debug, T, C: Core<Session = N>> fmt::Debug for Phased<N, T, C> {
     /// Shows who is inside and who waits, not the data. Never waits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Phased").field(&self.lock).finish()

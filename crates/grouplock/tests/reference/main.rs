@@ -22,7 +22,7 @@ use model::Model;
 use proptest::prelude::*;
 
 /// One participant.
-enum Slot<'a, C: Cancellable<u8>> {
+enum Slot<'a, C: Cancellable<Session = u8>> {
     Idle,
     Entering(Enter<'a, u8, (), C>, Arc<Woken>),
     EnteringAlone(Exclusive<'a, u8, (), C>, Arc<Woken>),
@@ -41,14 +41,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// A lock and its paper twin.
-struct Twins<'a, C: Cancellable<u8>> {
+struct Twins<'a, C: Cancellable<Session = u8>> {
     lock: &'a GroupLock<u8, (), C>,
     model: Model,
     guarantees: Guarantees,
     slots: Vec<Slot<'a, C>>,
 }
 
-impl<'a, C: Cancellable<u8>> Twins<'a, C> {
+impl<'a, C: Cancellable<Session = u8>> Twins<'a, C> {
     fn new(policy: Policy, lock: &'a GroupLock<u8, (), C>) -> Self {
         let slots = (0..SLOTS).map(|_| Slot::Idle).collect();
         Twins { lock, model: Model::new(policy), guarantees: Guarantees::new(policy), slots }
@@ -208,7 +208,7 @@ impl<'a, C: Cancellable<u8>> Twins<'a, C> {
     }
 }
 
-fn guard_or_idle<'a, C: Cancellable<u8>, G>(
+fn guard_or_idle<'a, C: Cancellable<Session = u8>, G>(
     guard: Option<G>,
     slot: impl FnOnce(G) -> Slot<'a, C>,
 ) -> Slot<'a, C> {
@@ -223,7 +223,11 @@ fn lock_with(policy: Policy) -> GroupLock<u8, ()> {
     }
 }
 
-fn run<C: Cancellable<u8>>(policy: Policy, lock: &GroupLock<u8, (), C>, program: &[Step]) {
+fn run<C: Cancellable<Session = u8>>(
+    policy: Policy,
+    lock: &GroupLock<u8, (), C>,
+    program: &[Step],
+) {
     let mut twins = Twins::new(policy, lock);
     for step in program {
         twins.step(*step);

@@ -48,14 +48,14 @@ fn judge(journals: &[Journal]) -> Concurrency {
 }
 
 #[track_caller]
-fn assert_free<T, C: Cancellable<u32>>(lock: &GroupLock<u32, T, C>) {
+fn assert_free<T, C: Cancellable<Session = u32>>(lock: &GroupLock<u32, T, C>) {
     let seen = lock.snapshot();
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
     drop(lock.try_exclusive().expect("nobody is inside"));
 }
 
 /// Threads, and as many tasks on two more threads, on one lock.
-fn storm<C: Cancellable<u32> + Send + Sync + 'static>(
+fn storm<C: Cancellable<Session = u32> + Send + Sync + 'static>(
     core: C,
     gives_up: bool,
     threads: u64,
@@ -93,7 +93,7 @@ where
     std::mem::take(&mut *journals.lock().expect("nobody panics"))
 }
 
-async fn task<C: Cancellable<u32>>(
+async fn task<C: Cancellable<Session = u32>>(
     lock: Arc<GroupLock<u32, Data, C>>,
     mut participant: Participant,
     passages: usize,
@@ -149,7 +149,7 @@ fn handover_serves_threads() {
     blocking_storm(&lock);
 }
 
-fn blocking_storm<C: Core<u32> + Sync>(lock: &GroupLock<u32, Data, C>) {
+fn blocking_storm<C: Core<Session = u32> + Sync>(lock: &GroupLock<u32, Data, C>) {
     let journals: Vec<Journal> = thread::scope(|scope| {
         let threads: Vec<_> = (0..6)
             .map(|seed| {

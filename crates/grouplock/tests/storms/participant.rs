@@ -131,7 +131,7 @@ impl Participant {
     }
 
     /// What any core can do.
-    pub(crate) fn block<C: Core<u32>>(&mut self, lock: &GroupLock<u32, Data, C>) {
+    pub(crate) fn block<C: Core<Session = u32>>(&mut self, lock: &GroupLock<u32, Data, C>) {
         self.linger();
         if self.random.u8(..) < 40 {
             self.journal.note(Event::Request(alone()));
@@ -150,7 +150,7 @@ impl Participant {
     }
 
     /// One passage, or an attempt at one, as a thread.
-    pub(crate) fn pass<C: Cancellable<u32>>(&mut self, lock: &GroupLock<u32, Data, C>) {
+    pub(crate) fn pass<C: Cancellable<Session = u32>>(&mut self, lock: &GroupLock<u32, Data, C>) {
         // Downgrading lets a session in past those who wait, so it is not for those who are to be served in order.
         let deed = self.random.u8(..if self.gives_up { 8 } else { 3 });
         match deed {
@@ -212,7 +212,10 @@ impl Participant {
     }
 
     /// One passage, or an attempt at one, as a task.
-    pub(crate) async fn pass_async<C: Cancellable<u32>>(&mut self, lock: &GroupLock<u32, Data, C>) {
+    pub(crate) async fn pass_async<C: Cancellable<Session = u32>>(
+        &mut self,
+        lock: &GroupLock<u32, Data, C>,
+    ) {
         self.linger_async().await;
         match self.random.u8(..if self.gives_up { 8 } else { 5 }) {
             0 => {

@@ -41,10 +41,10 @@
 
 mod locked;
 mod queue;
-#[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
-mod views;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
+#[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
+mod views;
 mod waiter;
 mod word;
 
@@ -576,7 +576,8 @@ impl<S> Drop for Phases<S> {
 }
 
 // SAFETY: the invariants above. `name` may be read by a holder, as it is counted.
-unsafe impl<S: Eq + Clone> Core<S> for Phases<S> {
+unsafe impl<S: Eq + Clone> Core for Phases<S> {
+    type Session = S;
     type Pass = ();
 
     #[inline]
@@ -610,7 +611,7 @@ unsafe impl<S: Eq + Clone> Core<S> for Phases<S> {
 }
 
 // SAFETY: as above; a request that is cancelled is taken out of the queue under the internal lock, or, if it was granted the room, leaves it.
-unsafe impl<S: Eq + Clone> Cancellable<S> for Phases<S> {
+unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
     type Waiting = Waiting;
 
     #[inline]
