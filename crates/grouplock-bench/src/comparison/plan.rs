@@ -87,11 +87,13 @@ impl Plan {
         Plan { size, families, rounds, turn, observed, requests, patience, alone, remote }
     }
 
-    /// How long a turn of `workload` is: at least thirty times the work of a passage.
+    /// How long a turn of `workload` is: at least thirty times the work of a passage. Where fairness is a goal, it is long enough that each thread
+    /// has been given a core a few times: over less, Jain's index would be the scheduler's.
     pub fn turn(&self, workload: &Workload) -> Duration {
         let passage = workload.inside.duration() + workload.outside.duration();
         let longest = if self.size == Size::Smoke { 2 } else { 30 };
-        self.turn.max(passage * longest)
+        let fair = if *workload == halves(8) { self.turn * 8 } else { Duration::ZERO };
+        self.turn.max(passage * longest).max(fair)
     }
 }
 

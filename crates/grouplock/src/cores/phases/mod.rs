@@ -276,16 +276,39 @@ impl<S: Eq + Clone> Phases<S> {
         self.wait(session, deadline)
     }
 
-    /// Waits until inside, but not longer than until `deadline`. The session stays in registers, if it can, until there is more to do than a look.
+    /// The first look, for a session or for the whole room.
     #[inline]
-    fn enter_by(&self, session: Option<S>, deadline: Option<Instant>) -> bool {
-        let look = match &session {
+    fn look_for(&self, session: Option<&S>) -> Look {
+        match session {
             Some(session) => self.look(session),
             None if self.exclusive_fast() => Look::Inside,
             None => Look::Closed,
-        };
+        }
+    }
+
+    /// Waits until inside, but not longer than until `deadline`. The session stays in registers, if it can, until there is more to do than a look.
+    #[inline]
+    fn enter_by(&self, session: Option<S>, deadline: Option<Instant>) -> bool {
+        let look = self.look_for(session.as_ref());
         matches!(look, Look::Inside) || self.enter_slow(session, look, deadline)
     }
+
+    /// What is left of trying when the first look was not enough.
+    #[cold]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a reference would keep the caller from having it in a register"
+    )]
+    fn try_slow(&self, session: Option<S>, look: Look) -> bool {
+        let session = session.as_ref();
+        if let (Look::Other { before }, Some(session)) = (look, session)
+            && self.enter_other(before, session)
+        {
+            return true;
+        }
+        self.lock().admit(session, Instant::now)
+    }
+
 
     /// The room was empty, `before` the caller counted itself in, and has another name: gives it `session`, unless somebody came.
     fn enter_renamed(&self, before: u32, session: &S) -> bool {
@@ -616,7 +639,8 @@ unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
 
     #[inline]
     fn try_enter(&self, session: Option<S>) -> Option<()> {
-        self.try_by_ref(session.as_ref()).then_some(())
+        let look = self.look_for(session.as_ref());
+        (matches!(look, Look::Inside) || self.try_slow(session, look)).then_some(())
     }
 
     #[inline]
