@@ -1,0 +1,1 @@
+//! What every kind of rooms has to pass.
