@@ -20,6 +20,7 @@ use crate::snapshot::{HolderId, Snapshot};
 /// What a backend can and cannot do. Tools and the conformance suite ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct Capabilities {
     /// Rooms with [`Policy::Batch`](crate::Policy::Batch).
     pub batch: bool,

@@ -250,15 +250,15 @@ pub enum RoomError {
 
     /// A live process is in the middle of an update and does not finish it.
     #[error(
-        "the room in `{path}` does not move: process {pid} is in the middle of an update for more \
-         than {} s; is it stopped?", .waited.as_secs(),
+        "the room in `{path}` does not move: {who} is in the middle of an update for more than {} s; \
+         is it stopped?", .waited.as_secs(),
         path = .path.display()
     )]
     Stalled {
         /// The file.
         path: PathBuf,
-        /// The process.
-        pid: u32,
+        /// The process, as far as it is known.
+        who: String,
         /// How long it was waited.
         waited: Duration,
     },

@@ -36,6 +36,8 @@ mod file;
 mod future;
 mod guard;
 mod helper;
+#[cfg_attr(feature = "kill-points", doc(hidden))]
+pub mod kill_points;
 mod name;
 mod place;
 mod policy;

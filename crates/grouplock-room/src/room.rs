@@ -44,6 +44,8 @@ pub struct RoomOptions {
     /// Let every entry through this handle appear among the [recent phases](Snapshot::recent). It takes a
     /// microsecond instead of nanoseconds. Only for directories; others always remember or never.
     pub history: bool,
+    /// What snapshots show as our command, instead of the command line of this process.
+    pub command: Option<String>,
 }
 
 impl RoomOptions {
@@ -84,6 +86,13 @@ impl RoomOptions {
     #[must_use]
     pub fn history(mut self, history: bool) -> Self {
         self.history = history;
+        self
+    }
+
+    /// What snapshots show as our command.
+    #[must_use]
+    pub fn command(mut self, command: impl Into<String>) -> Self {
+        self.command = Some(command.into());
         self
     }
 }
