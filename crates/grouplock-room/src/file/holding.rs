@@ -119,7 +119,7 @@ impl FileRoom {
                 Ok(())
             }
             Err(error) => {
-                self.abandon(*lease);
+                self.abandon(lease);
                 Err(as_loss(error))
             }
         }

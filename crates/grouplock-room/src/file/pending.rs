@@ -57,7 +57,7 @@ pub(crate) fn submit<'r>(
             if error.is_conflict() {
                 keeper.give_back(lease);
             } else {
-                keeper.abandon(*lease);
+                keeper.abandon(lease);
             }
             Err(error)
         }
@@ -318,7 +318,7 @@ impl Drop for Pending<'_> {
                 // The watcher sleeps there.
                 futex::wake(room.slot(slot).state().0, i32::MAX);
             }
-            Err(_) => room.abandon(*lease),
+            Err(_) => room.abandon(lease),
         }
     }
 }

@@ -64,9 +64,9 @@ impl FileRoom {
     }
 
     /// Gives a slot up whose state could not be put in order. To others its owner is dead.
-    pub(super) fn abandon(&self, lease: Lease) {
-        let Lease { slot, .. } = lease;
-        self.life.release(slot);
+    pub(super) fn abandon(&self, lease: Box<Lease>) {
+        self.life.release(lease.slot);
+        drop(lease);
     }
 
     /// Claims a slot: a free one, else one of a dead owner.

@@ -1,1 +1,0 @@
-//! What every kind of rooms has to pass.
