@@ -67,6 +67,22 @@ fn actor() {
             drop(room);
             survive();
         }
+        "come and go at home" => {
+            let room = open();
+            make_at_home(&room, "s");
+            go();
+            room.enter("s").expect("it is admitted").leave().expect("it can be left");
+            drop(room);
+            survive();
+        }
+        "leave home" => {
+            let room = open();
+            make_at_home(&room, "s");
+            let guard = room.enter("s").expect("it is empty");
+            go();
+            guard.leave().expect("it can be left");
+            survive();
+        }
         "wait" => {
             let room = open();
             go();
@@ -109,6 +125,13 @@ fn actor() {
             drop(guard);
         }
         unknown => panic!("no play is called {unknown}"),
+    }
+}
+
+/// Comes and goes often enough for the claim to stay at the gate.
+fn make_at_home(room: &Room, session: &str) {
+    for _ in 0..20 {
+        room.enter(session).expect("nobody else is here").leave().expect("it can be left");
     }
 }
 
@@ -174,9 +197,33 @@ fn coming_and_going_where_others_are() {
 }
 
 #[test]
+fn coming_and_going_at_home() {
+    walk(4, |steps, scratch| {
+        let room = open(scratch);
+        let mut stage = Stage::set("come and go at home", scratch, steps);
+        let epoch = room.snapshot().expect("it can be looked at").epoch;
+        let survived = stage.perform();
+        assert_works(scratch, &room, epoch, steps);
+        survived
+    });
+}
+
+#[test]
 fn waiting_and_giving_up() {
+    wait_and_give_up(false);
+}
+
+#[test]
+fn waiting_for_someone_at_home() {
+    wait_and_give_up(true);
+}
+
+fn wait_and_give_up(at_home: bool) {
     walk(25, |steps, scratch| {
         let room = open(scratch);
+        if at_home {
+            make_at_home(&room, "s");
+        }
         // By the fast path, so that the one who waits has to stop it.
         let inside = enter(&room, "s", steps);
         let mut stage = Stage::set("wait", scratch, steps);
@@ -197,11 +244,11 @@ fn waiting_and_giving_up() {
 }
 
 /// The process leaves a room in which others wait.
-fn leaving(policy: Policy) {
+fn leaving(policy: Policy, play: &str) {
     walk(15, |steps, scratch| {
         let options = RoomOptions::new().policy(policy);
         let room = Room::open_with(scratch.path(), "room", &options).expect("it can be opened");
-        let mut stage = Stage::set("leave", scratch, steps);
+        let mut stage = Stage::set(play, scratch, steps);
         let epoch = room.snapshot().expect("it can be looked at").epoch;
         let survived = std::thread::scope(|scope| {
             let waiters = ["t", "u", "t"].map(|session| {
@@ -227,12 +274,17 @@ fn leaving(policy: Policy) {
 
 #[test]
 fn leaving_to_those_who_wait() {
-    leaving(Policy::Fifo);
+    leaving(Policy::Fifo, "leave");
+}
+
+#[test]
+fn leaving_home_to_those_who_wait() {
+    leaving(Policy::Fifo, "leave home");
 }
 
 #[test]
 fn leaving_to_a_batch() {
-    leaving(Policy::Batch { passes: 5 });
+    leaving(Policy::Batch { passes: 5 }, "leave");
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl FileRoom {
         let (slot, epoch) = (self.slot(lease.slot), epoch + 1);
         // The claim before the gate: once the gate says that we are inside, others believe what the slot says.
         slot.since().set(clock::real());
-        slot.state().set(state::CLAIM);
+        slot.state().set(state::HELD);
         if gate.swap(word, Gate::Sole { slot: lease.slot, epoch }.pack()) {
             return Some(epoch);
         }
@@ -102,28 +102,20 @@ impl FileRoom {
         None
     }
 
-    /// Leaves by the latch, and lets the slot rest in state `rest`.
-    fn leave_by_latch(&self, number: u16, epoch: u64, rest: u32) -> Result<(), RoomError> {
+    /// Leaves by the latch.
+    fn leave_by_latch(&self, number: u16, epoch: u64) -> Result<(), RoomError> {
         let mut latched = self.latch(number)?;
         latched.manage()?;
         let slot = self.slot(number);
         if slot.state().get() != state::INSIDE || slot.epoch().get() != epoch {
             return Err(self.condemn("a holder's slot does not say that it is inside"));
         }
-        slot.state().set(rest);
+        slot.state().set(state::IDLE);
         match latched.settle(Probe::No) {
             // That is for those who want to enter; we are out.
             Err(RoomError::EpochsExhausted { .. }) => Ok(()),
             result => result,
         }
-    }
-
-    #[cold]
-    fn leave_claim(&self, claim: &Claim, epoch: u64) -> Result<(), RoomError> {
-        self.leave_by_latch(claim.slot, epoch, state::CLAIM).map_err(|error| {
-            self.give_up(claim);
-            as_loss(error)
-        })
     }
 
     fn leave_lease(&self, mut lease: Box<Lease>, epoch: u64) -> Result<(), RoomError> {
@@ -136,7 +128,7 @@ impl FileRoom {
             self.give_back(lease);
             return Ok(());
         }
-        match self.leave_by_latch(slot, epoch, state::IDLE) {
+        match self.leave_by_latch(slot, epoch) {
             Ok(()) => {
                 self.give_back(lease);
                 Ok(())
@@ -245,15 +237,8 @@ impl<'r> Holding<'r> {
         let (room, epoch) = (&*self.keeper, self.epoch);
         match std::mem::replace(&mut self.seat, Seat::Left) {
             Seat::Claim => {
-                let Some(claim) = room.claim.get() else { return Ok(()) };
                 room.ours()?;
-                claim.tell();
-                let slot = claim.slot;
-                let (sole, empty) = (Gate::Sole { slot, epoch }, Gate::Empty { epoch });
-                if room.gate().swap(sole.pack(), empty.pack()) {
-                    return Ok(());
-                }
-                room.leave_claim(claim, epoch)
+                room.leave_by_claim(epoch)
             }
             Seat::Lease(lease) => {
                 room.ours()?;
