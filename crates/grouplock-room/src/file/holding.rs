@@ -74,7 +74,7 @@ impl End {
 
 impl FileRoom {
     /// Enters if the room is empty and nobody waits, without any system call.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter_idle<'r>(self: &'r Arc<Self>, session: &str) -> Option<Holding<'r>> {
         if self.history || !self.birth.is_ours() {
             return None;
@@ -118,6 +118,7 @@ impl FileRoom {
         }
     }
 
+    #[inline(never)]
     fn leave_lease(&self, mut lease: Box<Lease>, epoch: u64) -> Result<(), RoomError> {
         if let Some(end) = lease.end.take() {
             end.tell();
@@ -236,14 +237,9 @@ impl<'r> Holding<'r> {
     fn leave_once(&mut self) -> Result<(), RoomError> {
         let (room, epoch) = (&*self.keeper, self.epoch);
         match std::mem::replace(&mut self.seat, Seat::Left) {
-            Seat::Claim => {
-                room.ours()?;
-                room.leave_by_claim(epoch)
-            }
-            Seat::Lease(lease) => {
-                room.ours()?;
-                room.leave_lease(lease, epoch)
-            }
+            _ if !room.birth.is_ours() => Err(RoomError::Forked),
+            Seat::Claim => room.leave_by_claim(epoch),
+            Seat::Lease(lease) => room.leave_lease(lease, epoch),
             Seat::Left => Ok(()),
         }
     }
