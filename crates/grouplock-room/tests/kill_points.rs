@@ -90,6 +90,13 @@ fn actor() {
             assert!(waited.is_err_and(|error| error.is_conflict()));
             survive();
         }
+        "wait for another" => {
+            let room = open();
+            go();
+            let waited = room.request("u").timeout(Duration::from_millis(120)).enter();
+            assert!(waited.is_err_and(|error| error.is_conflict()));
+            survive();
+        }
         "leave" => {
             let room = open();
             let guard = room.enter("s").expect("it is empty");
@@ -306,25 +313,52 @@ fn burying_and_telling() {
     });
 }
 
+/// The one who buries a holder and admits another dies. That other one must be told.
+#[test]
+fn burying_for_somebody_else() {
+    walk(60, |steps, scratch| {
+        let room = open(scratch);
+        let mut holder = Stage::set("hold", scratch, u32::MAX);
+        let epoch = room.snapshot().expect("it can be looked at").epoch;
+        let mut first = Stage::set("bury", scratch, u32::MAX);
+        first.actor.tell("go");
+        while room.snapshot().expect("it can be looked at").waiters() == 0 {}
+        // It must not bury anybody itself.
+        first.actor.signal(nix::sys::signal::Signal::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(60));
+        let mut stage = Stage::set("wait for another", scratch, steps);
+        holder.actor.kill();
+        let survived = stage.perform();
+        first.actor.signal(nix::sys::signal::Signal::SIGCONT);
+        assert_eq!(first.actor.hear().as_deref(), Some("told"), "step {steps}");
+        assert_eq!(first.actor.hear().as_deref(), Some("survived"), "step {steps}");
+        assert_works(scratch, &room, epoch, steps);
+        survived
+    });
+}
+
+/// There is no free slot, so whoever comes has to take that of a dead one, and perhaps the latch with it; and dies as well.
 #[test]
 fn inheriting_from_the_dead() {
-    // Whoever died waiting at any step leaves slot 0 or 1 and perhaps the latch; the next one inherits, and dies as well.
-    for first in [9, 12, 15, 18, 21, 24, 27, 30, 33] {
+    for first in [3, 7, 9, 12, 15, 18, 21, 24, 27, 30, 33] {
         walk(3, |steps, scratch| {
-            let room = open(scratch);
+            let options = RoomOptions::new().capacity(2.try_into().expect("not zero"));
+            let room = Room::open_with(scratch.path(), "room", &options).expect("it can be opened");
             let inside = enter(&room, "s", steps);
             let mut one = Stage::set("wait", scratch, first);
             assert!(!one.perform(), "there are more than {first} steps");
             let mut other = Stage::set("open a used slot", scratch, steps);
             let survived = other.perform();
             assert_eq!(inside.standing(), Standing::Held, "steps {first}, {steps}");
+            other.actor.kill();
             assert!(
                 room.try_enter("t").is_err_and(|error| error.is_conflict()),
                 "steps {first}, {steps}: someone is inside"
             );
             let epoch = inside.epoch();
             inside.leave().unwrap_or_else(|error| panic!("after {first}, {steps}: {error}"));
-            assert_works(scratch, &room, epoch, steps);
+            let next = enter(&room, "t", steps);
+            assert!(next.epoch() > epoch, "steps {first}, {steps}");
             survived
         });
     }
