@@ -112,6 +112,11 @@ pub(crate) fn soak() -> ExitCode {
                 Program::cargo(&mutants).run()
             })
             .and_then(|()| soak_lock())
+            .and_then(|()| {
+                let rooms = ["test", "--release", "-p", "grouplock-room", "--tests"];
+                let long = ["--", "--ignored", "--nocapture"];
+                Program::cargo(&rooms).arguments(&long).run()
+            })
             .and_then(|()| BIG.iter().try_for_each(|big| explore(big))),
     )
 }

@@ -8,10 +8,12 @@
 //! * [`comparison`]: `GroupLock` and the locks people use otherwise, by threads that compete.
 //! * [`handover_by_hand`]: the peer that shows what the [`Memory`](grouplock_algorithms::memory::Memory)
 //!   trait costs: the same algorithm written straight on atomics.
+//! * [`rooms`]: the same between processes, against what the kernel and the C library offer. `src/bin/rooms.rs`.
 
 pub mod comparison;
 pub mod handover_by_hand;
 pub mod instructions;
 pub mod machine;
+pub mod rooms;
 pub mod statistics;
 pub mod uncontended;

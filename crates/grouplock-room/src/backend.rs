@@ -1,0 +1,238 @@
+//! What a kind of rooms has to provide.
+//!
+//! Rooms in a directory are built in. Others live in crates of their own, which implement [`Backend`] for an open
+//! room, [`Pending`] and [`Holding`] for a request and what it becomes, and [`Opener`] for the scheme. A
+//! program collects the openers it wants in [`Places`]. Every backend runs the suite in
+//! [`conformance`](crate::conformance).
+
+use std::fmt;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use crate::error::RoomError;
+use crate::guard::{Recovered, Standing};
+use crate::name::RoomName;
+use crate::place::Place;
+use crate::request::Request;
+use crate::room::{Room, RoomOptions};
+use crate::snapshot::{HolderId, Snapshot};
+
+/// What a backend can and cannot do. Tools and the conformance suite ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
+pub struct Capabilities {
+    /// Rooms with [`Policy::Batch`](crate::Policy::Batch).
+    pub batch: bool,
+    /// Rooms with [`Policy::Priority`](crate::Policy::Priority).
+    pub priority: bool,
+    /// A holding ends by itself when contact is lost, so that it can be [lost](crate::Guard::standing) while its
+    /// process lives.
+    pub leases: bool,
+    /// The next entrants learn that a holder died ([`Guard::recovered`](crate::Guard::recovered)).
+    pub tells_deaths: bool,
+    /// The longest name of a session, in bytes.
+    pub longest_session: usize,
+}
+
+impl Capabilities {
+    /// The least: first come first served, no leases, no news of deaths.
+    pub fn least(longest_session: usize) -> Self {
+        Capabilities {
+            batch: false,
+            priority: false,
+            leases: false,
+            tells_deaths: false,
+            longest_session,
+        }
+    }
+}
+
+/// An open room.
+pub trait Backend: Send + Sync + 'static {
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Asks for entry. If it cannot be granted at once the request stands in the queue when this returns,
+    /// unless its patience is [exhausted](crate::Patience::exhausted): then nothing is left of it and the error is
+    /// [`RoomError::Occupied`] or [`RoomError::TimedOut`].
+    ///
+    /// # Errors
+    /// As the backend has reason to.
+    fn submit(&self, request: &Request<'_>) -> Result<Submitted, RoomError>;
+
+    /// Looks at the room without disturbing it.
+    ///
+    /// # Errors
+    /// As the backend has reason to.
+    fn snapshot(&self) -> Result<Snapshot, RoomError>;
+}
+
+/// What became of a request.
+pub enum Submitted {
+    /// It was granted.
+    Granted(Box<dyn Holding>),
+    /// It waits.
+    Waiting(Box<dyn Pending>),
+}
+
+/// A request in the queue. Dropping it withdraws it: nothing is left in the queue, and if it has been granted
+/// in the meantime the room is left again.
+pub trait Pending: Send {
+    /// How snapshots call the one who waits. The same as the holder's, once it is one.
+    fn holder(&self) -> HolderId;
+
+    /// Waits for the grant, at most until `until`, and gives `None` if there is none by then. The deadline of
+    /// the request itself is the caller's business here. After a grant or an error it is not called again.
+    ///
+    /// # Errors
+    /// If the request is not in the queue any more and will not be granted.
+    fn wait(&mut self, until: Option<Instant>) -> Result<Option<Box<dyn Holding>>, RoomError>;
+
+    /// The same for tasks. Wakes the task when there is something new, also when the deadline of the request
+    /// passes, which gives [`RoomError::TimedOut`].
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Box<dyn Holding>, RoomError>>;
+}
+
+/// A place inside. Dropping it leaves.
+pub trait Holding: Send + Sync {
+    /// The epoch of the phase.
+    fn epoch(&self) -> u64;
+
+    /// How snapshots call the holder.
+    fn holder(&self) -> HolderId;
+
+    /// Whether someone died inside before.
+    fn recovered(&self) -> Option<Recovered>;
+
+    /// Something that outlives the holding and tells how it stands.
+    fn watch(&self) -> Box<dyn Watch>;
+
+    /// Leaves, and tells if that failed.
+    ///
+    /// # Errors
+    /// [`RoomError::Lost`] if the holding had ended before.
+    fn leave(self: Box<Self>) -> Result<(), RoomError>;
+}
+
+/// Tells how a holding stands. Usable from any thread, also after the holding is gone.
+pub trait Watch: Send + Sync {
+    /// How it stands now.
+    fn standing(&self) -> Standing;
+
+    /// Waits until it is no longer [`Held`](Standing::Held), at most until `until`. With a lease it must return
+    /// **before** the moment at which others may be let in.
+    fn wait(&self, until: Option<Instant>) -> Standing;
+
+    /// The moment at which the holding ends if nothing more is heard from the servers; `None` if it does not
+    /// depend on time.
+    fn valid_until(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// Opens the rooms of one scheme.
+pub trait Opener: Send + Sync {
+    /// The scheme, such as `etcd`.
+    fn scheme(&self) -> &'static str;
+
+    /// Opens a room, creating it if the options say so.
+    ///
+    /// # Errors
+    /// As the backend has reason to.
+    fn open(
+        &self,
+        place: &Place,
+        name: &RoomName,
+        options: &RoomOptions,
+    ) -> Result<Room, RoomError>;
+
+    /// The rooms that there are.
+    ///
+    /// # Errors
+    /// As the backend has reason to.
+    fn list(&self, place: &Place) -> Result<Vec<RoomName>, RoomError>;
+}
+
+/// The kinds of rooms a program can reach: those in directories, and those it was given an [`Opener`] for.
+///
+/// ```no_run
+/// use grouplock_room::{Places, RoomOptions};
+///
+/// let places = Places::new(); // .with(grouplock_etcd::opener())
+/// let room = places.open("/run/grouplock", "build", &RoomOptions::new())?;
+/// # Ok::<(), grouplock_room::RoomError>(())
+/// ```
+#[derive(Default)]
+pub struct Places {
+    openers: Vec<Box<dyn Opener>>,
+}
+
+impl Places {
+    /// Only rooms in directories.
+    pub fn new() -> Self {
+        Places::default()
+    }
+
+    /// And those of `opener`. A later one for the same scheme replaces the earlier.
+    #[must_use]
+    pub fn with(mut self, opener: impl Opener + 'static) -> Self {
+        self.openers.retain(|known| known.scheme() != opener.scheme());
+        self.openers.push(Box::new(opener));
+        self
+    }
+
+    /// Opens a room.
+    ///
+    /// # Errors
+    /// [`RoomError::NoBackend`] if nobody opens such places; else as the backend has reason to.
+    pub fn open<P>(&self, place: P, name: &str, options: &RoomOptions) -> Result<Room, RoomError>
+    where
+        P: TryInto<Place>,
+        RoomError: From<P::Error>,
+    {
+        let place = place.try_into()?;
+        let name = RoomName::new(name)?;
+        match &place {
+            Place::Directory(directory) => crate::file::open(directory, &name, options),
+            Place::Servers { .. } => self.opener(&place)?.open(&place, &name, options),
+        }
+    }
+
+    /// The names of the rooms in a place, sorted. A directory that does not exist has none.
+    ///
+    /// # Errors
+    /// As [`open`](Places::open).
+    pub fn list<P>(&self, place: P) -> Result<Vec<RoomName>, RoomError>
+    where
+        P: TryInto<Place>,
+        RoomError: From<P::Error>,
+    {
+        let place = place.try_into()?;
+        let mut names = match &place {
+            Place::Directory(directory) => crate::file::list(directory)?,
+            Place::Servers { .. } => self.opener(&place)?.list(&place)?,
+        };
+        names.sort();
+        Ok(names)
+    }
+
+    fn opener(&self, place: &Place) -> Result<&dyn Opener, RoomError> {
+        let found = self.openers.iter().find(|opener| opener.scheme() == place.scheme());
+        found.map(|opener| &**opener).ok_or_else(|| {
+            let schemes = self.openers.iter().map(|opener| format!(", {}://", opener.scheme()));
+            RoomError::NoBackend {
+                place: place.to_string(),
+                scheme: place.scheme().to_owned(),
+                known: "directories".to_owned() + &schemes.collect::<String>(),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schemes = self.openers.iter().map(|opener| opener.scheme());
+        f.debug_list().entry(&"file").entries(schemes).finish()
+    }
+}

@@ -1,0 +1,175 @@
+//! What every kind of rooms has to pass.
+//!
+//! A backend tells how to open one of its rooms ([`Subject`]) and runs all [`CASES`] on it, each as a test of its own:
+//!
+//! ```
+//! use grouplock_room::conformance::Subject;
+//! use grouplock_room::{Room, RoomError, RoomOptions};
+//!
+//! struct InDirectory(std::path::PathBuf);
+//!
+//! impl Subject for InDirectory {
+//!     fn open(&self, room: &str, options: &RoomOptions) -> Result<Room, RoomError> {
+//!         Room::open_with(self.0.as_path(), room, options)
+//!     }
+//! }
+//!
+//! # let directory = std::env::temp_dir().join(format!("grouplock-doc-suite-{}", std::process::id()));
+//! let subject = InDirectory(directory.clone());
+//! let case = grouplock_room::conformance::case("different_sessions_exclude").expect("it exists");
+//! (case.run)(&subject);
+//! # std::fs::remove_dir_all(directory).ok();
+//! ```
+//!
+//! In a test file, `grouplock_room::conformance_tests!(subject())` makes a `#[test]` of every case.
+//!
+//! Cases that need what a backend does not have ([`Capabilities`](crate::Capabilities)) check that it says so instead.
+
+mod deaths;
+mod exclusion;
+mod order;
+mod storm;
+mod tasks;
+mod waiting;
+
+use std::time::{Duration, Instant};
+
+use crate::error::RoomError;
+use crate::guard::Guard;
+use crate::room::{Room, RoomOptions};
+
+/// A kind of rooms under test.
+pub trait Subject: Sync {
+    /// Opens a room, as another process would: each handle is a participant of its own. Every case uses other names.
+    ///
+    /// # Errors
+    /// As the backend has reason to.
+    fn open(&self, room: &str, options: &RoomOptions) -> Result<Room, RoomError>;
+
+    /// Starts a process that enters `session` of `room`, or waits for it. `None` if this cannot be done; then the cases about
+    /// death are skipped with a notice.
+    fn victim(&self, room: &str, session: &str) -> Option<Box<dyn Victim>> {
+        let _ = (room, session);
+        None
+    }
+
+    /// Makes the backend take a holding away, as a removed file or a lost lease would. `false` if this cannot be done.
+    fn take_away(&self, room: &str, guard: &Guard<'_>) -> bool {
+        let _ = (room, guard);
+        false
+    }
+
+    /// The longest time after which something that must happen has happened, deaths included.
+    fn soon(&self) -> Duration {
+        Duration::from_secs(10)
+    }
+}
+
+/// A process to be killed.
+pub trait Victim {
+    /// Its process id, as snapshots show it.
+    fn pid(&self) -> u32;
+
+    /// Ends it without giving it a chance to do anything.
+    fn kill(self: Box<Self>);
+}
+
+/// One thing that must hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// What it is called.
+    pub name: &'static str,
+    /// Tries it, and panics if it does not hold.
+    pub run: fn(&dyn Subject),
+}
+
+macro_rules! cases {
+    ($($module:ident :: $case:ident,)*) => {
+        /// All of them.
+        pub const CASES: &[Case] = &[
+            $(Case { name: stringify!($case), run: $module::$case },)*
+        ];
+
+        /// Makes a test of every [case](crate::conformance::CASES). The expression makes the subject and is evaluated in
+        /// each of them.
+        #[macro_export]
+        macro_rules! conformance_tests {
+            ($subject:expr) => {
+                $(
+                    #[test]
+                    fn $case() {
+                        let case = $crate::conformance::case(stringify!($case));
+                        (case.expect("the suite has this case").run)(&$subject);
+                    }
+                )*
+            };
+        }
+    };
+}
+
+cases! {
+    exclusion::same_session_shares,
+    exclusion::different_sessions_exclude,
+    exclusion::names_are_compared_exactly,
+    exclusion::the_longest_name_works_and_a_longer_one_is_refused,
+    exclusion::epochs_grow_with_every_phase,
+    exclusion::a_policy_is_kept_or_refused,
+    exclusion::an_owned_guard_outlives_its_handle,
+    exclusion::the_snapshot_shows_who_is_there,
+    exclusion::the_watch_tells_the_end,
+    exclusion::a_loss_is_told,
+    order::fifo_serves_conflicting_requests_in_order,
+    order::fifo_lets_nobody_pass_a_waiter,
+    order::batch_joins_within_its_bound,
+    order::priority_is_a_head_start,
+    waiting::a_waiter_is_admitted_when_the_room_empties,
+    waiting::a_timeout_leaves_no_trace,
+    waiting::no_patience_leaves_no_trace,
+    waiting::a_moment_in_the_past_is_no_patience,
+    waiting::progress_is_told_and_can_end_the_wait,
+    waiting::a_withdrawal_lets_those_behind_in,
+    tasks::a_task_enters_and_waits,
+    tasks::a_dropped_future_leaves_no_trace,
+    tasks::a_granted_and_dropped_future_gives_back,
+    tasks::a_task_times_out,
+    deaths::a_dead_holder_is_replaced_and_told_of,
+    deaths::a_dead_waiter_holds_nobody_up,
+    deaths::survivors_of_a_phase_keep_it,
+    storm::no_two_sessions_overlap_in_a_storm,
+}
+
+/// The case of that name.
+pub fn case(name: &str) -> Option<&'static Case> {
+    CASES.iter().find(|case| case.name == name)
+}
+
+/// A room of the case's own.
+fn open(subject: &dyn Subject, room: &str) -> Room {
+    subject.open(room, &RoomOptions::new()).expect("a room with default options can be opened")
+}
+
+/// Waits until it holds.
+fn eventually(subject: &dyn Subject, what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + subject.soon();
+    while !holds() {
+        assert!(Instant::now() < deadline, "not within {:?}: {what}", subject.soon());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Waits until that many wait.
+fn until_waiting(subject: &dyn Subject, room: &Room, waiters: usize) {
+    eventually(subject, &format!("{waiters} waiting"), || snapshot(room).waiters() == waiters);
+}
+
+fn snapshot(room: &Room) -> crate::Snapshot {
+    room.snapshot().expect("a room can be looked at")
+}
+
+/// Nobody is inside, nobody waits, and anyone can enter.
+fn assert_empty(subject: &dyn Subject, room: &Room) {
+    let seen = snapshot(room);
+    assert_eq!((seen.session(), seen.waiters()), (None, 0), "something was left behind: {seen:?}");
+    let fresh = room.request("a session nobody has used").timeout(subject.soon()).enter();
+    fresh.expect("an empty room can be entered").leave().expect("and left");
+}

@@ -1,0 +1,67 @@
+//! Where rooms cannot live.
+
+use std::path::Path;
+
+use crate::error::RoomError;
+
+/// File systems whose mapped memory or locks are not those of this machine alone, by the number that `statfs` gives. 9p and
+/// FUSE are among them: what is behind them cannot be known, and often it is another machine.
+const REMOTE: &[(u64, &str)] = &[
+    (0x6969, "NFS"),
+    (0x517b, "SMB"),
+    (0xff53_4d42, "CIFS"),
+    (0xfe53_4d42, "SMB2"),
+    (0x0102_1997, "9p"),
+    (0x6573_5546, "FUSE"),
+    (0x00c3_6400, "Ceph"),
+    (0x7375_7245, "Coda"),
+    (0x5346_414f, "AFS"),
+    (0x6b41_4653, "AFS"),
+    (0x564c, "NCP"),
+    (0x0bd0_0bd0, "Lustre"),
+    (0x0116_1970, "GFS2"),
+    (0x7461_636f, "OCFS2"),
+    (0x1983_0326, "BeeGFS"),
+    (0x4750_4653, "GPFS"),
+    (0x786f_4256, "VirtualBox"),
+    (0xbacb_acbc, "VMware"),
+];
+
+/// An error if the kind of file system is one of [`REMOTE`].
+pub(super) fn refuse_remote(kind: i64, path: &Path) -> Result<(), RoomError> {
+    // Some of the numbers have their top bit set, which a system may have extended or not.
+    let number = u64::from(kind.cast_unsigned() as u32);
+    match REMOTE.iter().find(|(remote, _)| *remote == number) {
+        Some((_, name)) => {
+            Err(RoomError::NetworkFileSystem { path: path.to_owned(), kind: (*name).to_owned() })
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_file_systems_are_refused_by_name() {
+        for (number, name) in REMOTE {
+            let error = refuse_remote(number.cast_signed(), Path::new("/mnt/x")).unwrap_err();
+            let message = error.to_string();
+            assert!(
+                message.starts_with(&format!("`/mnt/x` is on a {name} file system")),
+                "{message}"
+            );
+            assert!(message.contains("choose a local directory"), "{message}");
+        }
+        // As a system with signed numbers of four bytes gives it.
+        assert!(refuse_remote(i64::from(0xff53_4d42_u32.cast_signed()), Path::new("/")).is_err());
+    }
+
+    #[test]
+    fn local_ones_are_not() {
+        for number in [0xef53, 0x0102_1994, 0x5846_5342, 0x9123_683e, 0x794c_7630] {
+            assert!(refuse_remote(number, Path::new("/")).is_ok());
+        }
+    }
+}

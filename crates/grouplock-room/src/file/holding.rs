@@ -1,0 +1,288 @@
+//! Being inside, and the fast way in and out.
+
+use std::ops::Deref;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::clock;
+use super::gate::{Gate, MAX_EPOCH};
+use super::layout::{header, state};
+use super::pool::Lease;
+use super::room::{FileRoom, as_loss};
+use super::settle::Probe;
+use super::standing::Claim;
+use crate::backend::Watch;
+use crate::error::RoomError;
+use crate::guard::{Gone, Loss, Recovered, Standing};
+use crate::snapshot::HolderId;
+
+/// Keeps the room open: by borrowing it, which is free, or by a share of it.
+pub(crate) enum Keeper<'r> {
+    Borrowed(&'r Arc<FileRoom>),
+    Shared(Arc<FileRoom>),
+}
+
+impl Keeper<'_> {
+    #[inline]
+    fn arc(&self) -> &Arc<FileRoom> {
+        match self {
+            Keeper::Borrowed(room) => room,
+            Keeper::Shared(room) => room,
+        }
+    }
+}
+
+impl Deref for Keeper<'_> {
+    type Target = FileRoom;
+
+    #[inline]
+    fn deref(&self) -> &FileRoom {
+        self.arc()
+    }
+}
+
+/// A place inside.
+pub(crate) struct Holding<'r> {
+    keeper: Keeper<'r>,
+    seat: Seat,
+    epoch: u64,
+}
+
+/// The slot that says so.
+enum Seat {
+    /// The standing claim of the room.
+    Claim,
+    /// One of its own.
+    Lease(Box<Lease>),
+    /// It was given back.
+    Left,
+}
+
+/// Tells the watches that the holding was given back.
+#[derive(Default)]
+pub(super) struct End {
+    over: Mutex<bool>,
+    news: Condvar,
+}
+
+impl End {
+    pub(super) fn tell(&self) {
+        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.news.notify_all();
+    }
+}
+
+impl FileRoom {
+    /// Enters if the room is empty and nobody waits, without any system call.
+    #[inline(always)]
+    pub(crate) fn enter_idle<'r>(self: &'r Arc<Self>, session: &str) -> Option<Holding<'r>> {
+        if self.history || !self.birth.is_ours() {
+            return None;
+        }
+        let epoch = self.pass_by_claim(session)?;
+        Some(Holding { keeper: Keeper::Borrowed(self), seat: Seat::Claim, epoch })
+    }
+
+    /// Becomes the sole holder by a lease if the room is empty and nobody waits: the epoch.
+    pub(super) fn pass_gate(&self, lease: &Lease) -> Option<u64> {
+        let gate = self.gate();
+        let word = gate.get();
+        let Some(Gate::Empty { epoch }) = Gate::unpack(word) else { return None };
+        if epoch >= MAX_EPOCH {
+            return None;
+        }
+        let (slot, epoch) = (self.slot(lease.slot), epoch + 1);
+        // The claim before the gate: once the gate says that we are inside, others believe what the slot says.
+        slot.since().set(clock::real());
+        slot.state().set(state::HELD);
+        if gate.swap(word, Gate::Sole { slot: lease.slot, epoch }.pack()) {
+            return Some(epoch);
+        }
+        slot.state().set(state::IDLE);
+        None
+    }
+
+    /// Leaves by the latch.
+    fn leave_by_latch(&self, number: u16, epoch: u64) -> Result<(), RoomError> {
+        let mut latched = self.latch(number)?;
+        latched.manage()?;
+        let slot = self.slot(number);
+        if slot.state().get() != state::INSIDE || slot.epoch().get() != epoch {
+            return Err(self.condemn("a holder's slot does not say that it is inside"));
+        }
+        slot.state().set(state::IDLE);
+        match latched.settle(Probe::No) {
+            // That is for those who want to enter; we are out.
+            Err(RoomError::EpochsExhausted { .. }) => Ok(()),
+            result => result,
+        }
+    }
+
+    #[inline(never)]
+    fn leave_lease(&self, mut lease: Box<Lease>, epoch: u64) -> Result<(), RoomError> {
+        if let Some(end) = lease.end.take() {
+            end.tell();
+        }
+        let (slot, gate) = (lease.slot, self.gate());
+        if gate.swap(Gate::Sole { slot, epoch }.pack(), Gate::Empty { epoch }.pack()) {
+            self.slot(slot).state().set(state::IDLE);
+            self.give_back(lease);
+            return Ok(());
+        }
+        match self.leave_by_latch(slot, epoch) {
+            Ok(()) => {
+                self.give_back(lease);
+                Ok(())
+            }
+            Err(error) => {
+                self.abandon(lease);
+                Err(as_loss(error))
+            }
+        }
+    }
+
+    /// How the holding of `epoch` in `slot` stands, if it was not given back.
+    fn standing_of(&self, slot: u16, epoch: u64) -> Standing {
+        match self.still_there().and_then(|()| self.verdict()) {
+            Err(RoomError::Removed { .. }) => return Standing::Lost(Loss::Removed),
+            Err(_) => return Standing::Lost(Loss::Corrupt),
+            Ok(()) => {}
+        }
+        let holds = match Gate::unpack(self.gate().get()) {
+            Some(
+                Gate::Sole { slot: sole, epoch: now } | Gate::Converting { slot: sole, epoch: now },
+            ) => (sole, now) == (slot, epoch),
+            Some(Gate::Managed { epoch: now }) => {
+                let state = self.slot(slot).state().get();
+                now == epoch && state == state::INSIDE
+            }
+            _ => false,
+        };
+        if holds { Standing::Held } else { Standing::Lost(Loss::Corrupt) }
+    }
+}
+
+impl<'r> Holding<'r> {
+    /// By a lease.
+    pub(super) fn new(keeper: Keeper<'r>, lease: Box<Lease>, epoch: u64) -> Self {
+        Holding { keeper, seat: Seat::Lease(lease), epoch }
+    }
+
+    /// By the standing claim.
+    pub(super) fn by_claim(keeper: Keeper<'r>, epoch: u64) -> Self {
+        Holding { keeper, seat: Seat::Claim, epoch }
+    }
+
+    fn slot(&self) -> Option<u16> {
+        match &self.seat {
+            Seat::Claim => self.keeper.claim.get().map(|claim| claim.slot),
+            Seat::Lease(lease) => Some(lease.slot),
+            Seat::Left => None,
+        }
+    }
+
+    pub(crate) fn session(&self) -> &str {
+        match &self.seat {
+            Seat::Claim => self.keeper.claim.get().map_or("", |claim| &claim.session),
+            Seat::Lease(lease) => &lease.session,
+            Seat::Left => "",
+        }
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    pub(crate) fn holder(&self) -> HolderId {
+        self.slot().map_or_else(
+            || HolderId::new(""),
+            |slot| HolderId::new(format!("{}.{slot}", std::process::id())),
+        )
+    }
+
+    pub(crate) fn recovered(&self) -> Option<Recovered> {
+        // Who entered by the gate has found no death untold.
+        let told = matches!(&self.seat, Seat::Lease(lease) if lease.told);
+        told.then(|| {
+            let map = &self.keeper.map;
+            // A later death may have been noted in the meantime; then that is the one to know about.
+            Recovered::new(
+                map.word(header::DEATH_EPOCH).get(),
+                self.keeper.session_text(header::DEATH_SESSION).unwrap_or_default(),
+                map.half(header::DEATH_PID).get(),
+                clock::system_time(map.word(header::DEATH_NOTICED).get()),
+            )
+        })
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        self.slot().map_or(Standing::Left, |slot| self.keeper.standing_of(slot, self.epoch))
+    }
+
+    pub(crate) fn watch(&self) -> Box<dyn Watch> {
+        let end = match &self.seat {
+            Seat::Claim => self.keeper.claim.get().map(Claim::watch),
+            Seat::Lease(lease) => Some(Arc::clone(lease.end.get_or_init(Arc::default))),
+            Seat::Left => None,
+        };
+        let (Some(end), Some(slot)) = (end, self.slot()) else { return Box::new(Gone) };
+        Box::new(FileWatch { room: Arc::clone(self.keeper.arc()), slot, epoch: self.epoch, end })
+    }
+
+    pub(crate) fn leave(mut self) -> Result<(), RoomError> {
+        self.leave_once()
+    }
+
+    #[inline]
+    fn leave_once(&mut self) -> Result<(), RoomError> {
+        let (room, epoch) = (&*self.keeper, self.epoch);
+        match std::mem::replace(&mut self.seat, Seat::Left) {
+            _ if !room.birth.is_ours() => Err(RoomError::Forked),
+            Seat::Claim => room.leave_by_claim(epoch),
+            Seat::Lease(lease) => room.leave_lease(lease, epoch),
+            Seat::Left => Ok(()),
+        }
+    }
+}
+
+impl Drop for Holding<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Whoever wants to know calls `leave`.
+        let _ = self.leave_once();
+    }
+}
+
+/// How a holding stands.
+struct FileWatch {
+    room: Arc<FileRoom>,
+    slot: u16,
+    epoch: u64,
+    end: Arc<End>,
+}
+
+/// How often to look whether the file is still there.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl Watch for FileWatch {
+    fn standing(&self) -> Standing {
+        let over = self.end.over.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock: a holding that is being given back is not lost.
+        if *over { Standing::Left } else { self.room.standing_of(self.slot, self.epoch) }
+    }
+
+    fn wait(&self, until: Option<Instant>) -> Standing {
+        loop {
+            let standing = self.standing();
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if standing != Standing::Held || left.is_some_and(|left| left.is_zero()) {
+                return standing;
+            }
+            let over = self.end.over.lock().unwrap_or_else(PoisonError::into_inner);
+            if !*over {
+                let time = left.map_or(LOOK, |left| left.min(LOOK));
+                drop(self.end.news.wait_timeout(over, time));
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Who is alive: locks on single bytes of the file that the kernel keeps for an open file description and drops when its
+//! last descriptor is closed, by the end of the process at the latest, however it ends.
+
+use std::fs::File;
+use std::io;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+
+use super::layout::lock_byte;
+use crate::kill_points::step;
+
+/// A handle's descriptor and what it has locked.
+pub(super) struct Life {
+    pub(super) file: File,
+    /// The slots whose bytes this descriptor has locked or is about to. The kernel does not tell a description about its own
+    /// locks.
+    ours: Mutex<Vec<u16>>,
+    /// Held with the reclaim byte, which cannot tell our own threads apart.
+    reclaim: Mutex<()>,
+}
+
+fn byte(start: i64, length: i64, kind: libc::c_int) -> libc::flock {
+    libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: start,
+        l_len: length,
+        l_pid: 0,
+    }
+}
+
+impl Life {
+    pub(super) fn new(file: File) -> Self {
+        Life { file, ours: Mutex::new(Vec::new()), reclaim: Mutex::new(()) }
+    }
+
+    fn try_lock(&self, start: i64) -> io::Result<bool> {
+        step();
+        match fcntl(&self.file, FcntlArg::F_OFD_SETLK(&byte(start, 1, libc::F_WRLCK))) {
+            Ok(_) => Ok(true),
+            Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn unlock(&self, start: i64) {
+        step();
+        // Taking a lock away needs no memory here: whole locks go, none is split.
+        let _ = fcntl(&self.file, FcntlArg::F_OFD_SETLK(&byte(start, 1, libc::F_UNLCK)));
+    }
+
+    /// Whether some other description has locked one of these bytes.
+    fn locked_by_others(&self, start: i64, length: i64) -> io::Result<bool> {
+        let mut probe = byte(start, length, libc::F_WRLCK);
+        fcntl(&self.file, FcntlArg::F_OFD_GETLK(&mut probe))?;
+        Ok(i32::from(probe.l_type) != libc::F_UNLCK)
+    }
+
+    /// Tries to become the owner of a slot for as long as we live.
+    pub(super) fn claim(&self, slot: u16) -> io::Result<bool> {
+        let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
+        if ours.contains(&slot) {
+            return Ok(false);
+        }
+        let claimed = self.try_lock(lock_byte::SLOTS + i64::from(slot))?;
+        if claimed {
+            ours.push(slot);
+        }
+        Ok(claimed)
+    }
+
+    /// Gives a slot up. To others it looks as if its owner had died.
+    pub(super) fn release(&self, slot: u16) {
+        let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
+        self.unlock(lock_byte::SLOTS + i64::from(slot));
+        ours.retain(|other| *other != slot);
+    }
+
+    /// Whether a slot is ours.
+    pub(super) fn is_ours(&self, slot: u16) -> bool {
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner).contains(&slot)
+    }
+
+    /// Whether the owner of a slot lives.
+    pub(super) fn is_alive(&self, slot: u16) -> io::Result<bool> {
+        // The lock is held over the question: a slot that one of our threads is about to claim has its answer when it is
+        // ours.
+        let ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(ours.contains(&slot) || self.locked_by_others(lock_byte::SLOTS + i64::from(slot), 1)?)
+    }
+
+    /// Whether anybody else uses the file at all.
+    pub(super) fn others(&self) -> io::Result<bool> {
+        self.locked_by_others(lock_byte::SLOTS, i64::from(super::layout::MAX_CAPACITY))
+    }
+
+    /// Runs `work` while no slot changes its owner, if that can be had at once.
+    pub(super) fn try_reclaiming<T>(&self, work: impl FnOnce() -> T) -> io::Result<Option<T>> {
+        let Ok(_ours) = self.reclaim.try_lock() else { return Ok(None) };
+        if !self.try_lock(lock_byte::RECLAIM)? {
+            return Ok(None);
+        }
+        let result = work();
+        self.unlock(lock_byte::RECLAIM);
+        Ok(Some(result))
+    }
+}

@@ -1,0 +1,172 @@
+//! A room's file in memory.
+//!
+//! Other processes write here at any time, and one of them may be broken or hostile. So the memory is reached by atomic
+//! accesses only, every offset is checked, and whoever reads a value has to check it before believing it.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::kill_points::step;
+
+/// The mapped file.
+pub(super) struct Mapping {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the memory is only reached through atomics, and unmapped by the last owner.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the first `length` bytes.
+    pub(super) fn new(file: impl AsFd, length: usize) -> io::Result<Self> {
+        let Some(size) = NonZeroUsize::new(length) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
+        let base = unsafe { mmap(None, size, access, MapFlags::MAP_SHARED, file, 0) }?;
+        Ok(Mapping { base: base.cast(), length })
+    }
+
+    /// A word of four bytes.
+    ///
+    /// # Panics
+    /// If it does not lie in the mapping. Offsets are made from checked slots, so that cannot happen.
+    #[inline]
+    pub(super) fn half(&self, offset: usize) -> Half<'_> {
+        assert!(offset.is_multiple_of(4) && offset + 4 <= self.length);
+        // SAFETY: within the mapping, by the assertion.
+        let pointer = unsafe { self.base.add(offset) };
+        // SAFETY: the mapping is aligned to pages and the offset to four bytes; it lives as long as `self`; every
+        // access to it is atomic.
+        Half(unsafe { AtomicU32::from_ptr(pointer.as_ptr().cast()) })
+    }
+
+    /// A word of eight bytes.
+    ///
+    /// # Panics
+    /// As [`half`](Mapping::half).
+    #[inline]
+    pub(super) fn word(&self, offset: usize) -> Word<'_> {
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.length);
+        // SAFETY: within the mapping, by the assertion.
+        let pointer = unsafe { self.base.add(offset) };
+        // SAFETY: the mapping is aligned to pages and the offset to eight bytes; it lives as long as `self`; every
+        // access to it is atomic.
+        Word(unsafe { AtomicU64::from_ptr(pointer.as_ptr().cast()) })
+    }
+
+    /// Writes a name: its length, then its bytes.
+    pub(super) fn set_text(&self, offset: usize, text: &[u8]) {
+        self.word(offset).set(text.len() as u64);
+        for (at, chunk) in text.chunks(8).enumerate() {
+            let mut bytes = [0; 8];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            self.word(offset + 8 + 8 * at).set(u64::from_ne_bytes(bytes));
+        }
+    }
+
+    /// Reads a name of at most `max` bytes; `None` if it claims to be longer.
+    pub(super) fn text(&self, offset: usize, max: usize) -> Option<Vec<u8>> {
+        let length = self.text_length(offset, max)?;
+        let mut text = Vec::with_capacity(length.next_multiple_of(8));
+        for at in (0..length).step_by(8) {
+            text.extend(self.word(offset + 8 + at).get().to_ne_bytes());
+        }
+        text.truncate(length);
+        Some(text)
+    }
+
+    fn text_length(&self, offset: usize, max: usize) -> Option<usize> {
+        usize::try_from(self.word(offset).get()).ok().filter(|length| *length <= max)
+    }
+
+    /// Whether two names are the same; `None` if one claims to be longer than `max`.
+    pub(super) fn same_text(&self, one: usize, other: usize, max: usize) -> Option<bool> {
+        let length = self.text_length(one, max)?;
+        if length != self.text_length(other, max)? {
+            return Some(false);
+        }
+        let same = |at| self.word(one + 8 + at).get() == self.word(other + 8 + at).get();
+        Some((0..length).step_by(8).all(same))
+    }
+
+    /// Copies a name. False, and nothing copied, if it claims to be longer than `max`.
+    pub(super) fn copy_text(&self, from: usize, to: usize, max: usize) -> bool {
+        let Some(length) = self.text_length(from, max) else { return false };
+        self.word(to).set(length as u64);
+        for at in (0..length).step_by(8) {
+            self.word(to + 8 + at).set(self.word(from + 8 + at).get());
+        }
+        true
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this is what was mapped, and nothing borrows from it any more.
+        let result = unsafe { munmap(self.base.cast(), self.length) };
+        debug_assert!(result.is_ok());
+    }
+}
+
+/// Four bytes of the mapping.
+///
+/// Reads acquire and writes release: whoever reads a value also sees what was written before it. So a state that is
+/// written last vouches for the facts next to it.
+#[derive(Clone, Copy)]
+pub(super) struct Half<'m>(pub(super) &'m AtomicU32);
+
+/// Eight bytes of the mapping. As [`Half`].
+#[derive(Clone, Copy)]
+pub(super) struct Word<'m>(pub(super) &'m AtomicU64);
+
+impl Half<'_> {
+    #[inline]
+    pub(super) fn get(self) -> u32 {
+        self.0.load(Ordering::Acquire) // pairs with the release in `set` and `swap`
+    }
+
+    #[inline]
+    pub(super) fn set(self, value: u32) {
+        step();
+        self.0.store(value, Ordering::Release); // pairs with the acquire in `get` and `swap`
+    }
+
+    /// Writes `new` if it is `old`. Whether it was.
+    #[inline]
+    pub(super) fn swap(self, old: u32, new: u32) -> bool {
+        step();
+        // Success pairs with both sides above; a failure teaches nothing that is used.
+        self.0.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
+impl Word<'_> {
+    #[inline]
+    pub(super) fn get(self) -> u64 {
+        self.0.load(Ordering::Acquire) // pairs with the release in `set` and `swap`
+    }
+
+    #[inline]
+    pub(super) fn set(self, value: u64) {
+        step();
+        self.0.store(value, Ordering::Release); // pairs with the acquire in `get` and `swap`
+    }
+
+    /// Writes `new` if it is `old`. Whether it was.
+    #[inline]
+    pub(super) fn swap(self, old: u64, new: u64) -> bool {
+        step();
+        // Success pairs with both sides above; a failure teaches nothing that is used.
+        self.0.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}

@@ -1,0 +1,220 @@
+//! Opening, creating and removing.
+
+use std::fs::File;
+use std::path::Path;
+use std::ptr;
+use std::sync::atomic::AtomicPtr;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use super::barrier;
+use super::clock;
+use super::directory::{Opened, Site};
+use super::fork::Birth;
+use super::layout::{self, COMMAND_MAX, DEFAULT_CAPACITY, Fixed, HOST_MAX, MAX_CAPACITY, verdict};
+use super::life::Life;
+use super::mapping::Mapping;
+use super::room::FileRoom;
+use super::settle::Probe;
+use crate::error::RoomError;
+use crate::name::RoomName;
+use crate::room::{Inner, Room, RoomOptions};
+
+/// How often a room may be removed under our hands before we give up.
+const ATTEMPTS: u32 = 200;
+
+/// Opens a room, and makes it if it is not there and may be made.
+pub(crate) fn open(
+    directory: &Path,
+    name: &RoomName,
+    options: &RoomOptions,
+) -> Result<Room, RoomError> {
+    let capacity = match options.capacity.map_or(DEFAULT_CAPACITY, u16::from) {
+        capacity @ 1..=MAX_CAPACITY => capacity,
+        capacity => {
+            return Err(RoomError::BadOption {
+                what: "the capacity of a room",
+                value: capacity.to_string(),
+                expected: format!("1 to {MAX_CAPACITY} are possible"),
+            });
+        }
+    };
+    let no_such_room =
+        || RoomError::NoSuchRoom { name: name.to_string(), place: directory.display().to_string() };
+    if options.existing && !directory.exists() {
+        return Err(no_such_room());
+    }
+    let mut last = None;
+    for _ in 0..ATTEMPTS {
+        let site = Site::open(directory, name, (!options.existing).then_some(options.access))?;
+        let Some(opened) = site.file()? else {
+            if options.existing {
+                return Err(no_such_room());
+            }
+            let policy = options.policy.unwrap_or_default();
+            site.create(Fixed { capacity, policy, created: clock::real() }, options.access)?;
+            continue;
+        };
+        if let Some(asked) = options.policy
+            && asked != opened.fixed.policy
+        {
+            return Err(RoomError::PolicyMismatch { has: opened.fixed.policy, asked });
+        }
+        let room = prepare(&site, opened, name, options)?;
+        match room.still_there().and_then(|()| room.verdict()) {
+            Ok(()) => return Ok(Room { inner: Inner::File(Arc::new(room)) }),
+            // Somebody is removing it, or died while doing so.
+            Err(error @ RoomError::Removed { .. }) => {
+                finish_removal(&site, &room)?;
+                last = Some(error);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last.unwrap_or_else(no_such_room))
+}
+
+fn prepare(
+    site: &Site,
+    opened: Opened,
+    name: &RoomName,
+    options: &RoomOptions,
+) -> Result<FileRoom, RoomError> {
+    if !barrier::is_available() {
+        return Err(RoomError::Unsupported {
+            backend: "directory",
+            what: "the system call membarrier (Linux 4.16) is missing or forbidden here".to_owned(),
+        });
+    }
+    let Opened { file, fixed } = opened;
+    let map = Mapping::new(&file, layout::size(fixed.capacity)).map_err(|e| site.io("map", e))?;
+    let mut command = options.command.clone().unwrap_or_else(command_line);
+    cut(&mut command, COMMAND_MAX);
+    let mut host = nix::unistd::gethostname()
+        .map_or_else(|_| String::new(), |host| host.to_string_lossy().into_owned());
+    cut(&mut host, HOST_MAX);
+    Ok(FileRoom {
+        map,
+        life: Life::new(file),
+        fixed,
+        name: name.clone(),
+        path: site.path.clone(),
+        birth: Birth::now().map_err(|error| site.io("prepare", error))?,
+        history: options.history,
+        command,
+        host,
+        claim: OnceLock::new(),
+        spare: AtomicPtr::new(ptr::null_mut()),
+        leases: Mutex::new(Vec::new()),
+    })
+}
+
+/// Our command line with spaces between the arguments.
+fn command_line() -> String {
+    let mut bytes = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    while bytes.last() == Some(&0) {
+        bytes.pop();
+    }
+    bytes.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Shortens a text to `max` bytes, but not in the middle of a character.
+fn cut(text: &mut String, max: usize) {
+    if text.len() > max {
+        let end = (0..=max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+    }
+}
+
+/// Removes a room that nobody uses.
+pub(crate) fn remove(directory: &Path, name: &RoomName) -> Result<(), RoomError> {
+    let no_such_room =
+        || RoomError::NoSuchRoom { name: name.to_string(), place: directory.display().to_string() };
+    if !directory.exists() {
+        return Err(no_such_room());
+    }
+    let site = Site::open(directory, name, None)?;
+    let opened = match site.file() {
+        Ok(opened) => opened.ok_or_else(no_such_room)?,
+        Err(corrupt @ RoomError::Corrupt { .. }) => {
+            return match site.any_file()? {
+                Some(file) => remove_corrupt(&site, file),
+                None => Err(corrupt),
+            };
+        }
+        Err(error) => return Err(error),
+    };
+    let room = prepare(&site, opened, name, &RoomOptions::new())?;
+    match room.verdict() {
+        Err(RoomError::Corrupt { .. }) => {
+            if room.life.others().map_err(|error| site.io("probe", error))? {
+                return Err(in_use(&site, "processes that have not noticed".to_owned()));
+            }
+        }
+        Err(RoomError::Removed { .. }) => {}
+        Err(error) => return Err(error),
+        Ok(()) => retire(&site, &room)?,
+    }
+    finish_removal(&site, &room)
+}
+
+/// Closes a room for good, if nobody is inside or waits.
+fn retire(site: &Site, room: &FileRoom) -> Result<(), RoomError> {
+    let lease = room.lease()?;
+    let retired = room.latch(lease.slot).and_then(|mut latched| {
+        latched.settle(Probe::Yes)?;
+        // With the latch and without the fast path nobody can come in between.
+        latched.manage()?;
+        let present = latched.present();
+        if !present.is_empty() {
+            let user = |slot: u16| {
+                let slot = room.slot(slot);
+                let session = room.session_text(slot.session()).unwrap_or_default();
+                format!("process {} (session `{session}`)", slot.pid().get())
+            };
+            let users: Vec<_> = present.into_iter().map(user).collect();
+            return Err(in_use(site, users.join(", ")));
+        }
+        room.close(verdict::REMOVED);
+        Ok(())
+    });
+    room.give_back(lease);
+    retired
+}
+
+/// Takes the name away from a room that is closed for good. Under a lock on the old file, so that of two who do it none
+/// hits the file that came after it.
+fn finish_removal(site: &Site, room: &FileRoom) -> Result<(), RoomError> {
+    room.reclaiming(|| site.unlink(&room.life.file))?
+}
+
+/// The same for a file whose header cannot be read any more.
+fn remove_corrupt(site: &Site, file: File) -> Result<(), RoomError> {
+    let life = Life::new(file);
+    let probe = |error| site.io("probe", error);
+    if life.others().map_err(probe)? {
+        return Err(in_use(site, "processes that have not noticed".to_owned()));
+    }
+    let removed = life.try_reclaiming(|| site.unlink(&life.file)).map_err(probe)?;
+    removed.unwrap_or_else(|| Err(in_use(site, "a process that opens it".to_owned())))
+}
+
+fn in_use(site: &Site, users: String) -> RoomError {
+    RoomError::InUse { path: site.path.clone(), users }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        let mut text = "aé".repeat(3);
+        cut(&mut text, 5);
+        assert_eq!(text, "aéa");
+        cut(&mut text, 9);
+        assert_eq!(text, "aéa");
+    }
+}

@@ -1,0 +1,235 @@
+//! Being inside.
+
+use std::fmt;
+use std::time::{Instant, SystemTime};
+
+use crate::backend::{Holding, Watch};
+use crate::error::RoomError;
+use crate::file;
+use crate::helper::OnThread;
+use crate::snapshot::HolderId;
+
+/// Why a holding ended before its holder gave it back.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Loss {
+    /// The room was removed or replaced.
+    #[error("the room was removed")]
+    Removed,
+    /// The room's shared state is corrupt.
+    #[error("the room is corrupt")]
+    Corrupt,
+    /// The lease has run out, or is about to and cannot be renewed.
+    #[error("the lease ran out: {0}")]
+    Expired(String),
+    /// Someone with the right to do so took it away.
+    #[error("it was taken away: {0}")]
+    Revoked(String),
+}
+
+/// How a holding stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its holder is inside.
+    Held,
+    /// It was given back.
+    Left,
+    /// It ended before it was given back: others may be inside.
+    Lost(Loss),
+}
+
+/// Someone died inside, so what the room protects may be in an inconsistent state.
+///
+/// It is told to everyone who enters the phase after the one in which it happened, and to those who join that phase
+/// itself later. Whoever is told and dies as well, is told of again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// The epoch of the phase in which the holder died.
+    pub epoch: u64,
+    /// Its session.
+    pub session: String,
+    /// The process that died.
+    pub pid: u32,
+    /// When it was noticed.
+    pub noticed: SystemTime,
+}
+
+impl Recovered {
+    /// For backends.
+    pub fn new(epoch: u64, session: impl Into<String>, pid: u32, noticed: SystemTime) -> Self {
+        Recovered { epoch, session: session.into(), pid, noticed }
+    }
+}
+
+/// A place inside a room. Dropping it leaves.
+#[must_use = "dropping the guard leaves the room at once"]
+pub struct Guard<'r> {
+    held: Option<Held<'r>>,
+}
+
+/// The file backend without the detour through a trait object: entering an idle room is a matter of nanoseconds.
+pub(crate) enum Held<'r> {
+    File(file::Holding<'r>),
+    Other(Box<Other>),
+}
+
+/// A holding of another backend, and its session.
+pub(crate) struct Other {
+    session: Box<str>,
+    holding: Box<dyn Holding>,
+}
+
+impl<'r> Guard<'r> {
+    #[inline]
+    pub(crate) fn file(holding: file::Holding<'r>) -> Self {
+        Guard { held: Some(Held::File(holding)) }
+    }
+
+    pub(crate) fn other(session: &str, holding: Box<dyn Holding>) -> Self {
+        let other = Other { session: session.into(), holding };
+        Guard { held: Some(Held::Other(Box::new(other))) }
+    }
+
+    /// The session this is a holding of.
+    pub fn session(&self) -> &str {
+        match &self.held {
+            Some(Held::File(holding)) => holding.session(),
+            Some(Held::Other(other)) => &other.session,
+            None => "",
+        }
+    }
+
+    /// The epoch of the phase: the same for all who are inside together, larger than that of every phase before,
+    /// also after deaths. A resource that refuses an epoch smaller than the largest it has
+    /// seen cannot be changed by someone who lost the room without knowing.
+    pub fn epoch(&self) -> u64 {
+        match &self.held {
+            Some(Held::File(holding)) => holding.epoch(),
+            Some(Held::Other(other)) => other.holding.epoch(),
+            None => 0,
+        }
+    }
+
+    /// How [snapshots](crate::Room::snapshot) call this holder.
+    pub fn holder(&self) -> HolderId {
+        match &self.held {
+            Some(Held::File(holding)) => holding.holder(),
+            Some(Held::Other(other)) => other.holding.holder(),
+            None => HolderId::new(""),
+        }
+    }
+
+    /// Whether someone died inside shortly before, as a robust mutex would tell.
+    pub fn recovered(&self) -> Option<Recovered> {
+        match &self.held {
+            Some(Held::File(holding)) => holding.recovered(),
+            Some(Held::Other(other)) => other.holding.recovered(),
+            None => None,
+        }
+    }
+
+    /// How the holding stands now.
+    pub fn standing(&self) -> Standing {
+        match &self.held {
+            Some(Held::File(holding)) => holding.standing(),
+            Some(Held::Other(other)) => other.holding.watch().standing(),
+            None => Standing::Left,
+        }
+    }
+
+    /// Something to hand to another thread that tells how this holding stands, also after the guard is gone.
+    pub fn watch(&self) -> LossWatch {
+        match &self.held {
+            Some(Held::File(holding)) => LossWatch(holding.watch()),
+            Some(Held::Other(other)) => LossWatch(other.holding.watch()),
+            None => LossWatch(Box::new(Gone)),
+        }
+    }
+
+    /// Leaves, and tells if that failed. Dropping the guard does the same without telling.
+    ///
+    /// # Errors
+    /// [`RoomError::Lost`] if the holding had ended before; [`RoomError::Stalled`] if the room does not move, in
+    /// which case the place is given up by force, and looks to others as if its holder had died.
+    pub fn leave(mut self) -> Result<(), RoomError> {
+        match self.held.take() {
+            Some(Held::File(holding)) => holding.leave(),
+            Some(Held::Other(other)) => other.holding.leave(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Guard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("session", &self.session())
+            .field("epoch", &self.epoch())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Of a guard that is being given back.
+pub(crate) struct Gone;
+
+impl Watch for Gone {
+    fn standing(&self) -> Standing {
+        Standing::Left
+    }
+
+    fn wait(&self, _: Option<Instant>) -> Standing {
+        Standing::Left
+    }
+}
+
+/// Tells how a holding stands, from [`Guard::watch`].
+pub struct LossWatch(Box<dyn Watch>);
+
+impl LossWatch {
+    /// How it stands now.
+    pub fn standing(&self) -> Standing {
+        self.0.standing()
+    }
+
+    /// Waits until the holding is given back or lost.
+    pub fn wait(&self) -> Standing {
+        self.0.wait(None)
+    }
+
+    /// The same, but at most until `deadline`: then the answer may be [`Standing::Held`].
+    pub fn wait_until(&self, deadline: Instant) -> Standing {
+        self.0.wait(Some(deadline))
+    }
+
+    /// The moment at which the holding ends if no server is heard from any more; `None` if it does not depend on
+    /// time.
+    pub fn valid_until(&self) -> Option<Instant> {
+        self.0.valid_until()
+    }
+
+    /// For tasks: completes when the holding is given back or lost. Waits on a thread of its own, which ends with
+    /// the holding, not with the future.
+    pub fn ended(self) -> impl Future<Output = Standing> + Send + 'static {
+        OnThread::new(move || self.0.wait(None))
+    }
+
+    /// Calls `callback` if the holding gets lost, on a thread of its own that ends with the holding.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn on_loss(self, callback: impl FnOnce(Loss) + Send + 'static) -> std::io::Result<()> {
+        let watch = move || {
+            if let Standing::Lost(loss) = self.0.wait(None) {
+                callback(loss);
+            }
+        };
+        std::thread::Builder::new().name("grouplock-watch".to_owned()).spawn(watch).map(drop)
+    }
+}
+
+impl fmt::Debug for LossWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LossWatch").field(&self.standing()).finish()
+    }
+}

@@ -1,0 +1,58 @@
+//! Named rooms with sessions, shared between processes.
+//!
+//! Processes that name the same session are inside a room together; different sessions exclude each other. Backups may
+//! overlap each other but not a migration; any number of jobs may use the GPU while model A is loaded, then those that
+//! need model B.
+//!
+//! ```
+//! # fn main() -> Result<(), grouplock_room::RoomError> {
+//! # let directory = std::env::temp_dir().join(format!("grouplock-doc-lib-{}", std::process::id()));
+//! # let directory = directory.as_path();
+//! use grouplock_room::Room;
+//!
+//! let gpu = Room::open(directory, "gpu0")?;
+//! let inside = gpu.enter("model A")?; // waits while another model is inside
+//! // … whoever else enters "model A" is here as well …
+//! inside.leave()?;
+//! # std::fs::remove_dir_all(directory).ok();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! * [`Room`] is what programs use: blocking, timed, non-blocking and async entry, [snapshots](Room::snapshot).
+//! * [`Guard`] is a place inside, with the [epoch](Guard::epoch) and news of [loss](Guard::watch) and
+//!   [deaths](Guard::recovered).
+//! * Rooms in a directory need no server: a file is mapped, waiting is a futex, and the kernel tells who died. How that
+//!   works and what it promises is told in `docs/rooms.md`.
+//! * [`backend`] is for rooms of other kinds, and [`conformance`] what they have to pass.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("grouplock-room uses futexes and open file description locks, which only Linux has");
+
+pub mod backend;
+pub mod conformance;
+mod error;
+mod file;
+mod future;
+mod guard;
+mod helper;
+#[cfg_attr(feature = "kill-points", doc(hidden))]
+pub mod kill_points;
+mod name;
+mod place;
+mod policy;
+mod request;
+mod room;
+mod snapshot;
+mod waiting;
+
+pub use backend::{Backend, Capabilities, Opener, Places};
+pub use error::RoomError;
+pub use future::Enter;
+pub use guard::{Guard, Loss, LossWatch, Recovered, Standing};
+pub use name::RoomName;
+pub use place::Place;
+pub use policy::{Policy, Priority};
+pub use request::{Patience, Request};
+pub use room::{Access, Entry, Progress, Room, RoomOptions};
+pub use snapshot::{HolderId, Participant, PastPhase, Phase, Snapshot};

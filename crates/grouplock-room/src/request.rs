@@ -1,0 +1,67 @@
+//! What someone who wants to enter says.
+
+use std::time::{Duration, Instant};
+
+use crate::policy::Priority;
+
+/// How long to wait for admission.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Patience {
+    /// As long as it takes.
+    #[default]
+    Unlimited,
+    /// Until then. A moment that has passed already is as good as [`None`](Patience::None).
+    Until(Instant),
+    /// Enter at once or not at all.
+    None,
+}
+
+impl Patience {
+    /// For that long from now; without limit if the clock cannot count that far.
+    pub fn for_time(time: Duration) -> Self {
+        Instant::now().checked_add(time).map_or(Patience::Unlimited, Patience::Until)
+    }
+
+    /// Whether there is none left.
+    pub fn exhausted(self) -> bool {
+        match self {
+            Patience::Unlimited => false,
+            Patience::Until(deadline) => deadline <= Instant::now(),
+            Patience::None => true,
+        }
+    }
+
+    /// When it ends, if it ends at a time.
+    pub fn deadline(self) -> Option<Instant> {
+        match self {
+            Patience::Until(deadline) => Some(deadline),
+            Patience::Unlimited | Patience::None => None,
+        }
+    }
+}
+
+/// A request for entry, as the [backends](crate::Backend) get it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Request<'s> {
+    /// The session.
+    pub session: &'s str,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// How long the holder expects to stay.
+    pub expected: Option<Duration>,
+    /// How long to wait.
+    pub patience: Patience,
+}
+
+impl<'s> Request<'s> {
+    /// To enter `session`, waiting as long as it takes.
+    pub fn new(session: &'s str) -> Self {
+        Request {
+            session,
+            priority: Priority::default(),
+            expected: None,
+            patience: Patience::default(),
+        }
+    }
+}
