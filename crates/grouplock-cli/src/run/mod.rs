@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use grouplock_room::{Guard, Place, RoomError};
 
 pub(crate) use arguments::{Arguments, Entrance};
-pub(crate) use words::{Audible, Loudness, Teller};
+pub(crate) use words::{Audible, Teller, since};
 
 use crate::exit;
 use crate::signals::Signals;

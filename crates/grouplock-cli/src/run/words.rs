@@ -7,6 +7,7 @@ use grouplock_room::{Guard, Loss, Participant, Snapshot};
 
 use super::arguments::OnLoss;
 use super::events::{Event, Events};
+use crate::plain::plain;
 use crate::span;
 use crate::waiting::{Audience, Wish};
 
@@ -71,12 +72,12 @@ impl Teller {
         if self.terminal && waited >= PATIENCE {
             let width = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
                 .map_or(80, |size| usize::from(size.ws_col));
-            let line = self.line(&format!(" {}", span::show(waited)), room);
+            let line = self.line(Some(waited), room);
             // The last column stays free: some terminals begin a new line there.
             let line: String = line.chars().take(width.max(20) - 1).collect();
             show(&format!("\r\x1b[K{line}"));
         } else if !self.terminal && self.loudness == Loudness::Verbose {
-            let line = self.line("", room);
+            let line = self.line(None, room);
             if line != self.last {
                 eprintln!("{line}");
                 self.last = line;
@@ -84,16 +85,20 @@ impl Teller {
         }
     }
 
-    fn line(&self, waited: &str, room: &Snapshot) -> String {
-        let (name, session) = (&self.room, &self.session);
+    /// Without any times if it is not to be said how long it takes: then it is the same until something happens.
+    fn line(&self, waited: Option<Duration>, room: &Snapshot) -> String {
+        let (name, session) = (plain(&self.room), plain(&self.session));
         let inside = match &room.inside {
             Some(phase) => {
-                let first = phase.members.first().map_or_else(String::new, |m| holder(m, room));
+                let first = phase.members.first().map_or_else(String::new, |first| {
+                    let time = waited.map(|_| room.taken);
+                    holder(first, time)
+                });
                 let more = match phase.members.len() {
                     0 | 1 => String::new(),
                     count => format!(" and {} more", count - 1),
                 };
-                format!("inside: {} ({first}{more})", phase.session)
+                format!("inside: {} ({first}{more})", plain(&phase.session))
             }
             None => "nobody is inside".to_owned(),
         };
@@ -103,6 +108,7 @@ impl Teller {
             Some(before) => format!("{before} phases before us"),
             None => "our turn comes".to_owned(),
         };
+        let waited = waited.map_or_else(String::new, |time| format!(" {}", span::show(time)));
         format!("grouplock: waiting{waited} for {session} in {name}; {place}; {inside}")
     }
 
@@ -151,13 +157,14 @@ fn place_of(room: &Snapshot) -> Option<usize> {
     room.waiting.iter().position(|phase| phase.members.iter().any(ours))
 }
 
-fn holder(member: &Participant, room: &Snapshot) -> String {
-    let since = since(member.since, room.taken);
+/// Who that is, and if it is said what time it is, since when.
+fn holder(member: &Participant, now: Option<SystemTime>) -> String {
+    let command = member.command.split_whitespace().next().unwrap_or("");
+    let command = plain(command.rsplit('/').next().unwrap_or(command));
+    let time = now.map_or_else(String::new, |now| format!(" since {}", since(member.since, now)));
     let expected =
         member.expected.map_or_else(String::new, |time| format!(" of {}", span::show(time)));
-    let command = member.command.split_whitespace().next().unwrap_or("");
-    let command = command.rsplit('/').next().unwrap_or(command);
-    format!("{command} {} since {since}{expected}", member.pid)
+    format!("{command} {}{time}{expected}", member.pid)
 }
 
 /// How long ago, on a clock that may have been set back.
