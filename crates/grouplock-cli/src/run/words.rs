@@ -72,6 +72,7 @@ impl Teller {
         if self.terminal && waited >= PATIENCE {
             let width = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
                 .map_or(80, |size| usize::from(size.ws_col));
+            // Every column counts, and who looks knows what they have started.
             let line = self.line(Some(waited), room);
             // The last column stays free: some terminals begin a new line there.
             let line: String = line.chars().take(width.max(20) - 1).collect();
@@ -79,7 +80,7 @@ impl Teller {
         } else if !self.terminal && self.loudness == Loudness::Verbose {
             let line = self.line(None, room);
             if line != self.last {
-                eprintln!("{line}");
+                eprintln!("grouplock: {line}");
                 self.last = line;
             }
         }
@@ -96,20 +97,20 @@ impl Teller {
                 });
                 let more = match phase.members.len() {
                     0 | 1 => String::new(),
-                    count => format!(" and {} more", count - 1),
+                    count => format!(", and {} more", count - 1),
                 };
                 format!("inside: {} ({first}{more})", plain(&phase.session))
             }
             None => "nobody is inside".to_owned(),
         };
         let place = match place_of(room) {
-            Some(0) => "we are next".to_owned(),
+            Some(0) => "next".to_owned(),
             Some(1) => "1 phase before us".to_owned(),
             Some(before) => format!("{before} phases before us"),
             None => "our turn comes".to_owned(),
         };
         let waited = waited.map_or_else(String::new, |time| format!(" {}", span::show(time)));
-        format!("grouplock: waiting{waited} for {session} in {name}; {place}; {inside}")
+        format!("waiting{waited} for {session} in {name}, {place}; {inside}")
     }
 
     /// Takes the line away.
@@ -161,7 +162,7 @@ fn place_of(room: &Snapshot) -> Option<usize> {
 fn holder(member: &Participant, now: Option<SystemTime>) -> String {
     let command = member.command.split_whitespace().next().unwrap_or("");
     let command = plain(command.rsplit('/').next().unwrap_or(command));
-    let time = now.map_or_else(String::new, |now| format!(" since {}", since(member.since, now)));
+    let time = now.map_or_else(String::new, |now| format!(", {}", since(member.since, now)));
     let expected =
         member.expected.map_or_else(String::new, |time| format!(" of {}", span::show(time)));
     format!("{command} {}{time}{expected}", member.pid)

@@ -179,7 +179,9 @@ impl View {
         for at in 0..columns {
             let begins = room.taken.checked_sub(column * (columns - at));
             let ends = room.taken.checked_sub(column * (columns - at - 1));
-            let session = begins.zip(ends).and_then(|(from, to)| during(room, from, to));
+            let longest = begins.zip(ends).and_then(|(from, to)| during(room, from, to));
+            // The last column is now, however short now has been.
+            let session = room.session().filter(|_| at + 1 == columns).or(longest);
             spans.push(match session {
                 Some(session) => {
                     if !seen.contains(&session) {
