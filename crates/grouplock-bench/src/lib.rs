@@ -7,6 +7,7 @@
 //! * [`subjects`]: everything that is measured, each with the same loop around one passage.
 //! * [`handover_by_hand`]: the peer that shows what the [`Memory`](grouplock_algorithms::memory::Memory)
 //!   trait costs: the same algorithm written straight on atomics.
+//! * [`rooms`]: the same between processes, against what the kernel and the C library offer. `src/bin/rooms.rs`.
 //! * [`page`]: the report. `src/bin/uncontended.rs` makes it.
 
 pub mod arguments;
@@ -14,5 +15,6 @@ pub mod handover_by_hand;
 pub mod instructions;
 pub mod machine;
 pub mod page;
+pub mod rooms;
 pub mod rounds;
 pub mod subjects;

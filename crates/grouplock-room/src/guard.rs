@@ -71,7 +71,13 @@ pub struct Guard<'r> {
 /// The file backend without the detour through a trait object: entering an idle room is a matter of nanoseconds.
 pub(crate) enum Held<'r> {
     File(file::Holding<'r>),
-    Other(Box<str>, Box<dyn Holding>),
+    Other(Box<Other>),
+}
+
+/// A holding of another backend, and its session.
+pub(crate) struct Other {
+    session: Box<str>,
+    holding: Box<dyn Holding>,
 }
 
 impl<'r> Guard<'r> {
@@ -81,14 +87,15 @@ impl<'r> Guard<'r> {
     }
 
     pub(crate) fn other(session: &str, holding: Box<dyn Holding>) -> Self {
-        Guard { held: Some(Held::Other(session.into(), holding)) }
+        let other = Other { session: session.into(), holding };
+        Guard { held: Some(Held::Other(Box::new(other))) }
     }
 
     /// The session this is a holding of.
     pub fn session(&self) -> &str {
         match &self.held {
             Some(Held::File(holding)) => holding.session(),
-            Some(Held::Other(session, _)) => session,
+            Some(Held::Other(other)) => &other.session,
             None => "",
         }
     }
@@ -99,7 +106,7 @@ impl<'r> Guard<'r> {
     pub fn epoch(&self) -> u64 {
         match &self.held {
             Some(Held::File(holding)) => holding.epoch(),
-            Some(Held::Other(_, holding)) => holding.epoch(),
+            Some(Held::Other(other)) => other.holding.epoch(),
             None => 0,
         }
     }
@@ -108,7 +115,7 @@ impl<'r> Guard<'r> {
     pub fn holder(&self) -> HolderId {
         match &self.held {
             Some(Held::File(holding)) => holding.holder(),
-            Some(Held::Other(_, holding)) => holding.holder(),
+            Some(Held::Other(other)) => other.holding.holder(),
             None => HolderId::new(""),
         }
     }
@@ -117,7 +124,7 @@ impl<'r> Guard<'r> {
     pub fn recovered(&self) -> Option<Recovered> {
         match &self.held {
             Some(Held::File(holding)) => holding.recovered(),
-            Some(Held::Other(_, holding)) => holding.recovered(),
+            Some(Held::Other(other)) => other.holding.recovered(),
             None => None,
         }
     }
@@ -126,7 +133,7 @@ impl<'r> Guard<'r> {
     pub fn standing(&self) -> Standing {
         match &self.held {
             Some(Held::File(holding)) => holding.standing(),
-            Some(Held::Other(_, holding)) => holding.watch().standing(),
+            Some(Held::Other(other)) => other.holding.watch().standing(),
             None => Standing::Left,
         }
     }
@@ -135,7 +142,7 @@ impl<'r> Guard<'r> {
     pub fn watch(&self) -> LossWatch {
         match &self.held {
             Some(Held::File(holding)) => LossWatch(holding.watch()),
-            Some(Held::Other(_, holding)) => LossWatch(holding.watch()),
+            Some(Held::Other(other)) => LossWatch(other.holding.watch()),
             None => LossWatch(Box::new(Gone)),
         }
     }
@@ -148,7 +155,7 @@ impl<'r> Guard<'r> {
     pub fn leave(mut self) -> Result<(), RoomError> {
         match self.held.take() {
             Some(Held::File(holding)) => holding.leave(),
-            Some(Held::Other(_, holding)) => holding.leave(),
+            Some(Held::Other(other)) => other.holding.leave(),
             None => Ok(()),
         }
     }
@@ -164,7 +171,7 @@ impl fmt::Debug for Guard<'_> {
 }
 
 /// Of a guard that is being given back.
-struct Gone;
+pub(crate) struct Gone;
 
 impl Watch for Gone {
     fn standing(&self) -> Standing {

@@ -41,7 +41,9 @@ pub(super) fn fifo_serves_conflicting_requests_in_order(subject: &dyn Subject) {
         let seen: Vec<_> = phases.iter().map(|p| (p.session.as_str(), p.members.len())).collect();
         assert_eq!(seen, [("b", 2), ("c", 1), ("a", 1), ("b", 1), ("a", 1)]);
         inside.leave().expect("it can be left");
-        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
     });
     let log = log.into_inner().expect("no panic");
     let order: Vec<_> = log.iter().map(|(session, ..)| *session).collect();
@@ -107,7 +109,9 @@ pub(super) fn priority_is_a_head_start(subject: &dyn Subject) {
         let joined = room.request("a").priority(9).no_wait().enter();
         joined.expect("it ranks before all who wait").leave().expect("it can be left");
         inside.leave().expect("it can be left");
-        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
     });
     let log = log.into_inner().expect("no panic");
     let order: Vec<_> = log.iter().map(|(session, priority, _)| (*session, *priority)).collect();

@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn network_file_systems_are_refused_by_name() {
         for (number, name) in REMOTE {
-            let error = refuse_remote(*number as i64, Path::new("/mnt/x")).unwrap_err();
+            let error = refuse_remote(number.cast_signed(), Path::new("/mnt/x")).unwrap_err();
             let message = error.to_string();
             assert!(
                 message.starts_with(&format!("`/mnt/x` is on a {name} file system")),
@@ -55,7 +55,7 @@ mod tests {
             assert!(message.contains("choose a local directory"), "{message}");
         }
         // As a system with signed numbers of four bytes gives it.
-        assert!(refuse_remote(i64::from(0xff53_4d42_u32 as i32), Path::new("/")).is_err());
+        assert!(refuse_remote(i64::from(0xff53_4d42_u32.cast_signed()), Path::new("/")).is_err());
     }
 
     #[test]

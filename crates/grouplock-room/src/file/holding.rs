@@ -1,19 +1,19 @@
 //! Being inside, and the fast way in and out.
 
 use std::ops::Deref;
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::clock;
 use super::gate::{Gate, MAX_EPOCH};
-use super::layout::{SESSION_MAX, header, state};
+use super::layout::{header, state};
 use super::pool::Lease;
 use super::room::{FileRoom, as_loss};
 use super::settle::Probe;
+use super::standing::Claim;
 use crate::backend::Watch;
 use crate::error::RoomError;
-use crate::guard::{Loss, Recovered, Standing};
-use crate::request::Request;
+use crate::guard::{Gone, Loss, Recovered, Standing};
 use crate::snapshot::HolderId;
 
 /// Keeps the room open: by borrowing it, which is free, or by a share of it.
@@ -44,39 +44,46 @@ impl Deref for Keeper<'_> {
 /// A place inside.
 pub(crate) struct Holding<'r> {
     keeper: Keeper<'r>,
-    /// `None` once it was given back.
-    lease: Option<Box<Lease>>,
+    seat: Seat,
     epoch: u64,
-    /// Whether someone had died before.
-    told: bool,
-    end: OnceLock<Arc<End>>,
+}
+
+/// The slot that says so.
+enum Seat {
+    /// The standing claim of the room.
+    Claim,
+    /// One of its own.
+    Lease(Box<Lease>),
+    /// It was given back.
+    Left,
 }
 
 /// Tells the watches that the holding was given back.
 #[derive(Default)]
-struct End {
+pub(super) struct End {
     over: Mutex<bool>,
     news: Condvar,
+}
+
+impl End {
+    pub(super) fn tell(&self) {
+        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.news.notify_all();
+    }
 }
 
 impl FileRoom {
     /// Enters if the room is empty and nobody waits, without any system call.
     #[inline]
     pub(crate) fn enter_idle<'r>(self: &'r Arc<Self>, session: &str) -> Option<Holding<'r>> {
-        if self.history || session.len() > SESSION_MAX || !self.birth.is_ours() {
+        if self.history || !self.birth.is_ours() {
             return None;
         }
-        let mut lease = self.take_spare()?;
-        self.inscribe(&mut lease, &Request::new(session));
-        if let Some(epoch) = self.pass_gate(&lease) {
-            return Some(Holding::new(Keeper::Borrowed(self), lease, epoch, false));
-        }
-        self.give_back(lease);
-        None
+        let epoch = self.pass_by_claim(session)?;
+        Some(Holding { keeper: Keeper::Borrowed(self), seat: Seat::Claim, epoch })
     }
 
-    /// Becomes the sole holder if the room is empty and nobody waits: the epoch.
-    #[inline]
+    /// Becomes the sole holder by a lease if the room is empty and nobody waits: the epoch.
     pub(super) fn pass_gate(&self, lease: &Lease) -> Option<u64> {
         let gate = self.gate();
         let word = gate.get();
@@ -95,25 +102,41 @@ impl FileRoom {
         None
     }
 
-    /// Leaves by the latch.
+    /// Leaves by the latch, and lets the slot rest in state `rest`.
+    fn leave_by_latch(&self, number: u16, epoch: u64, rest: u32) -> Result<(), RoomError> {
+        let mut latched = self.latch(number)?;
+        latched.manage()?;
+        let slot = self.slot(number);
+        if slot.state().get() != state::INSIDE || slot.epoch().get() != epoch {
+            return Err(self.condemn("a holder's slot does not say that it is inside"));
+        }
+        slot.state().set(rest);
+        match latched.settle(Probe::No) {
+            // That is for those who want to enter; we are out.
+            Err(RoomError::EpochsExhausted { .. }) => Ok(()),
+            result => result,
+        }
+    }
+
     #[cold]
-    fn leave_by_latch(&self, lease: Box<Lease>, epoch: u64) -> Result<(), RoomError> {
-        let leave = || {
-            let mut latched = self.latch(lease.slot)?;
-            latched.manage()?;
-            let slot = self.slot(lease.slot);
-            if slot.state().get() != state::INSIDE || slot.epoch().get() != epoch {
-                return Err(self.condemn("a holder's slot does not say that it is inside"));
-            }
-            slot.state().set(state::IDLE);
-            match latched.settle(Probe::No) {
-                // That is for those who want to enter; we are out.
-                Err(RoomError::EpochsExhausted { .. }) => Ok(()),
-                result => result,
-            }
-        };
-        let left = leave();
-        match left {
+    fn leave_claim(&self, claim: &Claim, epoch: u64) -> Result<(), RoomError> {
+        self.leave_by_latch(claim.slot, epoch, state::CLAIM).map_err(|error| {
+            self.give_up(claim);
+            as_loss(error)
+        })
+    }
+
+    fn leave_lease(&self, mut lease: Box<Lease>, epoch: u64) -> Result<(), RoomError> {
+        if let Some(end) = lease.end.take() {
+            end.tell();
+        }
+        let (slot, gate) = (lease.slot, self.gate());
+        if gate.swap(Gate::Sole { slot, epoch }.pack(), Gate::Empty { epoch }.pack()) {
+            self.slot(slot).state().set(state::IDLE);
+            self.give_back(lease);
+            return Ok(());
+        }
+        match self.leave_by_latch(slot, epoch, state::IDLE) {
             Ok(()) => {
                 self.give_back(lease);
                 Ok(())
@@ -126,7 +149,7 @@ impl FileRoom {
     }
 
     /// How the holding of `epoch` in `slot` stands, if it was not given back.
-    fn standing(&self, slot: u16, epoch: u64) -> Standing {
+    fn standing_of(&self, slot: u16, epoch: u64) -> Standing {
         match self.still_there().and_then(|()| self.verdict()) {
             Err(RoomError::Removed { .. }) => return Standing::Lost(Loss::Removed),
             Err(_) => return Standing::Lost(Loss::Corrupt),
@@ -147,13 +170,30 @@ impl FileRoom {
 }
 
 impl<'r> Holding<'r> {
-    #[inline]
-    pub(super) fn new(keeper: Keeper<'r>, lease: Box<Lease>, epoch: u64, told: bool) -> Self {
-        Holding { keeper, lease: Some(lease), epoch, told, end: OnceLock::new() }
+    /// By a lease.
+    pub(super) fn new(keeper: Keeper<'r>, lease: Box<Lease>, epoch: u64) -> Self {
+        Holding { keeper, seat: Seat::Lease(lease), epoch }
+    }
+
+    /// By the standing claim.
+    pub(super) fn by_claim(keeper: Keeper<'r>, epoch: u64) -> Self {
+        Holding { keeper, seat: Seat::Claim, epoch }
+    }
+
+    fn slot(&self) -> Option<u16> {
+        match &self.seat {
+            Seat::Claim => self.keeper.claim.get().map(|claim| claim.slot),
+            Seat::Lease(lease) => Some(lease.slot),
+            Seat::Left => None,
+        }
     }
 
     pub(crate) fn session(&self) -> &str {
-        self.lease.as_ref().map_or("", |lease| &lease.session)
+        match &self.seat {
+            Seat::Claim => self.keeper.claim.get().map_or("", |claim| &claim.session),
+            Seat::Lease(lease) => &lease.session,
+            Seat::Left => "",
+        }
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -161,14 +201,16 @@ impl<'r> Holding<'r> {
     }
 
     pub(crate) fn holder(&self) -> HolderId {
-        self.lease.as_ref().map_or_else(
+        self.slot().map_or_else(
             || HolderId::new(""),
-            |lease| HolderId::new(format!("{}.{}", std::process::id(), lease.slot)),
+            |slot| HolderId::new(format!("{}.{slot}", std::process::id())),
         )
     }
 
     pub(crate) fn recovered(&self) -> Option<Recovered> {
-        self.told.then(|| {
+        // Who entered by the gate has found no death untold.
+        let told = matches!(&self.seat, Seat::Lease(lease) if lease.told);
+        told.then(|| {
             let map = &self.keeper.map;
             // A later death may have been noted in the meantime; then that is the one to know about.
             Recovered::new(
@@ -181,20 +223,17 @@ impl<'r> Holding<'r> {
     }
 
     pub(crate) fn standing(&self) -> Standing {
-        match &self.lease {
-            Some(lease) => self.keeper.standing(lease.slot, self.epoch),
-            None => Standing::Left,
-        }
+        self.slot().map_or(Standing::Left, |slot| self.keeper.standing_of(slot, self.epoch))
     }
 
     pub(crate) fn watch(&self) -> Box<dyn Watch> {
-        let end = self.end.get_or_init(Arc::default);
-        Box::new(FileWatch {
-            room: Arc::clone(self.keeper.arc()),
-            slot: self.lease.as_ref().map_or(0, |lease| lease.slot),
-            epoch: self.epoch,
-            end: Arc::clone(end),
-        })
+        let end = match &self.seat {
+            Seat::Claim => self.keeper.claim.get().map(Claim::watch),
+            Seat::Lease(lease) => Some(Arc::clone(lease.end.get_or_init(Arc::default))),
+            Seat::Left => None,
+        };
+        let (Some(end), Some(slot)) = (end, self.slot()) else { return Box::new(Gone) };
+        Box::new(FileWatch { room: Arc::clone(self.keeper.arc()), slot, epoch: self.epoch, end })
     }
 
     pub(crate) fn leave(mut self) -> Result<(), RoomError> {
@@ -203,20 +242,25 @@ impl<'r> Holding<'r> {
 
     #[inline]
     fn leave_once(&mut self) -> Result<(), RoomError> {
-        let Some(lease) = self.lease.take() else { return Ok(()) };
-        if let Some(end) = self.end.get() {
-            *end.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
-            end.news.notify_all();
+        let (room, epoch) = (&*self.keeper, self.epoch);
+        match std::mem::replace(&mut self.seat, Seat::Left) {
+            Seat::Claim => {
+                let Some(claim) = room.claim.get() else { return Ok(()) };
+                room.ours()?;
+                claim.tell();
+                let slot = claim.slot;
+                let (sole, empty) = (Gate::Sole { slot, epoch }, Gate::Empty { epoch });
+                if room.gate().swap(sole.pack(), empty.pack()) {
+                    return Ok(());
+                }
+                room.leave_claim(claim, epoch)
+            }
+            Seat::Lease(lease) => {
+                room.ours()?;
+                room.leave_lease(lease, epoch)
+            }
+            Seat::Left => Ok(()),
         }
-        let room = &*self.keeper;
-        room.ours()?;
-        let (slot, epoch) = (lease.slot, self.epoch);
-        if room.gate().swap(Gate::Sole { slot, epoch }.pack(), Gate::Empty { epoch }.pack()) {
-            room.slot(slot).state().set(state::IDLE);
-            room.give_back(lease);
-            return Ok(());
-        }
-        room.leave_by_latch(lease, epoch)
     }
 }
 
@@ -243,7 +287,7 @@ impl Watch for FileWatch {
     fn standing(&self) -> Standing {
         let over = self.end.over.lock().unwrap_or_else(PoisonError::into_inner);
         // Under the lock: a holding that is being given back is not lost.
-        if *over { Standing::Left } else { self.room.standing(self.slot, self.epoch) }
+        if *over { Standing::Left } else { self.room.standing_of(self.slot, self.epoch) }
     }
 
     fn wait(&self, until: Option<Instant>) -> Standing {

@@ -79,6 +79,11 @@ impl Life {
         ours.retain(|other| *other != slot);
     }
 
+    /// Whether a slot is ours.
+    pub(super) fn is_ours(&self, slot: u16) -> bool {
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner).contains(&slot)
+    }
+
     /// Whether the owner of a slot lives.
     pub(super) fn is_alive(&self, slot: u16) -> io::Result<bool> {
         // The lock is held over the question: a slot that one of our threads is about to claim has its answer when it is

@@ -26,6 +26,7 @@ mod pending;
 mod pool;
 mod room;
 mod settle;
+mod standing;
 
 pub(crate) use directory::list;
 pub(crate) use holding::{Holding, Keeper};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::clock;
@@ -97,6 +97,7 @@ fn prepare(
         history: options.history,
         command,
         host,
+        claim: OnceLock::new(),
         spare: AtomicPtr::new(ptr::null_mut()),
         leases: Mutex::new(Vec::new()),
     })

@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn batch_counts_every_pass() {
+        use Step::{Admit, Pass};
         let joins = |waiter: &Waiter| Ok::<_, Infallible>(waiter.slot == u16::from(b'a'));
         let Ok(steps) = plan(Policy::Batch { passes: 5 }, &queue(b"baca"), joins);
-        use Step::{Admit, Pass};
         assert_eq!(steps, [Pass(0), Admit(1), Pass(0), Pass(2), Admit(3)]);
     }
 

@@ -34,12 +34,19 @@ pub(crate) fn submit<'r>(
     if length > SESSION_MAX {
         return Err(RoomError::SessionTooLong { length, max: SESSION_MAX });
     }
-    let mut lease = keeper.lease()?;
-    keeper.inscribe(&mut lease, request);
-    if !keeper.history
-        && let Some(epoch) = keeper.pass_gate(&lease)
-    {
-        return Ok(Submitted::Granted(Holding::new(keeper, lease, epoch, false)));
+    let mut lease = keeper.lease_for(request)?;
+    if !keeper.history {
+        // The first time it is made, and tried at once.
+        lease = match keeper.establish(lease) {
+            Some(lease) => lease,
+            None => match keeper.pass_by_claim(request.session) {
+                Some(epoch) => return Ok(Submitted::Granted(Holding::by_claim(keeper, epoch))),
+                None => keeper.lease_for(request)?,
+            },
+        };
+        if let Some(epoch) = keeper.pass_gate(&lease) {
+            return Ok(Submitted::Granted(Holding::new(keeper, lease, epoch)));
+        }
     }
     match keeper.enqueue(&lease, request.patience) {
         Ok(true) => Ok(Submitted::Granted(granted(keeper, lease))),
@@ -65,13 +72,22 @@ pub(crate) fn submit<'r>(
 }
 
 /// The holding of a slot that says it is inside.
-fn granted(keeper: Keeper<'_>, lease: Box<Lease>) -> Holding<'_> {
+fn granted(keeper: Keeper<'_>, mut lease: Box<Lease>) -> Holding<'_> {
     let slot = keeper.slot(lease.slot);
-    let (epoch, told) = (slot.epoch().get(), slot.told().get() != 0);
-    Holding::new(keeper, lease, epoch, told)
+    lease.told = slot.told().get() != 0;
+    let epoch = slot.epoch().get();
+    Holding::new(keeper, lease, epoch)
 }
 
 impl FileRoom {
+    /// A slot of ours with the request written in it.
+    fn lease_for(&self, request: &Request<'_>) -> Result<Box<Lease>, RoomError> {
+        let mut lease = self.lease()?;
+        lease.told = false;
+        self.inscribe(&mut lease, request);
+        Ok(lease)
+    }
+
     /// Stands in the queue. True if it was admitted at once; an error if not and there is no patience: then it is not in
     /// the queue any more.
     fn enqueue(&self, lease: &Lease, patience: Patience) -> Result<bool, RoomError> {

@@ -4,9 +4,10 @@
 //! has as many slots as it ever had entries at the same time.
 
 use std::ptr;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, PoisonError};
 
+use super::holding::End;
 use super::layout::{SESSION_MAX, header, state};
 use super::room::FileRoom;
 use super::settle::Probe;
@@ -21,9 +22,20 @@ pub(crate) struct Lease {
     priority: Priority,
     /// In nanoseconds; all ones if unknown.
     expected: u64,
+    /// Of the present holding: whether someone had died before, and who wants to know of its end. They are here to keep
+    /// the guard small, which is moved about.
+    pub(super) told: bool,
+    pub(super) end: OnceLock<Arc<End>>,
 }
 
 const UNKNOWN: u64 = u64::MAX;
+
+impl Lease {
+    /// Whether nothing but a session is written in it.
+    pub(super) fn is_plain(&self) -> bool {
+        (self.priority, self.expected) == (Priority::default(), UNKNOWN)
+    }
+}
 
 impl FileRoom {
     /// The lease in front, if it is there.
@@ -42,7 +54,7 @@ impl FileRoom {
             return Ok(lease);
         }
         let lease = self.leases.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        lease.map_or_else(|| self.claim(), Ok)
+        lease.map_or_else(|| self.claim_slot(), Ok)
     }
 
     /// For the next entry. The slot is idle.
@@ -70,7 +82,7 @@ impl FileRoom {
     }
 
     /// Claims a slot: a free one, else one of a dead owner.
-    fn claim(&self) -> Result<Box<Lease>, RoomError> {
+    fn claim_slot(&self) -> Result<Box<Lease>, RoomError> {
         let (slot, inherited) = self.reclaiming(|| self.claim_some())??;
         let mine = self.slot(slot);
         if inherited || mine.state().get() != state::FREE {
@@ -92,7 +104,8 @@ impl FileRoom {
         mine.expected().set(UNKNOWN);
         mine.state().set(state::IDLE);
         let (session, priority) = (String::new(), Priority::default());
-        Ok(Box::new(Lease { slot, session, priority, expected: UNKNOWN }))
+        let (told, end) = (false, OnceLock::new());
+        Ok(Box::new(Lease { slot, session, priority, expected: UNKNOWN, told, end }))
     }
 
     /// Under the reclaim byte: a slot that is ours now, and whether the latch came with it.
@@ -152,11 +165,13 @@ impl FileRoom {
     pub(super) fn drain(&self) {
         let spare = self.take_spare();
         let mut leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
-        for lease in leases.drain(..).chain(spare) {
+        let claim = self.claim.get().map(|claim| claim.slot);
+        let leases = leases.drain(..).chain(spare).map(|lease| lease.slot);
+        for slot in leases.chain(claim).filter(|slot| self.life.is_ours(*slot)) {
             // In a child they are still the parent's, and so are the locks.
             if self.birth.is_ours() {
-                self.slot(lease.slot).state().set(state::FREE);
-                self.life.release(lease.slot);
+                self.slot(slot).state().set(state::FREE);
+                self.life.release(slot);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! An open room: the mapping, the life lines, and small questions to both.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicPtr;
+use std::sync::{Mutex, OnceLock};
 
 use super::fork::Birth;
 use super::futex;
@@ -11,6 +11,7 @@ use super::layout::{self, Fixed, SESSION_MAX, cold, header, hot, verdict};
 use super::life::Life;
 use super::mapping::{Half, Mapping, Word};
 use super::pool::Lease;
+use super::standing::Claim;
 use crate::error::RoomError;
 use crate::guard::Loss;
 use crate::name::RoomName;
@@ -29,6 +30,8 @@ pub(crate) struct FileRoom {
     /// What is shown of us.
     pub(super) command: String,
     pub(super) host: String,
+    /// The fast path's slot.
+    pub(super) claim: OnceLock<Claim>,
     /// One lease in front of the others, for the fast path.
     pub(super) spare: AtomicPtr<Lease>,
     /// Boxed, so that a lease moves between here and `spare` as a pointer.

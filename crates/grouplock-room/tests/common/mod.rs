@@ -4,6 +4,8 @@
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 
+pub(crate) mod ledger;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -121,6 +123,18 @@ impl Actor {
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// Waits until it ends by itself: its exit status.
+    pub(crate) fn end_within(&mut self, time: Duration) -> Option<i32> {
+        let deadline = std::time::Instant::now() + time;
+        loop {
+            match self.child.try_wait().expect("it is our child") {
+                Some(status) => return status.code(),
+                None if std::time::Instant::now() > deadline => return None,
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
     }
 
     /// Lets it end by itself; whether it was killed by `SIGKILL`, which is how it kills itself.
