@@ -199,18 +199,65 @@ fn a_program_that_suspends_itself_suspends_the_job() {
     screen.until_shows("\nback again");
 }
 
+/// What stands on a screen of 24 lines after all that was written: enough of a terminal for `top`.
+fn picture(written: &str) -> String {
+    let mut screen = vec![[' '; 80]; 24];
+    let (mut row, mut column) = (0, 0);
+    let mut rest = written.chars();
+    while let Some(c) = rest.next() {
+        if c != '\u{1b}' {
+            if let Some(cell) = screen.get_mut(row).and_then(|line| line.get_mut(column)) {
+                *cell = c;
+            }
+            column += 1;
+            continue;
+        }
+        // Only sequences of the form ESC [ numbers letter are sent.
+        let parameters = control_sequence(&mut rest);
+        if let Some(place) = parameters.strip_suffix('H') {
+            let mut numbers = place.split(';').map(|number| number.parse().unwrap_or(1_usize));
+            row = numbers.next().unwrap_or(1) - 1;
+            column = numbers.next().unwrap_or(1) - 1;
+        } else if parameters == "2J" {
+            screen.fill([' '; 80]);
+        }
+    }
+    screen.iter().map(|line| line.iter().collect::<String>() + "\n").collect()
+}
+
+/// The parameters and the letter of a control sequence, after its ESC.
+fn control_sequence(rest: &mut impl Iterator<Item = char>) -> String {
+    let mut text = String::new();
+    for c in rest.skip(1) {
+        text.push(c);
+        if c.is_ascii_alphabetic() {
+            break;
+        }
+    }
+    text
+}
+
 #[test]
 fn top_is_a_live_picture_with_keys() {
     let place = Place::new();
     let _first = place.occupy("alpha", "one");
     let mut screen = Screen::start(place.grouplock(&["top", "-i", "0.1"]));
-    // The colon is that of the title over the room's details.
-    screen.until_shows("alpha:");
+    let shows = |screen: &Screen, what: &str| {
+        let start = std::time::Instant::now();
+        while !picture(&screen.text()).contains(what) {
+            let picture = picture(&screen.text());
+            assert!(start.elapsed() < crate::place::LONG, "{what} is not shown:\n{picture}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    shows(&screen, "inside: one");
     let _second = place.occupy("beta", "two");
-    screen.until_shows("beta");
-    assert!(!screen.text().contains("beta:"));
+    shows(&screen, "  beta         two");
+    shows(&screen, "> alpha        one");
     screen.type_in("\u{1b}[B");
-    screen.until_shows("beta:");
+    shows(&screen, "inside: two");
+    screen.type_in("\u{1b}[A");
+    shows(&screen, "inside: one");
     screen.type_in("q");
     assert_eq!(screen.process.code(), Some(0));
 }
