@@ -99,7 +99,7 @@ fn examine(place: &Place, findings: &mut Findings) {
     match places().list(place) {
         Ok(names) => names.iter().for_each(|name| room(place, name, findings)),
         Err(error) => {
-            findings.wrong(format!("the rooms cannot be listed: {error}"), advice(&error))
+            findings.wrong(format!("the rooms cannot be listed: {error}"), advice(&error));
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Where the rooms are that a command is about.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use grouplock_room::{Place, Places, RoomError};
 
@@ -14,7 +12,7 @@ pub(crate) fn places() -> Places {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct At {
     /// Where rooms live: a directory of this machine, gbp://HOST:PORT or etcd://HOST:PORT[,HOST:PORT…]. Default:
-    /// $XDG_RUNTIME_DIR/grouplock, for root /run/grouplock.
+    /// `$XDG_RUNTIME_DIR/grouplock`, for root /run/grouplock.
     #[arg(long, value_name = "PLACE", env = "GROUPLOCK_AT", hide_env_values = true)]
     at: Option<String>,
 }
@@ -29,7 +27,7 @@ impl At {
         match place {
             Place::Directory(path) => {
                 let absolute = std::path::absolute(&path);
-                Ok(Place::Directory(absolute.unwrap_or_else(|_| PathBuf::from(path))))
+                Ok(Place::Directory(absolute.unwrap_or(path)))
             }
             servers => Ok(servers),
         }

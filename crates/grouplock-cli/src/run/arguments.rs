@@ -14,6 +14,7 @@ use crate::waiting::Wish;
 
 /// How to enter.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Entrance {
     /// The room: any name. It is created if it does not exist.
     #[arg(value_name = "ROOM")]

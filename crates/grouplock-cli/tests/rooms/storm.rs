@@ -143,12 +143,12 @@ impl Storm {
                 running[number] = Some(self.start(&place, number, &mut random));
                 continue;
             }
-            for number in 0..self.processes {
-                let child = running[number].as_mut().expect("each place is taken");
+            for (number, slot) in running.iter_mut().enumerate() {
+                let child = slot.as_mut().expect("each place is taken");
                 if let Some(status) = child.0.try_wait().expect("it is our child") {
                     assert_eq!(status.code(), Some(0), "{status}: {}", trouble());
                     finished += 1;
-                    running[number] = Some(self.start(&place, number, &mut random));
+                    *slot = Some(self.start(&place, number, &mut random));
                 }
             }
         }
