@@ -111,6 +111,10 @@ pub(crate) fn soak() -> ExitCode {
                 let mutants = ["test", "--release", "-p", "grouplock-mutants", "--", "--ignored"];
                 Program::cargo(&mutants).run()
             })
+            .and_then(|()| {
+                let storm = ["test", "--release", "-p", "grouplock-cli", "--test", "rooms"];
+                Program::cargo(&storm).arguments(&["--", "--ignored", "--nocapture"]).run()
+            })
             .and_then(|()| BIG.iter().try_for_each(|big| explore(big))),
     )
 }
