@@ -60,9 +60,28 @@ enum Command {
     Man(generate::ManArguments),
 }
 
+/// Runs a command inside a room.
+///
+/// `grouplock run` as a program of its own: putting together what all the other commands could be told takes longer than
+/// entering a room.
+#[derive(Debug, Parser)]
+#[command(name = "run", bin_name = "grouplock run", long_about = "Runs a command inside a room.")]
+struct RunAlone {
+    #[command(flatten)]
+    arguments: run::Arguments,
+}
+
+fn parse() -> Result<Command, clap::Error> {
+    if std::env::args_os().nth(1).is_some_and(|command| command == "run") {
+        let alone = RunAlone::try_parse_from(std::env::args_os().skip(1))?;
+        return Ok(Command::Run(alone.arguments));
+    }
+    Arguments::try_parse().map(|arguments| arguments.command)
+}
+
 fn main() -> ExitCode {
-    let command = match Arguments::try_parse() {
-        Ok(arguments) => arguments.command,
+    let command = match parse() {
+        Ok(command) => command,
         Err(error) => return refuse(&error),
     };
     match command {

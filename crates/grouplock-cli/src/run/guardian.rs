@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, setsid};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::child::{Child, end};
@@ -59,13 +60,29 @@ fn guard(command: &Child, listen: &OwnedFd) -> ! {
     // Nothing that is sent to the job or comes from the terminal is meant for it.
     _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None);
     _ = setsid();
-    loop {
-        match rustix::io::read(listen.as_fd(), &mut [0; 1]) {
-            Ok(1) => end(0),
-            Err(rustix::io::Errno::INTR) => {}
-            Ok(_) | Err(_) => break,
-        }
+    // It ends with the command as well: then there is nothing left to guard, and we need not wait for it to hear us.
+    if !is_orphaned(&command.handle, listen) {
+        end(0);
     }
     family::kill(command.pid, &command.handle);
     end(0)
+}
+
+/// Waits until the command has ended or we are not needed any more, or until the line breaks: then true.
+fn is_orphaned(command: &OwnedFd, listen: &OwnedFd) -> bool {
+    loop {
+        let mut sources = [PollFd::new(listen, PollFlags::IN), PollFd::new(command, PollFlags::IN)];
+        match poll(&mut sources, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            // Nothing that can happen; but if it does, the command must not be left alone.
+            Err(_) => return true,
+            Ok(_) => {}
+        }
+        if !sources[0].revents().is_empty() {
+            return rustix::io::read(listen.as_fd(), &mut [0; 1]) != Ok(1);
+        }
+        if !sources[1].revents().is_empty() {
+            return false;
+        }
+    }
 }

@@ -100,7 +100,7 @@ struct Storm {
 impl Storm {
     fn start(&self, place: &Place, number: usize, random: &mut Random) -> Running {
         let session = random.below(SESSIONS.len());
-        let stay = random.below(4_000);
+        let stay = random.below(40_000);
         let this = std::env::current_exe().expect("we know who we are");
         let this = this.to_string_lossy();
         let mut command =
