@@ -117,6 +117,10 @@ pub(crate) fn soak() -> ExitCode {
                 let long = ["--", "--ignored", "--nocapture"];
                 Program::cargo(&rooms).arguments(&long).run()
             })
+            .and_then(|()| {
+                let storm = ["test", "--release", "-p", "grouplock-cli", "--test", "rooms"];
+                Program::cargo(&storm).arguments(&["--", "--ignored", "--nocapture"]).run()
+            })
             .and_then(|()| BIG.iter().try_for_each(|big| explore(big))),
     )
 }

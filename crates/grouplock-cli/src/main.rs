@@ -1,17 +1,35 @@
 //! The program `grouplock`.
 
+mod acquire;
+mod doctor;
+mod exit;
+mod generate;
 mod lab;
+mod place;
+mod plain;
+mod release;
+mod remove;
 mod report;
 mod rmr;
+mod run;
+mod signals;
+mod span;
+mod status;
 mod table;
+mod token;
+mod top;
+mod waiting;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 
-/// Locks with sessions: tools around the grouplock libraries.
+/// Locks with sessions: commands in rooms, and the lab.
+///
+/// Those of the same session are inside a room together; different sessions exclude each other.
 #[derive(Debug, Parser)]
-#[command(name = "grouplock", version, about)]
+#[command(name = "grouplock", version)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -19,13 +37,80 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Runs a command inside a room.
+    Run(run::Arguments),
+    /// Shows who is inside and who waits.
+    Status(status::Arguments),
+    /// Shows the rooms live. Keys: arrows choose a room, q ends.
+    Top(top::Arguments),
+    /// Enters a room and keeps it in the background until `release`: for scripts that cannot be wrapped.
+    Acquire(acquire::Arguments),
+    /// Gives back what `acquire` has entered.
+    Release(release::Arguments),
+    /// Removes a room that nobody uses.
+    Remove(remove::Arguments),
+    /// Checks the place where rooms live. Exits with 1 if something is wrong.
+    Doctor(doctor::Arguments),
     /// The published algorithms: what they claim, and whether it is true.
     #[command(subcommand)]
     Lab(lab::Command),
+    /// Prints completions for a shell.
+    Completions(generate::CompletionArguments),
+    /// Prints the manual page, or writes one for each command.
+    Man(generate::ManArguments),
+}
+
+/// Runs a command inside a room.
+///
+/// `grouplock run` as a program of its own: putting together what all the other commands could be told takes longer than
+/// entering a room.
+#[derive(Debug, Parser)]
+#[command(name = "run", bin_name = "grouplock run", long_about = "Runs a command inside a room.")]
+struct RunAlone {
+    #[command(flatten)]
+    arguments: run::Arguments,
+}
+
+fn parse() -> Result<Command, clap::Error> {
+    if std::env::args_os().nth(1).is_some_and(|command| command == "run") {
+        let alone = RunAlone::try_parse_from(std::env::args_os().skip(1))?;
+        return Ok(Command::Run(alone.arguments));
+    }
+    Arguments::try_parse().map(|arguments| arguments.command)
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    let command = match parse() {
+        Ok(command) => command,
+        Err(error) => return refuse(&error),
+    };
+    match command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Status(arguments) => status::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
+        Command::Acquire(arguments) => acquire::run(&arguments),
+        Command::Release(arguments) => release::run(&arguments),
+        Command::Remove(arguments) => remove::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Lab(command) => lab::run(&command),
+        Command::Completions(arguments) => generate::completions(&arguments, Arguments::command()),
+        Command::Man(arguments) => generate::man(&arguments, Arguments::command()),
     }
+}
+
+/// Says what is wrong with the arguments, or prints the help that was asked for.
+fn refuse(error: &clap::Error) -> ExitCode {
+    // If it cannot be printed there is no other way to say so.
+    _ = error.print();
+    if !error.use_stderr() {
+        return ExitCode::SUCCESS;
+    }
+    let command = std::env::args_os().nth(1).unwrap_or_default();
+    if command == "run" && error.kind() == ErrorKind::UnknownArgument {
+        eprintln!("The command stands after `--`: grouplock run ROOM SESSION -- COMMAND");
+    }
+    // The exit code of `run` is the command's own but for a few; 2 is not among those, and is the lab's.
+    let room_command = ["run", "status", "top", "acquire", "release", "remove", "doctor"];
+    let ours = room_command.iter().any(|ours| command == *ours);
+    ExitCode::from(if ours { exit::FAILED } else { 2 })
 }

@@ -1,0 +1,265 @@
+//! `grouplock doctor`: whether rooms can work here, and what to do if not.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use grouplock_room::{Place, Room, RoomError, RoomName, RoomOptions, Snapshot};
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
+
+use crate::lab::say;
+use crate::place::{At, places};
+use crate::run::since;
+use crate::status::look;
+
+/// Checks the place where rooms live. Exits with 1 if something is wrong.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    at: At,
+}
+
+/// Exit code if something is wrong.
+const WRONG: u8 = 1;
+
+/// A room that nobody has entered for so long may have been forgotten.
+const FORGOTTEN: Duration = Duration::from_secs(30 * 86_400);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    Note,
+    Wrong,
+}
+
+struct Finding {
+    verdict: Verdict,
+    what: String,
+    /// What to do about it.
+    advice: Option<String>,
+}
+
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn good(&mut self, what: impl Into<String>) {
+        self.0.push(Finding { verdict: Verdict::Good, what: what.into(), advice: None });
+    }
+
+    fn note(&mut self, what: impl Into<String>, advice: impl Into<String>) {
+        let advice = Some(advice.into());
+        self.0.push(Finding { verdict: Verdict::Note, what: what.into(), advice });
+    }
+
+    fn wrong(&mut self, what: impl Into<String>, advice: impl Into<String>) {
+        let advice = Some(advice.into());
+        self.0.push(Finding { verdict: Verdict::Wrong, what: what.into(), advice });
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let mut findings = Findings::default();
+    match arguments.at.place() {
+        Ok(place) => {
+            findings.good(format!("rooms live in {place}"));
+            examine(&place, &mut findings);
+        }
+        Err(error) => findings.wrong(error.to_string(), advice(&error)),
+    }
+    let mut wrong = 0;
+    for Finding { verdict, what, advice } in &findings.0 {
+        let mark = match verdict {
+            Verdict::Good => "ok   ",
+            Verdict::Note => "note ",
+            Verdict::Wrong => "WRONG",
+        };
+        wrong += usize::from(*verdict == Verdict::Wrong);
+        say(&format!("{mark} {what}\n"));
+        if let Some(advice) = advice {
+            say(&format!("      → {advice}\n"));
+        }
+    }
+    if wrong == 0 {
+        return ExitCode::SUCCESS;
+    }
+    say(&format!("{wrong} {} wrong\n", if wrong == 1 { "thing is" } else { "things are" }));
+    ExitCode::from(WRONG)
+}
+
+fn examine(place: &Place, findings: &mut Findings) {
+    system(findings);
+    if let Place::Directory(path) = place {
+        directory(path, findings);
+    }
+    try_out(place, findings);
+    match places().list(place) {
+        Ok(names) => names.iter().for_each(|name| room(place, name, findings)),
+        Err(error) => {
+            findings.wrong(format!("the rooms cannot be listed: {error}"), advice(&error));
+        }
+    }
+}
+
+/// What `run` and `acquire` need of the system beyond the rooms themselves.
+fn system(findings: &mut Findings) {
+    match pidfd_open(getpid(), PidfdFlags::empty()) {
+        Ok(_) => findings.good("the kernel has handles to processes"),
+        Err(errno) => findings.wrong(
+            format!("the kernel gives no handles to processes: {errno}"),
+            "Linux 5.3 or later is needed, and pidfd_open(2) must not be filtered",
+        ),
+    }
+    if Path::new("/proc/self/stat").exists() {
+        findings.good("/proc is mounted");
+    } else {
+        findings.wrong(
+            "/proc is not mounted",
+            "mount it: without it the descendants of a command are not found if grouplock is killed",
+        );
+    }
+}
+
+fn directory(path: &Path, findings: &mut Findings) {
+    match fs::symlink_metadata(path) {
+        Ok(about) => findings.good(format!(
+            "the directory exists, owner {}, mode {:04o}",
+            about.uid(),
+            about.mode() & 0o7777
+        )),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            findings.good("the directory does not exist yet; it is made when it is needed");
+        }
+        Err(error) => findings.wrong(
+            format!("the directory cannot be looked at: {error}"),
+            "make it readable for this user, or choose another with --at or GROUPLOCK_AT",
+        ),
+    }
+    let strangers = fs::read_dir(path).into_iter().flatten().flatten().filter(|entry| {
+        let name = entry.file_name();
+        let room = name.to_str().and_then(|name| name.strip_suffix(".room"));
+        room.and_then(RoomName::decode).is_none()
+    });
+    let names: Vec<String> =
+        strangers.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    if !names.is_empty() {
+        findings.note(
+            format!("files that are no rooms: {}", names.join(", ")),
+            "they do no harm; keep other files elsewhere",
+        );
+    }
+}
+
+/// Makes a room, enters and leaves it, and removes it.
+fn try_out(place: &Place, findings: &mut Findings) {
+    let Place::Directory(path) = place else {
+        match places().list(place) {
+            Ok(_) => findings.good("the servers answer"),
+            Err(error) => findings.wrong(error.to_string(), advice(&error)),
+        }
+        return;
+    };
+    let was_there = path.exists();
+    let name = format!("doctor {}", std::process::id());
+    let tried = places()
+        .open(place, &name, &RoomOptions::new())
+        .and_then(|room| room.try_enter("examination").and_then(grouplock_room::Guard::leave));
+    // Removed even if it could be made but not entered.
+    let removed = Room::remove(place, &name);
+    match tried.and(removed) {
+        Ok(()) => findings.good("a room was made, entered, left and removed"),
+        Err(error) => findings.wrong(error.to_string(), advice(&error)),
+    }
+    if !was_there {
+        // Only if it is empty, and only because it was not there before.
+        _ = fs::remove_dir(path);
+    }
+}
+
+fn room(place: &Place, name: &RoomName, findings: &mut Findings) {
+    match look(place, name.as_str()) {
+        Ok(room) => occupants(&room, findings),
+        Err(RoomError::NoSuchRoom { .. } | RoomError::Removed { .. }) => {}
+        Err(error) => findings.wrong(format!("room `{name}`: {error}"), advice(&error)),
+    }
+}
+
+fn occupants(room: &Snapshot, findings: &mut Findings) {
+    let name = &room.room;
+    let waiters = room.waiters();
+    let mut fine = true;
+    for member in room.inside.iter().flat_map(|phase| &phase.members) {
+        if is_stopped(member.pid) && waiters > 0 {
+            fine = false;
+            findings.wrong(
+                format!(
+                    "room `{name}`: process {} is stopped inside, and {waiters} wait",
+                    member.pid
+                ),
+                format!("continue it with `kill -CONT {0}` or end it with `kill {0}`", member.pid),
+            );
+        }
+        let stays = room.taken.duration_since(member.since).unwrap_or_default();
+        if waiters > 0 && member.expected.is_some_and(|expected| stays > expected * 3) {
+            fine = false;
+            let so_far = since(member.since, room.taken);
+            findings.note(
+                format!("room `{name}`: process {} is inside since {so_far}, three times as long as it said", member.pid),
+                "see whether it still does anything",
+            );
+        }
+    }
+    let last = room.recent.iter().map(|phase| phase.ended).max();
+    let idle = last.and_then(|last| SystemTime::now().duration_since(last).ok());
+    if room.holders() + waiters == 0 && idle.is_some_and(|idle| idle > FORGOTTEN) {
+        findings.note(
+            format!("room `{name}` was not entered for more than a month"),
+            format!("if it is not needed: `grouplock remove '{name}'`"),
+        );
+    } else if fine {
+        let holders = room.holders();
+        findings.good(format!("room `{name}`: {holders} inside, {waiters} waiting"));
+    }
+}
+
+fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
+    matches!(state, Some("T" | "t"))
+}
+
+/// What to do about an error.
+fn advice(error: &RoomError) -> &'static str {
+    match error {
+        RoomError::NoRuntimeDirectory => {
+            "name a directory of your own: export GROUPLOCK_AT=$HOME/.local/state/grouplock"
+        }
+        RoomError::BadPlace { .. } | RoomError::NoBackend { .. } => {
+            "correct --at or GROUPLOCK_AT: a directory of this machine works without any server"
+        }
+        RoomError::UnsafeDirectory { .. } => {
+            "use a directory that only you can write to: mkdir -m 700 DIR, then --at DIR"
+        }
+        RoomError::UnsafeFile { .. } | RoomError::Foreign { .. } => {
+            "look at the file; if nobody needs it, remove it by hand"
+        }
+        RoomError::NetworkFileSystem { .. } => "use a directory on a local disk or in /run",
+        RoomError::Permission { .. } => {
+            "use a directory of your own, or have the room opened to your group with --group"
+        }
+        RoomError::ReadOnly { .. } => "use a directory on a file system that can be written",
+        RoomError::NoSpace { .. } => "make room on the file system, or use another directory",
+        RoomError::Version { .. } => {
+            "end the programs that use the room, then remove its file, or use their version"
+        }
+        RoomError::Corrupt { .. } => {
+            "end the programs that use the room, then remove its file; it is made anew"
+        }
+        RoomError::Stalled { .. } => "continue the process that is stopped, or end it",
+        RoomError::Unreachable { .. } => "see that the servers run and can be reached from here",
+        _ => "see docs/cli.md",
+    }
+}

@@ -1,0 +1,158 @@
+//! The options of `grouplock run`, and those it shares with `grouplock acquire`.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use grouplock_room::{Access, Patience, Policy, RoomError, RoomOptions};
+
+use super::words::Loudness;
+use crate::exit;
+use crate::place::At;
+use crate::span;
+use crate::waiting::Wish;
+
+/// How to enter.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub(crate) struct Entrance {
+    /// The room: any name. It is created if it does not exist.
+    #[arg(value_name = "ROOM")]
+    pub(crate) room: String,
+    /// The session: any text. Those of the same session are inside together, different sessions exclude each
+    /// other.
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) at: At,
+    /// Do not wait: fail if the room cannot be entered at once.
+    #[arg(long, short = 'n', visible_alias = "nonblock", conflicts_with = "timeout")]
+    no_wait: bool,
+    /// Wait at most that long, such as 5 (seconds), 0.5, 500ms, 2m, 1h.
+    #[arg(long, short = 'w', value_name = "TIME", visible_alias = "wait", value_parser = span::parse)]
+    timeout: Option<Duration>,
+    /// The exit code if the room could not be entered in time.
+    #[arg(long, short = 'E', value_name = "CODE", default_value_t = exit::NOT_ADMITTED)]
+    pub(crate) conflict_exit_code: u8,
+    /// How urgent it is: larger goes first in rooms with the policy `priority`; elsewhere it is only shown.
+    #[arg(
+        long,
+        short = 'p',
+        value_name = "NUMBER",
+        default_value_t = 0,
+        allow_negative_numbers = true
+    )]
+    priority: i32,
+    /// How long it will probably take. It is shown to those who wait, and never enforced.
+    #[arg(long, short = 'd', value_name = "TIME", value_parser = span::parse)]
+    duration: Option<Duration>,
+    /// The order of admission: fifo, batch:PASSES or priority:AGING (such as priority:30s). A new room gets
+    /// it (fifo if not given); one that exists must have it.
+    #[arg(long, value_name = "POLICY", value_parser = policy)]
+    policy: Option<Policy>,
+    /// A room that is created may be used by its group as well, not by its owner alone.
+    #[arg(long)]
+    group: bool,
+    /// Say nothing about waiting, nor that the room could not be entered in time.
+    #[arg(long, short = 'q', conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say on stderr what happens, also if it is not a terminal.
+    #[arg(long, short = 'v')]
+    verbose: bool,
+}
+
+/// What becomes of the command if its holding is lost, so that others may be inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnLoss {
+    /// SIGTERM, and SIGKILL if it has not ended when others may enter, 5 seconds later at most.
+    Term,
+    /// SIGKILL at once, its descendants as well.
+    Kill,
+    /// It goes on.
+    Warn,
+}
+
+/// Runs a command inside a room.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) entrance: Entrance,
+    /// Run this text with /bin/sh -c.
+    #[arg(
+        long = "command",
+        short = 'c',
+        value_name = "STRING",
+        conflicts_with = "command",
+        required_unless_present = "command"
+    )]
+    shell: Option<OsString>,
+    /// What to do with the command if the holding is lost.
+    #[arg(long, value_enum, value_name = "ACTION", default_value = "term")]
+    pub(super) on_loss: OnLoss,
+    /// Write what happens as JSON, an object per line, to this file descriptor.
+    #[arg(long, value_name = "FD", num_args = 0..=1, require_equals = true, default_missing_value = "2")]
+    pub(super) json: Option<i32>,
+    /// The command and its arguments.
+    #[arg(value_name = "COMMAND", last = true)]
+    command: Vec<OsString>,
+}
+
+fn policy(text: &str) -> Result<Policy, RoomError> {
+    text.parse()
+}
+
+impl Entrance {
+    pub(crate) fn loudness(&self, stderr_taken: bool) -> Loudness {
+        if self.quiet || stderr_taken {
+            Loudness::Quiet
+        } else if self.verbose {
+            Loudness::Verbose
+        } else {
+            Loudness::Usual
+        }
+    }
+
+    /// As a wish, with `shown` as what others see of us.
+    pub(crate) fn wish(&self, shown: &str) -> Result<Wish, RoomError> {
+        let mut options = RoomOptions::new();
+        options.policy = self.policy;
+        options.history = true;
+        options.command = Some(shown.to_owned());
+        if self.group {
+            options.access = Access::Group;
+        }
+        let patience = match self.timeout {
+            _ if self.no_wait => Patience::None,
+            Some(time) => Patience::for_time(time),
+            None => Patience::Unlimited,
+        };
+        Ok(Wish {
+            place: self.at.place()?,
+            room: self.room.clone(),
+            session: self.session.clone(),
+            options,
+            priority: self.priority,
+            expected: self.duration,
+            patience,
+        })
+    }
+}
+
+impl Arguments {
+    pub(super) fn wish(&self) -> Result<Wish, super::RunError> {
+        let words: Vec<_> = match &self.shell {
+            Some(text) => vec![text.to_string_lossy()],
+            None => self.command.iter().map(|word| word.to_string_lossy()).collect(),
+        };
+        let wish = self.entrance.wish(&words.join(" "));
+        wish.map_err(|error| super::RunError::Wait(error.into()))
+    }
+
+    /// The program and its arguments.
+    pub(super) fn command(&self) -> Vec<OsString> {
+        match &self.shell {
+            Some(text) => vec!["/bin/sh".into(), "-c".into(), text.clone()],
+            None => self.command.clone(),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! `grouplock status`: who is inside, who waits.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use grouplock_room::{Participant, Phase, Place, RoomError, RoomOptions, Snapshot};
+use serde::Serialize;
+
+use crate::exit;
+use crate::lab::say;
+use crate::place::{At, places};
+use crate::plain::plain;
+use crate::run::since;
+use crate::span;
+
+/// Shows who is inside and who waits.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The room; all that there are if not given.
+    room: Option<String>,
+    #[command(flatten)]
+    at: At,
+    /// As JSON: an object for a room, a list of them for all.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Some rooms, and those that could not be looked at.
+pub(crate) struct Overview {
+    pub(crate) rooms: Vec<Snapshot>,
+    pub(crate) failed: Vec<(String, RoomError)>,
+}
+
+/// Looks at all rooms of a place.
+pub(crate) fn overview(place: &Place) -> Result<Overview, RoomError> {
+    let mut overview = Overview { rooms: Vec::new(), failed: Vec::new() };
+    for name in places().list(place)? {
+        match look(place, name.as_str()) {
+            Ok(room) => overview.rooms.push(room),
+            // It was removed since the list was made.
+            Err(RoomError::NoSuchRoom { .. } | RoomError::Removed { .. }) => {}
+            Err(error) => overview.failed.push((name.to_string(), error)),
+        }
+    }
+    Ok(overview)
+}
+
+pub(crate) fn look(place: &Place, room: &str) -> Result<Snapshot, RoomError> {
+    places().open(place, room, &RoomOptions::new().existing(true))?.snapshot()
+}
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let place = match arguments.at.place() {
+        Ok(place) => place,
+        Err(error) => return exit::failed(error),
+    };
+    if let Some(name) = &arguments.room {
+        return match look(&place, name) {
+            Ok(room) if arguments.json => print_json(&RoomNow::from(&room)),
+            Ok(room) => {
+                say(&as_text(&room));
+                ExitCode::SUCCESS
+            }
+            Err(error) => exit::failed(error),
+        };
+    }
+    let Overview { rooms, failed } = match overview(&place) {
+        Ok(overview) => overview,
+        Err(error) => return exit::failed(error),
+    };
+    let code = if arguments.json {
+        print_json(&rooms.iter().map(RoomNow::from).collect::<Vec<_>>())
+    } else {
+        let mut text: String = rooms.iter().map(as_text).collect();
+        if rooms.is_empty() && failed.is_empty() {
+            _ = writeln!(text, "no rooms in {place}");
+        }
+        say(&text);
+        ExitCode::SUCCESS
+    };
+    for (name, error) in &failed {
+        eprintln!("grouplock: {name}: {error}");
+    }
+    if failed.is_empty() { code } else { ExitCode::from(exit::FAILED) }
+}
+
+fn print_json(value: &impl Serialize) -> ExitCode {
+    match serde_json::to_string_pretty(value) {
+        Ok(text) => {
+            say(&format!("{text}\n"));
+            ExitCode::SUCCESS
+        }
+        Err(error) => exit::failed(format!("the rooms cannot be written as JSON: {error}")),
+    }
+}
+
+fn as_text(room: &Snapshot) -> String {
+    let mut text = format!("{}  policy {}, epoch {}", plain(&room.room), room.policy, room.epoch);
+    if room.deaths > 0 {
+        _ = write!(text, ", {} died inside", room.deaths);
+    }
+    text.push('\n');
+    match &room.inside {
+        Some(phase) => members(&mut text, "inside", phase, room.taken),
+        None => text.push_str("  nobody is inside\n"),
+    }
+    for phase in &room.waiting {
+        members(&mut text, "waiting", phase, room.taken);
+    }
+    text
+}
+
+fn members(text: &mut String, what: &str, phase: &Phase, now: SystemTime) {
+    _ = writeln!(text, "  {what}: {}", plain(&phase.session));
+    for Participant { id, pid, host, user, command, since: then, priority, expected, .. } in
+        &phase.members
+    {
+        _ = write!(text, "    {id}  {user}@{host} {pid}  {}", since(*then, now));
+        if let Some(expected) = expected {
+            _ = write!(text, " of {}", span::show(*expected));
+        }
+        if priority.0 != 0 {
+            _ = write!(text, ", priority {priority}");
+        }
+        _ = writeln!(text, "  {}", plain(command));
+    }
+}
+
+/// A room as JSON.
+#[derive(Serialize)]
+struct RoomNow<'a> {
+    room: &'a str,
+    policy: String,
+    epoch: u64,
+    inside: Option<PhaseNow<'a>>,
+    waiting: Vec<PhaseNow<'a>>,
+    recent: Vec<PastPhaseNow<'a>>,
+    deaths: u64,
+    taken: f64,
+    exact: bool,
+}
+
+#[derive(Serialize)]
+struct PhaseNow<'a> {
+    session: &'a str,
+    members: Vec<Member<'a>>,
+}
+
+#[derive(Serialize)]
+struct Member<'a> {
+    id: &'a str,
+    pid: u32,
+    host: &'a str,
+    user: &'a str,
+    command: &'a str,
+    since: f64,
+    priority: i32,
+    expected_seconds: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct PastPhaseNow<'a> {
+    session: &'a str,
+    epoch: u64,
+    began: f64,
+    ended: f64,
+    entries: u64,
+    died: bool,
+}
+
+fn seconds(time: SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+impl<'a> From<&'a Phase> for PhaseNow<'a> {
+    fn from(phase: &'a Phase) -> Self {
+        let member = |member: &'a Participant| Member {
+            id: member.id.as_str(),
+            pid: member.pid,
+            host: &member.host,
+            user: &member.user,
+            command: &member.command,
+            since: seconds(member.since),
+            priority: member.priority.0,
+            expected_seconds: member.expected.map(|time| time.as_secs_f64()),
+        };
+        PhaseNow { session: &phase.session, members: phase.members.iter().map(member).collect() }
+    }
+}
+
+impl<'a> From<&'a Snapshot> for RoomNow<'a> {
+    fn from(room: &'a Snapshot) -> Self {
+        let past = room.recent.iter().map(|phase| PastPhaseNow {
+            session: &phase.session,
+            epoch: phase.epoch,
+            began: seconds(phase.began),
+            ended: seconds(phase.ended),
+            entries: phase.entries,
+            died: phase.died,
+        });
+        RoomNow {
+            room: &room.room,
+            policy: room.policy.to_string(),
+            epoch: room.epoch,
+            inside: room.inside.as_ref().map(PhaseNow::from),
+            waiting: room.waiting.iter().map(PhaseNow::from).collect(),
+            recent: past.collect(),
+            deaths: room.deaths,
+            taken: seconds(room.taken),
+            exact: room.exact,
+        }
+    }
+}

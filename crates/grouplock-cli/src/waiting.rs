@@ -1,0 +1,182 @@
+//! Entering a room with an ear open for signals.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use grouplock_room::{Guard, Patience, Place, Room, RoomError, RoomOptions, Snapshot};
+use nix::sys::signal::Signal;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use crate::place::places;
+use crate::signals::Signals;
+
+/// How often the room is looked at for somebody who watches us wait.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What somebody wants to enter, and how.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    pub(crate) place: Place,
+    pub(crate) room: String,
+    pub(crate) session: String,
+    pub(crate) options: RoomOptions,
+    pub(crate) priority: i32,
+    pub(crate) expected: Option<Duration>,
+    pub(crate) patience: Patience,
+}
+
+/// How a wait ended.
+pub(crate) enum Ended {
+    Inside(Guard<'static>),
+    /// A signal came; nothing is left in the queue.
+    Signalled(Signal),
+    /// Nobody is there any more for whom we wait; nothing is left in the queue.
+    HungUp,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WaitError {
+    #[error(transparent)]
+    Room(#[from] RoomError),
+    #[error("cannot wait: {0}")]
+    System(#[from] io::Error),
+}
+
+impl From<nix::errno::Errno> for WaitError {
+    fn from(errno: nix::errno::Errno) -> Self {
+        WaitError::System(errno.into())
+    }
+}
+
+impl From<rustix::io::Errno> for WaitError {
+    fn from(errno: rustix::io::Errno) -> Self {
+        WaitError::System(errno.into())
+    }
+}
+
+/// Those who want to know how it goes.
+pub(crate) trait Audience {
+    /// Whether anybody looks: else the room is not asked for snapshots.
+    fn looks(&self) -> bool;
+    /// It has been waited that long, and so the room looks now.
+    fn waiting(&mut self, waited: Duration, room: &Snapshot);
+    /// The wait is over.
+    fn done(&mut self);
+}
+
+/// Opens the room and enters. `caller` is a descriptor that hangs up when nobody wants to enter any more.
+pub(crate) fn enter(
+    wish: &Wish,
+    signals: &Signals,
+    caller: Option<BorrowedFd<'_>>,
+    audience: &mut dyn Audience,
+) -> Result<Ended, WaitError> {
+    // Somebody may remove the room between our opening and entering it; the next one is as good.
+    let mut attempts = 0;
+    loop {
+        let room = places().open(&wish.place, &wish.room, &wish.options)?;
+        match enter_room(&room, wish, signals, caller, audience) {
+            Err(WaitError::Room(RoomError::Removed { .. })) if attempts < 10 => attempts += 1,
+            done => return done,
+        }
+    }
+}
+
+fn enter_room(
+    room: &Room,
+    wish: &Wish,
+    signals: &Signals,
+    caller: Option<BorrowedFd<'_>>,
+    audience: &mut dyn Audience,
+) -> Result<Ended, WaitError> {
+    let mut request = room.request(&wish.session).priority(wish.priority).patience(wish.patience);
+    if let Some(expected) = wish.expected {
+        request = request.expected(expected);
+    }
+    let started = Instant::now();
+    let mut entry = pin!(request.enter_async());
+    // Most often nobody has to wait, and then a bell is not worth its system call.
+    let mut silent = Context::from_waker(Waker::noop());
+    if wish.patience == Patience::None {
+        return match entry.as_mut().poll(&mut silent) {
+            Poll::Ready(result) => Ok(Ended::Inside(result?)),
+            Poll::Pending => Err(RoomError::Occupied { inside: None }.into()),
+        };
+    }
+    let bell = Arc::new(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?));
+    let waker = Waker::from(Arc::clone(&bell));
+    let mut context = Context::from_waker(&waker);
+    let mut waited = false;
+    let ended = loop {
+        if let Poll::Ready(result) = entry.as_mut().poll(&mut context) {
+            break result.map(Ended::Inside).map_err(WaitError::from);
+        }
+        waited = true;
+        if audience.looks() {
+            audience.waiting(started.elapsed(), &room.snapshot()?);
+        }
+        match doze(signals, &bell, caller, audience.looks())? {
+            Some(ended) => break Ok(ended),
+            None => bell.silence(),
+        }
+    };
+    if waited {
+        audience.done();
+    }
+    ended
+}
+
+/// Sleeps until the bell rings, it is time for a look, or somebody wants the wait to end.
+fn doze(
+    signals: &Signals,
+    bell: &Bell,
+    caller: Option<BorrowedFd<'_>>,
+    looks: bool,
+) -> Result<Option<Ended>, WaitError> {
+    let mut sources =
+        vec![PollFd::new(signals, PollFlags::IN), PollFd::new(&bell.0, PollFlags::IN)];
+    sources.extend(caller.as_ref().map(|caller| PollFd::new(caller, PollFlags::empty())));
+    let time = looks.then(|| Timespec::try_from(LOOK)).transpose();
+    let time = time.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    match poll(&mut sources, time.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let hung_up = PollFlags::HUP | PollFlags::ERR;
+    if sources.get(2).is_some_and(|caller| caller.revents().intersects(hung_up)) {
+        return Ok(Some(Ended::HungUp));
+    }
+    while let Some(arrival) = signals.next()? {
+        // A window that changes its size is no reason to give up.
+        if arrival.signal != Signal::SIGWINCH {
+            return Ok(Some(Ended::Signalled(arrival.signal)));
+        }
+    }
+    Ok(None)
+}
+
+/// Wakes this thread from a poll.
+struct Bell(OwnedFd);
+
+impl Bell {
+    fn silence(&self) {
+        let mut count = [0; 8];
+        // It may not have rung.
+        _ = rustix::io::read(self.0.as_fd(), &mut count);
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // It can only fail if it has rung very often and nobody has listened yet, who then will.
+        _ = rustix::io::write(self.0.as_fd(), &1_u64.to_ne_bytes());
+    }
+}

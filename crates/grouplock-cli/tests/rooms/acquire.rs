@@ -1,0 +1,145 @@
+//! `grouplock acquire` and `grouplock release`.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::place::{Place, Running, line_of, mentioning, state, told, until};
+
+fn acquire(place: &Place, arguments: &[&str]) -> String {
+    let all: Vec<&str> = ["acquire"].iter().chain(arguments).copied().collect();
+    let (code, token, trouble) = place.said(&all);
+    assert_eq!(code, 0, "{trouble}");
+    assert_eq!(token.lines().count(), 1);
+    token.trim_end().to_owned()
+}
+
+fn keeper(token: &str) -> i32 {
+    token.split(':').next().and_then(|pid| pid.parse().ok()).expect("it begins with the keeper")
+}
+
+#[test]
+fn what_is_acquired_is_held_until_it_is_released() {
+    let place = Place::new();
+    let token = acquire(&place, &["r", "a"]);
+    assert_eq!(place.said(&["run", "-n", "r", "b", "--", "true"]).0, 124);
+    assert_eq!(place.said(&["run", "-n", "r", "a", "--", "true"]).0, 0);
+    let second = acquire(&place, &["r", "a"]);
+    assert_ne!(token, second);
+    assert_eq!(place.said(&["release", &token]), (0, String::new(), String::new()));
+    assert_eq!(state(keeper(&token)), None);
+    assert_eq!(place.said(&["run", "-n", "r", "b", "--", "true"]).0, 124, "the second still holds");
+    assert_eq!(place.said(&["release", &second]).0, 0);
+    assert!(place.is_empty("r"));
+    assert_eq!(place.status("r")["deaths"], 0);
+    let (code, _, trouble) = place.said(&["release", &token]);
+    assert_eq!(code, 123);
+    assert!(trouble.contains("is not held any more"), "{trouble}");
+}
+
+#[test]
+fn a_script_holds_the_room_for_as_long_as_it_lives() {
+    let place = Place::new();
+    let got = place.file("token");
+    let script = format!(
+        "token=$('{}' acquire r a) || exit; echo $token > '{}'; read line",
+        env!("CARGO_BIN_EXE_grouplock"),
+        got.display()
+    );
+    let mut shell = Command::new("sh");
+    let shell = shell.args(["-c", &script]).env("GROUPLOCK_AT", place.rooms());
+    let shell = Running::start({
+        shell.stdin(Stdio::piped());
+        std::mem::replace(shell, Command::new("true"))
+    });
+    let token = line_of(&got);
+    assert_eq!(place.said(&["run", "-n", "r", "b", "--", "true"]).0, 124);
+    shell.send(Signal::SIGKILL);
+    assert_eq!(place.said(&["run", "-w", "10", "r", "b", "--", "true"]).0, 0);
+    until("the keeper has ended", || state(keeper(&token)).is_none());
+    assert_eq!(place.status("r")["deaths"], 0, "it left, and did not die");
+}
+
+#[test]
+fn another_owner_can_be_named_and_a_limit() {
+    let place = Place::new();
+    let owner = Running::start({
+        let mut sleep = Command::new("sleep");
+        sleep.arg("1000");
+        sleep
+    });
+    acquire(&place, &["--for", &owner.pid().to_string(), "r", "a"]);
+    assert_eq!(place.said(&["run", "-n", "r", "b", "--", "true"]).0, 124);
+    drop(owner);
+    assert_eq!(place.said(&["run", "-w", "10", "r", "b", "--", "true"]).0, 0);
+    let (code, _, trouble) = place.said(&["acquire", "--for", "999999999", "r", "a"]);
+    assert_eq!(code, 125);
+    assert!(trouble.contains("there is no process 999999999"), "{trouble}");
+
+    let start = Instant::now();
+    acquire(&place, &["--duration-limit", "300ms", "r", "a"]);
+    assert_eq!(place.said(&["run", "-w", "10", "r", "b", "--", "true"]).0, 0);
+    assert!(start.elapsed() >= Duration::from_millis(300));
+}
+
+#[test]
+fn the_keeper_holds_no_descriptor_of_the_caller() {
+    let place = Place::new();
+    // `output` returns at the end of both pipes, so it would not if the keeper had kept one.
+    let script = format!(
+        "exec 9>'{}'; '{}' acquire r a --for {}",
+        place.file("nine").display(),
+        env!("CARGO_BIN_EXE_grouplock"),
+        std::process::id()
+    );
+    let mut shell = Command::new("sh");
+    let shell = shell.args(["-c", &script]).env("GROUPLOCK_AT", place.rooms());
+    let (code, token, trouble) = told(&shell.output().expect("sh starts"));
+    assert_eq!(code, 0, "{trouble}");
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", keeper(&token))).expect("it lives");
+    let targets = descriptors.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    assert!(!targets.into_iter().any(|target| target.ends_with("nine")));
+    assert_eq!(place.said(&["release", token.trim()]).0, 0);
+}
+
+#[test]
+fn an_acquire_that_cannot_is_124_and_leaves_nobody() {
+    let place = Place::new();
+    let holder = place.occupy("r", "a");
+    let (code, text, trouble) = place.said(&["acquire", "-n", "r", "b"]);
+    assert_eq!((code, text.as_str()), (124, ""));
+    assert!(trouble.contains("occupied by the session `a`"), "{trouble}");
+    assert_eq!(
+        place.said(&["acquire", "-q", "-w", "0.1", "-E", "3", "r", "b"]),
+        (3, String::new(), String::new())
+    );
+    let session = format!("session of {}", place.path.display());
+    let waiting = Running::start(place.grouplock(&["acquire", "r", &session]));
+    until("it waits", || place.waiters("r") == 1);
+    waiting.send(Signal::SIGKILL);
+    drop(waiting);
+    until("the keeper has withdrawn", || place.waiters("r") == 0);
+    until("the keeper has ended", || mentioning(&session).is_empty());
+    drop(holder);
+}
+
+#[test]
+fn a_token_that_is_none_is_named() {
+    let place = Place::new();
+    let (code, _, trouble) = place.said(&["release", "nonsense"]);
+    assert_eq!(code, 125);
+    assert!(
+        trouble.contains("`nonsense` is no token: expected what `grouplock acquire`"),
+        "{trouble}"
+    );
+    // A process that is no keeper is left alone, whatever the token says.
+    let innocent = Running::start({
+        let mut sleep = Command::new("sleep");
+        sleep.arg("1000");
+        sleep
+    });
+    let forged = format!("{0}:{0}.0:r:{1}", innocent.pid(), place.rooms().display());
+    assert_eq!(place.said(&["release", &forged]).0, 123);
+    assert!(state(innocent.pid()).is_some());
+}

@@ -1,0 +1,180 @@
+//! What a person sees who did something wrong, or whose machine did.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use crate::place::{Place, told};
+
+/// Asserts that it fails with our own code and says all of that.
+fn refused(place: &Place, arguments: &[&str], expected: &[&str]) {
+    let (code, text, trouble) = place.said(arguments);
+    assert_eq!(code, 125, "{arguments:?}: {trouble}");
+    assert_eq!(text, "", "{arguments:?}");
+    for expected in expected {
+        assert!(trouble.contains(expected), "{arguments:?}: {expected} is missing in: {trouble}");
+    }
+}
+
+#[test]
+fn wrong_arguments_are_named_with_what_was_expected() {
+    let place = Place::new();
+    refused(&place, &["run"], &["<ROOM>", "<SESSION>"]);
+    refused(&place, &["run", "r"], &["<SESSION>"]);
+    refused(&place, &["run", "r", "s"], &["COMMAND"]);
+    refused(&place, &["run", "r", "s", "true"], &["'true'", "stands after `--`"]);
+    refused(&place, &["run", "r", "s", "-c", "true", "--", "true"], &["--command", "COMMAND"]);
+    refused(&place, &["run", "-n", "-w", "1", "r", "s", "--", "true"], &["--no-wait", "--timeout"]);
+    refused(&place, &["run", "-w", "soon", "r", "s", "--", "true"], &["'soon'", "500ms, 2m, 1h"]);
+    refused(&place, &["run", "-w", "-1", "r", "s", "--", "true"], &["-1"]);
+    refused(&place, &["run", "-E", "256", "r", "s", "--", "true"], &["'256'", "0..=255"]);
+    refused(&place, &["run", "-p", "high", "r", "s", "--", "true"], &["'high'"]);
+    refused(
+        &place,
+        &["run", "--policy", "lifo", "r", "s", "--", "true"],
+        &["`lifo`", "`fifo`, `batch:PASSES` or `priority:AGING`"],
+    );
+    refused(
+        &place,
+        &["run", "--on-loss", "cry", "r", "s", "--", "true"],
+        &["'cry'", "term, kill, warn"],
+    );
+    refused(&place, &["run", "--colour", "r", "s", "--", "true"], &["--colour"]);
+    refused(&place, &["top", "-i", "1ms"], &["'1ms'", "at least 50ms"]);
+    assert!(!place.rooms().exists(), "nothing was made meanwhile");
+}
+
+#[test]
+fn bad_names_and_places_are_named() {
+    let place = Place::new();
+    refused(
+        &place,
+        &["run", "", "s", "--", "true"],
+        &["`` cannot be the name of a room: it is empty"],
+    );
+    let long = "x".repeat(241);
+    refused(&place, &["run", &long, "s", "--", "true"], &["241 bytes, at most 240"]);
+    let long = "s".repeat(10_000);
+    refused(&place, &["run", "r", &long, "--", "true"], &["has 10000 bytes; at most"]);
+    refused(&place, &["run", "--at", "", "r", "s", "--", "true"], &["``", "expected a directory"]);
+    refused(
+        &place,
+        &["run", "--at", "ftp://host:1", "r", "s", "--", "true"],
+        &["`ftp://`", "known: directories"],
+    );
+    refused(
+        &place,
+        &["run", "--at", "etcd://host", "r", "s", "--", "true"],
+        &["one host:port is expected"],
+    );
+    refused(&place, &["status", "nowhere"], &["there is no room `nowhere` in"]);
+    refused(&place, &["remove", "nowhere"], &["there is no room `nowhere` in"]);
+}
+
+#[test]
+fn without_a_default_place_that_is_said() {
+    if nix::unistd::geteuid().is_root() {
+        eprintln!("root always has a default place; not tested");
+        return;
+    }
+    let place = Place::new();
+    let mut command = place.grouplock(&["run", "r", "s", "--", "true"]);
+    let command = command.env_remove("GROUPLOCK_AT").env_remove("XDG_RUNTIME_DIR");
+    let (code, _, trouble) = told(&command.output().expect("it starts"));
+    assert_eq!(code, 125);
+    assert!(trouble.contains("XDG_RUNTIME_DIR is not set"), "{trouble}");
+}
+
+#[test]
+fn a_room_keeps_its_policy() {
+    let place = Place::new();
+    assert_eq!(place.said(&["run", "--policy=batch:2", "r", "s", "--", "true"]).0, 0);
+    assert_eq!(place.said(&["run", "r", "s", "--", "true"]).0, 0, "whatever it has");
+    refused(
+        &place,
+        &["run", "--policy=fifo", "r", "s", "--", "true"],
+        &["the room has the policy batch:2, not fifo"],
+    );
+}
+
+#[test]
+fn a_place_that_cannot_be_trusted_or_used_is_refused() {
+    let place = Place::new();
+    let open = place.file("open");
+    fs::create_dir(&open).expect("it can be made");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    let open = open.to_string_lossy().into_owned();
+    refused(
+        &place,
+        &["run", "--at", &open, "r", "s", "--", "true"],
+        &["rooms cannot live in", &open],
+    );
+    let file = place.file("file");
+    fs::write(&file, "").expect("it can be written");
+    let file = file.to_string_lossy().into_owned();
+    refused(&place, &["run", "--at", &file, "r", "s", "--", "true"], &[&file]);
+    refused(&place, &["run", "--at", "/proc/rooms", "r", "s", "--", "true"], &["/proc"]);
+    let link = place.file("link");
+    fs::create_dir(place.file("target")).expect("it can be made");
+    symlink(place.file("target"), &link).expect("it can be made");
+    let link = link.to_string_lossy().into_owned();
+    refused(
+        &place,
+        &["run", "--at", &link, "r", "s", "--", "true"],
+        &["rooms cannot live in", &link],
+    );
+}
+
+#[test]
+fn an_unwritable_place_is_named() {
+    let place = Place::new();
+    let closed = place.file("closed");
+    fs::create_dir(&closed).expect("it can be made");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).expect("it is ours");
+    let inside = closed.join("rooms").to_string_lossy().into_owned();
+    let arguments = ["run", "--at", &inside, "r", "s", "--", "true"];
+    if nix::unistd::geteuid().is_root() {
+        // Root may write anywhere, so another user tries; 65534 is nobody nearly everywhere.
+        use std::os::unix::process::CommandExt;
+        fs::set_permissions(&place.path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let program = place.file("grouplock");
+        fs::copy(env!("CARGO_BIN_EXE_grouplock"), &program).expect("it can be copied");
+        let mut command = std::process::Command::new(&program);
+        let output = command.args(arguments).uid(65534).gid(65534).output().expect("it starts");
+        let (code, _, trouble) = told(&output);
+        assert_eq!(code, 125, "{trouble}");
+        assert!(trouble.contains("no permission to"), "{trouble}");
+        assert!(trouble.contains(&*closed.to_string_lossy()), "{trouble}");
+    } else {
+        refused(&place, &arguments, &["no permission to", &closed.to_string_lossy()]);
+    }
+}
+
+#[test]
+fn what_is_no_room_is_left_alone() {
+    let place = Place::new();
+    assert_eq!(place.said(&["run", "r", "s", "--", "true"]).0, 0);
+    let file = fs::read_dir(place.rooms()).expect("it is there").flatten().next();
+    let file = file.expect("the room has a file").path();
+    let good = fs::read(&file).expect("it can be read");
+
+    let letter = "Dear John, this is a letter.\n".repeat(1000);
+    fs::write(&file, &letter).expect("it can be written");
+    refused(&place, &["run", "r", "s", "--", "true"], &["is not a room", "it was left untouched"]);
+    refused(&place, &["status", "r"], &["is not a room"]);
+    refused(&place, &["remove", "r"], &["is not a room"]);
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), letter);
+
+    // All overviews go on without it, and say so.
+    assert_eq!(place.said(&["run", "other", "s", "--", "true"]).0, 0);
+    let (code, text, trouble) = place.said(&["status"]);
+    assert_eq!(code, 125);
+    assert!(text.contains("other  policy") && trouble.contains("grouplock: r: "), "{trouble}");
+
+    fs::write(&file, &good[..good.len() / 2]).expect("it can be written");
+    let (code, _, trouble) = place.said(&["run", "r", "s", "--", "true"]);
+    assert_eq!(code, 125, "half a room: {trouble}");
+
+    fs::remove_file(&file).expect("it can be removed");
+    symlink("/etc/passwd", &file).expect("it can be made");
+    refused(&place, &["run", "r", "s", "--", "true"], &["is not used as a room"]);
+}

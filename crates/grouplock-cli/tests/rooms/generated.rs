@@ -1,0 +1,69 @@
+//! Completions and manual pages.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::place::{Place, told};
+
+/// Whether a shell accepts a script; `None` if there is no such shell here.
+fn accepts(shell: &str, check: &str, script: &str) -> Option<bool> {
+    let mut child =
+        Command::new(shell).arg(check).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
+    let mut stdin = child.stdin.take()?;
+    stdin.write_all(script.as_bytes()).ok()?;
+    drop(stdin);
+    Some(child.wait_with_output().ok()?.status.success())
+}
+
+#[test]
+fn completions_are_scripts_of_their_shells() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, script, _) = place.said(&["completions", shell]);
+        assert_eq!(code, 0);
+        for word in ["run", "acquire", "doctor", "no-wait", "conflict-exit-code"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+        match accepts(shell, "-n", &script) {
+            Some(accepted) => assert!(accepted, "{shell} does not accept its completions"),
+            None => eprintln!("there is no {shell} here to check its completions"),
+        }
+    }
+}
+
+#[test]
+fn bash_completes_commands_and_options() {
+    let place = Place::new();
+    let script = place.said(&["completions", "bash"]).1;
+    let ask = format!(
+        "{script}\nCOMP_WORDS=(grouplock run --conf); COMP_CWORD=2; _grouplock grouplock --conf run; \
+         echo ${{COMPREPLY[@]}}"
+    );
+    let answer = Command::new("bash").args(["--norc", "-c", &ask]).output().expect("bash is there");
+    assert_eq!(told(&answer).1.trim(), "--conflict-exit-code");
+}
+
+#[test]
+fn there_is_a_manual_page_for_each_command() {
+    let place = Place::new();
+    let (code, page, _) = place.said(&["man"]);
+    assert_eq!(code, 0);
+    assert!(page.contains(".TH grouplock 1"), "{page}");
+    let directory = place.file("man");
+    let out = directory.to_string_lossy().into_owned();
+    let (code, _, trouble) = place.said(&["man", "--out", &out]);
+    assert_eq!(code, 125, "the directory does not exist");
+    assert!(trouble.contains(&out), "{trouble}");
+    fs::create_dir(&directory).expect("it can be made");
+    assert_eq!(place.said(&["man", "--out", &out]).0, 0);
+    for (name, word) in [
+        ("grouplock", "run"),
+        ("grouplock-run", "conflict"),
+        ("grouplock-acquire", "duration"),
+        ("grouplock-lab-check", "processes"),
+    ] {
+        let page = fs::read_to_string(directory.join(format!("{name}.1"))).expect("it is there");
+        assert!(page.contains(".TH") && page.contains(word), "{name}");
+    }
+}

@@ -1,0 +1,163 @@
+//! `kill -9` of `grouplock run`, and the loss of a holding.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::place::{Place, Running, children, line_of, mentioning, state, told, until};
+
+/// A command whose shell has a child; it appends to `alive` as long as it lives.
+fn tick(place: &Place) -> (Running, Vec<i32>) {
+    let (pids, alive) = (place.file("pids"), place.file("alive"));
+    let script = format!(
+        "(while :; do echo >> '{alive}'; sleep 0.01; done) & echo $$ $! > '{pids}'; wait",
+        alive = alive.display(),
+        pids = pids.display()
+    );
+    let running = Running::start(place.grouplock(&["run", "r", "a", "-c", &script]));
+    let pids = line_of(&pids).split(' ').map(|pid| pid.parse().expect("a number")).collect();
+    (running, pids)
+}
+
+#[test]
+fn if_we_are_killed_the_command_and_its_children_die_before_the_room_is_free() {
+    let place = Place::new();
+    for _ in 0..5 {
+        let (running, family) = tick(&place);
+        let after = place.file("after");
+        let alive = place.file("alive");
+        // As soon as it gets in it looks twice whether the others still write.
+        let script = format!(
+            "wc -l < '{0}' > '{1}'; sleep 0.2; wc -l < '{0}' >> '{1}'; echo end >> '{1}'",
+            alive.display(),
+            after.display()
+        );
+        let next = Running::start(place.grouplock(&["run", "-q", "r", "b", "-c", &script]));
+        until("the next waits", || place.waiters("r") == 1);
+        running.send(Signal::SIGKILL);
+        assert_eq!(next.code(), Some(0));
+        for pid in &family {
+            assert_eq!(state(*pid), None, "process {pid} has survived");
+        }
+        let counts = fs::read_to_string(&after).expect("the next has written");
+        let counts: Vec<&str> = counts.lines().collect();
+        assert_eq!(counts[0], counts[1], "somebody wrote while the next was inside");
+    }
+}
+
+#[test]
+fn a_whole_process_group_that_is_killed_leaves_the_room_free() {
+    let place = Place::new();
+    let pids = place.file("pids");
+    let script = format!("echo $$ > '{}'; sleep 1000", pids.display());
+    let mut leader = place.grouplock(&["run", "r", "a", "-c", &script]);
+    std::os::unix::process::CommandExt::process_group(&mut leader, 0);
+    let running = Running::start(leader);
+    let command: i32 = line_of(&pids).parse().expect("a number");
+    kill(Pid::from_raw(-running.pid()), Signal::SIGKILL).expect("the group is there");
+    assert_eq!(place.said(&["run", "-q", "-w", "10", "r", "b", "--", "true"]).0, 0);
+    assert_eq!(state(command), None);
+}
+
+#[test]
+fn the_next_is_told_that_somebody_died_inside() {
+    let place = Place::new();
+    let running = place.occupy("r", "a");
+    let pid = running.pid();
+    running.send(Signal::SIGKILL);
+    let script = "echo ${GROUPLOCK_RECOVERED-no}";
+    let (code, text, trouble) = place.said(&["run", "-w", "10", "r", "b", "-c", script]);
+    assert_eq!((code, text.as_str()), (0, "1\n"));
+    assert_eq!(
+        trouble,
+        format!(
+            "grouplock: process {pid} died inside `r` in the session `a`; \
+             what it was doing may be half done\n"
+        )
+    );
+    let (_, text, trouble) = place.said(&["run", "r", "c", "-c", script]);
+    assert_eq!((text.as_str(), trouble.as_str()), ("no\n", ""), "only the next phase is told");
+}
+
+#[test]
+fn a_waiter_that_is_killed_does_not_hold_up_the_queue() {
+    let place = Place::new();
+    let holder = place.occupy("r", "a");
+    let waiter = Running::start(place.grouplock(&["run", "r", "b", "--", "true"]));
+    until("b waits", || place.waiters("r") == 1);
+    let next = Running::start(place.grouplock(&["run", "r", "c", "--", "true"]));
+    until("c waits", || place.waiters("r") == 2);
+    waiter.send(Signal::SIGKILL);
+    holder.send(Signal::SIGTERM);
+    assert_eq!(next.code(), Some(0));
+}
+
+#[test]
+fn a_guardian_that_is_killed_is_replaced() {
+    let place = Place::new();
+    let (running, family) = tick(&place);
+    let guardian = || children(running.pid()).into_iter().find(|pid| !family.contains(pid));
+    let first = guardian().expect("there is one");
+    kill(Pid::from_raw(first), Signal::SIGKILL).expect("it is there");
+    until("there is another", || guardian().is_some_and(|pid| pid != first));
+    running.send(Signal::SIGKILL);
+    assert_eq!(place.said(&["run", "-q", "-w", "10", "r", "b", "--", "true"]).0, 0);
+    for pid in family {
+        assert_eq!(state(pid), None, "process {pid} has survived");
+    }
+}
+
+#[test]
+fn nothing_of_ours_is_left_after_the_end() {
+    let place = Place::new();
+    let session = format!("session of {}", place.path.display());
+    assert_eq!(place.said(&["run", "r", &session, "--", "sleep", "0.1"]).0, 0);
+    assert_eq!(mentioning(&session), [0; 0]);
+}
+
+/// Removes the file of the room, as somebody does who does not know what it is for.
+fn take_away(place: &Place) {
+    for entry in fs::read_dir(place.rooms()).expect("the directory is there").flatten() {
+        fs::remove_file(entry.path()).expect("it can be removed");
+    }
+}
+
+#[test]
+fn a_lost_holding_ends_the_command_with_123() {
+    let place = Place::new();
+    for (action, ends) in [("term", Some("TERM")), ("kill", None)] {
+        let (ready, got) =
+            (place.file(&format!("ready-{action}")), place.file(&format!("got-{action}")));
+        let script = format!(
+            "trap 'echo TERM > \"{}\"; exit 0' TERM; echo > '{}'; while :; do sleep 0.05; done",
+            got.display(),
+            ready.display()
+        );
+        let option = format!("--on-loss={action}");
+        let mut command = place.grouplock(&["run", &option, "r", "a", "-c", &script]);
+        let child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        until("it is inside", || ready.exists());
+        std::thread::sleep(Duration::from_millis(100));
+        take_away(&place);
+        let (code, _, trouble) = told(&child.wait_with_output().expect("it ends"));
+        assert_eq!(code, 123, "{trouble}");
+        assert!(trouble.contains("the place in `r` was lost: the room was removed"), "{trouble}");
+        assert_eq!(got.exists(), ends.is_some());
+    }
+}
+
+#[test]
+fn a_lost_holding_can_be_only_warned_of() {
+    let place = Place::new();
+    let ready = place.file("ready");
+    let script = format!("echo > '{}'; sleep 2; echo finished", ready.display());
+    let mut command = place.grouplock(&["run", "--on-loss=warn", "r", "a", "-c", &script]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    until("it is inside", || ready.exists());
+    take_away(&place);
+    let (code, text, trouble) = told(&child.wait_with_output().expect("it ends"));
+    assert_eq!((code, text.as_str()), (123, "finished\n"), "{trouble}");
+}

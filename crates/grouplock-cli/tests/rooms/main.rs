@@ -1,0 +1,14 @@
+//! The commands that deal with rooms, as their users call them: with real processes.
+
+mod acquire;
+mod errors;
+mod events;
+mod generated;
+mod killed;
+mod place;
+mod recipes;
+mod run;
+mod shown;
+mod signals;
+mod storm;
+mod terminal;

@@ -1,0 +1,196 @@
+//! A directory for the rooms of one test, and what is done in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Longer than anything takes here, unless it hangs.
+pub(crate) const LONG: Duration = Duration::from_secs(20);
+
+/// A directory that is gone after the test.
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        // Relaxed: only that each number is given once matters.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("grouplock-cli-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).expect("a directory for the test can be made");
+        Place { path }
+    }
+
+    /// The directory of the rooms.
+    pub(crate) fn rooms(&self) -> PathBuf {
+        self.path.join("rooms")
+    }
+
+    /// A file for what a command has to tell.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The program with these arguments, and the rooms of this place.
+    pub(crate) fn grouplock(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_grouplock"));
+        command.args(arguments).stdin(Stdio::null());
+        command.env("GROUPLOCK_AT", self.rooms());
+        for variable in ["ROOM", "SESSION", "EPOCH", "HOLDER", "RECOVERED"] {
+            command.env_remove(format!("GROUPLOCK_{variable}"));
+        }
+        command
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
+        self.grouplock(arguments).output().expect("the program starts")
+    }
+
+    /// Runs it to its end: its exit code, stdout and stderr.
+    pub(crate) fn said(&self, arguments: &[&str]) -> (i32, String, String) {
+        told(&self.output(arguments))
+    }
+
+    /// Somebody inside, who stays until they are ended. Returns when they are inside.
+    pub(crate) fn occupy(&self, room: &str, session: &str) -> Running {
+        let mark = self.file(&format!("inside-{room}-{session}-{}", unique()));
+        let script = format!("echo > '{}'; exec sleep 1000", mark.display());
+        let running = Running::start(self.grouplock(&["run", "-q", room, session, "-c", &script]));
+        until("somebody is inside", || mark.exists());
+        running
+    }
+
+    /// The room as `status --json` tells.
+    pub(crate) fn status(&self, room: &str) -> Value {
+        let (code, text, trouble) = self.said(&["status", "--json", room]);
+        assert_eq!(code, 0, "{trouble}");
+        serde_json::from_str(&text).expect("it is JSON")
+    }
+
+    /// How many wait in the room.
+    pub(crate) fn waiters(&self, room: &str) -> usize {
+        let status = self.status(room);
+        let phases = status["waiting"].as_array().expect("a list");
+        phases.iter().map(|phase| phase["members"].as_array().map_or(0, Vec::len)).sum()
+    }
+
+    /// Whether nobody is inside and nobody waits. A room that does not exist is empty.
+    pub(crate) fn is_empty(&self, room: &str) -> bool {
+        let (code, text, trouble) = self.said(&["status", room]);
+        assert!(code == 0 || trouble.contains("there is no room"), "{trouble}");
+        !text.contains("  inside: ") && !text.contains("  waiting: ")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // A test that fails leaves processes that may still write there.
+        _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A process that does not outlive its test.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        Running(command.spawn().expect("the program starts"))
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        i32::try_from(self.0.id()).expect("a process number is small")
+    }
+
+    pub(crate) fn send(&self, signal: nix::sys::signal::Signal) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid()), signal)
+            .expect("it can be sent");
+    }
+
+    /// Its exit code, once it has ended.
+    pub(crate) fn code(mut self) -> Option<i32> {
+        let mut code = None;
+        until("the program ends", || {
+            let status = self.0.try_wait().expect("it is our child");
+            code = status;
+            status.is_some()
+        });
+        code.and_then(|status| status.code())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+pub(crate) fn told(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("it is text");
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+/// Waits for something that will be true.
+pub(crate) fn until(what: &str, mut true_now: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !true_now() {
+        assert!(start.elapsed() < LONG, "it never came true that {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until a command has written a whole line to a file.
+pub(crate) fn line_of(file: &Path) -> String {
+    let mut text = String::new();
+    until(&format!("{} has a line", file.display()), || {
+        text = fs::read_to_string(file).unwrap_or_default();
+        text.ends_with('\n')
+    });
+    text.trim_end().to_owned()
+}
+
+/// A number that no other test in this run has.
+pub(crate) fn unique() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Relaxed: only that each number is given once matters.
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The state letter of a process, as in ps(1); `None` if there is no such process or only its remains.
+pub(crate) fn state(pid: i32) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
+    (state != 'Z' && state != 'X').then_some(state)
+}
+
+/// The live processes that satisfy a condition.
+pub(crate) fn processes(mut wanted: impl FnMut(i32) -> bool) -> Vec<i32> {
+    let entries = fs::read_dir("/proc").expect("/proc is mounted").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| state(*pid).is_some() && wanted(*pid)).collect()
+}
+
+/// The live children of a process.
+pub(crate) fn children(parent: i32) -> Vec<i32> {
+    processes(|pid| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        fields.split_whitespace().nth(1) == Some(&parent.to_string())
+    })
+}
+
+/// The live processes with this text among their arguments.
+pub(crate) fn mentioning(text: &str) -> Vec<i32> {
+    processes(|pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(text)
+    })
+}

@@ -1,0 +1,212 @@
+//! Many `grouplock run` come and go and are killed at random moments.
+//!
+//! The commands inside watch each other by locks that the kernel keeps, in which the room has no part: each locks the
+//! file of its session for as long as it lives and then looks whether any other session's file is locked. Of two that
+//! overlap, the second sees the first, killed or not.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::place::{Place, Running, mentioning, until};
+
+const SESSIONS: [&str; 5] = ["backup", "migration", "model A", "model B", "größer"];
+
+/// Nobody may wait longer: phases take milliseconds.
+const FOREVER: &str = "40";
+
+/// Tells a visitor where the files are, which is its session, and how long to stay.
+const ROLE: &str = "GROUPLOCK_TEST_VISITOR";
+
+/// Exit code of a visitor that met somebody of another session.
+const MET: i32 = 99;
+
+/// A generator of numbers that are random enough, from a seed that is printed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        // splitmix64
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % end as u64) as usize
+    }
+}
+
+/// Not a test: a command inside.
+#[test]
+fn visitor() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let mut role = role.split('|');
+    let mut next = || role.next().expect("it was told");
+    let directory = Path::new(next());
+    let session: usize = next().parse().expect("a number");
+    let stay: u64 = next().parse().expect("a number");
+    let mark = directory.join(format!("inside-{}", next()));
+    File::create(&mark).expect("it can be made");
+    let files: Vec<File> = (0..SESSIONS.len())
+        .map(|number| {
+            let path = directory.join(format!("session-{number}"));
+            File::options().create(true).append(true).open(path).expect("it can be opened")
+        })
+        .collect();
+    files[session].try_lock_shared().expect("nobody locks it exclusively");
+    look(&files, session, directory);
+    std::thread::sleep(Duration::from_micros(stay));
+    look(&files, session, directory);
+    // A byte for each visit; appended, so that none is lost.
+    (&files[session]).write_all(b".").expect("it can be written");
+    // It may have been taken away after a kill.
+    _ = fs::remove_file(&mark);
+    std::process::exit(0);
+}
+
+/// Tells of everybody of another session who is here now.
+fn look(files: &[File], session: usize, directory: &Path) {
+    let locks = fs::read_to_string("/proc/locks").expect("/proc is mounted");
+    for (number, file) in files.iter().enumerate() {
+        if number != session && is_locked(file, &locks) {
+            let trouble = format!("{} met {}\n", SESSIONS[session], SESSIONS[number]);
+            let mut report =
+                File::options().create(true).append(true).open(directory.join("trouble"));
+            report
+                .as_mut()
+                .expect("it can be opened")
+                .write_all(trouble.as_bytes())
+                .expect("it fits");
+            std::process::exit(MET);
+        }
+    }
+}
+
+/// Whether anybody has locked the file, without locking it.
+fn is_locked(file: &File, locks: &str) -> bool {
+    let inode = format!(":{} ", file.metadata().expect("it is open").ino());
+    locks.lines().any(|line| line.contains("FLOCK") && line.contains(&inode))
+}
+
+struct Storm {
+    processes: usize,
+    time: Duration,
+    /// The mean time between two kills.
+    pace: Duration,
+}
+
+impl Storm {
+    fn start(&self, place: &Place, number: usize, random: &mut Random) -> Running {
+        let session = random.below(SESSIONS.len());
+        let stay = random.below(40_000);
+        let this = std::env::current_exe().expect("we know who we are");
+        let this = this.to_string_lossy();
+        let mut command =
+            place.grouplock(&["run", "-q", "-w", FOREVER, "storm", SESSIONS[session]]);
+        command.args(["--", &this, "storm::visitor", "--exact", "--nocapture", "--test-threads=1"]);
+        command.env(ROLE, format!("{}|{session}|{stay}|{number}", place.path.display()));
+        command.stdout(Stdio::null());
+        Running::start(command)
+    }
+
+    fn rage(&self) {
+        let seed = std::env::var("GROUPLOCK_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) ^ 0x5707);
+        println!("seed {seed} (GROUPLOCK_SEED={seed} to repeat the choices)");
+        let mut random = Random(seed);
+        let place = Place::new();
+        let trouble = || fs::read_to_string(place.file("trouble")).unwrap_or_default();
+        let mut running: Vec<Option<Running>> =
+            (0..self.processes).map(|n| Some(self.start(&place, n, &mut random))).collect();
+        let (mut finished, mut kills, mut inside) = (0, 0, 0);
+        let start = Instant::now();
+        let mut next_kill = start + self.pace;
+        while start.elapsed() < self.time {
+            std::thread::sleep(Duration::from_millis(2));
+            if Instant::now() >= next_kill {
+                let mean = self.pace.as_micros() as usize;
+                next_kill = Instant::now() + Duration::from_micros(random.below(2 * mean) as u64);
+                let is_inside = |n: &usize| place.file(&format!("inside-{n}")).exists();
+                // Most wait most of the time; half of the kills are for those inside.
+                let holders: Vec<usize> = (0..self.processes).filter(is_inside).collect();
+                let number = match random.below(2) {
+                    0 if !holders.is_empty() => holders[random.below(holders.len())],
+                    _ => random.below(self.processes),
+                };
+                inside += u32::from(is_inside(&number));
+                kills += 1;
+                // Dropping kills it with SIGKILL.
+                running[number] = None;
+                _ = fs::remove_file(place.file(&format!("inside-{number}")));
+                running[number] = Some(self.start(&place, number, &mut random));
+                continue;
+            }
+            for (number, slot) in running.iter_mut().enumerate() {
+                let child = slot.as_mut().expect("each place is taken");
+                if let Some(status) = child.0.try_wait().expect("it is our child") {
+                    assert_eq!(status.code(), Some(0), "{status}: {}", trouble());
+                    finished += 1;
+                    *slot = Some(self.start(&place, number, &mut random));
+                }
+            }
+        }
+        for child in running.into_iter().flatten() {
+            let mut child = child;
+            let status = child.0.wait().expect("it is our child");
+            assert_eq!(status.code(), Some(0), "{status}: {}", trouble());
+        }
+        assert_eq!(trouble(), "");
+        let visits: u64 = (0..SESSIONS.len())
+            .map(|n| fs::metadata(place.file(&format!("session-{n}"))).map_or(0, |f| f.len()))
+            .sum();
+        let deaths = place.status("storm")["deaths"].as_u64().expect("a number");
+        println!(
+            "{} processes, {:?}: {finished} ended well during the storm, {visits} visits, {kills} kills, \
+             {inside} of them inside, {deaths} deaths inside noticed",
+            self.processes, self.time
+        );
+        assert!(visits > 50 && kills > 20 && deaths > 0, "that was no storm");
+        until("nobody is left", || mentioning(&place.path.to_string_lossy()).is_empty());
+        assert!(place.is_empty("storm"));
+        for session in SESSIONS {
+            assert_eq!(place.said(&["run", "-q", "-n", "storm", session, "--", "true"]).0, 0);
+        }
+    }
+}
+
+#[test]
+fn a_short_storm_of_commands() {
+    Storm { processes: 24, time: Duration::from_secs(8), pace: Duration::from_millis(30) }.rage();
+}
+
+/// `cargo test --release -p grouplock-cli --test rooms -- --ignored --nocapture`
+#[test]
+#[ignore = "takes a minute and a half; cargo xtask soak runs it"]
+fn a_long_storm_of_commands() {
+    Storm { processes: 200, time: Duration::from_secs(60), pace: Duration::from_millis(30) }.rage();
+}
+
+/// The watch that the storm relies on sees what it has to see.
+#[test]
+fn visitors_of_different_sessions_see_each_other() {
+    let place = Place::new();
+    let this = std::env::current_exe().expect("we know who we are");
+    let visit = |session: usize, stay: u64| {
+        let mut command = std::process::Command::new(&this);
+        command.args(["storm::visitor", "--exact", "--nocapture", "--test-threads=1"]);
+        command.env(ROLE, format!("{}|{session}|{stay}|{session}", place.path.display()));
+        Running::start({
+            command.stdout(Stdio::null());
+            command
+        })
+    };
+    let first = visit(0, 300_000);
+    let locked = || fs::read_dir(&place.path).is_ok_and(|entries| entries.count() >= 6);
+    until("the first is there", locked);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(visit(0, 0).code(), Some(0), "the same session may be there");
+    assert_eq!(visit(1, 0).code(), Some(MET));
+    assert_eq!(first.code(), Some(0));
+}

@@ -1,0 +1,263 @@
+//! On a terminal: the waiting line, Ctrl-C, Ctrl-Z, `top`.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::pty::{Winsize, openpty};
+
+use crate::place::{Place, Running, children, line_of, state, until};
+
+/// A terminal with a process on it.
+struct Screen {
+    keyboard: File,
+    shown: Arc<Mutex<Vec<u8>>>,
+    process: Running,
+}
+
+impl Screen {
+    fn start(mut command: Command) -> Self {
+        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(&size, None).expect("there are terminals");
+        let side = |fd: &OwnedFd| File::from(fd.try_clone().expect("there are descriptors"));
+        command.stdin(side(&pty.slave)).stdout(side(&pty.slave)).stderr(side(&pty.slave));
+        command.env("TERM", "xterm");
+        let terminal = pty.slave.as_raw_fd();
+        let own_terminal = move || {
+            nix::unistd::setsid()?;
+            // SAFETY: the descriptor is the terminal's, inherited from the parent.
+            let owned = unsafe { libc::ioctl(terminal, libc::TIOCSCTTY, 0) };
+            nix::errno::Errno::result(owned)?;
+            Ok(())
+        };
+        // SAFETY: it makes two system calls, and touches no memory of the parent.
+        unsafe { command.pre_exec(own_terminal) };
+        let process = Running::start(command);
+        drop(pty.slave);
+        let shown = Arc::new(Mutex::new(Vec::new()));
+        let (mut output, sink) = (side(&pty.master), Arc::clone(&shown));
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // A terminal whose process has ended gives an error.
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                sink.lock().unwrap_or_else(PoisonError::into_inner).extend(&bytes[..count]);
+            }
+        });
+        Screen { keyboard: File::from(pty.master), shown, process }
+    }
+
+    fn type_in(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).expect("the terminal is there");
+    }
+
+    fn text(&self) -> String {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&shown).into_owned()
+    }
+
+    fn until_shows(&self, what: &str) {
+        let start = std::time::Instant::now();
+        while !self.text().contains(what) {
+            let waited = start.elapsed();
+            assert!(waited < crate::place::LONG, "{what:?} was never shown:\n{:?}", self.text());
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+/// An interactive shell, whose jobs `grouplock run` becomes.
+fn shell(place: &Place) -> Screen {
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "--noprofile", "-i"]).env("PS1", "ready> ").env("HISTFILE", "/dev/null");
+    bash.env("GROUPLOCK_AT", place.rooms()).env("G", env!("CARGO_BIN_EXE_grouplock"));
+    let screen = Screen::start(bash);
+    screen.until_shows("ready> ");
+    screen
+}
+
+#[test]
+fn while_waiting_a_line_says_for_whom_how_long_and_who_is_inside() {
+    let place = Place::new();
+    let holder = place.occupy("db", "backup");
+    let screen = Screen::start(place.grouplock(&["run", "db", "migration", "-c", "echo done"]));
+    let pid = holder.pid();
+    screen.until_shows("for migration in db, next; inside: backup (");
+    screen.until_shows(&format!(" {pid}, "));
+    // It is rewritten in place, and grows older.
+    screen.until_shows("waiting 1.");
+    let text = screen.text();
+    assert!(text.contains("\r\u{1b}[Kwaiting ") && !text.contains('\n'), "{text:?}");
+    for line in text.split("\r\u{1b}[K") {
+        assert!(line.chars().count() < 80, "{line:?}");
+    }
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM)
+        .expect("it is there");
+    screen.until_shows("\r\u{1b}[Kdone");
+    assert_eq!(screen.process.code(), Some(0));
+}
+
+#[test]
+fn quiet_is_quiet_on_a_terminal_too() {
+    let place = Place::new();
+    let _holder = place.occupy("r", "a");
+    let screen =
+        Screen::start(place.grouplock(&["run", "-q", "-w", "0.8", "r", "b", "--", "true"]));
+    let shown = Arc::clone(&screen.shown);
+    assert_eq!(screen.process.code(), Some(124));
+    assert_eq!(shown.lock().unwrap_or_else(PoisonError::into_inner).len(), 0);
+}
+
+#[test]
+fn control_c_reaches_the_command_once() {
+    let place = Place::new();
+    let (ready, got) = (place.file("ready"), place.file("got"));
+    let script = format!(
+        "trap 'echo INT >> \"{got}\"' INT; echo > '{ready}'; for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done; \
+         exit 9",
+        got = got.display(),
+        ready = ready.display()
+    );
+    let mut screen = shell(&place);
+    screen.type_in(&format!(
+        "$G run r s -- sh -c '{}'; echo code=$?\n",
+        script.replace('\'', "'\\''")
+    ));
+    until("the trap is set", || ready.exists());
+    screen.type_in("\u{3}");
+    screen.until_shows("code=9");
+    assert_eq!(std::fs::read_to_string(&got).expect("it came"), "INT\n");
+    screen.type_in("$G run r s -- sleep 100; echo code=$?\n");
+    until("it runs", || !place.is_empty("r"));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    screen.type_in("\u{3}");
+    screen.until_shows("code=130");
+}
+
+#[test]
+fn control_c_ends_the_wait() {
+    let place = Place::new();
+    let _holder = place.occupy("r", "a");
+    let mut screen = shell(&place);
+    screen.type_in("$G run r b -- true; echo code=$?\n");
+    until("it waits", || place.waiters("r") == 1);
+    screen.type_in("\u{3}");
+    screen.until_shows("code=130");
+    assert_eq!(place.waiters("r"), 0);
+}
+
+#[test]
+fn control_z_stops_both_and_fg_continues_both() {
+    let place = Place::new();
+    let pid = place.file("pid");
+    let mut screen = shell(&place);
+    let script = format!("echo $$ > {}; exec sleep 100", pid.display());
+    screen.type_in(&format!("$G run r s -c '{script}'\n"));
+    let command: i32 = line_of(&pid).parse().expect("a number");
+    let ours = children(screen.process.pid())[0];
+    screen.type_in("\u{1a}");
+    screen.until_shows("Stopped");
+    until("both are stopped", || (state(command), state(ours)) == (Some('T'), Some('T')));
+    screen.type_in("jobs\n");
+    // A stopped holder still holds.
+    assert_eq!(place.said(&["run", "-n", "r", "other", "--", "true"]).0, 124);
+    screen.type_in("fg\n");
+    until("both go on", || (state(command), state(ours)) == (Some('S'), Some('S')));
+    // And again, since whatever is done once may work once.
+    screen.type_in("\u{1a}");
+    until("both are stopped", || (state(command), state(ours)) == (Some('T'), Some('T')));
+    screen.type_in("bg\n");
+    until("both go on", || (state(command), state(ours)) == (Some('S'), Some('S')));
+    screen.type_in("kill %1; wait; echo over\n");
+    screen.until_shows("\r\nover");
+    assert!(place.is_empty("r"));
+}
+
+#[test]
+fn a_background_job_that_reads_the_terminal_stops_as_the_shell_expects() {
+    let place = Place::new();
+    let mut screen = shell(&place);
+    screen.type_in("$G run r s -- sh -c 'read line; echo got $line' &\n");
+    until("it runs", || !place.is_empty("r"));
+    let ours = children(screen.process.pid())[0];
+    until("it is stopped", || state(ours) == Some('T'));
+    screen.type_in("fg\n");
+    until("it goes on", || state(ours) == Some('S'));
+    screen.type_in("a line\n");
+    screen.until_shows("got a line");
+}
+
+#[test]
+fn a_program_that_suspends_itself_suspends_the_job() {
+    let place = Place::new();
+    let mut screen = shell(&place);
+    screen.type_in("$G run r s -c 'kill -TSTP $$; echo back again'\n");
+    screen.until_shows("Stopped");
+    screen.type_in("fg\n");
+    screen.until_shows("\nback again");
+}
+
+/// What stands on a screen of 24 lines after all that was written: enough of a terminal for `top`.
+fn picture(written: &str) -> String {
+    let mut screen = vec![[' '; 80]; 24];
+    let (mut row, mut column) = (0, 0);
+    let mut rest = written.chars();
+    while let Some(c) = rest.next() {
+        if c != '\u{1b}' {
+            if let Some(cell) = screen.get_mut(row).and_then(|line| line.get_mut(column)) {
+                *cell = c;
+            }
+            column += 1;
+            continue;
+        }
+        // Only sequences of the form ESC [ numbers letter are sent.
+        let parameters = control_sequence(&mut rest);
+        if let Some(place) = parameters.strip_suffix('H') {
+            let mut numbers = place.split(';').map(|number| number.parse().unwrap_or(1_usize));
+            row = numbers.next().unwrap_or(1) - 1;
+            column = numbers.next().unwrap_or(1) - 1;
+        } else if parameters == "2J" {
+            screen.fill([' '; 80]);
+        }
+    }
+    screen.iter().map(|line| line.iter().collect::<String>() + "\n").collect()
+}
+
+/// The parameters and the letter of a control sequence, after its ESC.
+fn control_sequence(rest: &mut impl Iterator<Item = char>) -> String {
+    let mut text = String::new();
+    for c in rest.skip(1) {
+        text.push(c);
+        if c.is_ascii_alphabetic() {
+            break;
+        }
+    }
+    text
+}
+
+#[test]
+fn top_is_a_live_picture_with_keys() {
+    let place = Place::new();
+    let _first = place.occupy("alpha", "one");
+    let mut screen = Screen::start(place.grouplock(&["top", "-i", "0.1"]));
+    let shows = |screen: &Screen, what: &str| {
+        let start = std::time::Instant::now();
+        while !picture(&screen.text()).contains(what) {
+            let picture = picture(&screen.text());
+            assert!(start.elapsed() < crate::place::LONG, "{what} is not shown:\n{picture}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    shows(&screen, "inside: one");
+    let _second = place.occupy("beta", "two");
+    shows(&screen, "  beta         two");
+    shows(&screen, "> alpha        one");
+    screen.type_in("\u{1b}[B");
+    shows(&screen, "inside: two");
+    screen.type_in("\u{1b}[A");
+    shows(&screen, "inside: one");
+    screen.type_in("q");
+    assert_eq!(screen.process.code(), Some(0));
+}
