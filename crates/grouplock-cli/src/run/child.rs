@@ -1,18 +1,18 @@
 //! The command as a child of ours.
 //!
-//! It stays in our process group, so that Ctrl-C, Ctrl-Z and the terminal reach it as if we were not there. It begins
-//! only when it is told so: if we die before its [guardian](super::guardian) stands, it ends without having run.
+//! It stays in our process group, so that Ctrl-C, Ctrl-Z and the terminal reach it as if we were not there. It tells its
+//! [guardian](super::guardian) who it is before it becomes the command: there is no moment at which it runs unguarded.
 
 use std::ffi::{CString, NulError, OsString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use nix::errno::Errno;
 use nix::unistd::{ForkResult, Pid, fork};
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::RunError;
+use super::guardian::Guardian;
 use crate::exit;
 use crate::signals::Signals;
 
@@ -22,12 +22,11 @@ pub(super) struct Prepared {
     environment: Vec<CString>,
 }
 
-/// A child that waits to be told to begin.
+/// The child.
 pub(super) struct Child {
     pub(super) pid: Pid,
     /// Means this child and no later process with its number.
     pub(super) handle: OwnedFd,
-    go: OwnedFd,
 }
 
 impl Prepared {
@@ -52,12 +51,11 @@ impl Prepared {
     }
 
     /// Makes the child.
-    pub(super) fn fork(&self, signals: &Signals) -> Result<Child, RunError> {
+    pub(super) fn fork(&self, signals: &Signals, guardian: &Guardian) -> Result<Child, RunError> {
         let failed = |source: rustix::io::Errno| RunError::System {
             what: "start the command",
             source: source.into(),
         };
-        let (wait, go) = pipe_with(PipeFlags::CLOEXEC).map_err(failed)?;
         // SAFETY: what the child does before exec are system calls and small allocations, which the C libraries of
         // Linux keep possible in a child even if other threads were allocating.
         match unsafe { fork() }.map_err(RunError::system("start the command"))? {
@@ -65,26 +63,24 @@ impl Prepared {
                 let number = rustix::process::Pid::from_raw(child.as_raw());
                 let number = number.ok_or_else(|| failed(rustix::io::Errno::INVAL))?;
                 // Nobody but us can reap it, so the number means our child.
-                let handle = pidfd_open(number, PidfdFlags::empty()).map_err(failed)?;
-                Ok(Child { pid: child, handle, go })
+                match pidfd_open(number, PidfdFlags::empty()) {
+                    Ok(handle) => Ok(Child { pid: child, handle }),
+                    Err(errno) => {
+                        // Once we have left, it must not be there any more.
+                        _ = nix::sys::signal::kill(child, nix::sys::signal::Signal::SIGKILL);
+                        _ = nix::sys::wait::waitpid(child, None);
+                        Err(failed(errno))
+                    }
+                }
             }
-            ForkResult::Child => {
-                // Else we would wait for ourselves.
-                drop(go);
-                self.become_command(signals, &wait)
-            }
+            ForkResult::Child => self.become_command(signals, guardian),
         }
     }
 
-    /// In the child: waits for the word and becomes the command.
-    fn become_command(&self, signals: &Signals, wait: &OwnedFd) -> ! {
-        let told = loop {
-            match rustix::io::read(wait.as_fd(), &mut [0; 1]) {
-                Err(rustix::io::Errno::INTR) => {}
-                done => break done == Ok(1),
-            }
-        };
-        if !told {
+    /// In the child.
+    fn become_command(&self, signals: &Signals, guardian: &Guardian) -> ! {
+        if !guardian.is_told_of(std::process::id()) {
+            complain("the guardian of the command was killed before the command began");
             end(exit::FAILED);
         }
         if let Err(errno) = signals.restore() {
@@ -95,17 +91,6 @@ impl Prepared {
         let Err(errno) = nix::unistd::execvpe(program, &self.words, &self.environment);
         complain(&format!("cannot run `{}`: {}", program.to_string_lossy(), errno.desc()));
         end(if errno == Errno::ENOENT { exit::NOT_FOUND } else { exit::CANNOT_RUN })
-    }
-}
-
-impl Child {
-    /// Lets it begin.
-    pub(super) fn begin(&self) -> Result<(), RunError> {
-        match rustix::io::write(self.go.as_fd(), &[1]) {
-            // If it was killed in the meantime, waiting for it will tell.
-            Ok(_) | Err(rustix::io::Errno::PIPE) => Ok(()),
-            Err(errno) => Err(RunError::System { what: "start the command", source: errno.into() }),
-        }
     }
 }
 

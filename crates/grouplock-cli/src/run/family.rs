@@ -64,7 +64,8 @@ fn processes() -> Vec<(i32, i32)> {
     numbers.filter_map(|pid| Some((pid, parent_of(pid)?))).collect()
 }
 
-fn parent_of(pid: i32) -> Option<i32> {
+/// The parent of a process.
+pub(super) fn parent_of(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may contain anything; after it come the state and the parent.
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()

@@ -48,8 +48,9 @@ impl Supervision<'_> {
         events: &mut Events,
         teller: &Teller,
     ) -> Result<Over, RunError> {
-        let child = command.fork(self.signals)?;
-        let over = self.look_after(&child, events, teller);
+        let guardian = Guardian::post(None)?;
+        let child = command.fork(self.signals, &guardian)?;
+        let over = self.look_after(&child, guardian, events, teller);
         if over.is_err() {
             // Whatever went wrong with us: once we have left, the command must not be there any more.
             family::kill(child.pid, &child.handle);
@@ -61,11 +62,10 @@ impl Supervision<'_> {
     fn look_after(
         &self,
         child: &Child,
+        mut guardian: Guardian,
         events: &mut Events,
         teller: &Teller,
     ) -> Result<Over, RunError> {
-        let mut guardian = Guardian::post(child)?;
-        child.begin()?;
         events.tell(&Event::Started { pid: child.pid.as_raw() });
         let mut watch: Option<Watch> = None;
         let mut loss: Option<Loss> = None;
@@ -88,7 +88,7 @@ impl Supervision<'_> {
                 break code;
             }
             if guardian.is_gone() {
-                guardian = Guardian::post(child)?;
+                guardian = Guardian::post(Some(child))?;
             }
             if loss.is_none()
                 && let Some(found) = watch.as_ref().and_then(Watch::loss)
