@@ -85,6 +85,7 @@ macro_rules! group_tests {
 
 every_mutex!(Native, tests);
 every_group!(Native, group_tests);
+every_policy!(Native, group_tests);
 
 macro_rules! text_tests {
     ($lock:ty) => {

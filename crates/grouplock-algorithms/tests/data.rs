@@ -142,3 +142,4 @@ macro_rules! group_tests {
 
 every_mutex!(Native, mutex_tests);
 every_group!(Native, group_tests);
+every_policy!(Native, group_tests);

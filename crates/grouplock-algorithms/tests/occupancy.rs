@@ -51,3 +51,4 @@ macro_rules! tests {
 }
 
 every_group!(Native, tests);
+every_policy!(Native, tests);

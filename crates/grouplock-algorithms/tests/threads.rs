@@ -99,6 +99,30 @@ macro_rules! group_tests {
     };
 }
 
+macro_rules! policy_tests {
+    ($lock:ty) => {
+        #[test]
+        fn threads_2_sessions_2() {
+            expect(workout(2, 2).group::<$lock>());
+        }
+        #[test]
+        fn threads_8_sessions_1() {
+            let report = expect(workout(8, 1).group::<$lock>());
+            assert!(report.most_inside >= 2, "{report}");
+            assert_eq!(report.switches, 1);
+        }
+        #[test]
+        fn threads_8_sessions_7() {
+            expect(workout(8, 7).group::<$lock>());
+        }
+        #[test]
+        fn threads_32_sessions_2() {
+            expect(workout(32, 2).group::<$lock>());
+        }
+    };
+}
+
+every_policy!(Watched, policy_tests);
 every_mutex!(Watched, mutex_tests);
 every_group!(Watched, group_tests);
 

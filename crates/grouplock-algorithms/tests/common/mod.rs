@@ -36,6 +36,15 @@ macro_rules! every_group {
             petrovic_unbounded = locks::petrovic::Petrovic<$m, locks::petrovic::Unbounded>,
             generalized_bakery = locks::generalized_bakery::GeneralizedBakery<$m>,
             black_white_bakery_gme = locks::black_white_bakery_gme::BlackWhiteBakeryGme<$m>,
+        }
+    };
+}
+
+/// The same for `phases` with each of its policies. A table of its own, as four locks of one text need fewer tests each.
+#[allow(unused_macros, reason = "not every test file is about group locks")]
+macro_rules! every_policy {
+    ($m:ty, $tests:ident) => {
+        each! { $tests:
             phases = locks::phases::Phases<$m>,
             phases_fifo = locks::phases::Phases<$m, locks::policy::Fifo>,
             phases_patient = locks::phases::Phases<$m, locks::policy::Patient>,

@@ -165,8 +165,29 @@ macro_rules! group_tests {
     };
 }
 
+macro_rules! policy_tests {
+    ($lock:ty) => {
+        #[test]
+        fn two_sessions() {
+            group::<Loom, $lock>(Some(3), &[&[2], &[3]]);
+        }
+
+        #[test]
+        fn one_session() {
+            group::<Loom, $lock>(Some(3), &[&[1], &[1]]);
+        }
+
+        #[test]
+        #[ignore = "a minute for some; `cargo xtask soak` runs it"]
+        fn back_and_forth() {
+            group::<Loom, $lock>(Some(2), &[&[1, 2], &[1, 3]]);
+        }
+    };
+}
+
 every_mutex!(Loom, mutex_tests);
 every_group!(Loom, group_tests);
+every_policy!(Loom, policy_tests);
 
 mod three_processes {
     use super::*;
@@ -200,8 +221,6 @@ mod three_processes {
         petrovic_unbounded = locks::petrovic::Petrovic<Loom, locks::petrovic::Unbounded>,
         generalized_bakery = locks::generalized_bakery::GeneralizedBakery<Loom>,
         black_white_bakery_gme = locks::black_white_bakery_gme::BlackWhiteBakeryGme<Loom>,
-        phases = locks::phases::Phases<Loom>,
-        phases_fifo = locks::phases::Phases<Loom, locks::policy::Fifo>,
     }
 }
 
