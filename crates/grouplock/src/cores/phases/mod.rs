@@ -59,7 +59,7 @@ use std::time::Instant;
 use self::locked::Locked;
 use self::queue::Queue;
 use self::waiter::{Kind, Standing};
-use self::word::{CHANGING, EXCLUSIVE, LOCKED, ONE, SLEEPER, UNNAMED};
+use self::word::{CHANGING, EXCLUSIVE, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
 use super::{Cancellable, Core};
 use crate::sync::{self, AtomicU32, Shared};
 use crate::{Policy, Snapshot, watch};
@@ -309,7 +309,6 @@ impl<S: Eq + Clone> Phases<S> {
         self.lock().admit(session, Instant::now)
     }
 
-
     /// The room was empty, `before` the caller counted itself in, and has another name: gives it `session`, unless somebody came.
     fn enter_renamed(&self, before: u32, session: &S) -> bool {
         if before & LOCKED != 0 {
@@ -323,11 +322,18 @@ impl<S: Eq + Clone> Phases<S> {
         }
         // SAFETY: `LOCKED` is held and `CHANGING` was set when the count was zero.
         let old = unsafe { self.rename(before, session) };
-        // Release: the name, for those who come, and the queue as it was, for those who lock. Others may have counted themselves in or gone
-        // to sleep meanwhile, so this is a sum and not a store.
-        let end = self.word.fetch_add(ONE.wrapping_sub(LOCKED | CHANGING), Release);
-        if end & SLEEPER != 0 {
-            self.wake_sleepers();
+        if before & NOTIFY != 0 {
+            // Somebody waits, perhaps for the session that the room now has: whoever left the room empty may have looked while it had its old name.
+            // Release: the name, for those who come. Releasing the internal lock lets fellows in.
+            self.word.fetch_add(ONE.wrapping_sub(CHANGING), Release);
+            drop(Locked::new(self));
+        } else {
+            // Release: the name, for those who come, and the queue as it was, for those who lock. Others may have counted themselves in or gone
+            // to sleep meanwhile, so this is a sum and not a store.
+            let end = self.word.fetch_add(ONE.wrapping_sub(LOCKED | CHANGING), Release);
+            if end & SLEEPER != 0 {
+                self.wake_sleepers();
+            }
         }
         drop(old);
         true
