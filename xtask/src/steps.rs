@@ -94,7 +94,10 @@ pub(crate) fn setup() -> ExitCode {
 pub(crate) fn bench() -> ExitCode {
     let page = ["--instructions", "--out", "docs/benchmarks/uncontended.md"];
     let run = ["run", "--release", "-p", "grouplock-bench", "--bin", "uncontended", "--"];
-    finish(Program::cargo(&run).arguments(&page).run())
+    finish(Program::cargo(&run).arguments(&page).run().and_then(|()| {
+        let run = ["run", "--release", "-p", "grouplock-bench", "--bin", "rooms", "--"];
+        Program::cargo(&run).arguments(&["--out", "docs/benchmarks/rooms.md"]).run()
+    }))
 }
 
 /// The long versions of the tests.
@@ -110,6 +113,11 @@ pub(crate) fn soak() -> ExitCode {
             .and_then(|()| {
                 let mutants = ["test", "--release", "-p", "grouplock-mutants", "--", "--ignored"];
                 Program::cargo(&mutants).run()
+            })
+            .and_then(|()| {
+                let rooms = ["test", "--release", "-p", "grouplock-room", "--tests"];
+                let long = ["--", "--ignored", "--nocapture"];
+                Program::cargo(&rooms).arguments(&long).run()
             })
             .and_then(|()| {
                 let storm = ["test", "--release", "-p", "grouplock-cli", "--test", "rooms"];

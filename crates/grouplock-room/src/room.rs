@@ -196,13 +196,19 @@ impl Room {
     ///
     /// # Errors
     /// If the room cannot be used any more, or the name is too long.
-    #[inline]
+    // Always: a guard that is made in the caller's frame need not be copied there.
+    #[inline(always)]
     pub fn enter(&self, session: &str) -> Result<Guard<'_>, RoomError> {
         if let Inner::File(room) = &self.inner
             && let Some(holding) = room.enter_idle(session)
         {
             return Ok(Guard::file(holding));
         }
+        self.enter_patiently(session)
+    }
+
+    #[cold]
+    fn enter_patiently(&self, session: &str) -> Result<Guard<'_>, RoomError> {
         self.request(session).enter()
     }
 

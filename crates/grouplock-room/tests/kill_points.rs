@@ -67,10 +67,33 @@ fn actor() {
             drop(room);
             survive();
         }
+        "come and go at home" => {
+            let room = open();
+            make_at_home(&room, "s");
+            go();
+            room.enter("s").expect("it is admitted").leave().expect("it can be left");
+            drop(room);
+            survive();
+        }
+        "leave home" => {
+            let room = open();
+            make_at_home(&room, "s");
+            let guard = room.enter("s").expect("it is empty");
+            go();
+            guard.leave().expect("it can be left");
+            survive();
+        }
         "wait" => {
             let room = open();
             go();
             let waited = room.request("t").timeout(Duration::from_millis(120)).enter();
+            assert!(waited.is_err_and(|error| error.is_conflict()));
+            survive();
+        }
+        "wait for another" => {
+            let room = open();
+            go();
+            let waited = room.request("u").timeout(Duration::from_millis(120)).enter();
             assert!(waited.is_err_and(|error| error.is_conflict()));
             survive();
         }
@@ -109,6 +132,13 @@ fn actor() {
             drop(guard);
         }
         unknown => panic!("no play is called {unknown}"),
+    }
+}
+
+/// Comes and goes often enough for the claim to stay at the gate.
+fn make_at_home(room: &Room, session: &str) {
+    for _ in 0..20 {
+        room.enter(session).expect("nobody else is here").leave().expect("it can be left");
     }
 }
 
@@ -174,9 +204,33 @@ fn coming_and_going_where_others_are() {
 }
 
 #[test]
+fn coming_and_going_at_home() {
+    walk(4, |steps, scratch| {
+        let room = open(scratch);
+        let mut stage = Stage::set("come and go at home", scratch, steps);
+        let epoch = room.snapshot().expect("it can be looked at").epoch;
+        let survived = stage.perform();
+        assert_works(scratch, &room, epoch, steps);
+        survived
+    });
+}
+
+#[test]
 fn waiting_and_giving_up() {
+    wait_and_give_up(false);
+}
+
+#[test]
+fn waiting_for_someone_at_home() {
+    wait_and_give_up(true);
+}
+
+fn wait_and_give_up(at_home: bool) {
     walk(25, |steps, scratch| {
         let room = open(scratch);
+        if at_home {
+            make_at_home(&room, "s");
+        }
         // By the fast path, so that the one who waits has to stop it.
         let inside = enter(&room, "s", steps);
         let mut stage = Stage::set("wait", scratch, steps);
@@ -197,11 +251,11 @@ fn waiting_and_giving_up() {
 }
 
 /// The process leaves a room in which others wait.
-fn leaving(policy: Policy) {
+fn leaving(policy: Policy, play: &str) {
     walk(15, |steps, scratch| {
         let options = RoomOptions::new().policy(policy);
         let room = Room::open_with(scratch.path(), "room", &options).expect("it can be opened");
-        let mut stage = Stage::set("leave", scratch, steps);
+        let mut stage = Stage::set(play, scratch, steps);
         let epoch = room.snapshot().expect("it can be looked at").epoch;
         let survived = std::thread::scope(|scope| {
             let waiters = ["t", "u", "t"].map(|session| {
@@ -227,12 +281,17 @@ fn leaving(policy: Policy) {
 
 #[test]
 fn leaving_to_those_who_wait() {
-    leaving(Policy::Fifo);
+    leaving(Policy::Fifo, "leave");
+}
+
+#[test]
+fn leaving_home_to_those_who_wait() {
+    leaving(Policy::Fifo, "leave home");
 }
 
 #[test]
 fn leaving_to_a_batch() {
-    leaving(Policy::Batch { passes: 5 });
+    leaving(Policy::Batch { passes: 5 }, "leave");
 }
 
 #[test]
@@ -254,25 +313,52 @@ fn burying_and_telling() {
     });
 }
 
+/// The one who buries a holder and admits another dies. That other one must be told.
+#[test]
+fn burying_for_somebody_else() {
+    walk(60, |steps, scratch| {
+        let room = open(scratch);
+        let mut holder = Stage::set("hold", scratch, u32::MAX);
+        let epoch = room.snapshot().expect("it can be looked at").epoch;
+        let mut first = Stage::set("bury", scratch, u32::MAX);
+        first.actor.tell("go");
+        while room.snapshot().expect("it can be looked at").waiters() == 0 {}
+        // It must not bury anybody itself.
+        first.actor.signal(nix::sys::signal::Signal::SIGSTOP);
+        std::thread::sleep(Duration::from_millis(60));
+        let mut stage = Stage::set("wait for another", scratch, steps);
+        holder.actor.kill();
+        let survived = stage.perform();
+        first.actor.signal(nix::sys::signal::Signal::SIGCONT);
+        assert_eq!(first.actor.hear().as_deref(), Some("told"), "step {steps}");
+        assert_eq!(first.actor.hear().as_deref(), Some("survived"), "step {steps}");
+        assert_works(scratch, &room, epoch, steps);
+        survived
+    });
+}
+
+/// There is no free slot, so whoever comes has to take that of a dead one, and perhaps the latch with it; and dies as well.
 #[test]
 fn inheriting_from_the_dead() {
-    // Whoever died waiting at any step leaves slot 0 or 1 and perhaps the latch; the next one inherits, and dies as well.
-    for first in [9, 12, 15, 18, 21, 24, 27, 30, 33] {
+    for first in [3, 7, 9, 12, 15, 18, 21, 24, 27, 30, 33] {
         walk(3, |steps, scratch| {
-            let room = open(scratch);
+            let options = RoomOptions::new().capacity(2.try_into().expect("not zero"));
+            let room = Room::open_with(scratch.path(), "room", &options).expect("it can be opened");
             let inside = enter(&room, "s", steps);
             let mut one = Stage::set("wait", scratch, first);
             assert!(!one.perform(), "there are more than {first} steps");
             let mut other = Stage::set("open a used slot", scratch, steps);
             let survived = other.perform();
             assert_eq!(inside.standing(), Standing::Held, "steps {first}, {steps}");
+            other.actor.kill();
             assert!(
                 room.try_enter("t").is_err_and(|error| error.is_conflict()),
                 "steps {first}, {steps}: someone is inside"
             );
             let epoch = inside.epoch();
             inside.leave().unwrap_or_else(|error| panic!("after {first}, {steps}: {error}"));
-            assert_works(scratch, &room, epoch, steps);
+            let next = enter(&room, "t", steps);
+            assert!(next.epoch() > epoch, "steps {first}, {steps}");
             survived
         });
     }

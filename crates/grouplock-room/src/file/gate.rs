@@ -4,7 +4,7 @@
 //! bits 63…14   the epoch of the phase inside, or of the last one
 //! bits 13…2    a slot
 //! bits  1…0    Empty       nobody is inside, nobody waits: whoever is first may enter by one compare-and-swap
-//!              Sole        the slot's owner is alone inside, by the fast path
+//!              Sole        nobody but the slot's owner comes and goes: the slot tells whether it is inside
 //!              Converting  the owner of the latch is making an ordinary holder of it
 //!              Managed     only the owner of the latch changes the gate; the slots know who is inside
 //! ```
@@ -45,6 +45,9 @@ const MANAGED: u64 = 3;
 const CLOSED_SLOT: u64 = 0xfff;
 
 impl Gate {
+    /// Where the epoch begins.
+    pub(super) const EPOCH_SHIFT: u32 = 14;
+
     #[inline]
     pub(super) fn pack(self) -> u64 {
         let (epoch, slot, tag) = match self {
@@ -54,13 +57,13 @@ impl Gate {
             Gate::Managed { epoch } => (epoch, 0, MANAGED),
             Gate::Closed { epoch } => (epoch, CLOSED_SLOT, MANAGED),
         };
-        epoch << 14 | slot << 2 | tag
+        epoch << Gate::EPOCH_SHIFT | slot << 2 | tag
     }
 
     /// `None` if no state is written like that.
     #[inline]
     pub(super) fn unpack(word: u64) -> Option<Self> {
-        let (epoch, slot) = (word >> 14, (word >> 2 & 0xfff) as u16);
+        let (epoch, slot) = (word >> Gate::EPOCH_SHIFT, (word >> 2 & 0xfff) as u16);
         match (word & 3, u64::from(slot)) {
             (EMPTY, 0) => Some(Gate::Empty { epoch }),
             (SOLE, _) => Some(Gate::Sole { slot, epoch }),

@@ -74,7 +74,7 @@ impl End {
 
 impl FileRoom {
     /// Enters if the room is empty and nobody waits, without any system call.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter_idle<'r>(self: &'r Arc<Self>, session: &str) -> Option<Holding<'r>> {
         if self.history || !self.birth.is_ours() {
             return None;
@@ -94,7 +94,7 @@ impl FileRoom {
         let (slot, epoch) = (self.slot(lease.slot), epoch + 1);
         // The claim before the gate: once the gate says that we are inside, others believe what the slot says.
         slot.since().set(clock::real());
-        slot.state().set(state::CLAIM);
+        slot.state().set(state::HELD);
         if gate.swap(word, Gate::Sole { slot: lease.slot, epoch }.pack()) {
             return Some(epoch);
         }
@@ -102,15 +102,15 @@ impl FileRoom {
         None
     }
 
-    /// Leaves by the latch, and lets the slot rest in state `rest`.
-    fn leave_by_latch(&self, number: u16, epoch: u64, rest: u32) -> Result<(), RoomError> {
+    /// Leaves by the latch.
+    fn leave_by_latch(&self, number: u16, epoch: u64) -> Result<(), RoomError> {
         let mut latched = self.latch(number)?;
         latched.manage()?;
         let slot = self.slot(number);
         if slot.state().get() != state::INSIDE || slot.epoch().get() != epoch {
             return Err(self.condemn("a holder's slot does not say that it is inside"));
         }
-        slot.state().set(rest);
+        slot.state().set(state::IDLE);
         match latched.settle(Probe::No) {
             // That is for those who want to enter; we are out.
             Err(RoomError::EpochsExhausted { .. }) => Ok(()),
@@ -118,14 +118,7 @@ impl FileRoom {
         }
     }
 
-    #[cold]
-    fn leave_claim(&self, claim: &Claim, epoch: u64) -> Result<(), RoomError> {
-        self.leave_by_latch(claim.slot, epoch, state::CLAIM).map_err(|error| {
-            self.give_up(claim);
-            as_loss(error)
-        })
-    }
-
+    #[inline(never)]
     fn leave_lease(&self, mut lease: Box<Lease>, epoch: u64) -> Result<(), RoomError> {
         if let Some(end) = lease.end.take() {
             end.tell();
@@ -136,7 +129,7 @@ impl FileRoom {
             self.give_back(lease);
             return Ok(());
         }
-        match self.leave_by_latch(slot, epoch, state::IDLE) {
+        match self.leave_by_latch(slot, epoch) {
             Ok(()) => {
                 self.give_back(lease);
                 Ok(())
@@ -244,21 +237,9 @@ impl<'r> Holding<'r> {
     fn leave_once(&mut self) -> Result<(), RoomError> {
         let (room, epoch) = (&*self.keeper, self.epoch);
         match std::mem::replace(&mut self.seat, Seat::Left) {
-            Seat::Claim => {
-                let Some(claim) = room.claim.get() else { return Ok(()) };
-                room.ours()?;
-                claim.tell();
-                let slot = claim.slot;
-                let (sole, empty) = (Gate::Sole { slot, epoch }, Gate::Empty { epoch });
-                if room.gate().swap(sole.pack(), empty.pack()) {
-                    return Ok(());
-                }
-                room.leave_claim(claim, epoch)
-            }
-            Seat::Lease(lease) => {
-                room.ours()?;
-                room.leave_lease(lease, epoch)
-            }
+            _ if !room.birth.is_ours() => Err(RoomError::Forked),
+            Seat::Claim => room.leave_by_claim(epoch),
+            Seat::Lease(lease) => room.leave_lease(lease, epoch),
             Seat::Left => Ok(()),
         }
     }

@@ -128,8 +128,10 @@ pub(super) mod state {
     pub(in super::super) const FREE: u32 = 0;
     /// Somebody's who is outside.
     pub(in super::super) const IDLE: u32 = 0x1d1e_5a5a;
-    /// About to enter by the fast path, or inside by it: the gate knows.
+    /// Somebody's who is outside, with a session that stands in it for the fast path.
     pub(in super::super) const CLAIM: u32 = 0xc1a1_33cc;
+    /// Inside by the fast path, if the gate names the slot; else about to find out that it is not.
+    pub(in super::super) const HELD: u32 = 0x7e1d_0ff0;
     /// In the queue.
     pub(in super::super) const WAITING: u32 = 0x3a17_c3c3;
     /// Inside.

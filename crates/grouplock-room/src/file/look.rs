@@ -60,9 +60,9 @@ impl FileRoom {
         for number in self.used() {
             let list = match self.slot(number).state().get() {
                 state::INSIDE => &mut inside,
-                state::CLAIM if sole == Some(number) => &mut inside,
+                state::HELD if sole == Some(number) => &mut inside,
                 state::WAITING => &mut queue,
-                state::FREE | state::IDLE | state::CLAIM => continue,
+                state::FREE | state::IDLE | state::CLAIM | state::HELD => continue,
                 _ => return Err(self.condemn("the state of a slot is none")),
             };
             // The dead are not shown, even if nobody has buried them yet.

@@ -8,6 +8,7 @@
 //! * Everything else happens under the [`latch`], by whoever needs it: look at all slots, bury the dead, admit
 //!   who is next ([`settle`], [`order`]). Every single write leaves a state from which the next owner can go on.
 
+mod barrier;
 mod clock;
 mod directory;
 mod file_system;

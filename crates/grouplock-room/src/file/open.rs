@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use super::barrier;
 use super::clock;
 use super::directory::{Opened, Site};
 use super::fork::Birth;
@@ -80,6 +81,12 @@ fn prepare(
     name: &RoomName,
     options: &RoomOptions,
 ) -> Result<FileRoom, RoomError> {
+    if !barrier::is_available() {
+        return Err(RoomError::Unsupported {
+            backend: "directory",
+            what: "the system call membarrier (Linux 4.16) is missing or forbidden here".to_owned(),
+        });
+    }
     let Opened { file, fixed } = opened;
     let map = Mapping::new(&file, layout::size(fixed.capacity)).map_err(|e| site.io("map", e))?;
     let mut command = options.command.clone().unwrap_or_else(command_line);

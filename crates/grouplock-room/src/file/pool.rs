@@ -163,6 +163,9 @@ impl FileRoom {
 
     /// Gives all slots up, when the handle goes.
     pub(super) fn drain(&self) {
+        if self.birth.is_ours() {
+            self.clear_gate();
+        }
         let spare = self.take_spare();
         let mut leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
         let claim = self.claim.get().map(|claim| claim.slot);

@@ -3,6 +3,7 @@
 //! Everything is found anew in the slots, so there is nothing to repair after an owner that died half-way. The order of
 //! writes makes sure of the rest; it is told where it matters.
 
+use super::barrier;
 use super::clock;
 use super::gate::{Gate, MAX_EPOCH};
 use super::latch::Latched;
@@ -69,16 +70,20 @@ impl Latched<'_> {
         if slot >= room.fixed.capacity {
             return Err(room.condemn("its gate names a slot that does not exist"));
         }
+        // The holder writes its state and looks at the gate without a barrier of its own. Now it has either seen that the gate
+        // is taken, or we see its state.
+        barrier::everywhere().map_err(|error| room.io("synchronise with the users of", error))?;
         let holder = room.slot(slot);
         match holder.state().get() {
-            state::CLAIM => {
+            state::HELD => {
                 self.record_phase(epoch, slot, holder.since().get(), 1)?;
                 holder.epoch().set(epoch);
                 holder.told().set(0);
-                holder.state().set(state::INSIDE);
+                // If it is not so any more, it has just left and is on its way to the latch.
+                holder.state().swap(state::HELD, state::INSIDE);
             }
-            // Somebody died between the last two writes.
-            state::INSIDE => {}
+            // Inside: somebody died between the last two writes. Else it is outside, or gone.
+            state::INSIDE | state::CLAIM | state::IDLE | state::FREE => {}
             _ => return Err(room.condemn("its gate names a holder that is not inside")),
         }
         room.gate().set(Gate::Managed { epoch }.pack());
@@ -207,7 +212,7 @@ impl Latched<'_> {
         for number in self.room.used() {
             let slot = self.room.slot(number);
             match slot.state().get() {
-                state::FREE | state::IDLE | state::CLAIM => {}
+                state::FREE | state::IDLE | state::CLAIM | state::HELD => {}
                 state::INSIDE => census.inside.push(number),
                 state::WAITING => census.queue.push(Waiter {
                     slot: number,

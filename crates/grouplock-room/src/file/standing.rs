@@ -1,25 +1,43 @@
 //! The standing claim: the fast path's slot.
 //!
-//! The first session that a handle enters is written into a slot once and left there: the slot rests in the state of someone
-//! who is about to enter by the gate. Then the compare-and-swap at the gate is all that is left of entering, and it also
-//! decides between the threads of this handle, which use the same slot. Someone who holds through it has it to themselves
-//! until they leave, since the gate stays shut for everyone. Other sessions go by a lease, which takes two more atomic
-//! operations.
+//! The first session that a handle enters is written into a slot once and left there, for the thread that made it. Entering an
+//! empty room is then a compare-and-swap at the gate, and leaving another one. After a few times in a row the claim *stays at
+//! the gate* when its holder leaves, since it is likely to come back: then entering is a write to the own slot and a look
+//! at the gate, and leaving the same. Somebody else who comes takes the gate away; [`barrier`](super::barrier) makes sure that
+//! not both believe to have it. Other sessions and threads go by a lease.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, compiler_fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::barrier;
 use super::clock;
 use super::gate::{Gate, MAX_EPOCH};
 use super::holding::End;
 use super::layout::state;
 use super::pool::Lease;
 use super::room::FileRoom;
+use super::settle::Probe;
+use crate::error::RoomError;
+
+/// How often in a row the claim enters before it stays at the gate. Taking it away from there costs others microseconds.
+const STREAK: u32 = 8;
+
+/// No gate is written like this: a sole holder's epoch is at least 1.
+const NEVER: u64 = 1;
 
 /// A slot of ours in which a session stands for good.
 pub(super) struct Claim {
     pub(super) slot: u16,
     pub(super) session: Box<str>,
+    /// The only thread that enters by it. Leaving is for whoever has the guard.
+    thread: usize,
+    /// Whether it may stay at the gate at all.
+    can_stay: bool,
+    /// The gate with this claim staying at it, if it was left so.
+    stays: AtomicU64,
+    /// The gate as it was left, and how often it was found like that again.
+    left: AtomicU64,
+    streak: AtomicU32,
     /// False if the slot had to be given up.
     usable: AtomicBool,
     /// Who wants to know of the end of the present holding; the flag saves a look.
@@ -27,18 +45,27 @@ pub(super) struct Claim {
     end: Mutex<Option<Arc<End>>>,
 }
 
+// Relaxed in this file: what only the claim's thread reads and writes while it is outside, or the holder while it is inside, is
+// handed from one to the other by the state of the slot, which is written with release and read with acquire.
+
+/// Different for all threads that live at the same time.
+#[inline]
+fn this_thread() -> usize {
+    thread_local!(static PLACE: u8 = const { 0 });
+    PLACE.with(|place| std::ptr::from_ref(place).addr())
+}
+
 impl Claim {
     /// To be told of the end of the present holding.
     pub(super) fn watch(&self) -> Arc<End> {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
-        // Relaxed: the holder sees it because it watches through its own guard, or is told by whoever has borrowed that.
         self.watched.store(true, Ordering::Relaxed);
         Arc::clone(end.get_or_insert_default())
     }
 
-    /// Tells those who watch, before the gate is opened for the next holding.
+    /// Tells those who watch, before the claim can be used for the next holding.
     #[inline]
-    pub(super) fn tell(&self) {
+    fn tell(&self) {
         if self.watched.load(Ordering::Relaxed) {
             self.tell_them();
         }
@@ -55,25 +82,107 @@ impl Claim {
 }
 
 impl FileRoom {
-    /// Enters by the standing claim, if it is for this session and the room is empty and nobody waits: the epoch.
+    /// Enters by the standing claim, if it is for this session and thread and nobody else is there: the epoch.
     #[inline]
     pub(super) fn pass_by_claim(&self, session: &str) -> Option<u64> {
-        let claim = self.claim.get().filter(|claim| *claim.session == *session)?;
-        let gate = self.gate();
+        let claim = self.claim.get()?;
+        if claim.thread != this_thread() || *claim.session != *session {
+            return None;
+        }
+        let (slot, gate) = (self.slot(claim.slot), self.gate());
         let word = gate.get();
+        // If it is not at rest, this very thread is inside already.
+        if slot.state().get() != state::CLAIM || !claim.usable.load(Ordering::Relaxed) {
+            return None;
+        }
+        if word == claim.stays.load(Ordering::Relaxed) {
+            slot.since().set(clock::real());
+            slot.state().set(state::HELD);
+            // The other half is `barrier::everywhere` in `convert`.
+            compiler_fence(Ordering::SeqCst);
+            if gate.get() == word {
+                return Some(word >> Gate::EPOCH_SHIFT);
+            }
+            return self.come_back(claim);
+        }
         let Some(Gate::Empty { epoch }) = Gate::unpack(word) else { return None };
-        // Relaxed: it is cleared by the thread that fails to leave, and then the gate is not empty until others have buried
-        // the slot; seeing that gate is seeing the flag.
-        if epoch >= MAX_EPOCH || !claim.usable.load(Ordering::Relaxed) {
+        if epoch >= MAX_EPOCH {
             return None;
         }
-        let (slot, epoch) = (claim.slot, epoch + 1);
-        if !gate.swap(word, Gate::Sole { slot, epoch }.pack()) {
+        slot.since().set(clock::real());
+        // Before the gate: once that names us, others believe what the slot says.
+        slot.state().set(state::HELD);
+        let sole = Gate::Sole { slot: claim.slot, epoch: epoch + 1 };
+        if !gate.swap(word, sole.pack()) {
+            slot.state().set(state::CLAIM);
             return None;
         }
-        // For people who look on. Dying before it is written leaves an older time.
-        self.slot(slot).since().set(clock::real());
-        Some(epoch)
+        let again = word == claim.left.load(Ordering::Relaxed);
+        let streak = if again { claim.streak.load(Ordering::Relaxed).saturating_add(1) } else { 0 };
+        claim.streak.store(streak, Ordering::Relaxed);
+        Some(epoch + 1)
+    }
+
+    /// The gate was taken away while we entered. Whoever did it may have seen us inside: then we are.
+    #[cold]
+    fn come_back(&self, claim: &Claim) -> Option<u64> {
+        let slot = self.slot(claim.slot);
+        let outcome = self.latch(claim.slot).and_then(|mut latched| {
+            latched.manage()?;
+            if slot.state().get() == state::INSIDE {
+                return Ok(Some(slot.epoch().get()));
+            }
+            slot.state().set(state::CLAIM);
+            match latched.settle(Probe::No) {
+                Ok(()) | Err(RoomError::EpochsExhausted { .. }) => Ok(None),
+                Err(error) => Err(error),
+            }
+        });
+        outcome.unwrap_or_else(|_| {
+            // Whoever asks again by the latch is told why.
+            self.give_up(claim);
+            None
+        })
+    }
+
+    /// Leaves.
+    #[inline]
+    pub(super) fn leave_by_claim(&self, epoch: u64) -> Result<(), RoomError> {
+        let Some(claim) = self.claim.get() else { return Ok(()) };
+        claim.tell();
+        let sole = Gate::Sole { slot: claim.slot, epoch }.pack();
+        let gate = self.gate();
+        let stay = claim.can_stay && claim.streak.load(Ordering::Relaxed) >= STREAK;
+        if stay {
+            claim.stays.store(sole, Ordering::Relaxed);
+        } else {
+            claim.left.store(Gate::Empty { epoch }.pack(), Ordering::Relaxed);
+        }
+        // First of all: afterwards the thread of the claim may enter again.
+        self.slot(claim.slot).state().set(state::CLAIM);
+        if stay {
+            // The other half is `barrier::everywhere` in `convert`.
+            compiler_fence(Ordering::SeqCst);
+            if gate.get() == sole {
+                return Ok(());
+            }
+        } else if gate.swap(sole, Gate::Empty { epoch }.pack()) {
+            return Ok(());
+        }
+        self.follow_up(claim)
+    }
+
+    /// Somebody has taken the gate away, so somebody may wait for us to have left.
+    #[cold]
+    fn follow_up(&self, claim: &Claim) -> Result<(), RoomError> {
+        let settled = self.latch(claim.slot).and_then(|mut latched| latched.settle(Probe::No));
+        match settled {
+            Ok(()) | Err(RoomError::EpochsExhausted { .. }) => Ok(()),
+            Err(error) => {
+                self.give_up(claim);
+                Err(super::room::as_loss(error))
+            }
+        }
     }
 
     /// Makes the standing claim of a lease in which the session is written already, if there is none yet and the room is
@@ -86,6 +195,11 @@ impl FileRoom {
         let claim = Claim {
             slot: lease.slot,
             session: lease.session.as_str().into(),
+            thread: this_thread(),
+            can_stay: barrier::join(),
+            stays: AtomicU64::new(NEVER),
+            left: AtomicU64::new(NEVER),
+            streak: AtomicU32::new(0),
             usable: AtomicBool::new(true),
             watched: AtomicBool::new(false),
             end: Mutex::new(None),
@@ -100,9 +214,21 @@ impl FileRoom {
         Some(lease)
     }
 
+    /// Opens the gate if the claim stays at it, when the handle goes.
+    pub(super) fn clear_gate(&self) {
+        let Some(claim) = self.claim.get() else { return };
+        if let Some(Gate::Sole { slot, epoch }) = Gate::unpack(self.gate().get())
+            && slot == claim.slot
+        {
+            // If somebody was faster, the gate is not ours any more.
+            let (sole, empty) = (Gate::Sole { slot, epoch }, Gate::Empty { epoch });
+            self.gate().swap(sole.pack(), empty.pack());
+        }
+    }
+
     /// A claim whose slot could not be put in order. To others its owner is dead.
-    pub(super) fn give_up(&self, claim: &Claim) {
-        claim.usable.store(false, Ordering::Relaxed); // see `pass_by_claim`
+    fn give_up(&self, claim: &Claim) {
+        claim.usable.store(false, Ordering::Relaxed);
         self.life.release(claim.slot);
     }
 }
