@@ -87,21 +87,24 @@ fn inside(arguments: &Arguments, events: &mut Events) -> Result<u8, RunError> {
     signals.take_children().map_err(RunError::system("take over signals"))?;
     let supervision = Supervision { signals: &signals, guard: &guard, on_loss: arguments.on_loss };
     let over = supervision.run(&command, events, &teller)?;
-    match over.loss {
+    let Over { code, loss, guardian } = over;
+    let left = match loss {
         Some(loss) => Err(RunError::Lost(loss.into())),
-        None => leave(guard, &over, events),
-    }
+        None => leave(guard, code, events),
+    };
+    guardian.dismiss();
+    left
 }
 
 /// Gives the place back.
-fn leave(guard: Guard<'_>, over: &Over, events: &mut Events) -> Result<u8, RunError> {
+fn leave(guard: Guard<'_>, code: u8, events: &mut Events) -> Result<u8, RunError> {
     match guard.leave() {
         Ok(()) => events.tell(&Event::Left),
         Err(lost @ RoomError::Lost(_)) => return Err(RunError::Lost(lost)),
         // The command has done its work inside; how it ended is worth more than how we leave.
         Err(error) => eprintln!("grouplock: leaving the room: {error}"),
     }
-    Ok(over.code)
+    Ok(code)
 }
 
 /// What the command finds in its environment.

@@ -38,6 +38,8 @@ pub(super) struct Supervision<'a> {
 pub(super) struct Over {
     pub(super) code: u8,
     pub(super) loss: Option<Loss>,
+    /// Ends with the command; to be dismissed when everything else is done, so that nobody waits for it.
+    pub(super) guardian: Guardian,
 }
 
 impl Supervision<'_> {
@@ -103,8 +105,7 @@ impl Supervision<'_> {
                 kill_at = None;
             }
         };
-        guardian.dismiss();
-        Ok(Over { code, loss })
+        Ok(Over { code, loss, guardian })
     }
 
     /// Sleeps until something happens, at most that long; false if nothing did.
