@@ -7,6 +7,7 @@
 //! * [`Coterie`]: whom each member asks for its vote.
 //! * [`Member`]: one member's part in one room, arbiter and group. What it must not forget it tells as [`Record`]s.
 //! * [`Process`]: who wants to enter.
+//! * [`simulation`]: a cluster and its network in one thread, from a seed.
 //!
 //! # Rooms, sessions and the paper's groups
 //!
@@ -63,6 +64,7 @@ mod process;
 mod rank;
 mod record;
 mod settings;
+pub mod simulation;
 mod time;
 
 pub use coterie::{Coterie, CoterieError, Quorum};

@@ -14,69 +14,69 @@ use stateright::{Checker, Model, Property};
 
 /// What is explored: everything that can happen within these bounds.
 #[derive(Clone)]
-pub struct Scenario {
-    pub coterie: Arc<Coterie>,
-    pub precedence: Precedence,
-    pub processes: Vec<Plan>,
+pub(crate) struct Scenario {
+    pub(crate) coterie: Arc<Coterie>,
+    pub(crate) precedence: Precedence,
+    pub(crate) processes: Vec<Plan>,
     /// Messages between two parties arrive in the order in which they were sent.
-    pub ordered: bool,
+    pub(crate) ordered: bool,
     /// Processes are where their group is: their messages take no time.
-    pub direct: bool,
+    pub(crate) direct: bool,
     /// Who waits may give up.
-    pub cancel: bool,
+    pub(crate) cancel: bool,
     /// Whenever somebody leaves, the time is one later.
-    pub clock: bool,
+    pub(crate) clock: bool,
     /// How many messages may come twice.
-    pub duplicates: u8,
+    pub(crate) duplicates: u8,
     /// How many messages may be lost.
-    pub losses: u8,
+    pub(crate) losses: u8,
     /// How many times a member may stop and start again with what it saved.
-    pub crashes: u8,
+    pub(crate) crashes: u8,
     /// What a member finds on its disk then: for a mutant that finds nothing.
-    pub forgetful: bool,
+    pub(crate) forgetful: bool,
     /// How many times a timer may go off though what it waits for is on the way.
-    pub hasty: u8,
+    pub(crate) hasty: u8,
     /// How many times all timers may go off when nobody can do anything else.
-    pub patience: u8,
+    pub(crate) patience: u8,
 }
 
 /// What a process does.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
-    pub home: u16,
+pub(crate) struct Plan {
+    pub(crate) home: u16,
     /// Which of the sessions with that home.
-    pub nth: usize,
-    pub priority: i32,
-    pub stay: Option<u64>,
-    pub rounds: u8,
+    pub(crate) nth: usize,
+    pub(crate) priority: i32,
+    pub(crate) stay: Option<u64>,
+    pub(crate) rounds: u8,
 }
 
 /// One round, priority 0, session 0 at `home`.
-pub fn at(home: u16) -> Plan {
+pub(crate) fn at(home: u16) -> Plan {
     Plan { home, nth: 0, priority: 0, stay: None, rounds: 1 }
 }
 
 impl Plan {
-    pub fn priority(self, priority: i32) -> Self {
+    pub(crate) fn priority(self, priority: i32) -> Self {
         Plan { priority, ..self }
     }
 
-    pub fn rounds(self, rounds: u8) -> Self {
+    pub(crate) fn rounds(self, rounds: u8) -> Self {
         Plan { rounds, ..self }
     }
 
-    pub fn session(self, nth: usize) -> Self {
+    pub(crate) fn session(self, nth: usize) -> Self {
         Plan { nth, ..self }
     }
 
-    pub fn stay(self, micros: u64) -> Self {
+    pub(crate) fn stay(self, micros: u64) -> Self {
         Plan { stay: Some(micros), ..self }
     }
 }
 
 impl Scenario {
     /// Reordering, processes at their group, nothing else going wrong.
-    pub fn new(coterie: Coterie, processes: &[Plan]) -> Self {
+    pub(crate) fn new(coterie: Coterie, processes: &[Plan]) -> Self {
         Scenario {
             coterie: Arc::new(coterie),
             precedence: Precedence::Static,
@@ -113,25 +113,25 @@ impl Scenario {
 
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum End {
+pub(crate) enum End {
     Member(MemberId),
     Process(ProcessId),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Message {
+pub(crate) enum Message {
     Peer(PeerMessage),
     Up(ProcessMessage),
     Down(GroupMessage),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct State {
-    pub members: Vec<Member>,
-    pub processes: Vec<Process>,
+pub(crate) struct State {
+    pub(crate) members: Vec<Member>,
+    pub(crate) processes: Vec<Process>,
     rounds: Vec<u8>,
     /// What is on its way. In order of sending, or if order does not count, sorted.
-    pub links: BTreeMap<(End, End), Vec<Message>>,
+    pub(crate) links: BTreeMap<(End, End), Vec<Message>>,
     disks: Vec<Durable>,
     clock: u64,
     left: Budget,
@@ -151,7 +151,7 @@ struct Budget {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     Ask(usize),
     Leave(usize),
     GiveUp(usize),
@@ -285,10 +285,12 @@ impl State {
         }
     }
 
-    fn finished(&self) -> bool {
+    /// When a message was lost, a stage may be under way with nobody inside until somebody wants the room.
+    fn finished(&self, scenario: &Scenario) -> bool {
         self.rounds.iter().all(|rounds| *rounds == 0)
             && self.processes.iter().all(|process| process.standing() == Standing::Outside)
-            && self.members.iter().all(|member| member.stage_inside().is_none())
+            && (scenario.losses > 0
+                || self.members.iter().all(|member| member.stage_inside().is_none()))
     }
 }
 
@@ -438,10 +440,12 @@ impl Model for Scenario {
                     use Action::{Ask, Deliver, Leave, Timeout};
                     matches!(action, Ask(_) | Leave(_) | Deliver(..) | Timeout)
                 };
-                actions.iter().any(on) || state.finished()
+                actions.iter().any(on) || state.finished(scenario)
             }),
             // If these are not reached the others say little.
-            Property::sometimes("all have been inside", |_, state: &State| state.finished()),
+            Property::sometimes("all have been inside", |scenario: &Scenario, state: &State| {
+                state.finished(scenario)
+            }),
             Property::sometimes("somebody yields", |_, state: &State| {
                 state
                     .links
@@ -455,16 +459,16 @@ impl Model for Scenario {
 }
 
 /// What an exploration found.
-pub struct Verdict {
-    pub states: usize,
-    pub depth: usize,
+pub(crate) struct Verdict {
+    pub(crate) states: usize,
+    pub(crate) depth: usize,
     /// Properties that do not hold, with a shortest way to show it.
-    pub violated: Vec<(&'static str, String)>,
+    pub(crate) violated: Vec<(&'static str, String)>,
     /// What was reached that should be.
-    pub reached: Vec<&'static str>,
+    pub(crate) reached: Vec<&'static str>,
 }
 
-pub fn explore(scenario: &Scenario) -> Verdict {
+pub(crate) fn explore(scenario: &Scenario) -> Verdict {
     let checker = scenario.clone().checker().threads(2).spawn_bfs().join();
     let mut verdict = Verdict {
         states: checker.unique_state_count(),
