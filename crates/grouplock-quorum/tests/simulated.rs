@@ -119,7 +119,7 @@ fn static_priorities_starve_and_aging_does_not() {
 #[test]
 fn a_stream_of_newcomers_does_not_keep_the_others_out() {
     // At one home they would know of each other without a message.
-    assert_ne!(home("session 0", 3), home("session 1", 3));
+    assert_ne!(home("session 0", 7), home("session 1", 7));
     let load = Load {
         processes: 101,
         sessions: 2,
@@ -127,7 +127,7 @@ fn a_stream_of_newcomers_does_not_keep_the_others_out() {
         think: Duration::from_millis(5),
         stay: Duration::from_millis(20),
         until: Time::from_micros(60_000_000),
-        ..Load::quiet(Coterie::plane(3).unwrap())
+        ..Load::quiet(Coterie::plane(7).unwrap())
     };
     let report = run(&load, 3);
     sound(&report);
