@@ -1,6 +1,6 @@
 //! Whom a member asks: quorums that meet.
 //!
-//! Member k asks the members of S_k. Any two quorums have a member in common, which votes for one at a time:
+//! Member k asks the members of its quorum. Any two quorums have a member in common, which votes for one at a time:
 //! that is all that mutual exclusion rests on. How large quorums are decides what a stage costs (3(q−1) messages),
 //! and which members everybody depends on.
 //!

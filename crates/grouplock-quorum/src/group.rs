@@ -41,7 +41,7 @@ pub(crate) struct World<'a> {
 }
 
 impl World<'_> {
-    fn to_quorum(&mut self, message: PeerMessage) {
+    fn tell_quorum(&mut self, message: PeerMessage) {
         self.quorum.iter().for_each(|arbiter| self.out.send(*arbiter, message));
     }
 }
@@ -141,7 +141,7 @@ impl Group {
             waiting: BTreeMap::new(),
         };
         if matches!(group.state, State::Idle) && group.stage > 0 {
-            world.to_quorum(PeerMessage::Release { stage: group.stage, epoch: group.epoch });
+            world.tell_quorum(PeerMessage::Release { stage: group.stage, epoch: group.epoch });
         }
         group
     }
@@ -311,7 +311,7 @@ impl Group {
 
     fn request(&mut self, world: &mut World<'_>) {
         if let Some(rank) = self.rank(world.me) {
-            world.to_quorum(PeerMessage::Request { rank });
+            world.tell_quorum(PeerMessage::Request { rank });
         }
     }
 
@@ -322,7 +322,7 @@ impl Group {
 
     fn finish(&mut self, world: &mut World<'_>) {
         self.state = State::Idle;
-        world.to_quorum(PeerMessage::Release { stage: self.stage, epoch: self.epoch });
+        world.tell_quorum(PeerMessage::Release { stage: self.stage, epoch: self.epoch });
         self.start(world);
     }
 

@@ -350,7 +350,7 @@ impl Member {
 
     /// Delivers what the member sent to itself, and sets the clock for what it waits for.
     fn settle(&mut self, now: Time) {
-        while let Some(message) = self.out.to_myself() {
+        while let Some(message) = self.out.pop_loopback() {
             self.dispatch(now, self.me, message);
         }
         let retry = self.arbiter.is_waited_for() || self.group.is_waiting_for_answers();

@@ -47,7 +47,7 @@ impl Outbox {
         self.queue.push_back(Output::ToProcess(to, message));
     }
 
-    pub(crate) fn to_myself(&mut self) -> Option<PeerMessage> {
+    pub(crate) fn pop_loopback(&mut self) -> Option<PeerMessage> {
         self.loopback.pop_front()
     }
 

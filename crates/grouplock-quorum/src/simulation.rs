@@ -219,7 +219,7 @@ impl World<'_> {
         self.next += 1;
     }
 
-    fn send(&mut self, kind: &'static str, event: Event) {
+    fn send(&mut self, kind: &'static str, event: &Event) {
         *self.report.sent.entry(kind).or_insert(0) += 1;
         if self.random.u32(0..1000) < self.load.loss {
             return;
@@ -313,10 +313,10 @@ impl World<'_> {
             match output {
                 Output::Save(_) => {}
                 Output::ToMember(to, message) => {
-                    self.send(peer_kind(&message), Event::ToMember(from, to, message));
+                    self.send(peer_kind(&message), &Event::ToMember(from, to, message));
                 }
                 Output::ToProcess(to, message) => {
-                    self.send(group_kind(&message), Event::Down(from, to, message));
+                    self.send(group_kind(&message), &Event::Down(from, to, message));
                 }
             }
         }
@@ -340,7 +340,7 @@ impl World<'_> {
         client.wake = wake.or(client.wake);
         let before = client.inside;
         for (to, message) in messages {
-            self.send(process_kind(&message), Event::Up(ProcessId(id), to, message));
+            self.send(process_kind(&message), &Event::Up(ProcessId(id), to, message));
         }
         if let Some(at) = wake {
             self.schedule(at.max(self.now), Event::WakeProcess(id));

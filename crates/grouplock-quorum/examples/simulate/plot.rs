@@ -57,8 +57,10 @@ pub(crate) fn draw(title: &str, x: &str, y: &str, logarithmic: bool, lines: &[Li
     }
     for (n, (name, points)) in lines.iter().enumerate() {
         let colour = COLOURS[n % COLOURS.len()];
-        let path: String =
-            points.iter().map(|p| format!("{:.1},{:.1} ", at_x(p.0), at_y(p.1))).collect();
+        let mut path = String::new();
+        for point in points {
+            let _ = write!(path, "{:.1},{:.1} ", at_x(point.0), at_y(point.1));
+        }
         let _ = writeln!(
             svg,
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",

@@ -14,6 +14,7 @@ use stateright::{Checker, Model, Property};
 
 /// What is explored: everything that can happen within these bounds.
 #[derive(Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a thing that can happen or not")]
 pub(crate) struct Scenario {
     pub(crate) coterie: Arc<Coterie>,
     pub(crate) precedence: Precedence,
@@ -98,7 +99,7 @@ impl Scenario {
         Settings {
             precedence: self.precedence,
             link_delay: Duration::ZERO,
-            retry: Duration::from_micros(1000),
+            retry: Duration::from_millis(1),
             lease: None,
         }
     }

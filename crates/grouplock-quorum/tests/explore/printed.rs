@@ -8,7 +8,7 @@ use stateright::{Checker, HasDiscoveries, Model, Property};
 /// Between groups. In the order of the table in `docs/algorithms/gbp.md`, each on top of those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Repaired {
-    /// As printed; its own vote counts as one of |S_k|, and nobody ever gives it.
+    /// As printed; its own vote counts as one of its quorum's, and nobody ever gives it.
     NothingSelfCounted,
     /// As printed; its own vote is not counted.
     NothingSelfNotCounted,
@@ -182,10 +182,10 @@ impl Printed {
         let k = self.processes[p].group;
         let group = &mut state.groups[k];
         group.lp.remove(&p);
-        let nobody = if self.left_in != Some(LeftIn::Inside) {
-            group.lp.values().all(|inside| !inside)
-        } else {
+        let nobody = if self.left_in == Some(LeftIn::Inside) {
             group.lp.is_empty()
+        } else {
+            group.lp.values().all(|inside| !inside)
         };
         if !nobody {
             return;
@@ -198,10 +198,10 @@ impl Printed {
             self.give(state, k);
         }
         let group = &state.groups[k];
-        let again = if self.left_in != Some(LeftIn::NextStage) {
-            !group.lp.is_empty()
-        } else {
+        let again = if self.left_in == Some(LeftIn::NextStage) {
             !group.waiting.is_empty() || !group.locked.is_empty() // not empty(LG)
+        } else {
+            !group.lp.is_empty()
         };
         if again {
             self.activate(state, k);
