@@ -111,6 +111,10 @@ pub(crate) fn soak() -> ExitCode {
                 let mutants = ["test", "--release", "-p", "grouplock-mutants", "--", "--ignored"];
                 Program::cargo(&mutants).run()
             })
+            .and_then(|()| {
+                let quorum = ["test", "--release", "-p", "grouplock-quorum", "--", "--ignored"];
+                Program::cargo(&quorum).run()
+            })
             .and_then(|()| BIG.iter().try_for_each(|big| explore(big))),
     )
 }
