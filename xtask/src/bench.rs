@@ -20,9 +20,10 @@ pub(crate) fn run(plan: &str) -> ExitCode {
             return Ok(());
         }
         let page = ["--instructions", "--out", "docs/benchmarks/uncontended.md"];
-        program("uncontended").arguments(&page).run().and_then(|()| {
-            program("rooms").arguments(&["--out", "docs/benchmarks/rooms.md"]).run()
-        })
+        program("uncontended")
+            .arguments(&page)
+            .run()
+            .and_then(|()| program("rooms").arguments(&["--out", "docs/benchmarks/rooms.md"]).run())
     });
     finish(result)
 }

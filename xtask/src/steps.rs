@@ -121,6 +121,10 @@ pub(crate) fn soak() -> ExitCode {
                 let storm = ["test", "--release", "-p", "grouplock-cli", "--test", "rooms"];
                 Program::cargo(&storm).arguments(&["--", "--ignored", "--nocapture"]).run()
             })
+            .and_then(|()| {
+                let quorum = ["test", "--release", "-p", "grouplock-quorum", "--", "--ignored"];
+                Program::cargo(&quorum).run()
+            })
             .and_then(|()| BIG.iter().try_for_each(|big| explore(big))),
     )
 }

@@ -1,0 +1,315 @@
+//! Whom a member asks: quorums that meet.
+//!
+//! Member k asks the members of its quorum. Any two quorums have a member in common, which votes for one at a time:
+//! that is all that mutual exclusion rests on. How large quorums are decides what a stage costs (3(q−1) messages),
+//! and which members everybody depends on.
+//!
+//! | kind | members | quorum | |
+//! |---|---|---|---|
+//! | [projective plane](Coterie::plane) | 3, 7, 13, 21, 31 | about √m | smallest possible |
+//! | [folded](Coterie::folded_plane) | others up to 31 | at most that of the next plane | if what comes out is a coterie |
+//! | [grid](Coterie::grid) | r·c | r + c − 1 | a row and a column |
+//! | [majority](Coterie::majority) | any | ⌊m/2⌋ + 1 | simplest |
+
+use std::collections::BTreeSet;
+
+use thiserror::Error;
+
+use crate::name::MemberId;
+
+/// A set of members that one asks.
+pub type Quorum = BTreeSet<MemberId>;
+
+/// Perfect difference sets: every non-zero remainder modulo the first is the difference of exactly one pair.
+/// So the sets D + k modulo m meet pairwise in exactly one element.
+const PLANES: [(u16, &[u16]); 5] = [
+    (3, &[0, 1]),
+    (7, &[0, 1, 3]),
+    (13, &[0, 1, 3, 9]),
+    (21, &[0, 1, 4, 14, 16]),
+    (31, &[0, 1, 3, 8, 12, 18]),
+];
+
+/// A quorum for every member. It cannot be made without being one: see [`Coterie::new`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Coterie {
+    quorums: Vec<Quorum>,
+}
+
+/// Why something is no coterie.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CoterieError {
+    /// No members.
+    #[error("a coterie needs at least one member, and there is none")]
+    NoMembers,
+    /// More than [`Coterie::MOST`].
+    #[error("{0} members are too many for a coterie: at most {most}", most = Coterie::MOST)]
+    TooMany(usize),
+    /// Nobody to ask.
+    #[error("the quorum of {0} is empty: expected at least {0} itself")]
+    EmptyQuorum(MemberId),
+    /// A quorum names somebody who is not there.
+    #[error("the quorum of {of} names {named}, but the members are 0 to {last}")]
+    NoSuchMember {
+        /// Whose quorum.
+        of: MemberId,
+        /// Whom it names.
+        named: MemberId,
+        /// The last there is.
+        last: u16,
+    },
+    /// Everybody votes for themselves too, so that their own vote is asked for like any other.
+    #[error("the quorum of {0} does not contain {0} itself")]
+    WithoutItself(MemberId),
+    /// Both could be inside at once.
+    #[error("the quorums of {0} and {1} have no member in common")]
+    Disjoint(MemberId, MemberId),
+    /// One asks more than it needs.
+    #[error(
+        "the quorum of {outer} contains all of the quorum of {inner} and more: {inner}'s would do"
+    )]
+    NotMinimal {
+        /// Whose quorum is contained.
+        inner: MemberId,
+        /// In whose.
+        outer: MemberId,
+    },
+    /// No plane of that size, or none to fold.
+    #[error("there is no projective plane with {0} members here: expected 3, 7, 13, 21 or 31")]
+    NoPlane(u16),
+    /// No rectangle has that many places.
+    #[error("{0} members make no grid: expected the product of two numbers from 2 on")]
+    NoGrid(u16),
+}
+
+impl Coterie {
+    /// The most members that are accepted.
+    pub const MOST: usize = 1024;
+
+    /// From the quorums of members 0, 1, 2, …
+    ///
+    /// # Errors
+    /// If a quorum is empty, names somebody who is not there, or does not contain its owner; if two have no
+    /// member in common; if one is a proper part of another.
+    ///
+    /// ```
+    /// use grouplock_quorum::{Coterie, MemberId};
+    ///
+    /// let quorum = |members: [u16; 2]| members.map(MemberId).into();
+    /// assert!(Coterie::new(vec![quorum([0, 1]), quorum([1, 2]), quorum([2, 0])]).is_ok());
+    ///
+    /// let error = Coterie::new([[0, 1], [1, 0], [2, 3], [3, 2]].map(quorum).into()).unwrap_err();
+    /// assert_eq!(error.to_string(), "the quorums of member 0 and member 2 have no member in common");
+    /// ```
+    pub fn new(quorums: Vec<Quorum>) -> Result<Self, CoterieError> {
+        if quorums.is_empty() {
+            return Err(CoterieError::NoMembers);
+        }
+        if quorums.len() > Self::MOST {
+            return Err(CoterieError::TooMany(quorums.len()));
+        }
+        let last = (quorums.len() - 1) as u16;
+        for (of, quorum) in named(&quorums) {
+            if quorum.is_empty() {
+                return Err(CoterieError::EmptyQuorum(of));
+            }
+            if let Some(&named) = quorum.iter().find(|member| member.0 > last) {
+                return Err(CoterieError::NoSuchMember { of, named, last });
+            }
+            if !quorum.contains(&of) {
+                return Err(CoterieError::WithoutItself(of));
+            }
+        }
+        for (a, s_a) in named(&quorums) {
+            for (b, s_b) in named(&quorums) {
+                if s_a.is_disjoint(s_b) {
+                    return Err(CoterieError::Disjoint(a, b));
+                }
+                if s_a.len() < s_b.len() && s_a.is_subset(s_b) {
+                    return Err(CoterieError::NotMinimal { inner: a, outer: b });
+                }
+            }
+        }
+        Ok(Coterie { quorums })
+    }
+
+    /// The lines of a finite projective plane: each two quorums meet in one member.
+    ///
+    /// # Errors
+    /// [`CoterieError::NoPlane`] unless `members` is 3, 7, 13, 21 or 31.
+    pub fn plane(members: u16) -> Result<Self, CoterieError> {
+        match PLANES.iter().find(|(size, _)| *size == members) {
+            Some((size, set)) => Self::new(shifted(*size, set)),
+            None => Err(CoterieError::NoPlane(members)),
+        }
+    }
+
+    /// The next larger plane, with the places that are too many taken by members that have one already.
+    ///
+    /// # Errors
+    /// If there is no larger plane, or what comes out is not minimal.
+    pub fn folded_plane(members: u16) -> Result<Self, CoterieError> {
+        let plane = PLANES.iter().find(|(size, _)| *size >= members);
+        let (size, set) = plane.ok_or(CoterieError::NoPlane(members))?;
+        Self::new(fold(shifted(*size, set), members))
+    }
+
+    /// A rectangle as near to a square as there is; a quorum is a row and a column.
+    ///
+    /// # Errors
+    /// [`CoterieError::NoGrid`] if `members` is no product.
+    pub fn grid(members: u16) -> Result<Self, CoterieError> {
+        enough_room(members)?;
+        let rows = (2..=members.isqrt()).rev().find(|rows| members.is_multiple_of(*rows));
+        let columns = members / rows.ok_or(CoterieError::NoGrid(members))?;
+        Self::new(cross(members, columns))
+    }
+
+    /// The smallest square that is large enough, folded.
+    ///
+    /// # Errors
+    /// If what comes out is not minimal.
+    pub fn folded_grid(members: u16) -> Result<Self, CoterieError> {
+        enough_room(members)?;
+        let side = (1..=members).find(|side| u32::from(*side).pow(2) >= u32::from(members));
+        let side = side.ok_or(CoterieError::NoMembers)?;
+        Self::new(fold(cross(side * side, side), members))
+    }
+
+    /// More than half: itself and those after it.
+    ///
+    /// # Errors
+    /// If there are no members, or too many.
+    pub fn majority(members: u16) -> Result<Self, CoterieError> {
+        enough_room(members)?;
+        let set: Vec<u16> = (0..=members / 2).collect();
+        Self::new(if members == 0 { Vec::new() } else { shifted(members, &set) })
+    }
+
+    /// The one with the smallest quorums of all the kinds above.
+    ///
+    /// # Errors
+    /// If there are no members, or too many.
+    ///
+    /// ```
+    /// use grouplock_quorum::Coterie;
+    ///
+    /// assert_eq!(Coterie::smallest(13)?.largest_quorum(), 4); // a plane
+    /// assert_eq!(Coterie::smallest(2)?.largest_quorum(), 2);
+    /// # Ok::<(), grouplock_quorum::CoterieError>(())
+    /// ```
+    pub fn smallest(members: u16) -> Result<Self, CoterieError> {
+        let majority = Self::majority(members)?;
+        let others = [Self::folded_plane, Self::grid, Self::folded_grid];
+        let mut all: Vec<Coterie> = others.iter().filter_map(|make| make(members).ok()).collect();
+        all.push(majority.clone());
+        Ok(all.into_iter().min_by_key(Coterie::largest_quorum).unwrap_or(majority))
+    }
+
+    /// How many members there are.
+    pub fn members(&self) -> u16 {
+        self.quorums.len() as u16
+    }
+
+    /// Whom `member` asks; `None` if it is not one.
+    pub fn quorum(&self, member: MemberId) -> Option<&Quorum> {
+        self.quorums.get(member.index())
+    }
+
+    pub(crate) fn all(&self) -> &[Quorum] {
+        &self.quorums
+    }
+
+    /// The size of the largest quorum: q.
+    pub fn largest_quorum(&self) -> usize {
+        self.quorums.iter().map(BTreeSet::len).max().unwrap_or(0)
+    }
+}
+
+/// Before anything is built: a grid of all that fit 16 bits would take minutes.
+fn enough_room(members: u16) -> Result<(), CoterieError> {
+    let members = usize::from(members);
+    if members > Coterie::MOST { Err(CoterieError::TooMany(members)) } else { Ok(()) }
+}
+
+fn named(quorums: &[Quorum]) -> impl Iterator<Item = (MemberId, &Quorum)> {
+    quorums.iter().enumerate().map(|(member, quorum)| (MemberId(member as u16), quorum))
+}
+
+/// `set` + k modulo `size`, for each k.
+fn shifted(size: u16, set: &[u16]) -> Vec<Quorum> {
+    (0..size).map(|k| set.iter().map(|x| MemberId((x + k) % size)).collect()).collect()
+}
+
+/// Row and column of each place.
+fn cross(places: u16, columns: u16) -> Vec<Quorum> {
+    let in_cross = |a: u16, b: u16| a / columns == b / columns || a % columns == b % columns;
+    (0..places).map(|a| (0..places).filter(|b| in_cross(a, *b)).map(MemberId).collect()).collect()
+}
+
+/// Puts member x modulo `members` in the place of x. What two quorums had in common they still have.
+fn fold(quorums: Vec<Quorum>, members: u16) -> Vec<Quorum> {
+    let folded = |quorum: Quorum| quorum.into_iter().map(|x| MemberId(x.0 % members)).collect();
+    quorums.into_iter().take(members.into()).map(folded).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quorum(members: &[u16]) -> Quorum {
+        members.iter().copied().map(MemberId).collect()
+    }
+
+    #[test]
+    fn planes_meet_in_exactly_one_member() {
+        for (size, set) in PLANES {
+            let coterie = Coterie::plane(size).unwrap();
+            assert_eq!(coterie.largest_quorum(), set.len());
+            assert_eq!(usize::from(size), set.len() * (set.len() - 1) + 1);
+            for (a, s_a) in named(&coterie.quorums) {
+                for (b, s_b) in named(&coterie.quorums).filter(|(b, _)| *b != a) {
+                    assert_eq!(s_a.intersection(s_b).count(), 1, "{a} and {b} of {size}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn there_is_a_coterie_for_every_number_of_members() {
+        for members in 1..=200 {
+            let coterie = Coterie::smallest(members).unwrap();
+            assert_eq!(coterie.members(), members);
+            let majority = usize::from(members / 2 + 1);
+            assert!(coterie.largest_quorum() <= majority, "{members}");
+        }
+        assert_eq!(Coterie::smallest(31).unwrap().largest_quorum(), 6);
+        assert_eq!(Coterie::smallest(100).unwrap().largest_quorum(), 19);
+        assert_eq!(Coterie::grid(6).unwrap().largest_quorum(), 4);
+    }
+
+    #[test]
+    fn what_is_no_coterie_is_refused_by_name() {
+        let refused = |quorums: &[&[u16]]| {
+            Coterie::new(quorums.iter().map(|members| quorum(members)).collect()).unwrap_err()
+        };
+        let (a, b) = (MemberId(0), MemberId(1));
+        assert_eq!(refused(&[]), CoterieError::NoMembers);
+        assert_eq!(refused(&[&[0], &[]]), CoterieError::EmptyQuorum(b));
+        assert_eq!(refused(&[&[0, 1], &[0]]), CoterieError::WithoutItself(b));
+        assert_eq!(refused(&[&[0], &[1]]), CoterieError::Disjoint(a, b));
+        assert_eq!(refused(&[&[0], &[0, 1]]), CoterieError::NotMinimal { inner: a, outer: b });
+        let missing = CoterieError::NoSuchMember { of: a, named: MemberId(2), last: 1 };
+        assert_eq!(refused(&[&[0, 2], &[1]]), missing);
+        assert_eq!(Coterie::plane(8).unwrap_err(), CoterieError::NoPlane(8));
+        assert_eq!(Coterie::folded_plane(32).unwrap_err(), CoterieError::NoPlane(32));
+        assert_eq!(Coterie::grid(7).unwrap_err(), CoterieError::NoGrid(7));
+        assert_eq!(Coterie::majority(0).unwrap_err(), CoterieError::NoMembers);
+        for kind in [Coterie::plane, Coterie::grid, Coterie::folded_plane, Coterie::folded_grid] {
+            assert!(kind(0).is_err());
+            assert!(kind(u16::MAX).is_err());
+        }
+        assert_eq!(Coterie::majority(2000).unwrap_err(), CoterieError::TooMany(2000));
+    }
+}

@@ -1,0 +1,376 @@
+//! One member's part in one room.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::arbiter::Arbiter;
+use crate::coterie::{Coterie, Quorum};
+use crate::group::{Ask, Group, World};
+use crate::message::{PeerMessage, ProcessMessage};
+use crate::name::{MemberId, ProcessId, home};
+use crate::output::{Outbox, Output};
+use crate::rank::Rank;
+use crate::record::Durable;
+use crate::settings::Settings;
+use crate::time::Time;
+
+/// One member's part in one room: an arbiter with a vote, and a group for the sessions that are at home here.
+///
+/// It does nothing by itself. Tell it what arrives ([`handle`](Member::handle),
+/// [`handle_process`](Member::handle_process)) and what time it is ([`handle_timeout`](Member::handle_timeout)), then do what
+/// it wants done ([`poll_transmit`](Member::poll_transmit)).
+///
+/// ```
+/// use std::sync::Arc;
+/// use grouplock_quorum::{Coterie, Member, MemberId, Output, ProcessId, ProcessMessage, Settings, Time};
+///
+/// // A cluster of one: its own vote is all it needs.
+/// let coterie = Arc::new(Coterie::majority(1)?);
+/// let mut member = Member::new(MemberId(0), coterie, Settings::default())?;
+/// let ask = ProcessMessage::Ask {
+///     attempt: 1, session: "release".into(), stay: None, priority: 0, sent: Time::ZERO,
+/// };
+/// member.handle_process(Time::ZERO, ProcessId(7), ask)?;
+///
+/// let mut outputs = std::iter::from_fn(|| member.poll_transmit());
+/// assert!(outputs.any(|output| matches!(output, Output::ToProcess(ProcessId(7), _))));
+/// drop(outputs);
+/// assert_eq!(member.stage_inside().map(|stage| stage.epoch), Some(1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    me: MemberId,
+    coterie: Arc<Coterie>,
+    settings: Settings,
+    arbiter: Arbiter,
+    group: Group,
+    out: Outbox,
+    /// When to ask again, if an answer is missing.
+    retry_at: Option<Time>,
+    /// When to look for the dead.
+    sweep_at: Option<Time>,
+}
+
+/// What is the same for all members and never changes is left out: explorers hash members by the million.
+impl Hash for Member {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.me.hash(state);
+        self.arbiter.hash(state);
+        self.group.hash(state);
+        self.out.hash(state);
+        self.retry_at.hash(state);
+        self.sweep_at.hash(state);
+    }
+}
+
+/// A message that cannot be right. Nothing has come of it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// Not in the coterie.
+    #[error("{member} is none of the {members} members, 0 to {last}", last = members - 1)]
+    UnknownMember {
+        /// Who.
+        member: MemberId,
+        /// How many there are.
+        members: u16,
+    },
+    /// For an arbiter that the sender need not ask.
+    #[error("{from} asks {me} for its vote, which is not in its quorum: the coteries differ")]
+    NotInItsQuorum {
+        /// The sender.
+        from: MemberId,
+        /// Who got it.
+        me: MemberId,
+    },
+    /// From an arbiter that was not asked.
+    #[error("{from} talks to {me} of its vote, but is not in its quorum: the coteries differ")]
+    NotInMyQuorum {
+        /// The sender.
+        from: MemberId,
+        /// Who got it.
+        me: MemberId,
+    },
+    /// A request in another's name.
+    #[error("{from} sent a request in the name of {named}")]
+    InAnothersName {
+        /// The sender.
+        from: MemberId,
+        /// Whose name it bears.
+        named: MemberId,
+    },
+    /// About a stage that has not been.
+    #[error(
+        "{from} talks of stage {stage}, but the last of {me} is {last}: its disk or ours is an old one"
+    )]
+    NeverAsked {
+        /// The sender.
+        from: MemberId,
+        /// Who got it.
+        me: MemberId,
+        /// Of which stage it talks.
+        stage: u64,
+        /// The last there was.
+        last: u64,
+    },
+    /// A session that is at home elsewhere.
+    #[error("session `{session}` is at home at {home}, not at {me}")]
+    NotItsHome {
+        /// What was asked for.
+        session: String,
+        /// Where it belongs.
+        home: MemberId,
+        /// Who was asked.
+        me: MemberId,
+    },
+}
+
+/// The stage that a member has the room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageInside<'a> {
+    /// Its session.
+    pub session: &'a str,
+    /// Its epoch.
+    pub epoch: u64,
+    /// How many are inside.
+    pub inside: usize,
+    /// Somebody of another session waits.
+    pub contested: bool,
+}
+
+impl Member {
+    /// A member that has never run before.
+    ///
+    /// # Errors
+    /// [`Refused::UnknownMember`] if `me` is not in the coterie.
+    pub fn new(me: MemberId, coterie: Arc<Coterie>, settings: Settings) -> Result<Self, Refused> {
+        Self::recover(me, coterie, settings, Durable::default(), Time::ZERO)
+    }
+
+    /// A member that starts again with what it [saved](Output::Save).
+    ///
+    /// # Errors
+    /// [`Refused::UnknownMember`] if `me` is not in the coterie.
+    pub fn recover(
+        me: MemberId,
+        coterie: Arc<Coterie>,
+        settings: Settings,
+        durable: Durable,
+        now: Time,
+    ) -> Result<Self, Refused> {
+        let members = coterie.members();
+        let Some(quorum) = coterie.quorum(me) else {
+            return Err(Refused::UnknownMember { member: me, members });
+        };
+        let mut out = Outbox::new(me);
+        let mut world = World { me, quorum, settings: &settings, now, out: &mut out };
+        let group = Group::recover(&durable, &mut world);
+        let arbiter = Arbiter::recover(durable.vote);
+        let (retry_at, sweep_at) = (None, None);
+        let mut member = Member { me, coterie, settings, arbiter, group, out, retry_at, sweep_at };
+        member.settle(now);
+        Ok(member)
+    }
+
+    /// A message from another member.
+    ///
+    /// # Errors
+    /// If it cannot be right. Then nothing has changed.
+    pub fn handle(
+        &mut self,
+        now: Time,
+        from: MemberId,
+        message: PeerMessage,
+    ) -> Result<(), Refused> {
+        self.check(from, &message)?;
+        self.dispatch(now, from, message);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// A message from a process.
+    ///
+    /// # Errors
+    /// [`Refused::NotItsHome`] if the session belongs elsewhere. Then nothing has changed.
+    pub fn handle_process(
+        &mut self,
+        now: Time,
+        from: ProcessId,
+        message: ProcessMessage,
+    ) -> Result<(), Refused> {
+        let (group, mut world) = self.group(now);
+        match message {
+            ProcessMessage::Ask { attempt, session, stay, priority, sent } => {
+                let home = home(&session, self.coterie.members());
+                if home != self.me {
+                    return Err(Refused::NotItsHome { session, home, me: self.me });
+                }
+                let (group, mut world) = self.group(now);
+                group.ask(from, Ask { attempt, session, stay, priority, sent }, &mut world);
+            }
+            ProcessMessage::Leave { attempt } => group.leave(from, attempt, &mut world),
+            ProcessMessage::Renew { attempt, sent } => {
+                group.renew(from, attempt, sent, &mut world);
+            }
+        }
+        self.settle(now);
+        Ok(())
+    }
+
+    /// It is later. Call it when [`poll_timeout`](Member::poll_timeout) says; at other times it does no harm.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.sweep_at.is_some_and(|at| at <= now)
+            && let Some(lease) = self.settings.lease
+        {
+            self.sweep_at = None;
+            let (group, mut world) = self.group(now);
+            group.expire(lease, &mut world);
+        }
+        if self.retry_at.is_some_and(|at| at <= now) {
+            self.retry_at = None;
+            self.arbiter.retry(&mut self.out);
+            let (group, mut world) = self.group(now);
+            group.retry(&mut world);
+        }
+        self.settle(now);
+    }
+
+    /// What to do next, in order; `None` when all is done.
+    pub fn poll_transmit(&mut self) -> Option<Output> {
+        self.out.pop()
+    }
+
+    /// When to call [`handle_timeout`](Member::handle_timeout) if nothing happens before.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        [self.retry_at, self.sweep_at].into_iter().flatten().min()
+    }
+
+    /// Who this is.
+    pub fn id(&self) -> MemberId {
+        self.me
+    }
+
+    /// The stage that is under way here, if the room is ours.
+    pub fn stage_inside(&self) -> Option<StageInside<'_>> {
+        self.group.holding().map(|holding| StageInside {
+            session: &holding.session,
+            epoch: holding.epoch,
+            inside: holding.inside.len(),
+            contested: holding.contested,
+        })
+    }
+
+    /// Those inside the stage that is under way here, with the number of their request.
+    pub fn inside(&self) -> impl Iterator<Item = (ProcessId, u64)> {
+        let inside = self.group.holding().map(|holding| &holding.inside).into_iter().flatten();
+        inside.map(|(process, inside)| (*process, inside.attempt))
+    }
+
+    /// Those who wait here, and for what, the best claim first.
+    pub fn waiting(&self) -> Vec<(ProcessId, &str)> {
+        let mut waiting: Vec<_> = self.group.waiting().iter().collect();
+        waiting.sort_by_key(|(process, waiting)| (waiting.claim, **process));
+        waiting.into_iter().map(|(process, waiting)| (*process, waiting.session.as_str())).collect()
+    }
+
+    /// The number of the last stage that was started here.
+    pub fn stage(&self) -> u64 {
+        self.group.stage()
+    }
+
+    /// How many votes are in, while the group competes.
+    pub fn votes(&self) -> Option<usize> {
+        self.group.votes()
+    }
+
+    /// Who has this member's vote.
+    pub fn voted_for(&self) -> Option<&Rank> {
+        self.arbiter.vote().owner.as_ref().map(|(rank, _)| rank)
+    }
+
+    /// Who waits for this member's vote, the first first.
+    pub fn electors(&self) -> impl Iterator<Item = &Rank> {
+        self.arbiter.queue()
+    }
+
+    fn check(&self, from: MemberId, message: &PeerMessage) -> Result<(), Refused> {
+        let (me, members) = (self.me, self.coterie.members());
+        let Some(its) = self.coterie.quorum(from) else {
+            return Err(Refused::UnknownMember { member: from, members });
+        };
+        if message.is_for_arbiter() && !its.contains(&me) {
+            return Err(Refused::NotInItsQuorum { from, me });
+        }
+        match *message {
+            PeerMessage::Request { rank } if rank.member != from => {
+                Err(Refused::InAnothersName { from, named: rank.member })
+            }
+            PeerMessage::Locked { stage, .. }
+            | PeerMessage::Inquire { stage, .. }
+            | PeerMessage::Contested { stage, .. } => {
+                let last = self.group.stage();
+                if !self.quorum().contains(&from) {
+                    Err(Refused::NotInMyQuorum { from, me })
+                } else if stage > last || stage == 0 {
+                    Err(Refused::NeverAsked { from, me, stage, last })
+                } else {
+                    Ok(())
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn dispatch(&mut self, now: Time, from: MemberId, message: PeerMessage) {
+        match message {
+            PeerMessage::Request { rank } => self.arbiter.request(rank, &mut self.out),
+            PeerMessage::Relinquish { stage, grant } => {
+                self.arbiter.relinquish(from, stage, grant, &mut self.out);
+            }
+            PeerMessage::Release { stage, epoch } => {
+                self.arbiter.release(from, stage, epoch, &mut self.out);
+            }
+            PeerMessage::Locked { stage, grant, epoch, contested } => {
+                let (group, mut world) = self.group(now);
+                group.locked(from, (stage, grant), epoch, contested, &mut world);
+            }
+            PeerMessage::Inquire { stage, grant, again } => {
+                let (group, mut world) = self.group(now);
+                group.inquire(from, (stage, grant), again, &mut world);
+            }
+            PeerMessage::Contested { stage, again, .. } => {
+                let (group, mut world) = self.group(now);
+                group.contested(from, stage, again, &mut world);
+            }
+        }
+    }
+
+    /// Delivers what the member sent to itself, and sets the clock for what it waits for.
+    fn settle(&mut self, now: Time) {
+        while let Some(message) = self.out.pop_loopback() {
+            self.dispatch(now, self.me, message);
+        }
+        let retry = self.arbiter.is_waited_for() || self.group.is_waiting_for_answers();
+        let again = self.retry_at.unwrap_or(now + self.settings.retry);
+        self.retry_at = retry.then_some(again);
+        let anybody = !self.group.waiting().is_empty() || self.group.holding().is_some();
+        self.sweep_at = match self.settings.lease {
+            Some(lease) if anybody => Some(self.sweep_at.unwrap_or(now + lease / 4)),
+            _ => None,
+        };
+    }
+
+    fn quorum(&self) -> &Quorum {
+        // That `me` is in the coterie was checked when the member was made.
+        &self.coterie.all()[self.me.index()]
+    }
+
+    fn group(&mut self, now: Time) -> (&mut Group, World<'_>) {
+        let (me, settings) = (self.me, &self.settings);
+        let quorum = &self.coterie.all()[me.index()];
+        (&mut self.group, World { me, quorum, settings, now, out: &mut self.out })
+    }
+}

@@ -1,0 +1,57 @@
+//! What a member wants done, in order.
+
+use std::collections::VecDeque;
+
+use crate::message::{GroupMessage, PeerMessage};
+use crate::name::{MemberId, ProcessId};
+use crate::record::Record;
+
+/// One thing to do. The order counts: what is to be saved must be on disk before anything that comes after it is
+/// sent. (Several can be taken together: write all that is to be saved, flush once, then send.)
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Output {
+    /// Put it on disk.
+    Save(Record),
+    /// Send to another member.
+    ToMember(MemberId, PeerMessage),
+    /// Send to a process.
+    ToProcess(ProcessId, GroupMessage),
+}
+
+/// Collects what there is to do. What a member sends to itself never leaves it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Outbox {
+    me: MemberId,
+    loopback: VecDeque<PeerMessage>,
+    queue: VecDeque<Output>,
+}
+
+impl Outbox {
+    pub(crate) fn new(me: MemberId) -> Self {
+        Outbox { me, loopback: VecDeque::new(), queue: VecDeque::new() }
+    }
+
+    pub(crate) fn save(&mut self, record: Record) {
+        self.queue.push_back(Output::Save(record));
+    }
+
+    pub(crate) fn send(&mut self, to: MemberId, message: PeerMessage) {
+        if to == self.me {
+            self.loopback.push_back(message);
+        } else {
+            self.queue.push_back(Output::ToMember(to, message));
+        }
+    }
+
+    pub(crate) fn tell(&mut self, to: ProcessId, message: GroupMessage) {
+        self.queue.push_back(Output::ToProcess(to, message));
+    }
+
+    pub(crate) fn pop_loopback(&mut self) -> Option<PeerMessage> {
+        self.loopback.pop_front()
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Output> {
+        self.queue.pop_front()
+    }
+}

@@ -1,0 +1,86 @@
+//! Who goes first.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::name::MemberId;
+use crate::time::Time;
+
+/// How priority and waiting are weighed against each other. It must be the same at all members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Precedence {
+    /// A step of priority is worth `weight` of waiting. Whoever has waited long enough is first, so nobody starves.
+    Aged {
+        /// What one step of priority is worth.
+        weight: Duration,
+    },
+    /// Higher priority first, always; among equals the longer wait. This is the paper's rule, and it lets
+    /// the lower priority starve.
+    Static,
+}
+
+impl Precedence {
+    /// How a request stands that was made at `asked`.
+    pub fn claim(self, asked: Time, priority: i32) -> Claim {
+        let priority = i128::from(priority);
+        let urgency = match self {
+            Precedence::Static => -priority,
+            Precedence::Aged { weight } => {
+                let weight = i128::try_from(weight.as_micros()).unwrap_or(i128::MAX);
+                i128::from(asked.as_micros()).saturating_sub(weight.saturating_mul(priority))
+            }
+        };
+        let bounds = (i128::from(i64::MIN), i128::from(i64::MAX));
+        Claim { urgency: urgency.clamp(bounds.0, bounds.1) as i64, asked }
+    }
+}
+
+/// How a process's request stands: the smaller, the sooner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Claim {
+    urgency: i64,
+    asked: Time,
+}
+
+/// How a stage stands among those of all members: the smaller, the sooner. No two are equal, as the member
+/// and the stage's number break ties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Rank {
+    /// The best claim of those who wait for the stage.
+    pub claim: Claim,
+    /// Whose stage it is.
+    pub member: MemberId,
+    /// Its number.
+    pub stage: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AGED: Precedence = Precedence::Aged { weight: Duration::from_secs(10) };
+
+    #[test]
+    fn a_step_of_priority_is_worth_its_weight_of_waiting() {
+        let early = AGED.claim(Time::from_micros(5_000_000), 0);
+        assert!(AGED.claim(Time::from_micros(14_999_999), 1) < early);
+        assert!(AGED.claim(Time::from_micros(15_000_001), 1) > early);
+        // The wait breaks the tie.
+        assert!(AGED.claim(Time::from_micros(15_000_000), 1) > early);
+    }
+
+    #[test]
+    fn a_static_priority_is_never_caught_up_with() {
+        let first = Precedence::Static.claim(Time::ZERO, 0);
+        assert!(Precedence::Static.claim(Time::from_micros(u64::MAX), 1) < first);
+        assert!(Precedence::Static.claim(Time::from_micros(1), 0) > first);
+    }
+
+    #[test]
+    fn extremes_do_not_overflow() {
+        let heavy = Precedence::Aged { weight: Duration::MAX };
+        let end = Time::from_micros(u64::MAX);
+        assert!(heavy.claim(end, i32::MAX) < heavy.claim(Time::ZERO, i32::MIN));
+    }
+}

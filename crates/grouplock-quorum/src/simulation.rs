@@ -1,0 +1,433 @@
+//! A cluster, its processes and its network in one thread, from a seed: the same seed gives the same run.
+//!
+//! ```
+//! use grouplock_quorum::simulation::{Load, run};
+//! use grouplock_quorum::Coterie;
+//!
+//! let load = Load { processes: 5, sessions: 1, rounds: 1, ..Load::quiet(Coterie::plane(7)?) };
+//! let report = run(&load, 42);
+//! assert_eq!(report.entries, 5);
+//! assert_eq!(report.messages(), 3 * 5 + 3 * (3 - 1)); // 3l + 3(q-1)
+//! # Ok::<(), grouplock_quorum::CoterieError>(())
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::coterie::Coterie;
+use crate::member::Member;
+use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
+use crate::name::{MemberId, ProcessId};
+use crate::output::Output;
+use crate::process::{Process, Standing};
+use crate::settings::Settings;
+use crate::time::Time;
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Who votes for whom.
+    pub coterie: Coterie,
+    /// What the members agree on.
+    pub settings: Settings,
+    /// How many processes there are at a time. Process p wants session p modulo `sessions`.
+    pub processes: u64,
+    /// How many sessions.
+    pub sessions: u64,
+    /// The priority of session s is the one at s modulo the length; 0 if there is none.
+    pub priorities: Vec<i32>,
+    /// How often each process enters.
+    pub rounds: u32,
+    /// How long a process is outside, up to twice that.
+    pub think: Duration,
+    /// How long it is inside, up to twice that.
+    pub stay: Duration,
+    /// How long messages take: at least and at most.
+    pub delay: (Duration, Duration),
+    /// How many messages of a thousand get lost.
+    pub loss: u32,
+    /// How many messages of a thousand come twice.
+    pub duplication: u32,
+    /// How many stays of a thousand end with the death of the process; another takes its place.
+    pub deaths: u32,
+    /// When it ends if it has not ended before.
+    pub until: Time,
+}
+
+impl Load {
+    /// Nothing goes wrong, everyone asks at once, messages take a millisecond; a hundred seconds at most.
+    pub fn quiet(coterie: Coterie) -> Self {
+        Load {
+            coterie,
+            settings: Settings { retry: Duration::from_secs(1000), ..Settings::default() },
+            processes: 1,
+            sessions: 1,
+            priorities: Vec::new(),
+            rounds: 1,
+            think: Duration::ZERO,
+            stay: Duration::from_millis(10),
+            delay: (Duration::from_millis(1), Duration::from_millis(1)),
+            loss: 0,
+            duplication: 0,
+            deaths: 0,
+            until: Time::from_micros(100_000_000),
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// How often processes entered.
+    pub entries: u64,
+    /// How many stages there were.
+    pub stages: u64,
+    /// Messages sent, by kind.
+    pub sent: BTreeMap<&'static str, u64>,
+    /// How long processes waited, by priority, in microseconds and ascending. Those who still wait at the end
+    /// count with what they have waited.
+    pub waits: BTreeMap<i32, Vec<u64>>,
+    /// How many still wait at the end, by priority.
+    pub waiting: BTreeMap<i32, u64>,
+    /// The most who were inside at once.
+    pub most_inside: usize,
+    /// How many died inside.
+    pub deaths: u64,
+    /// How many lost their place while alive.
+    pub losses: u64,
+    /// What must not happen, in words. Empty, one hopes.
+    pub violations: Vec<String>,
+    /// When it ended.
+    pub ended: Time,
+    /// A digest of all that happened, in order.
+    pub trace: u64,
+}
+
+impl Report {
+    /// Messages of the protocol: all but those that keep leases alive.
+    pub fn messages(&self) -> u64 {
+        let kept = |kind: &str| !matches!(kind, "renew" | "renewed" | "gone");
+        self.sent.iter().filter(|(kind, _)| kept(kind)).map(|(_, count)| count).sum()
+    }
+
+    /// Messages of one kind.
+    pub fn sent(&self, kind: &str) -> u64 {
+        self.sent.get(kind).copied().unwrap_or(0)
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    ToMember(MemberId, MemberId, PeerMessage),
+    Up(ProcessId, MemberId, ProcessMessage),
+    Down(MemberId, ProcessId, GroupMessage),
+    WakeMember(usize),
+    WakeProcess(u64),
+    Ask(u64),
+    /// With the epoch it is about.
+    Leave(u64, u64),
+}
+
+/// A process and what it is about to do.
+struct Client {
+    process: Process,
+    session: u64,
+    rounds: u32,
+    asked: Time,
+    wake: Option<Time>,
+    inside: Option<u64>,
+}
+
+struct World<'a> {
+    load: &'a Load,
+    now: Time,
+    random: fastrand::Rng,
+    events: BTreeMap<(Time, u64), Event>,
+    next: u64,
+    members: Vec<Member>,
+    wakes: Vec<Option<Time>>,
+    /// Those alive, by the number of the process.
+    clients: BTreeMap<u64, Client>,
+    newest: u64,
+    inside: BTreeSet<u64>,
+    /// Epoch and session of the last stage.
+    last: (u64, u64),
+    report: Report,
+}
+
+/// Runs it.
+///
+/// # Panics
+/// If the coterie has no members, which cannot be made.
+pub fn run(load: &Load, seed: u64) -> Report {
+    let coterie = Arc::new(load.coterie.clone());
+    let members = (0..coterie.members()).map(MemberId);
+    let member = |id| Member::new(id, coterie.clone(), load.settings).expect("ids of the coterie");
+    let mut world = World {
+        load,
+        now: Time::ZERO,
+        random: fastrand::Rng::with_seed(seed),
+        events: BTreeMap::new(),
+        next: 0,
+        members: members.map(member).collect(),
+        wakes: vec![None; coterie.members().into()],
+        clients: BTreeMap::new(),
+        newest: 0,
+        inside: BTreeSet::new(),
+        last: (0, u64::MAX),
+        report: Report::default(),
+    };
+    for p in 0..load.processes {
+        world.birth(p % load.sessions.max(1), load.rounds);
+    }
+    while let Some(((at, _), event)) = world.events.pop_first() {
+        if at > load.until {
+            break;
+        }
+        world.now = at;
+        world.trace(&format!("{at} {event:?}"));
+        world.happen(event);
+    }
+    world.finish()
+}
+
+impl World<'_> {
+    fn birth(&mut self, session: u64, rounds: u32) {
+        let id = self.newest;
+        self.newest += 1;
+        let process = Process::new(ProcessId(id), self.load.coterie.members(), self.load.settings);
+        let asked = self.now;
+        let client = Client { process, session, rounds, asked, wake: None, inside: None };
+        self.clients.insert(id, client);
+        self.think(id);
+    }
+
+    fn think(&mut self, id: u64) {
+        let at = self.now + self.about(self.load.think);
+        self.schedule(at, Event::Ask(id));
+    }
+
+    /// Up to twice `mean`.
+    fn about(&mut self, mean: Duration) -> Duration {
+        let most = u64::try_from(mean.as_micros()).unwrap_or(u64::MAX / 2) * 2;
+        Duration::from_micros(self.random.u64(0..=most))
+    }
+
+    fn schedule(&mut self, at: Time, event: Event) {
+        self.events.insert((at, self.next), event);
+        self.next += 1;
+    }
+
+    fn send(&mut self, kind: &'static str, event: &Event) {
+        *self.report.sent.entry(kind).or_insert(0) += 1;
+        if self.random.u32(0..1000) < self.load.loss {
+            return;
+        }
+        let twice = self.random.u32(0..1000) < self.load.duplication;
+        for _ in 0..=u32::from(twice) {
+            let (least, most) = self.load.delay;
+            let (least, most) = (least.as_micros() as u64, most.as_micros() as u64);
+            let takes = Duration::from_micros(self.random.u64(least..=most.max(least)));
+            self.schedule(self.now + takes, event.clone());
+        }
+    }
+
+    fn priority(&self, session: u64) -> i32 {
+        let priorities = &self.load.priorities;
+        priorities.get(session as usize % priorities.len().max(1)).copied().unwrap_or(0)
+    }
+
+    fn happen(&mut self, event: Event) {
+        let now = self.now;
+        match event {
+            Event::ToMember(from, to, message) => {
+                if let Err(refused) = self.members[to.index()].handle(now, from, message) {
+                    self.report.violations.push(format!("{now}: refused: {refused}"));
+                }
+                self.after_member(to.index());
+            }
+            Event::Up(from, to, message) => {
+                if let Err(refused) = self.members[to.index()].handle_process(now, from, message) {
+                    self.report.violations.push(format!("{now}: refused: {refused}"));
+                }
+                self.after_member(to.index());
+            }
+            Event::Down(from, to, message) => {
+                let Some(client) = self.clients.get_mut(&to.0) else { return };
+                client.process.handle(now, from, message);
+                self.after_process(to.0);
+            }
+            Event::WakeMember(m) => {
+                self.wakes[m] = None;
+                self.members[m].handle_timeout(now);
+                self.after_member(m);
+            }
+            Event::WakeProcess(id) => {
+                let Some(client) = self.clients.get_mut(&id) else { return };
+                client.wake = None;
+                client.process.handle_timeout(now);
+                self.after_process(id);
+            }
+            Event::Ask(id) => {
+                let Some(session) = self.clients.get(&id).map(|client| client.session) else {
+                    return;
+                };
+                let (stay, priority) = (self.about(self.load.stay), self.priority(session));
+                let Some(client) = self.clients.get_mut(&id) else { return };
+                client.asked = now;
+                client.rounds -= 1;
+                let name = format!("session {session}");
+                if client.process.ask(now, &name, Some(stay), priority).is_err() {
+                    self.report.violations.push(format!("{now}: process {id} was busy"));
+                }
+                self.after_process(id);
+            }
+            Event::Leave(id, epoch) => self.leave(id, epoch),
+        }
+    }
+
+    fn leave(&mut self, id: u64, epoch: u64) {
+        let dies = self.random.u32(0..1000) < self.load.deaths;
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        if client.inside != Some(epoch) {
+            return; // it lost its place before
+        }
+        if dies {
+            let (session, rounds) = (client.session, client.rounds);
+            self.clients.remove(&id);
+            self.inside.remove(&id);
+            self.report.deaths += 1;
+            if rounds > 0 {
+                self.birth(session, rounds);
+            }
+            return;
+        }
+        client.process.leave();
+        self.after_process(id);
+    }
+
+    fn after_member(&mut self, m: usize) {
+        let from = MemberId(m as u16);
+        while let Some(output) = self.members[m].poll_transmit() {
+            match output {
+                Output::Save(_) => {}
+                Output::ToMember(to, message) => {
+                    self.send(peer_kind(&message), &Event::ToMember(from, to, message));
+                }
+                Output::ToProcess(to, message) => {
+                    self.send(group_kind(&message), &Event::Down(from, to, message));
+                }
+            }
+        }
+        if let Some(at) = self.members[m].poll_timeout()
+            && self.wakes[m].is_none_or(|wake| at < wake)
+        {
+            self.wakes[m] = Some(at);
+            self.schedule(at.max(self.now), Event::WakeMember(m));
+        }
+    }
+
+    fn after_process(&mut self, id: u64) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        let mut messages = Vec::new();
+        while let Some(message) = client.process.poll_transmit() {
+            messages.push(message);
+        }
+        let standing = client.process.standing();
+        let timeout = client.process.poll_timeout();
+        let wake = timeout.filter(|at| client.wake.is_none_or(|wake| *at < wake));
+        client.wake = wake.or(client.wake);
+        let before = client.inside;
+        for (to, message) in messages {
+            self.send(process_kind(&message), &Event::Up(ProcessId(id), to, message));
+        }
+        if let Some(at) = wake {
+            self.schedule(at.max(self.now), Event::WakeProcess(id));
+        }
+        match (before, standing) {
+            (None, Standing::Inside { epoch, .. }) => self.entered(id, epoch),
+            (Some(_), Standing::Outside | Standing::Lost) => {
+                self.report.losses += u64::from(standing == Standing::Lost);
+                self.inside.remove(&id);
+                let Some(client) = self.clients.get_mut(&id) else { return };
+                client.inside = None;
+                if client.rounds > 0 {
+                    self.think(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn entered(&mut self, id: u64, epoch: u64) {
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        client.inside = Some(epoch);
+        let (session, waited) = (client.session, self.now.since(client.asked));
+        let priority = self.priority(session);
+        self.report.waits.entry(priority).or_default().push(waited.as_micros() as u64);
+        self.report.entries += 1;
+        self.inside.insert(id);
+        self.report.most_inside = self.report.most_inside.max(self.inside.len());
+        let others = self.inside.iter().filter_map(|other| self.clients.get(other));
+        if others.clone().any(|other| other.session != session || other.inside != Some(epoch)) {
+            self.report.violations.push(format!("{}: two sessions inside", self.now));
+        }
+        if epoch < self.last.0 || (epoch == self.last.0 && session != self.last.1) {
+            self.report.violations.push(format!("{}: epoch {epoch} is an old one", self.now));
+        }
+        self.report.stages += u64::from(epoch != self.last.0);
+        self.last = (epoch, session);
+        let stays = self.about(self.load.stay);
+        self.schedule(self.now + stays, Event::Leave(id, epoch));
+    }
+
+    /// FNV-1a: a digest that is the same everywhere.
+    fn trace(&mut self, line: &str) {
+        for byte in line.bytes() {
+            let mixed = (self.report.trace ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            self.report.trace = mixed;
+        }
+    }
+
+    fn finish(mut self) -> Report {
+        for client in self.clients.values() {
+            if client.process.standing() == Standing::Waiting {
+                let priority = self.priority(client.session);
+                let waited = self.now.since(client.asked).as_micros() as u64;
+                self.report.waits.entry(priority).or_default().push(waited);
+                *self.report.waiting.entry(priority).or_insert(0) += 1;
+            }
+        }
+        self.report.waits.values_mut().for_each(|waits| waits.sort_unstable());
+        self.report.ended = self.now;
+        self.report
+    }
+}
+
+fn peer_kind(message: &PeerMessage) -> &'static str {
+    match message {
+        PeerMessage::Request { .. } => "request",
+        PeerMessage::Locked { .. } => "locked",
+        PeerMessage::Inquire { .. } => "inquire",
+        PeerMessage::Contested { .. } => "contested",
+        PeerMessage::Relinquish { .. } => "relinquish",
+        PeerMessage::Release { .. } => "release",
+    }
+}
+
+fn process_kind(message: &ProcessMessage) -> &'static str {
+    match message {
+        ProcessMessage::Ask { .. } => "ask",
+        ProcessMessage::Leave { .. } => "leave",
+        ProcessMessage::Renew { .. } => "renew",
+    }
+}
+
+fn group_kind(message: &GroupMessage) -> &'static str {
+    match message {
+        GroupMessage::Enter { .. } => "enter",
+        GroupMessage::Renewed { .. } => "renewed",
+        GroupMessage::Gone { .. } => "gone",
+    }
+}

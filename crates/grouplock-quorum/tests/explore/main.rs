@@ -1,0 +1,142 @@
+//! Everything that can happen in small clusters. `--nocapture` shows the numbers that `docs/algorithms/gbp.md` gives;
+//! `--ignored` runs the larger ones.
+
+mod convicted;
+mod model;
+mod printed;
+
+use std::time::{Duration, Instant};
+
+use grouplock_quorum::{Coterie, MemberId, Precedence};
+use model::{Plan, Scenario, at, explore};
+
+/// Explores, demands that all properties hold, and that what makes them worth something was reached.
+fn holds(what: &str, scenario: &Scenario, reaches: &[&str]) {
+    let start = Instant::now();
+    let verdict = explore(scenario);
+    let seconds = start.elapsed().as_secs_f64();
+    println!("| {what} | {} | {} | {seconds:.1} s |", verdict.states, verdict.depth);
+    if let Some((property, way)) = verdict.violated.first() {
+        panic!("{what}: not `{property}`:\n{way}");
+    }
+    for reached in reaches {
+        assert!(verdict.reached.contains(reached), "{what}: `{reached}` was never reached");
+    }
+}
+
+const ALL: &str = "all have been inside";
+const YIELDS: &str = "somebody yields";
+const SHARE: &str = "two share";
+
+fn triangle() -> Coterie {
+    Coterie::plane(3).unwrap()
+}
+
+fn full(members: u16) -> Coterie {
+    Coterie::new(vec![(0..members).map(MemberId).collect(); members.into()]).unwrap()
+}
+
+/// One process at each of three members, later ones more urgent.
+fn rising() -> [Plan; 3] {
+    [at(0), at(1).priority(1), at(2).priority(2)]
+}
+
+fn two() -> [Plan; 2] {
+    [at(0), at(1).priority(1)]
+}
+
+#[test]
+fn three_groups() {
+    let base = Scenario::new(triangle(), &rising());
+    holds("3 groups, ordered", &Scenario { ordered: true, ..base.clone() }, &[ALL, YIELDS]);
+    holds("3 groups, reordering", &base, &[ALL, YIELDS]);
+    holds("3 groups, a message twice", &Scenario { duplicates: 1, ..base }, &[ALL, YIELDS]);
+    holds("3 groups, equal", &Scenario::new(triangle(), &[at(0), at(1), at(2)]), &[ALL]);
+    holds("3 groups, full quorums", &Scenario::new(full(3), &rising()), &[ALL, YIELDS]);
+}
+
+#[test]
+fn three_groups_that_come_back() {
+    let twice = [at(0).rounds(2), at(1).priority(1).rounds(2), at(2).priority(2)];
+    holds("3 groups, 2+2+1 stages", &Scenario::new(triangle(), &twice), &[ALL, YIELDS]);
+    let aged = Scenario {
+        precedence: Precedence::Aged { weight: Duration::from_micros(1) },
+        clock: true,
+        ..Scenario::new(triangle(), &[at(0).rounds(2), at(1).priority(1), at(2).priority(2)])
+    };
+    holds("3 groups, aged ranks, 2+1+1 stages", &aged, &[ALL, YIELDS]);
+}
+
+#[test]
+fn who_waits_may_give_up() {
+    let scenario = Scenario { cancel: true, ..Scenario::new(triangle(), &rising()) };
+    holds("3 groups, giving up", &scenario, &[ALL, YIELDS]);
+    let scenario = Scenario { duplicates: 1, ..Scenario::new(triangle(), &two()) };
+    let scenario = Scenario { cancel: true, ..scenario };
+    holds("2 groups, giving up, a message twice", &scenario, &[ALL, YIELDS]);
+}
+
+#[test]
+fn four_groups_with_quorums_of_three() {
+    let majority = || Coterie::majority(4).unwrap();
+    holds("4 members, q = 3, 3 compete", &Scenario::new(majority(), &rising()), &[ALL, YIELDS]);
+}
+
+#[test]
+fn with_processes_at_a_distance() {
+    let distant =
+        |processes: &[Plan]| Scenario { direct: false, ..Scenario::new(triangle(), processes) };
+    let shared = distant(&[at(0), at(0).stay(1), at(1).priority(1)]);
+    holds("processes: 2 of one session, 1 other", &shared, &[ALL, YIELDS, SHARE]);
+    let twice = Scenario { duplicates: 1, ..shared };
+    holds("the same, a message twice", &twice, &[ALL, YIELDS, SHARE]);
+    let same_home = distant(&[at(0), at(0).session(1).priority(2), at(1).priority(1)]);
+    holds("processes: 2 sessions of one home, 1 other", &same_home, &[ALL, YIELDS]);
+    let cancel = Scenario { cancel: true, ..distant(&[at(0), at(0), at(1).priority(1)]) };
+    holds("processes: 2 of one session, 1 other, giving up", &cancel, &[ALL, YIELDS, SHARE]);
+    let back = distant(&[at(0).rounds(2), at(1).priority(1)]);
+    let back = Scenario { cancel: true, ..back };
+    holds("processes: one comes back, giving up", &back, &[ALL, YIELDS]);
+}
+
+#[test]
+fn messages_get_lost_and_members_start_again() {
+    let base = Scenario { patience: 6, ..Scenario::new(triangle(), &two()) };
+    holds("2 groups, a loss", &Scenario { losses: 1, ..base.clone() }, &[ALL, YIELDS]);
+    holds("2 groups, two losses", &Scenario { losses: 2, ..base.clone() }, &[ALL, YIELDS]);
+    let lost = Scenario { losses: 1, direct: false, ..base.clone() };
+    holds("2 groups, processes, a loss", &lost, &[ALL, YIELDS]);
+    holds("2 groups, a restart", &Scenario { crashes: 1, ..base.clone() }, &[ALL, YIELDS]);
+    let distant = Scenario { crashes: 1, direct: false, ..base.clone() };
+    holds("2 groups, processes, a restart", &distant, &[ALL, YIELDS]);
+    holds("2 groups, timers too early", &Scenario { hasty: 2, ..base }, &[ALL, YIELDS]);
+    let three = Scenario { patience: 6, crashes: 1, ..Scenario::new(triangle(), &rising()) };
+    holds("3 groups, a restart", &three, &[ALL, YIELDS]);
+}
+
+#[test]
+fn a_member_that_forgets_breaks_mutual_exclusion() {
+    let scenario = Scenario { crashes: 1, forgetful: true, ..Scenario::new(triangle(), &two()) };
+    let violated: Vec<_> = explore(&scenario).violated.iter().map(|(name, _)| *name).collect();
+    assert!(violated.contains(&"mutual exclusion"), "{violated:?}");
+}
+
+#[test]
+#[ignore = "minutes: for cargo xtask soak"]
+fn larger() {
+    let every = |rounds| rising().map(|plan| plan.rounds(rounds));
+    let twice = Scenario::new(triangle(), &every(2));
+    holds("3 groups, 2 stages each", &twice, &[ALL, YIELDS]);
+    let dup = Scenario { duplicates: 2, ..Scenario::new(triangle(), &rising()) };
+    holds("3 groups, two messages twice", &dup, &[ALL, YIELDS]);
+    let loss = Scenario { losses: 1, patience: 6, ..Scenario::new(triangle(), &rising()) };
+    holds("3 groups, a loss", &loss, &[ALL, YIELDS]);
+    let mixed = Scenario { cancel: true, duplicates: 1, ..Scenario::new(triangle(), &rising()) };
+    holds("3 groups, giving up, a message twice", &mixed, &[ALL, YIELDS]);
+    let lost = Scenario { losses: 1, patience: 6, ..Scenario::new(triangle(), &two()) };
+    let lost = Scenario { cancel: true, direct: false, ..lost };
+    holds("2 groups, processes, giving up, a loss", &lost, &[ALL, YIELDS]);
+    let four = [at(0), at(1).priority(1), at(2).priority(2), at(3).priority(3)];
+    let four = Scenario { ordered: true, ..Scenario::new(Coterie::majority(4).unwrap(), &four) };
+    holds("4 groups, q = 3, ordered", &four, &[ALL, YIELDS]);
+}

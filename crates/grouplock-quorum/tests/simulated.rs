@@ -1,0 +1,137 @@
+//! Tens of members and thousands of processes, from seeds.
+
+use std::time::Duration;
+
+use grouplock_quorum::simulation::{Load, Report, run};
+use grouplock_quorum::{Coterie, Precedence, Settings, Time, home};
+
+fn sound(report: &Report) {
+    assert_eq!(report.violations, Vec::<String>::new());
+}
+
+#[test]
+fn an_idle_stage_costs_what_the_paper_says() {
+    for members in [3, 7, 13, 21, 31] {
+        for processes in [1, 2, 10, 100] {
+            let coterie = Coterie::plane(members).unwrap();
+            let q = coterie.largest_quorum() as u64;
+            let report = run(&Load { processes, ..Load::quiet(coterie) }, 1);
+            sound(&report);
+            assert_eq!((report.entries, report.stages), (processes, 1));
+            assert_eq!(report.messages(), 3 * processes + 3 * (q - 1), "{members} {processes}");
+            assert_eq!(report.most_inside as u64, processes);
+        }
+    }
+}
+
+/// 3l + 3(q−1) for each stage, and for the competition I inquiries, N notices and two messages for each yield.
+#[test]
+fn a_contended_stage_costs_what_was_counted() {
+    for (seed, members) in [(1, 3), (2, 7), (3, 13), (4, 31)] {
+        let coterie = Coterie::plane(members).unwrap();
+        let q = coterie.largest_quorum() as u64;
+        let report = run(
+            &Load {
+                processes: 300,
+                sessions: 40,
+                rounds: 5,
+                think: Duration::from_millis(50),
+                delay: (Duration::from_micros(100), Duration::from_millis(5)),
+                ..Load::quiet(coterie)
+            },
+            seed,
+        );
+        sound(&report);
+        assert_eq!(report.entries, 1500);
+        let (inquiries, yields) = (report.sent("inquire"), report.sent("relinquish"));
+        let competition = inquiries + 2 * yields + report.sent("contested");
+        let expected = 3 * report.entries + 3 * (q - 1) * report.stages + competition;
+        assert!(yields > 0 && yields <= inquiries);
+        assert_eq!(report.messages(), expected, "{report:?}");
+    }
+}
+
+fn hostile(members: u16, processes: u64) -> Load {
+    Load {
+        settings: Settings {
+            retry: Duration::from_millis(50),
+            lease: Some(Duration::from_secs(1)),
+            ..Settings::default()
+        },
+        processes,
+        sessions: 25,
+        rounds: 4,
+        think: Duration::from_millis(200),
+        delay: (Duration::from_micros(100), Duration::from_millis(15)),
+        loss: 50,
+        duplication: 50,
+        deaths: 5,
+        until: Time::from_micros(600_000_000),
+        ..Load::quiet(Coterie::smallest(members).unwrap())
+    }
+}
+
+#[test]
+fn loss_copies_reordering_and_deaths_break_nothing_and_stop_nobody() {
+    for (seed, members, processes) in [(1, 3, 50), (2, 7, 200), (3, 13, 500), (4, 31, 2000)] {
+        let report = run(&hostile(members, processes), seed);
+        sound(&report);
+        assert!(report.waiting.is_empty(), "{members}: {:?} wait", report.waiting);
+        // The first entry of those who lost their place is counted, their place is not given back.
+        assert_eq!(report.entries, processes * 4, "{members}");
+        assert!(report.deaths > 0);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let load = hostile(7, 100);
+    assert_eq!(run(&load, 5), run(&load, 5));
+    assert_ne!(run(&load, 5).trace, run(&load, 6).trace);
+}
+
+fn urgent_and_patient(precedence: Precedence) -> Report {
+    let load = Load {
+        settings: Settings { precedence, ..Load::quiet(Coterie::plane(7).unwrap()).settings },
+        processes: 60,
+        sessions: 6,
+        priorities: vec![0, 5, 5, 5, 5, 5],
+        rounds: u32::MAX,
+        think: Duration::from_millis(5),
+        until: Time::from_micros(60_000_000),
+        ..Load::quiet(Coterie::plane(7).unwrap())
+    };
+    run(&load, 9)
+}
+
+#[test]
+fn static_priorities_starve_and_aging_does_not() {
+    let starving = urgent_and_patient(Precedence::Static);
+    sound(&starving);
+    let aged = urgent_and_patient(Precedence::Aged { weight: Duration::from_millis(100) });
+    sound(&aged);
+    let longest = |report: &Report| report.waits[&0].last().copied().unwrap_or(0);
+    assert!(longest(&starving) > 30_000_000, "{}", longest(&starving));
+    assert!(longest(&aged) < 3_000_000, "{}", longest(&aged));
+}
+
+/// A group that is inside hears of those who rank after it as well: else a stream of newcomers would keep it inside.
+#[test]
+fn a_stream_of_newcomers_does_not_keep_the_others_out() {
+    // At one home they would know of each other without a message.
+    assert_ne!(home("session 0", 7), home("session 1", 7));
+    let load = Load {
+        processes: 101,
+        sessions: 2,
+        rounds: 40,
+        think: Duration::from_millis(5),
+        stay: Duration::from_millis(20),
+        until: Time::from_micros(60_000_000),
+        ..Load::quiet(Coterie::plane(7).unwrap())
+    };
+    let report = run(&load, 3);
+    sound(&report);
+    assert!(report.waiting.is_empty());
+    let longest = report.waits[&0].last().copied().unwrap_or(0);
+    assert!(longest < 200_000, "{longest}");
+}
