@@ -39,10 +39,10 @@ pub(crate) fn submit<'r>(
         // The first time it is made, and tried at once.
         lease = match keeper.establish(lease) {
             Some(lease) => lease,
-            None => match keeper.pass_by_claim(request.session) {
-                Some(epoch) => return Ok(Submitted::Granted(Holding::by_claim(keeper, epoch))),
-                None => keeper.lease_for(request)?,
-            },
+            None if keeper.pass_by_claim(request.session) => {
+                return Ok(Submitted::Granted(Holding::by_claim(keeper)));
+            }
+            None => keeper.lease_for(request)?,
         };
         if let Some(epoch) = keeper.pass_gate(&lease) {
             return Ok(Submitted::Granted(Holding::new(keeper, lease, epoch)));
