@@ -13,6 +13,7 @@ use super::pool::Lease;
 use super::room::FileRoom;
 use super::settle::Probe;
 use crate::error::RoomError;
+use crate::policy::Policy;
 use crate::request::{Patience, Request};
 use crate::snapshot::HolderId;
 
@@ -94,11 +95,15 @@ impl FileRoom {
         let mut latched = self.latch(lease.slot)?;
         self.verdict()?;
         latched.manage()?;
+        // It is ours, and we look at it before we sleep: waking ourselves would be a system call for nothing.
+        latched.awake = Some(lease.slot);
         let slot = self.slot(lease.slot);
         let tickets = self.map.word(header::TICKETS);
         slot.ticket().set(tickets.get());
         tickets.set(tickets.get().wrapping_add(1));
-        slot.arrival().set(clock::monotonic());
+        if let Policy::Priority { .. } = self.fixed.policy {
+            slot.arrival().set(clock::monotonic());
+        }
         slot.since().set(clock::real());
         slot.passed().set(0);
         slot.state().set(state::WAITING);
