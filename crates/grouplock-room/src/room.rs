@@ -200,9 +200,9 @@ impl Room {
     #[inline(always)]
     pub fn enter(&self, session: &str) -> Result<Guard<'_>, RoomError> {
         if let Inner::File(room) = &self.inner
-            && let Some(holding) = room.enter_idle(session)
+            && let Some(claimed) = room.enter_idle(session)
         {
-            return Ok(Guard::file(holding));
+            return Ok(Guard::claimed(claimed));
         }
         self.enter_patiently(session)
     }

@@ -1,5 +1,6 @@
 //! Being inside, and the fast way in and out.
 
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,11 +42,14 @@ impl Deref for Keeper<'_> {
     }
 }
 
-/// A place inside.
+/// Inside by the standing claim of a room that is borrowed, which is what comes of entering an idle room. It is a single word,
+/// so that a guard is moved in registers: a processor is slow to copy what it has only just written to memory.
+pub(crate) struct Claimed<'r>(&'r Arc<FileRoom>);
+
+/// Inside in whatever way.
 pub(crate) struct Holding<'r> {
     keeper: Keeper<'r>,
     seat: Seat,
-    epoch: u64,
 }
 
 /// The slot that says so.
@@ -56,6 +60,13 @@ enum Seat {
     Lease(Box<Lease>),
     /// It was given back.
     Left,
+}
+
+/// What there is to ask of those who are inside.
+pub(crate) struct Place<'h> {
+    room: &'h Arc<FileRoom>,
+    /// Without one it is the standing claim.
+    lease: Option<&'h Lease>,
 }
 
 /// Tells the watches that the holding was given back.
@@ -75,12 +86,10 @@ impl End {
 impl FileRoom {
     /// Enters if the room is empty and nobody waits, without any system call.
     #[inline(always)]
-    pub(crate) fn enter_idle<'r>(self: &'r Arc<Self>, session: &str) -> Option<Holding<'r>> {
-        if self.history || !self.birth.is_ours() {
-            return None;
-        }
-        let epoch = self.pass_by_claim(session)?;
-        Some(Holding { keeper: Keeper::Borrowed(self), seat: Seat::Claim, epoch })
+    pub(crate) fn enter_idle<'r>(self: &'r Arc<Self>, session: &str) -> Option<Claimed<'r>> {
+        // A handle that remembers all entries has no standing claim.
+        let entered = self.birth.is_ours() && self.pass_by_claim(session);
+        if entered { Some(Claimed(self)) } else { None }
     }
 
     /// Becomes the sole holder by a lease if the room is empty and nobody waits: the epoch.
@@ -119,11 +128,11 @@ impl FileRoom {
     }
 
     #[inline(never)]
-    fn leave_lease(&self, mut lease: Box<Lease>, epoch: u64) -> Result<(), RoomError> {
+    fn leave_lease(&self, mut lease: Box<Lease>) -> Result<(), RoomError> {
         if let Some(end) = lease.end.take() {
             end.tell();
         }
-        let (slot, gate) = (lease.slot, self.gate());
+        let (slot, epoch, gate) = (lease.slot, lease.epoch, self.gate());
         if gate.swap(Gate::Sole { slot, epoch }.pack(), Gate::Empty { epoch }.pack()) {
             self.slot(slot).state().set(state::IDLE);
             self.give_back(lease);
@@ -162,35 +171,87 @@ impl FileRoom {
     }
 }
 
+impl Claimed<'_> {
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place { room: self.0, lease: None }
+    }
+
+    pub(crate) fn leave(self) -> Result<(), RoomError> {
+        ManuallyDrop::new(self).leave_once()
+    }
+
+    #[inline(always)]
+    fn leave_once(&self) -> Result<(), RoomError> {
+        if self.0.birth.is_ours() { self.0.leave_by_claim() } else { Err(RoomError::Forked) }
+    }
+}
+
+impl Drop for Claimed<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Whoever wants to know calls `leave`.
+        let _ = self.leave_once();
+    }
+}
+
 impl<'r> Holding<'r> {
     /// By a lease.
-    pub(super) fn new(keeper: Keeper<'r>, lease: Box<Lease>, epoch: u64) -> Self {
-        Holding { keeper, seat: Seat::Lease(lease), epoch }
+    pub(super) fn new(keeper: Keeper<'r>, mut lease: Box<Lease>, epoch: u64) -> Self {
+        lease.epoch = epoch;
+        Holding { keeper, seat: Seat::Lease(lease) }
     }
 
     /// By the standing claim.
-    pub(super) fn by_claim(keeper: Keeper<'r>, epoch: u64) -> Self {
-        Holding { keeper, seat: Seat::Claim, epoch }
+    pub(super) fn by_claim(keeper: Keeper<'r>) -> Self {
+        Holding { keeper, seat: Seat::Claim }
+    }
+
+    pub(crate) fn place(&self) -> Place<'_> {
+        let lease = match &self.seat {
+            Seat::Lease(lease) => Some(&**lease),
+            Seat::Claim | Seat::Left => None,
+        };
+        Place { room: self.keeper.arc(), lease }
+    }
+
+    pub(crate) fn leave(mut self) -> Result<(), RoomError> {
+        self.leave_once()
+    }
+
+    fn leave_once(&mut self) -> Result<(), RoomError> {
+        let room = &*self.keeper;
+        match std::mem::replace(&mut self.seat, Seat::Left) {
+            _ if !room.birth.is_ours() => Err(RoomError::Forked),
+            Seat::Claim => room.leave_by_claim(),
+            Seat::Lease(lease) => room.leave_lease(lease),
+            Seat::Left => Ok(()),
+        }
+    }
+}
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `leave`.
+        let _ = self.leave_once();
+    }
+}
+
+impl<'h> Place<'h> {
+    fn claim(&self) -> Option<&'h Claim> {
+        self.room.claim.get()
     }
 
     fn slot(&self) -> Option<u16> {
-        match &self.seat {
-            Seat::Claim => self.keeper.claim.get().map(|claim| claim.slot),
-            Seat::Lease(lease) => Some(lease.slot),
-            Seat::Left => None,
-        }
+        self.lease.map_or_else(|| self.claim().map(|claim| claim.slot), |lease| Some(lease.slot))
     }
 
-    pub(crate) fn session(&self) -> &str {
-        match &self.seat {
-            Seat::Claim => self.keeper.claim.get().map_or("", |claim| &claim.session),
-            Seat::Lease(lease) => &lease.session,
-            Seat::Left => "",
-        }
+    pub(crate) fn session(&self) -> &'h str {
+        let of_claim = || self.claim().map_or("", |claim| &claim.session);
+        self.lease.map_or_else(of_claim, |lease| &lease.session)
     }
 
     pub(crate) fn epoch(&self) -> u64 {
-        self.epoch
+        self.lease.map_or_else(|| self.claim().map_or(0, Claim::epoch), |lease| lease.epoch)
     }
 
     pub(crate) fn holder(&self) -> HolderId {
@@ -202,13 +263,13 @@ impl<'r> Holding<'r> {
 
     pub(crate) fn recovered(&self) -> Option<Recovered> {
         // Who entered by the gate has found no death untold.
-        let told = matches!(&self.seat, Seat::Lease(lease) if lease.told);
+        let told = self.lease.is_some_and(|lease| lease.told);
         told.then(|| {
-            let map = &self.keeper.map;
+            let map = &self.room.map;
             // A later death may have been noted in the meantime; then that is the one to know about.
             Recovered::new(
                 map.word(header::DEATH_EPOCH).get(),
-                self.keeper.session_text(header::DEATH_SESSION).unwrap_or_default(),
+                self.room.session_text(header::DEATH_SESSION).unwrap_or_default(),
                 map.half(header::DEATH_PID).get(),
                 clock::system_time(map.word(header::DEATH_NOTICED).get()),
             )
@@ -216,40 +277,16 @@ impl<'r> Holding<'r> {
     }
 
     pub(crate) fn standing(&self) -> Standing {
-        self.slot().map_or(Standing::Left, |slot| self.keeper.standing_of(slot, self.epoch))
+        self.slot().map_or(Standing::Left, |slot| self.room.standing_of(slot, self.epoch()))
     }
 
     pub(crate) fn watch(&self) -> Box<dyn Watch> {
-        let end = match &self.seat {
-            Seat::Claim => self.keeper.claim.get().map(Claim::watch),
-            Seat::Lease(lease) => Some(Arc::clone(lease.end.get_or_init(Arc::default))),
-            Seat::Left => None,
+        let end = match self.lease {
+            Some(lease) => Some(Arc::clone(lease.end.get_or_init(Arc::default))),
+            None => self.claim().map(Claim::watch),
         };
         let (Some(end), Some(slot)) = (end, self.slot()) else { return Box::new(Gone) };
-        Box::new(FileWatch { room: Arc::clone(self.keeper.arc()), slot, epoch: self.epoch, end })
-    }
-
-    pub(crate) fn leave(mut self) -> Result<(), RoomError> {
-        self.leave_once()
-    }
-
-    #[inline]
-    fn leave_once(&mut self) -> Result<(), RoomError> {
-        let (room, epoch) = (&*self.keeper, self.epoch);
-        match std::mem::replace(&mut self.seat, Seat::Left) {
-            _ if !room.birth.is_ours() => Err(RoomError::Forked),
-            Seat::Claim => room.leave_by_claim(epoch),
-            Seat::Lease(lease) => room.leave_lease(lease, epoch),
-            Seat::Left => Ok(()),
-        }
-    }
-}
-
-impl Drop for Holding<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        // Whoever wants to know calls `leave`.
-        let _ = self.leave_once();
+        Box::new(FileWatch { room: Arc::clone(self.room), slot, epoch: self.epoch(), end })
     }
 }
 

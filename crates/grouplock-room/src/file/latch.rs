@@ -31,6 +31,8 @@ pub(super) struct Latched<'r> {
     pub(super) room: &'r FileRoom,
     /// Slots to wake.
     pub(super) wake: Vec<u16>,
+    /// A slot on which nobody sleeps, whatever it says.
+    pub(super) awake: Option<u16>,
 }
 
 impl FileRoom {
@@ -52,7 +54,7 @@ impl FileRoom {
     }
 
     fn latched(&self) -> Latched<'_> {
-        Latched { room: self, wake: Vec::new() }
+        Latched { room: self, wake: Vec::new(), awake: None }
     }
 
     #[cold]

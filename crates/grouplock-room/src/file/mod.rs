@@ -30,7 +30,7 @@ mod settle;
 mod standing;
 
 pub(crate) use directory::list;
-pub(crate) use holding::{Holding, Keeper};
+pub(crate) use holding::{Claimed, Holding, Keeper, Place};
 pub(crate) use open::{open, remove};
 pub(crate) use pending::{Pending, Submitted, submit};
 pub(crate) use room::FileRoom;

@@ -13,6 +13,7 @@ use super::pool::Lease;
 use super::room::FileRoom;
 use super::settle::Probe;
 use crate::error::RoomError;
+use crate::policy::Policy;
 use crate::request::{Patience, Request};
 use crate::snapshot::HolderId;
 
@@ -39,10 +40,10 @@ pub(crate) fn submit<'r>(
         // The first time it is made, and tried at once.
         lease = match keeper.establish(lease) {
             Some(lease) => lease,
-            None => match keeper.pass_by_claim(request.session) {
-                Some(epoch) => return Ok(Submitted::Granted(Holding::by_claim(keeper, epoch))),
-                None => keeper.lease_for(request)?,
-            },
+            None if keeper.pass_by_claim(request.session) => {
+                return Ok(Submitted::Granted(Holding::by_claim(keeper)));
+            }
+            None => keeper.lease_for(request)?,
         };
         if let Some(epoch) = keeper.pass_gate(&lease) {
             return Ok(Submitted::Granted(Holding::new(keeper, lease, epoch)));
@@ -94,11 +95,15 @@ impl FileRoom {
         let mut latched = self.latch(lease.slot)?;
         self.verdict()?;
         latched.manage()?;
+        // It is ours, and we look at it before we sleep: waking ourselves would be a system call for nothing.
+        latched.awake = Some(lease.slot);
         let slot = self.slot(lease.slot);
         let tickets = self.map.word(header::TICKETS);
         slot.ticket().set(tickets.get());
         tickets.set(tickets.get().wrapping_add(1));
-        slot.arrival().set(clock::monotonic());
+        if let Policy::Priority { .. } = self.fixed.policy {
+            slot.arrival().set(clock::monotonic());
+        }
         slot.since().set(clock::real());
         slot.passed().set(0);
         slot.state().set(state::WAITING);

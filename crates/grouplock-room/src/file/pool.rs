@@ -22,8 +22,9 @@ pub(crate) struct Lease {
     priority: Priority,
     /// In nanoseconds; all ones if unknown.
     expected: u64,
-    /// Of the present holding: whether someone had died before, and who wants to know of its end. They are here to keep
-    /// the guard small, which is moved about.
+    /// Of the present holding: its epoch, whether someone had died before, and who wants to know of its end. They are here
+    /// to keep the guard small, which is moved about.
+    pub(super) epoch: u64,
     pub(super) told: bool,
     pub(super) end: OnceLock<Arc<End>>,
 }
@@ -104,8 +105,8 @@ impl FileRoom {
         mine.expected().set(UNKNOWN);
         mine.state().set(state::IDLE);
         let (session, priority) = (String::new(), Priority::default());
-        let (told, end) = (false, OnceLock::new());
-        Ok(Box::new(Lease { slot, session, priority, expected: UNKNOWN, told, end }))
+        let (epoch, told, end) = (0, false, OnceLock::new());
+        Ok(Box::new(Lease { slot, session, priority, expected: UNKNOWN, epoch, told, end }))
     }
 
     /// Under the reclaim byte: a slot that is ours now, and whether the latch came with it.

@@ -194,15 +194,13 @@ impl Latched<'_> {
     }
 
     fn should(&self, probe: Probe) -> bool {
-        let probed = self.room.map.word(header::PROBED);
+        if probe == Probe::No {
+            return false;
+        }
         let now = clock::monotonic();
-        let due = match probe {
-            Probe::No => false,
-            Probe::IfDue => self.room.probe_due(now),
-            Probe::Yes => true,
-        };
+        let due = probe == Probe::Yes || self.room.probe_due(now);
         if due {
-            probed.set(now);
+            self.room.map.word(header::PROBED).set(now);
         }
         due
     }
@@ -297,7 +295,9 @@ impl Latched<'_> {
         let entries = map.word(header::PHASE + phase::ENTRIES);
         entries.set(entries.get().wrapping_add(1));
         slot.state().set(state::INSIDE);
-        self.wake.push(number);
+        if self.awake != Some(number) {
+            self.wake.push(number);
+        }
     }
 
     /// Whether two slots name the same session.
