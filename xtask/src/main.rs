@@ -1,6 +1,7 @@
-//! What README and CI call: `cargo xtask setup | test | bench | soak`.
+//! What README and CI call: `cargo xtask setup | test | bench | mutants | soak`.
 
 mod bench;
+mod mutants;
 mod run;
 mod steps;
 
@@ -11,6 +12,7 @@ cargo xtask setup          install what the tests need beyond a Rust toolchain
 cargo xtask test [STEP…]   run all checks, or only those named (this does the set-up first)
 cargo xtask bench          measure, and write the pages in docs/benchmarks
   --plan PLAN              quick (under a minute, into target/benchmarks), standard (the default) or full (hours)
+cargo xtask mutants        break GroupLock in six ways; loom and shuttle must notice each (two minutes)
 cargo xtask soak           the long versions of the tests, for an hour or so of machine time
 
 Steps of `test`:";
@@ -35,11 +37,12 @@ fn main() -> ExitCode {
             rest.join(" ")
         )),
         (Some("soak"), []) => steps::soak(),
+        (Some("mutants"), []) => mutants::run(),
         (Some("-h" | "--help" | "help"), _) => {
             println!("{}", usage());
             ExitCode::SUCCESS
         }
-        (Some("setup" | "bench" | "soak"), [extra, ..]) => {
+        (Some("setup" | "bench" | "soak" | "mutants"), [extra, ..]) => {
             refuse(&format!("`{extra}` is one argument too many"))
         }
         (Some(unknown), _) => refuse(&format!("`{unknown}` is not a command of xtask")),
