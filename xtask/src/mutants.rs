@@ -47,7 +47,7 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "entering is relaxed",
-        file: "mod.rs",
+        file: "coming.rs",
         text: "let before = self.word.fetch_add(ONE, Acquire);",
         instead: "let before = self.word.fetch_add(ONE, Relaxed);",
         tool: "loom",

@@ -39,6 +39,7 @@
 //! release, and pairs with coming. A waiter that is granted the room learns it by an acquire of its [`Signal`], which the granter, who has
 //! acquired the word, wrote with a release.
 
+mod coming;
 mod locked;
 mod queue;
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -46,6 +47,7 @@ mod tests;
 #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
 mod views;
 mod waiter;
+mod waiting;
 mod word;
 
 use std::fmt;
@@ -56,16 +58,18 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use self::coming::Look;
 use self::locked::Locked;
 use self::queue::Queue;
 use self::waiter::{Kind, Standing};
-use self::word::{CHANGING, EXCLUSIVE, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
+use self::word::{EXCLUSIVE, LOCKED, ONE, SLEEPER, UNNAMED};
 use super::{Cancellable, Core};
 use crate::sync::{self, AtomicU32, Shared};
 use crate::{Policy, Snapshot, watch};
 
 pub(crate) use self::queue::Priorities;
 pub(crate) use self::waiter::Signal;
+pub(super) use self::waiting::{Duty, Place, QueueUp};
 pub(crate) use self::word::MOST_HOLDERS;
 
 /// The default core: an atomic word in front of a queue of phases, with the policies of [`Policy`].
@@ -208,167 +212,7 @@ impl<S> Phases<S> {
     }
 }
 
-/// Somebody counted in to look at the name. Taken back when dropped, also when the comparison panics.
-struct Pin<'a, S: Eq>(&'a Phases<S>);
-
-impl<S: Eq> Drop for Pin<'_, S> {
-    fn drop(&mut self) {
-        self.0.give_back(ONE);
-    }
-}
-
 impl<S: Eq + Clone> Phases<S> {
-    /// Counts itself in if the door is open, and looks at the name.
-    #[inline]
-    fn look(&self, session: &S) -> Look {
-        // Relaxed: only to keep from disturbing a lock that is not open.
-        if !word::is_open(self.word.load(Relaxed)) {
-            return Look::Closed;
-        }
-        // Acquire: what earlier holders did, and the name.
-        let before = self.word.fetch_add(ONE, Acquire);
-        if !word::is_open(before) {
-            self.give_back(ONE);
-            return Look::Closed;
-        }
-        let pin = Pin(self);
-        // SAFETY: counted in by a step that found the door open, and so the room named.
-        let same = unsafe { self.name() } == session;
-        mem::forget(pin);
-        if same { Look::Inside } else { Look::Other { before } }
-    }
-
-    /// Enters if that takes no waiting and no asking.
-    #[inline]
-    fn enter_fast(&self, session: &S) -> bool {
-        match self.look(session) {
-            Look::Inside => true,
-            Look::Closed => false,
-            Look::Other { before } => self.enter_other(before, session),
-        }
-    }
-
-    /// The caller has counted itself in and found another name. Gives the room the name `session` if nobody else is inside; else takes the count
-    /// back.
-    #[cold]
-    fn enter_other(&self, before: u32, session: &S) -> bool {
-        let pin = Pin(self);
-        let renamed = word::is_empty(before) && self.enter_renamed(before, session);
-        if renamed {
-            mem::forget(pin);
-        }
-        renamed
-    }
-
-    /// What is left of entering when the first look was not enough.
-    #[cold]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "a reference would keep the caller from having it in a register"
-    )]
-    fn enter_slow(&self, session: Option<S>, look: Look, deadline: Option<Instant>) -> bool {
-        let session = session.as_ref();
-        if let (Look::Other { before }, Some(session)) = (look, session)
-            && self.enter_other(before, session)
-        {
-            return true;
-        }
-        self.wait(session, deadline)
-    }
-
-    /// The first look, for a session or for the whole room.
-    #[inline]
-    fn look_for(&self, session: Option<&S>) -> Look {
-        match session {
-            Some(session) => self.look(session),
-            None if self.exclusive_fast() => Look::Inside,
-            None => Look::Closed,
-        }
-    }
-
-    /// Waits until inside, but not longer than until `deadline`. The session stays in registers, if it can, until there is more to do than a look.
-    #[inline]
-    fn enter_by(&self, session: Option<S>, deadline: Option<Instant>) -> bool {
-        let look = self.look_for(session.as_ref());
-        matches!(look, Look::Inside) || self.enter_slow(session, look, deadline)
-    }
-
-    /// What is left of trying when the first look was not enough.
-    #[cold]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "a reference would keep the caller from having it in a register"
-    )]
-    fn try_slow(&self, session: Option<S>, look: Look) -> bool {
-        let session = session.as_ref();
-        if let (Look::Other { before }, Some(session)) = (look, session)
-            && self.enter_other(before, session)
-        {
-            return true;
-        }
-        self.lock().admit(session, Instant::now)
-    }
-
-    /// The room was empty, `before` the caller counted itself in, and has another name: gives it `session`, unless somebody came.
-    fn enter_renamed(&self, before: u32, session: &S) -> bool {
-        if before & LOCKED != 0 {
-            return false;
-        }
-        let session = session.clone();
-        let change = before | LOCKED | CHANGING;
-        // Acquire: as `lock`, and as every step that sets `CHANGING`. The count of the caller goes, so the count is zero.
-        if self.word.compare_exchange(before + ONE, change, Acquire, Relaxed).is_err() {
-            return false;
-        }
-        // SAFETY: `LOCKED` is held and `CHANGING` was set when the count was zero.
-        let old = unsafe { self.rename(before, session) };
-        if before & NOTIFY != 0 {
-            // Somebody waits, perhaps for the session that the room now has: whoever left the room empty may have looked while it had its old name.
-            // Release: the name, for those who come. Releasing the internal lock lets fellows in.
-            self.word.fetch_add(ONE.wrapping_sub(CHANGING), Release);
-            drop(Locked::new(self));
-        } else {
-            // Release: the name, for those who come, and the queue as it was, for those who lock. Others may have counted themselves in or gone
-            // to sleep meanwhile, so this is a sum and not a store.
-            let end = self.word.fetch_add(ONE.wrapping_sub(LOCKED | CHANGING), Release);
-            if end & SLEEPER != 0 {
-                self.wake_sleepers();
-            }
-        }
-        drop(old);
-        true
-    }
-
-    #[cold]
-    fn wake_sleepers(&self) {
-        // Relaxed: whoever is woken looks at the word again.
-        self.word.fetch_and(!SLEEPER, Relaxed);
-        sync::wake_all(&self.word);
-    }
-
-    /// Takes the room for itself if nobody is inside and nobody waits.
-    #[inline]
-    fn exclusive_fast(&self) -> bool {
-        // Acquire: what earlier holders did. An idle lock is all zeros, but for one that has never had a session inside.
-        let taken = self.word.compare_exchange(0, EXCLUSIVE | ONE, Acquire, Relaxed);
-        let unnamed = |word| {
-            word == UNNAMED
-                && self
-                    .word
-                    .compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed)
-                    .is_ok()
-        };
-        taken.is_ok() || taken.is_err_and(unnamed)
-    }
-
-    #[inline]
-    pub(super) fn fast(&self, session: Option<&S>) -> bool {
-        match session {
-            Some(session) => self.enter_fast(session),
-            None => self.exclusive_fast(),
-        }
-    }
-
     /// As [`Cancellable::switch`]. Calls `queued` before it sleeps, if it has to.
     ///
     /// # Safety
@@ -420,169 +264,6 @@ impl<S: Eq + Clone> Phases<S> {
     pub(super) fn try_by_ref(&self, session: Option<&S>) -> bool {
         self.fast(session) || self.lock().admit(session, Instant::now)
     }
-
-    /// Tries for a while, as a room that is taken may be free in a moment.
-    pub(super) fn spin(&self, session: Option<&S>) -> bool {
-        let mut closed = true;
-        for round in 0..sync::SPIN_ROUNDS {
-            // Relaxed: only to see whether it is worth trying.
-            let word = self.word.load(Relaxed);
-            if word::spinning_is_vain(word) {
-                return false;
-            }
-            // An open room with another session inside has been tried: it becomes interesting when it is empty.
-            let open = word::is_open(word);
-            if open && (closed || word::is_empty(word)) && self.fast(session) {
-                return true;
-            }
-            closed = !open;
-            sync::spin(round);
-        }
-        false
-    }
-
-    /// Waits until inside, but not longer than until `deadline`.
-    #[cold]
-    fn wait(&self, session: Option<&S>, deadline: Option<Instant>) -> bool {
-        self.spin(session)
-            || match self.queue_up(session, deadline) {
-                QueueUp::Inside => true,
-                QueueUp::TooLate => false,
-                QueueUp::Queued(place) => self.sleep(session, place, deadline),
-            }
-    }
-
-    /// Joins the queue, unless that is not needed after all or `deadline` has passed. Whoever is queued must [`sleep`](Phases::sleep) then.
-    pub(super) fn queue_up(&self, session: Option<&S>, deadline: Option<Instant>) -> QueueUp {
-        let mut locked = self.lock();
-        let now = Instant::now();
-        if locked.admit(session, || now) {
-            return QueueUp::Inside;
-        }
-        if deadline.is_some_and(|deadline| now >= deadline) {
-            return QueueUp::TooLate;
-        }
-        QueueUp::Queued(locked.push_thread(session, now, Kind::Thread))
-    }
-
-    /// Sleeps until granted the room, or until invited and there, or until `deadline`. Sees to it that the lock turns strict when patience is over.
-    pub(super) fn sleep(
-        &self,
-        session: Option<&S>,
-        place: Place,
-        deadline: Option<Instant>,
-    ) -> bool {
-        let Place { ticket, signal, mut patience, duty } = place;
-        // Foreign code runs below, when an invitation is accepted. If it panics, the request is given up.
-        let request = Request { core: self, ticket, exclusive: session.is_none() };
-        let told = self.request(session.is_none());
-        let mut watch = watch::Wait::begin(told, &signal, deadline.is_none(), duty != Duty::None);
-        let inside = loop {
-            if let Some(reason) = watch.look(|| self.lock().crowd()) {
-                panic!("{reason}");
-            }
-            let until = [deadline, patience, watch.next_look()].into_iter().flatten().min();
-            let mut standing = signal.standing();
-            if standing == Standing::Waiting {
-                sync::park(until);
-                standing = signal.standing();
-            }
-            let now = until.map(|_| Instant::now());
-            let is_over = |time: Option<Instant>| {
-                time.zip(now).is_some_and(|(time, now)| sync::is_over(time, now))
-            };
-            match standing {
-                Standing::Granted => break true,
-                Standing::Waiting if !is_over(until) => {}
-                Standing::Waiting | Standing::Invited => {
-                    let mut locked = self.lock();
-                    // It may have changed before the lock was ours.
-                    match signal.standing() {
-                        Standing::Granted => break true,
-                        Standing::Invited if locked.accept(session, ticket) => break true,
-                        Standing::Invited => signal.set(Standing::Waiting),
-                        Standing::Waiting => {}
-                    }
-                    if is_over(deadline) {
-                        locked.queue().remove(ticket);
-                        #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
-                        if duty == Duty::Return {
-                            locked.return_inside();
-                        }
-                        break false;
-                    }
-                    if is_over(patience) {
-                        // The release of the lock finds that the time is over. From then on the room is handed over.
-                        patience = None;
-                        watch.turned_strict();
-                    }
-                }
-            }
-        };
-        mem::forget(request);
-        watch.end(inside);
-        inside
-    }
-
-    /// A request of this lock, as reports tell of it.
-    fn request(&self, exclusive: bool) -> watch::Request {
-        watch::Request { lock: self.address(), exclusive, sessions: std::any::type_name::<S>() }
-    }
-}
-
-/// A thread's request in the queue. Given up when dropped; so a thread that is inside, or has taken its request back itself, forgets it.
-struct Request<'a, S: Eq> {
-    core: &'a Phases<S>,
-    ticket: u64,
-    exclusive: bool,
-}
-
-impl<S: Eq> Drop for Request<'_, S> {
-    fn drop(&mut self) {
-        let waited = self.core.lock().queue().remove(self.ticket).is_some();
-        if !waited {
-            // It has been granted the room meanwhile.
-            self.core.give_back(if self.exclusive { ONE | EXCLUSIVE } else { ONE });
-        }
-    }
-}
-
-/// What came of looking at the name.
-enum Look {
-    /// It is ours: we are inside.
-    Inside,
-    /// It is another. We have counted ourselves in, and the word was `before`.
-    Other { before: u32 },
-    /// There was no looking.
-    Closed,
-}
-
-/// What came of joining the queue.
-pub(super) enum QueueUp {
-    Inside,
-    TooLate,
-    Queued(Place),
-}
-
-/// A thread's place in the queue.
-pub(super) struct Place {
-    ticket: u64,
-    signal: Arc<Signal>,
-    /// When it will have waited for long enough, if the policy knows such a thing.
-    patience: Option<Instant>,
-    duty: Duty,
-}
-
-/// What a thread that waits owes those who asked it to, beyond coming back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Duty {
-    /// Nothing: the wait may be given up.
-    None,
-    /// It must end inside.
-    Enter,
-    /// If the wait is given up, it must be a holder again as it was before.
-    #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
-    Return,
 }
 
 /// A task that waits.
