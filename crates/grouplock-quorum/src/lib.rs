@@ -66,6 +66,8 @@ mod record;
 mod settings;
 pub mod simulation;
 mod time;
+#[cfg(feature = "network")]
+pub mod wire;
 
 pub use coterie::{Coterie, CoterieError, Quorum};
 pub use member::{Member, Refused, StageInside};

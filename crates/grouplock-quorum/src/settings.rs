@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::rank::Precedence;
 
 /// Must be the same at all members and processes of a cluster.
@@ -16,7 +18,7 @@ use crate::rank::Precedence;
 /// };
 /// assert_eq!(settings.lease, None);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Settings {
     /// How priority and waiting are weighed.
     pub precedence: Precedence,
