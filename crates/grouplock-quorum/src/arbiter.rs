@@ -133,6 +133,18 @@ impl Arbiter {
         }
     }
 
+    /// What was sent to `peer` last may be lost.
+    pub(crate) fn reconnect(&mut self, peer: MemberId, out: &mut Outbox) {
+        let Some((owner, grant)) = self.vote.owner.filter(|(owner, _)| owner.member == peer) else {
+            return;
+        };
+        if self.inquired {
+            out.send(peer, PeerMessage::Inquire { stage: owner.stage, grant, again: true });
+        } else {
+            self.send_locked(peer, owner.stage, grant, out);
+        }
+    }
+
     fn done(&self, member: MemberId) -> u64 {
         self.vote.done.get(&member).copied().unwrap_or(0)
     }
