@@ -27,7 +27,7 @@ use crate::wire::{About, Cluster, Frame, Reason, Seen};
 /// How many inputs may wait. When so many do, connections are not read.
 pub(super) const INBOX: usize = 1024;
 /// How many inputs share a flush.
-const TOGETHER: usize = 256;
+const TOGETHER: usize = 128;
 /// How many rooms there can be.
 const MOST_ROOMS: usize = 65_536;
 /// How often the time of day is compared with the clock.
@@ -413,6 +413,11 @@ impl Engine {
         let now = self.clock.now();
         for _ in 0..TOGETHER.min(self.resume.len()) {
             let Some((peer, name)) = self.resume.pop_front() else { return };
+            let link = self.links.get(peer.index()).and_then(Option::as_ref);
+            if !link.is_some_and(Outbox::has_room) {
+                self.resume.push_back((peer, name));
+                continue;
+            }
             if let Some(room) = self.rooms.get_mut(&name) {
                 room.member.handle_reconnect(now, peer);
                 self.settle(&name, now, None);

@@ -2,6 +2,8 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grouplock_quorum::wire::{
@@ -10,12 +12,22 @@ use grouplock_quorum::wire::{
 use grouplock_quorum::{
     Clock, GroupMessage, MemberId, Process, ProcessId, ProcessMessage, Settings, Standing, home,
 };
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::PATIENCE;
 
+pub(crate) trait Stream: Read + Write {}
+
+impl<S: Read + Write> Stream for S {}
+
 /// A connection that says what it is told to.
 pub(crate) struct Raw {
-    stream: TcpStream,
+    /// The connection itself, for its timeouts.
+    socket: TcpStream,
+    stream: Box<dyn Stream>,
     /// What has come and was not taken yet.
     bytes: Vec<u8>,
     pub(crate) clock: Clock,
@@ -25,10 +37,7 @@ impl Raw {
     /// Past the opening.
     pub(crate) fn connect(address: &str) -> io::Result<Self> {
         let mut raw = Self::silent(address)?;
-        raw.write(&opening())?;
-        let mut theirs = [0; 8];
-        raw.stream.read_exact(&mut theirs)?;
-        assert_eq!(theirs, opening());
+        raw.open()?;
         Ok(raw)
     }
 
@@ -37,7 +46,27 @@ impl Raw {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Raw { stream, bytes: Vec::new(), clock: Clock::start() })
+        let socket = stream.try_clone()?;
+        Ok(Raw { socket, stream: Box::new(stream), bytes: Vec::new(), clock: Clock::start() })
+    }
+
+    /// The same over TLS, with a certificate from `directory` or none, for the name of member 0.
+    pub(crate) fn secure(address: &str, directory: &Path, who: Option<&str>) -> io::Result<Self> {
+        let mut raw = Self::silent(address)?;
+        let name = ServerName::try_from("member-0.test").expect("a name");
+        let config = client_config(directory, who);
+        let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
+        raw.stream = Box::new(StreamOwned::new(connection, raw.socket.try_clone()?));
+        Ok(raw)
+    }
+
+    /// Says the opening and reads theirs.
+    pub(crate) fn open(&mut self) -> io::Result<()> {
+        self.write(&opening())?;
+        let mut theirs = [0; 8];
+        self.stream.read_exact(&mut theirs)?;
+        assert_eq!(theirs, opening());
+        Ok(())
     }
 
     pub(crate) fn hello(&self, cluster: Option<Fingerprint>, role: Role) -> Frame {
@@ -47,15 +76,26 @@ impl Raw {
     /// A client that has been welcomed.
     pub(crate) fn client(address: &str, secret: u64) -> io::Result<(Self, Welcome)> {
         let mut raw = Self::connect(address)?;
-        raw.send(&raw.hello(None, Role::Client { client: secret }))?;
-        match raw.hear(PATIENCE)? {
-            Some(Frame::Welcome(welcome)) => Ok((raw, welcome)),
+        let welcome = raw.greet(None, Role::Client { client: secret })?;
+        Ok((raw, welcome))
+    }
+
+    /// Says Hello and waits for Welcome.
+    pub(crate) fn greet(
+        &mut self,
+        cluster: Option<Fingerprint>,
+        role: Role,
+    ) -> io::Result<Welcome> {
+        self.send(&self.hello(cluster, role))?;
+        match self.hear(PATIENCE)? {
+            Some(Frame::Welcome(welcome)) => Ok(welcome),
             other => Err(io::Error::other(format!("instead of a welcome: {other:?}"))),
         }
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes)
+        self.stream.write_all(bytes)?;
+        self.stream.flush()
     }
 
     pub(crate) fn send(&mut self, frame: &Frame) -> io::Result<()> {
@@ -77,7 +117,7 @@ impl Raw {
                     if left.is_zero() {
                         return Ok(None);
                     }
-                    self.stream.set_read_timeout(Some(left))?;
+                    self.socket.set_read_timeout(Some(left))?;
                     let mut chunk = [0; 4096];
                     match self.stream.read(&mut chunk) {
                         Ok(0) => return Ok(None),
@@ -171,6 +211,21 @@ impl Raw {
             }
         }
     }
+}
+
+fn client_config(directory: &Path, who: Option<&str>) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    let authority = CertificateDer::from_pem_file(directory.join("ca.pem")).expect("an authority");
+    roots.add(authority).expect("an authority");
+    let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("there are versions")
+        .with_root_certificates(roots);
+    let Some(who) = who else { return Arc::new(builder.with_no_client_auth()) };
+    let cert = CertificateDer::from_pem_file(directory.join(format!("{who}.pem")));
+    let key = PrivateKeyDer::from_pem_file(directory.join(format!("{who}.key")));
+    let (cert, key) = (cert.expect("a certificate"), key.expect("a key"));
+    Arc::new(builder.with_client_auth_cert(vec![cert], key).expect("they belong together"))
 }
 
 /// Session names, each at home at that member.
