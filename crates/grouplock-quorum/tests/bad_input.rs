@@ -6,7 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use cluster::client::{Raw, session_at};
-use cluster::{Cluster, Options, PATIENCE, eventually, hear, request};
+use cluster::{Cluster, Options, PATIENCE, eventually, listen, request};
 use grouplock_quorum::wire::{Fingerprint, Frame, Role, encode};
 use grouplock_quorum::{
     Claim, MemberId, PeerMessage, Precedence, ProcessId, ProcessMessage, Rank, Time,
@@ -227,7 +227,7 @@ fn a_second_process_with_the_id_of_a_member() {
     let mut second = None;
     refused(&cluster, "two_with_one_id", |cluster| {
         let mut child = cluster.spawn(&path, 1);
-        let line = hear(&mut child).unwrap();
+        let line = listen(&mut child).recv_timeout(PATIENCE).unwrap();
         assert!(line.starts_with("ready: "), "{line}");
         second = Some(child);
     });
@@ -239,7 +239,7 @@ fn a_second_process_with_the_id_of_a_member() {
     let same = fs::read_to_string(cluster.config(1)).unwrap();
     fs::write(&path, format!("listen = \"127.0.0.1:0\"\n{same}")).unwrap();
     let mut third = cluster.spawn(&path, 1);
-    let line = hear(&mut third).unwrap();
+    let line = listen(&mut third).recv_timeout(PATIENCE).unwrap();
     assert!(line.contains("is used by another process"), "{line}");
     third.wait().unwrap();
     cluster.kill(1);

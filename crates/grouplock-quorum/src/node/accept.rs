@@ -171,10 +171,13 @@ async fn serve<S: Stream>(
         let end = run(reader, writer, &outbox, inlet, &pong, take).await;
         match end {
             End::Refused(reason) => tracing::debug!("{address}: {reason}"),
-            End::Broken(error) => match error.reason() {
-                Some(reason) => house.metrics.refuse(&address, &reason),
-                None => tracing::debug!("{address}: {error}"),
-            },
+            End::Broken(error) => {
+                if let Some(reason) = error.reason() {
+                    house.metrics.refuse(&address, &reason);
+                } else {
+                    tracing::debug!("{address}: {error}");
+                }
+            }
             End::Silent => tracing::info!("{address} was silent for long: closed"),
             End::Closed => {}
         }

@@ -17,13 +17,16 @@ pub(crate) mod certificates;
 pub(crate) mod client;
 pub(crate) mod ledger;
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use grouplock_quorum::node::{self, Config};
@@ -119,6 +122,7 @@ impl Options {
 
 struct Running {
     child: Child,
+    said: Receiver<String>,
     status: SocketAddr,
 }
 
@@ -128,11 +132,14 @@ pub(crate) struct Cluster {
     ports: Vec<u16>,
     running: Vec<Option<Running>>,
     environment: BTreeMap<usize, Vec<(String, String)>>,
+    /// How large files may become, in the shell's blocks.
+    pub(crate) limits: BTreeMap<usize, u32>,
 }
 
 impl Cluster {
     /// All members, running; not necessarily connected yet.
-    pub(crate) fn start(options: Options) -> Self {
+    pub(crate) fn start(options: impl Borrow<Options>) -> Self {
+        let options = options.borrow();
         // A port that was free may be taken by the time it is used; then all is done again.
         for _ in 0..10 {
             let mut cluster = Self::prepare(options.clone());
@@ -155,7 +162,14 @@ impl Cluster {
         }
         let ports = free_ports(options.members.into());
         let running = ports.iter().map(|_| None).collect();
-        let cluster = Cluster { options, scratch, ports, running, environment: BTreeMap::new() };
+        let cluster = Cluster {
+            options,
+            scratch,
+            ports,
+            running,
+            environment: BTreeMap::new(),
+            limits: BTreeMap::new(),
+        };
         for id in 0..cluster.len() {
             fs::write(cluster.config(id), cluster.toml(id)).expect("a configuration");
         }
@@ -169,11 +183,12 @@ impl Cluster {
     /// The configuration of a member.
     pub(crate) fn toml(&self, id: usize) -> String {
         let Options { coterie, policy, lease, retry, clock_tolerance, tls, .. } = self.options;
-        let members: String = (0..self.len())
-            .map(|id| {
-                format!("{{ address = \"{}\", name = \"member-{id}.test\" }}, ", self.address(id))
-            })
-            .collect();
+        let mut members = String::new();
+        for id in 0..self.len() {
+            let address = self.address(id);
+            write!(members, "{{ address = \"{address}\", name = \"member-{id}.test\" }}, ")
+                .expect("it is a text");
+        }
         let tls = if tls {
             format!("cert = \"member-{id}.pem\"\nkey = \"member-{id}.key\"\nca = \"ca.pem\"")
         } else {
@@ -196,6 +211,10 @@ impl Cluster {
 
     pub(crate) fn address(&self, id: usize) -> String {
         format!("127.0.0.1:{}", self.ports[id])
+    }
+
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        (0..self.len()).map(|id| self.address(id)).collect()
     }
 
     /// As `--at` takes it.
@@ -223,17 +242,18 @@ impl Cluster {
     pub(crate) fn try_launch(&mut self, id: usize) -> Result<(), String> {
         assert!(self.running[id].is_none(), "member {id} runs");
         let mut child = self.spawn(&self.config(id), id);
-        match hear(&mut child) {
+        let said = listen(&mut child);
+        match said.recv_timeout(PATIENCE).ok() {
             Some(line) if line.starts_with("ready: ") => {
                 let (_, status) = line.split_once("http://").expect("it has a status page");
                 let status = status.trim_end_matches('/').parse().expect("an address");
-                self.running[id] = Some(Running { child, status });
+                self.running[id] = Some(Running { child, said, status });
                 Ok(())
             }
-            said => {
+            line => {
                 let _ = child.kill();
                 let _ = child.wait();
-                Err(said.unwrap_or("it said nothing".to_owned()))
+                Err(line.unwrap_or("it said nothing".to_owned()))
             }
         }
     }
@@ -241,7 +261,18 @@ impl Cluster {
     /// A process with any configuration; its log goes where that of member `id` goes.
     pub(crate) fn spawn(&self, config: &Path, id: usize) -> Child {
         let log = fs::File::options().create(true).append(true).open(self.log_path(id));
-        let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
+        let program = std::env::current_exe().expect("this program has a path");
+        let mut command = match self.limits.get(&id) {
+            None => Command::new(program),
+            Some(blocks) => {
+                // Its log is thrown away: it must not grow either.
+                let script =
+                    format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\" 2>/dev/null");
+                let mut shell = Command::new("sh");
+                shell.arg("-c").arg(script).arg(program);
+                shell
+            }
+        };
         command
             .args(["--exact", "member", "--nocapture", "--test-threads=1"])
             .env(CONFIG, config)
@@ -277,6 +308,11 @@ impl Cluster {
             assert!(Instant::now() < deadline, "member {id} does not end");
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// The next thing a member says.
+    pub(crate) fn hear(&self, id: usize) -> Option<String> {
+        self.running[id].as_ref().expect("it runs").said.recv_timeout(PATIENCE).ok()
     }
 
     /// Ends a member in good order: its exit code.
@@ -375,10 +411,10 @@ pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// The next thing a member says; `None` if it ends before.
-pub(crate) fn hear(child: &mut Child) -> Option<String> {
-    let stdout = child.stdout.take()?;
-    let (sender, receiver) = std::sync::mpsc::channel();
+/// What a member says.
+pub(crate) fn listen(child: &mut Child) -> Receiver<String> {
+    let stdout = child.stdout.take().expect("it is piped");
+    let (sender, receiver) = channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines() {
             let Ok(line) = line else { break };
@@ -387,7 +423,7 @@ pub(crate) fn hear(child: &mut Child) -> Option<String> {
             }
         }
     });
-    receiver.recv_timeout(PATIENCE).ok()
+    receiver
 }
 
 /// Below those that the system gives to whoever dials, so that nobody takes them by accident.
