@@ -47,8 +47,8 @@ fn walker() {
             continue;
         }
         ledger.enter(name, &session, epoch);
-        walker.stay(Duration::from_millis(fastrand::u64(..8)));
-        ledger.leave(name, &session, epoch);
+        let ago = walker.stay(Duration::from_millis(fastrand::u64(..8)));
+        ledger.leave(name, &session, epoch, ago);
         walker.leave();
     }
     std::process::exit(0);
