@@ -67,6 +67,8 @@ mod rivals;
 mod settings;
 pub mod simulation;
 mod time;
+#[cfg(feature = "network")]
+pub mod wire;
 
 pub use coterie::{Coterie, CoterieError, Quorum};
 pub use member::{Member, Refused, StageInside};

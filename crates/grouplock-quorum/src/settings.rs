@@ -30,7 +30,7 @@ pub enum Admission {
 /// };
 /// assert_eq!(settings.lease, None);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Settings {
     /// How priority and waiting are weighed.
     pub precedence: Precedence,
