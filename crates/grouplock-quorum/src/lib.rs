@@ -54,6 +54,8 @@
 //! ```
 
 mod arbiter;
+#[cfg(feature = "network")]
+mod client;
 mod coterie;
 mod group;
 mod member;
@@ -70,6 +72,8 @@ mod time;
 #[cfg(feature = "network")]
 pub mod wire;
 
+#[cfg(feature = "network")]
+pub use client::opener;
 pub use coterie::{Coterie, CoterieError, Quorum};
 pub use member::{Member, Refused, StageInside};
 pub use message::{GroupMessage, PeerMessage, ProcessMessage};
