@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use grouplock_room::{Place, RoomError, RoomName};
@@ -26,7 +26,8 @@ const NEXT_HOST: Duration = Duration::from_millis(200);
 /// How long to wait for a driver that has answers to wait for itself.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// All that this process has to do with the cluster at a place. It ends when nobody has a room there any more.
+/// All that this process has to do with the cluster at a place. Once made it stays: a program that looks at a room again
+/// and again would else connect again and again.
 pub(super) struct Client {
     place: String,
     cluster: Cluster,
@@ -38,13 +39,12 @@ pub(super) struct Client {
     processes: AtomicU64,
 }
 
-static CLIENTS: Mutex<Vec<(String, Weak<Client>)>> = Mutex::new(Vec::new());
+static CLIENTS: Mutex<Vec<(String, Arc<Client>)>> = Mutex::new(Vec::new());
 
 fn known(place: &str) -> Option<Arc<Client>> {
-    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-    clients.retain(|(_, client)| client.strong_count() > 0);
-    let mut here = clients.iter().filter(|(at, _)| at == place);
-    here.find_map(|(_, client)| client.upgrade().filter(|client| client.is_ours()))
+    let clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut here = clients.iter().filter(|(at, client)| at == place && client.is_ours());
+    here.next().map(|(_, client)| Arc::clone(client))
 }
 
 impl Client {
@@ -60,7 +60,7 @@ impl Client {
             return Ok(client);
         }
         let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.push((name, Arc::downgrade(&client)));
+        clients.push((name, Arc::clone(&client)));
         Ok(client)
     }
 
