@@ -159,6 +159,23 @@ impl Arbiter {
         self.told = rival;
     }
 
+    /// What was sent to `peer` last may be lost.
+    pub(crate) fn reconnect(&mut self, peer: MemberId, out: &mut Outbox) {
+        let Some((owner, grant)) = self.vote.owner.filter(|(owner, _)| owner.member == peer) else {
+            return;
+        };
+        let stage = owner.stage;
+        match self.rival(peer) {
+            Some(best) if best < owner => {
+                self.inquired = true;
+                self.told = Some(best.claim);
+                let (rival, again) = (best.claim, true);
+                out.send(peer, PeerMessage::Inquire { stage, grant, rival, again });
+            }
+            _ => self.send_locked(peer, stage, grant, out),
+        }
+    }
+
     fn done(&self, member: MemberId) -> u64 {
         self.vote.done.get(&member).copied().unwrap_or(0)
     }

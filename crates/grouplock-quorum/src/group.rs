@@ -151,6 +151,10 @@ impl Group {
         self.stage
     }
 
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     pub(crate) fn holding(&self) -> Option<&Holding> {
         match &self.state {
             State::Holding(holding) => Some(holding),
@@ -489,11 +493,42 @@ impl Group {
         again: bool,
         world: &mut World<'_>,
     ) -> bool {
-        let over = if matches!(self.state, State::Idle) { self.stage } else { self.stage - 1 };
+        let over = self.over();
         if again && stage <= over {
             world.out.send(arbiter, PeerMessage::Release { stage: over, epoch: self.epoch });
         }
         stage <= over
+    }
+
+    /// The last stage that is over.
+    fn over(&self) -> u64 {
+        if matches!(self.state, State::Idle) { self.stage } else { self.stage - 1 }
+    }
+
+    /// What was sent to `arbiter` last may be lost.
+    pub(crate) fn reconnect(&self, arbiter: MemberId, world: &mut World<'_>) {
+        if !world.quorum.contains(&arbiter) {
+            return;
+        }
+        let over = self.over();
+        if over > 0 {
+            world.out.send(arbiter, PeerMessage::Release { stage: over, epoch: self.epoch });
+        }
+        self.ask_again(arbiter, world);
+    }
+
+    /// Asks an arbiter again that has not answered.
+    fn ask_again(&self, arbiter: MemberId, world: &mut World<'_>) {
+        let (State::Wanting(wanting), Some(rank)) = (&self.state, self.rank(world.me)) else {
+            return;
+        };
+        if wanting.votes.contains_key(&arbiter) {
+            return;
+        }
+        if let Some(&grant) = wanting.yielded.get(&arbiter) {
+            world.out.send(arbiter, PeerMessage::Relinquish { stage: self.stage, grant });
+        }
+        world.out.send(arbiter, PeerMessage::Request { rank });
     }
 
     // ---- time ----
@@ -509,17 +544,7 @@ impl Group {
 
     /// Nothing has happened for long: asks again whoever has not answered.
     pub(crate) fn retry(&mut self, world: &mut World<'_>) {
-        if let (State::Wanting(wanting), Some(rank)) = (&self.state, self.rank(world.me)) {
-            let missing =
-                world.quorum.iter().filter(|arbiter| !wanting.votes.contains_key(arbiter));
-            for arbiter in missing {
-                if let Some(&grant) = wanting.yielded.get(arbiter) {
-                    let stage = self.stage;
-                    world.out.send(*arbiter, PeerMessage::Relinquish { stage, grant });
-                }
-                world.out.send(*arbiter, PeerMessage::Request { rank });
-            }
-        }
+        world.quorum.iter().for_each(|arbiter| self.ask_again(*arbiter, world));
         self.tell_inside(world);
     }
 }

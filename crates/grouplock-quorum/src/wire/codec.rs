@@ -135,6 +135,10 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         }
     }
 
+    pub(crate) fn stream_mut(&mut self) -> &mut R {
+        &mut self.stream
+    }
+
     fn take(&mut self) -> Result<Option<Frame>, WireError> {
         let bytes = &self.buffer[self.start..];
         let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Ok(None) };

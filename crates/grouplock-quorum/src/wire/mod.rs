@@ -17,6 +17,7 @@ mod limits;
 mod opening;
 mod reason;
 mod seen;
+mod tls;
 
 pub use cluster::{Cluster, CoterieKind, Fingerprint, Peer};
 pub use codec::{LONGEST, Reader, WireError, encode, write};
@@ -27,3 +28,5 @@ pub use limits::{
 pub use opening::{BadOpening, VERSION, exchange_openings, opening};
 pub use reason::Reason;
 pub use seen::{Inside, Participant, PastStage, Seen, Stage, Waiter};
+pub(crate) use tls::is_for;
+pub use tls::{Identity, TlsError};
