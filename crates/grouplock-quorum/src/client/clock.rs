@@ -1,34 +1,18 @@
-//! The clock of a client.
+//! Moments on different clocks.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::clock::Clock;
 use crate::time::Time;
 
-/// Starts as the wall clock and goes on evenly: a wall clock that is set while we run changes nothing.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
-    began: Time,
-    start: Instant,
+/// On the clock that threads sleep by. A moment that is past is now.
+pub(super) fn instant(clock: &Clock, time: Time) -> Instant {
+    Instant::now() + time.since(clock.now())
 }
 
-impl Clock {
-    pub(super) fn new() -> Self {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Clock { began: Time::ZERO + wall, start: Instant::now() }
-    }
-
-    pub(super) fn now(&self) -> Time {
-        self.began + self.start.elapsed()
-    }
-
-    /// The same moment on the clock that threads sleep by.
-    pub(super) fn instant(&self, time: Time) -> Instant {
-        self.start + time.since(self.began)
-    }
-
-    pub(super) fn time(&self, instant: Instant) -> Time {
-        self.began + instant.saturating_duration_since(self.start)
-    }
+/// On the clock of this client. A moment that is past is now.
+pub(super) fn time(clock: &Clock, instant: Instant) -> Time {
+    clock.now() + instant.saturating_duration_since(Instant::now())
 }
 
 /// A moment of any member's clock, as people tell it.

@@ -11,13 +11,13 @@ use grouplock_room::{Place, RoomError, RoomName};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
-use super::clock::Clock;
 use super::dial::{Connection, Target};
 use super::driver::{Driver, Order};
 use super::link::Dialler;
 use super::parts::Parts;
 use super::security::Security;
 use super::view;
+use crate::clock::Clock;
 use crate::name::ProcessId;
 use crate::wire::Cluster;
 
@@ -72,7 +72,7 @@ impl Client {
         let (hosts, name) = (hosts.clone(), place.to_string());
         let random = RandomState::new();
         let security = Security::of(place)?;
-        let clock = Clock::new();
+        let clock = Clock::start();
         // Nobody can guess it who does not know the state of the hasher, which is random and nowhere else.
         let dialler = Dialler { security, clock, client: random.hash_one("client"), cluster: None };
         let (orders, inbox) = unbounded_channel();

@@ -12,13 +12,14 @@ use grouplock_room::remote::{Admission, Desk};
 use grouplock_room::{Loss, Patience, RoomError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::clock::{Clock, before};
+use super::clock::{before, instant, time};
 use super::dial::{Connection, Target};
 use super::entry::{DOUBT, Decision, Entry, FIRST_LOOK, FIRST_WORD, Phase, drift, notice};
 use super::link::{self, Dialler, News};
 use super::parts::Parts;
 use super::question::{Asker, Question};
 use super::view::{self, Obstacle};
+use crate::clock::Clock;
 use crate::message::{GroupMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId, home};
 use crate::process::{Process, Standing};
@@ -106,7 +107,7 @@ impl Driver {
     pub(super) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
         let mut open = true;
         while open || !self.entries.is_empty() {
-            let alarm = self.alarm().map(|time| self.clock.instant(time).into());
+            let alarm = self.alarm().map(|time| instant(&self.clock, time).into());
             tokio::select! {
                 order = orders.recv(), if open => match order {
                     Some(order) => self.obey(order),
@@ -146,7 +147,7 @@ impl Driver {
             phase: Phase::Asking(decision),
             asked: now,
             introduced: false,
-            deadline: desk.patience().deadline().map(|deadline| self.clock.time(deadline)),
+            deadline: desk.patience().deadline().map(|deadline| time(&self.clock, deadline)),
             armed: None,
             desk,
         };
@@ -218,7 +219,7 @@ impl Driver {
                 let told = ends.map(|ends| before(ends, notice(self.lease)));
                 entry.desk.ends_after_notice(notice(self.lease));
                 entry.phase = Phase::Inside { ends, lost: false };
-                let valid_until = told.map(|told| self.clock.instant(told));
+                let valid_until = told.map(|told| instant(&self.clock, told));
                 // If it is not wanted any more, an order to end it is on its way.
                 let _ = entry.desk.granted(Admission { epoch, recovered: None, valid_until });
             }
@@ -227,7 +228,7 @@ impl Driver {
                 if later > *ends {
                     *ends = later;
                     let told = later.map(|later| before(later, notice(self.lease)));
-                    let told = told.map(|told| self.clock.instant(told));
+                    let told = told.map(|told| instant(&self.clock, told));
                     if let Some(told) = told {
                         // If it comes too late, the timer tells.
                         let _ = entry.desk.renewed(told);

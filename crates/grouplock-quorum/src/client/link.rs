@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::dial::{Connection, Target, dial};
 use super::security::Security;
+use crate::clock::Clock;
 use crate::wire::{Fingerprint, Frame, Hello, PING_AFTER, Role, SILENT_AFTER, WireError, encode};
 
 /// The first pause after a failure; then twice as long each time, up to the last.
@@ -33,7 +34,7 @@ pub(super) enum News {
 #[derive(Clone)]
 pub(super) struct Dialler {
     pub(super) security: Security,
-    pub(super) clock: super::clock::Clock,
+    pub(super) clock: Clock,
     /// The client's secret.
     pub(super) client: u64,
     pub(super) cluster: Option<Fingerprint>,
