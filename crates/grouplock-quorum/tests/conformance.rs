@@ -73,13 +73,13 @@ const VICTIM: &str = "GROUPLOCK_TEST_VICTIM";
 impl Process {
     fn start(place: &str, room: &str, session: &str) -> Self {
         let program = std::env::current_exe().expect("this program has a path");
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(["--exact", "victim", "--nocapture", "--test-threads=1"])
             .env(VICTIM, [place, room, session].join("\u{1f}"))
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn();
-        Process(child.expect("this program can be started"))
+            .stdout(Stdio::null());
+        Process(members::spawn(command))
     }
 }
 

@@ -14,7 +14,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::clock::{before, instant, time};
 use super::dial::{Connection, Target};
-use super::entry::{DOUBT, Decision, Entry, FIRST_LOOK, FIRST_WORD, Phase, drift, notice};
+use super::entry::{
+    DOUBT, Decision, Entry, FAREWELL, FIRST_LOOK, FIRST_WORD, Phase, drift, notice,
+};
 use super::link::{self, Dialler, News};
 use super::parts::Parts;
 use super::question::{Asker, Question};
@@ -138,6 +140,7 @@ impl Driver {
         let by = now + FIRST_WORD;
         let decision = if decide { Decision::Open { by } } else { Decision::Made };
         let home = home(&session, members);
+        let deadline = desk.patience().deadline().map(|deadline| time(&self.clock, deadline));
         let entry = Entry {
             room,
             home,
@@ -145,9 +148,9 @@ impl Driver {
             process,
             about,
             phase: Phase::Asking(decision),
-            asked: now,
             introduced: false,
-            deadline: desk.patience().deadline().map(|deadline| time(&self.clock, deadline)),
+            farewell: deadline.map(|deadline| before(deadline, FAREWELL)),
+            deadline,
             armed: None,
             desk,
         };
@@ -450,7 +453,7 @@ impl Driver {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         match entry.phase {
             Phase::Asking(decision) => {
-                if entry.farewell().is_some_and(|time| time <= now)
+                if entry.farewell.take_if(|time| *time <= now).is_some()
                     && let Link::Down { why } = &self.links[entry.home.index()]
                 {
                     let why = why.clone();

@@ -18,7 +18,7 @@ pub(super) const DOUBT: Duration = Duration::from_secs(1);
 /// When to look who is in the way: an idle room is entered before that.
 pub(super) const FIRST_LOOK: Duration = Duration::from_millis(2);
 /// How long before its patience ends a request whose home is down is told so.
-const FAREWELL: Duration = Duration::from_millis(20);
+pub(super) const FAREWELL: Duration = Duration::from_millis(20);
 
 /// A request and what has become of it.
 pub(super) struct Entry {
@@ -29,9 +29,10 @@ pub(super) struct Entry {
     pub(super) about: About,
     pub(super) desk: Desk,
     pub(super) phase: Phase,
-    pub(super) asked: Time,
     /// Whether its home has been told what it is on this connection.
     pub(super) introduced: bool,
+    /// When it is told if its home is down, until then.
+    pub(super) farewell: Option<Time>,
     /// When its patience ends, until that has been told.
     pub(super) deadline: Option<Time>,
     /// When its timer goes off.
@@ -88,7 +89,7 @@ impl Entry {
                     Decision::Open { by } | Decision::Looking { by } => Some(*by),
                     Decision::Look { at, by } => Some(*at.min(by)),
                 };
-                [decision, self.process.poll_timeout(), self.farewell(), self.deadline]
+                [decision, self.process.poll_timeout(), self.farewell, self.deadline]
                     .into_iter()
                     .flatten()
                     .min()
@@ -101,11 +102,5 @@ impl Entry {
             }
             Phase::Ending { until, .. } => Some(*until),
         }
-    }
-
-    /// When it is told that its home is down, if it is.
-    pub(super) fn farewell(&self) -> Option<Time> {
-        let time = before(self.deadline?, FAREWELL);
-        (time > self.asked).then_some(time)
     }
 }

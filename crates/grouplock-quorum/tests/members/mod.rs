@@ -9,6 +9,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{LazyLock, Mutex};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -47,6 +49,24 @@ pub(crate) fn be_a_member() {
     let config = grouplock_quorum::node::Config::read(Path::new(&config)).expect("a configuration");
     let ready = |ready: &grouplock_quorum::node::Ready| println!("\n@{ready}");
     grouplock_quorum::node::run(&config, ready).expect("the member runs");
+}
+
+/// Starts a process from a thread that stays as long as this process does: who [dies with its
+/// parent](die_with_parent) dies with the thread that started it, and a test has a thread of its own.
+pub(crate) fn spawn(command: Command) -> Child {
+    type Job = (Command, Sender<std::io::Result<Child>>);
+    static SPAWNER: LazyLock<Mutex<Sender<Job>>> = LazyLock::new(|| {
+        let (jobs, inbox) = channel::<Job>();
+        std::thread::spawn(move || {
+            for (mut command, answer) in inbox {
+                let _ = answer.send(command.spawn());
+            }
+        });
+        Mutex::new(jobs)
+    });
+    let (answer, child) = channel();
+    SPAWNER.lock().unwrap().send((command, answer)).expect("the thread is there");
+    child.recv().expect("the thread answers").expect("this program can be started")
 }
 
 /// Nothing that a test starts outlives it.
@@ -118,13 +138,13 @@ impl Members {
     /// Starts a member that is not running, and waits until it listens.
     pub(crate) fn restart(&mut self, id: u16) {
         let program = std::env::current_exe().expect("this program has a path");
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(["--exact", "member", "--nocapture", "--test-threads=1"])
             .env(ROLE, self.scratch.path().join(format!("{id}.toml")))
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("this program can be started");
+            .stdout(Stdio::piped());
+        let mut child = spawn(command);
         let stdout = child.stdout.take().expect("it is piped");
         let mut lines = BufReader::new(stdout).lines();
         let ready = lines.any(|line| line.is_ok_and(|line| line.starts_with("@ready")));
