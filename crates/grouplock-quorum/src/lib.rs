@@ -58,6 +58,8 @@
 
 mod arbiter;
 #[cfg(feature = "network")]
+mod client;
+#[cfg(feature = "network")]
 mod clock;
 mod coterie;
 mod group;
@@ -70,12 +72,15 @@ mod output;
 mod process;
 mod rank;
 mod record;
+mod rivals;
 mod settings;
 pub mod simulation;
 mod time;
 #[cfg(feature = "network")]
 pub mod wire;
 
+#[cfg(feature = "network")]
+pub use client::opener;
 #[cfg(feature = "network")]
 pub use clock::Clock;
 pub use coterie::{Coterie, CoterieError, Quorum};
@@ -86,5 +91,5 @@ pub use output::Output;
 pub use process::{Busy, Process, Standing};
 pub use rank::{Claim, Precedence, Rank};
 pub use record::{Durable, OpenStage, Record, Vote};
-pub use settings::Settings;
+pub use settings::{Admission, Settings};
 pub use time::Time;

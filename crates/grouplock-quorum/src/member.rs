@@ -137,7 +137,7 @@ pub struct StageInside<'a> {
     pub epoch: u64,
     /// How many are inside.
     pub inside: usize,
-    /// Somebody of another session waits.
+    /// Another member's group wants the room.
     pub contested: bool,
 }
 
@@ -168,7 +168,7 @@ impl Member {
         let mut out = Outbox::new(me);
         let mut world = World { me, quorum, settings: &settings, now, out: &mut out };
         let group = Group::recover(&durable, &mut world);
-        let arbiter = Arbiter::recover(durable.vote);
+        let arbiter = Arbiter::recover(durable.vote, settings.admission);
         let (retry_at, sweep_at) = (None, None);
         let mut member = Member { me, coterie, settings, arbiter, group, out, retry_at, sweep_at };
         member.settle(now);
@@ -271,7 +271,7 @@ impl Member {
             session: &holding.session,
             epoch: holding.epoch,
             inside: holding.inside.len(),
-            contested: holding.contested,
+            contested: !holding.rivals.is_empty(),
         })
     }
 
@@ -360,17 +360,17 @@ impl Member {
             PeerMessage::Release { stage, epoch } => {
                 self.arbiter.release(from, stage, epoch, &mut self.out);
             }
-            PeerMessage::Locked { stage, grant, epoch, contested } => {
+            PeerMessage::Locked { stage, grant, epoch, rival } => {
                 let (group, mut world) = self.group(now);
-                group.locked(from, (stage, grant), epoch, contested, &mut world);
+                group.locked(from, (stage, grant), epoch, rival, &mut world);
             }
-            PeerMessage::Inquire { stage, grant, again } => {
+            PeerMessage::Inquire { stage, grant, rival, again } => {
                 let (group, mut world) = self.group(now);
-                group.inquire(from, (stage, grant), again, &mut world);
+                group.inquire(from, (stage, grant), rival, again, &mut world);
             }
-            PeerMessage::Contested { stage, again, .. } => {
+            PeerMessage::Contested { stage, rival, again, .. } => {
                 let (group, mut world) = self.group(now);
-                group.contested(from, stage, again, &mut world);
+                group.contested(from, stage, rival, again, &mut world);
             }
         }
     }

@@ -44,6 +44,9 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// Before all others.
+    pub(crate) const FIRST: Claim = Claim { urgency: i64::MIN, asked: Time::ZERO };
+
     /// When it was made.
     pub fn asked(self) -> Time {
         self.asked

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use cluster::client::Walker;
 use cluster::ledger::{Ledger, check};
 use cluster::{Cluster, Options, PATIENCE, eventually};
-use grouplock_quorum::{Precedence, Settings};
+use grouplock_quorum::Settings;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
@@ -31,12 +31,7 @@ fn walker() {
     let mut words = play.split(' ');
     let (name, directory) = (words.next().expect("a name"), words.next().expect("a directory"));
     let addresses: Vec<String> = words.map(str::to_owned).collect();
-    let settings = Settings {
-        precedence: Precedence::Aged { weight: Duration::ZERO },
-        link_delay: Duration::ZERO,
-        retry: RETRY,
-        lease: Some(LEASE),
-    };
+    let settings = Settings { retry: RETRY, lease: Some(LEASE), ..Settings::default() };
     let mut ledger = Ledger::open(&Path::new(directory).join("ledger"));
     let mut walker = Walker::new(&addresses, settings, "room");
     while !Path::new(directory).join("stop").exists() {

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::name::MemberId;
 use crate::rank::Precedence;
-use crate::settings::Settings;
+use crate::settings::{Admission, Settings};
 use crate::wire::{Cluster, CoterieKind, Peer};
 
 /// What a member is told, checked.
@@ -305,7 +305,12 @@ fn settings(file: &FileCluster) -> Result<Settings, Wrong> {
         );
     };
     let link_delay = time("cluster.link_delay", file.link_delay.as_deref(), "0ms")?;
-    Ok(Settings { precedence, link_delay, retry, lease: Some(lease) })
+    // The paper's precedence with the paper's admission; else what rooms promise everywhere.
+    let admission = match precedence {
+        Precedence::Static => Admission::Together,
+        Precedence::Aged { .. } => Admission::InOrder,
+    };
+    Ok(Settings { precedence, admission, link_delay, retry, lease: Some(lease) })
 }
 
 /// The host of `host:port`, without the brackets of an IPv6 address.

@@ -75,7 +75,13 @@ pub fn ask(
     patience: Patience,
     end: impl FnOnce() + Send + 'static,
 ) -> (Ticket, Desk) {
-    let state = State { stage: Stage::Asked, end: Some(Box::new(end)), waker: None };
+    let state = State {
+        stage: Stage::Asked,
+        end: Some(Box::new(end)),
+        waker: None,
+        notice: Duration::ZERO,
+        others_enter: None,
+    };
     let seat =
         Arc::new(Seat { holder, patience, state: Mutex::new(state), changed: Condvar::new() });
     (Ticket { seat: Some(Arc::clone(&seat)), asked: Instant::now() }, Desk { seat })
@@ -95,6 +101,10 @@ struct State {
     end: Option<Box<dyn FnOnce() + Send>>,
     /// Of the task that waits for the grant.
     waker: Option<Waker>,
+    /// How long before others can be let in a loss is told.
+    notice: Duration,
+    /// When others can be let in, once it is lost.
+    others_enter: Option<Instant>,
 }
 
 enum Stage {
@@ -174,6 +184,7 @@ impl State {
             && until <= Instant::now()
         {
             self.stage = Stage::Lost(late());
+            self.others_enter = Some(until + self.notice);
         }
     }
 
@@ -189,6 +200,7 @@ impl State {
     fn valid_until(&self) -> Option<Instant> {
         match &self.stage {
             Stage::Held { valid_until } => *valid_until,
+            Stage::Lost(_) => self.others_enter,
             _ => None,
         }
     }
@@ -254,6 +266,12 @@ impl Desk {
         waker.into_iter().for_each(Waker::wake);
     }
 
+    /// Others are let in no sooner than this after the holding's time is over: so long the holder has to end what
+    /// it does when it hears of the loss. Else it has none.
+    pub fn ends_after_notice(&self, notice: Duration) {
+        self.seat.lock().notice = notice;
+    }
+
     /// The lease is good until then. `false` if the holding is not held any more, for instance because this comes
     /// too late.
     pub fn renewed(&self, until: Instant) -> bool {
@@ -272,12 +290,13 @@ impl Desk {
 
     /// The servers have taken the holding away, or the request out of the queue.
     pub fn lost(&self, loss: Loss) {
-        let state = self.seat.lock();
+        let mut state = self.seat.lock();
         match state.stage {
             Stage::Asked | Stage::Queued => {
                 self.seat.turn(state, Stage::Failed(Some(RoomError::Lost(loss))));
             }
             Stage::Granted(_) | Stage::Held { .. } | Stage::Leaving => {
+                state.others_enter.get_or_insert_with(Instant::now);
                 self.seat.turn(state, Stage::Lost(loss));
             }
             Stage::Failed(_) | Stage::Left | Stage::Lost(_) => {}
@@ -479,6 +498,7 @@ impl Watch for OnSeat {
         }
     }
 
+    /// Once it is lost: when others may be let in, which may be past.
     fn valid_until(&self) -> Option<Instant> {
         self.0.lock().valid_until()
     }
