@@ -1,6 +1,7 @@
 //! Those who dial this member: who they are, and what they may say.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -111,9 +112,11 @@ async fn secure(house: &House, stream: TcpStream, address: SocketAddr, tls: Opti
                 certificates.and_then(|all| all.first()).map(|c| c.clone().into_owned());
             serve(house, stream, whom, certificate).await;
         }
-        Ok(Err(error)) => {
+        // Wrong, not broken.
+        Ok(Err(error)) if error.kind() == ErrorKind::InvalidData => {
             house.metrics.refuse(&whom, &Reason::Unauthenticated(error.to_string()));
         }
+        Ok(Err(error)) => tracing::debug!("{whom}: {error}"),
         Err(_) => {
             let reason = "no TLS handshake in time".to_owned();
             house.metrics.refuse(&whom, &Reason::Unauthenticated(reason));
@@ -168,10 +171,13 @@ async fn serve<S: Stream>(
         let end = run(reader, writer, &outbox, inlet, &pong, take).await;
         match end {
             End::Refused(reason) => tracing::debug!("{address}: {reason}"),
-            End::Broken(error) => match error.reason() {
-                Some(reason) => house.metrics.refuse(&address, &reason),
-                None => tracing::debug!("{address}: {error}"),
-            },
+            End::Broken(error) => {
+                if let Some(reason) = error.reason() {
+                    house.metrics.refuse(&address, &reason);
+                } else {
+                    tracing::debug!("{address}: {error}");
+                }
+            }
             End::Silent => tracing::info!("{address} was silent for long: closed"),
             End::Closed => {}
         }

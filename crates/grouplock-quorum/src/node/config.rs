@@ -154,7 +154,7 @@ impl Config {
             why: error.to_string().trim_end().to_owned(),
         })?;
         let base = path.parent().unwrap_or(Path::new(""));
-        check(file, base).map_err(|Wrong { key, value, expected }| ConfigError::Bad {
+        check(&file, base).map_err(|Wrong { key, value, expected }| ConfigError::Bad {
             path: path.to_owned(),
             key,
             value,
@@ -168,7 +168,7 @@ impl Config {
     }
 }
 
-fn check(file: File, base: &Path) -> Result<Config, Wrong> {
+fn check(file: &File, base: &Path) -> Result<Config, Wrong> {
     let security = security(&file.tls, base)?;
     let plain = security == Security::Plain;
     let cluster = cluster(&file.cluster, plain)?;

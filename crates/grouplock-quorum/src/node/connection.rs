@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::wire::{Frame, PING_AFTER, Reader, Reason, SILENT_AFTER, WireError, encode};
 
 /// How many frames may wait to be written. More wait only if the other side does not read.
-pub(super) const OUTBOX: usize = 4096;
+pub(super) const OUTBOX: usize = 1024;
 
 /// How long a last word may take.
 const LAST_WORD: Duration = Duration::from_secs(1);
@@ -51,6 +51,11 @@ impl Outbox {
     /// Never waits.
     pub(super) fn push(&self, frame: Frame) -> Result<(), NotSent> {
         self.put(Outgoing::Frame(frame))
+    }
+
+    /// Whether less than half of it is taken.
+    pub(super) fn has_room(&self) -> bool {
+        self.frames.capacity() > OUTBOX / 2
     }
 
     /// Says why, and closes the connection.

@@ -3,6 +3,8 @@
 //! It takes what has arrived, up to a number of frames at a time, and lets the rooms handle it. Then it
 //! writes everything that is to be saved, flushes once, and only then sends anything.
 
+mod out;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,9 +12,8 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::connection::{NotSent, OUTBOX, Outbox};
-use super::hooks;
-use super::metrics::{Direction, Gauges, Metrics, group_kind, peer_kind, process_kind};
+use super::connection::Outbox;
+use super::metrics::{Direction, Gauges, Metrics, peer_kind, process_kind};
 use super::room::{NotItsProcess, Room, Tally, To, Wishes};
 use super::status::Status;
 use super::storage::{Storage, StorageError};
@@ -22,12 +23,12 @@ use crate::member::{Member, Refused};
 use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId};
 use crate::time::Time;
-use crate::wire::{About, Cluster, Frame, Reason, Seen};
+use crate::wire::{About, Cluster, Frame, Reason};
 
 /// How many inputs may wait. When so many do, connections are not read.
 pub(super) const INBOX: usize = 1024;
 /// How many inputs share a flush.
-const TOGETHER: usize = 256;
+const TOGETHER: usize = 128;
 /// How many rooms there can be.
 const MOST_ROOMS: usize = 65_536;
 /// How often the time of day is compared with the clock.
@@ -231,7 +232,7 @@ impl Engine {
                 }
             }
             (Who::Client(_), Frame::Look { question, room }) => {
-                self.look(now, connection, question, room);
+                self.look(now, connection, question, room.as_deref());
             }
             (who, frame) => {
                 let role = match who {
@@ -286,7 +287,8 @@ impl Engine {
             self.room(room, now)?
         } else {
             let Some((name, _)) = self.rooms.get_key_value(room.as_str()) else {
-                return self.unknown_room(client, room, process, &message);
+                self.unknown_room(client, room, process, &message);
+                return Ok(());
             };
             name.clone()
         };
@@ -320,14 +322,13 @@ impl Engine {
         room: String,
         process: ProcessId,
         message: &ProcessMessage,
-    ) -> Result<(), Reason> {
+    ) {
         self.metrics.message(process_kind(message), Direction::Received, true);
         if let ProcessMessage::Renew { attempt, .. } = *message {
             let message = GroupMessage::Gone { attempt };
             let frame = Frame::Group { room, process, message };
             self.wishes.send.push((To::Client(client), frame, false));
         }
-        Ok(())
     }
 
     fn check_clock(&self, apart: Duration) -> Result<(), Reason> {
@@ -413,6 +414,11 @@ impl Engine {
         let now = self.clock.now();
         for _ in 0..TOGETHER.min(self.resume.len()) {
             let Some((peer, name)) = self.resume.pop_front() else { return };
+            let link = self.links.get(peer.index()).and_then(Option::as_ref);
+            if !link.is_some_and(Outbox::has_room) {
+                self.resume.push_back((peer, name));
+                continue;
+            }
             if let Some(room) = self.rooms.get_mut(&name) {
                 room.member.handle_reconnect(now, peer);
                 self.settle(&name, now, None);
@@ -432,136 +438,5 @@ impl Engine {
             );
         }
         self.jumped = jumped;
-    }
-
-    // ---- going out ----
-
-    fn flush(&mut self) -> Result<(), StorageError> {
-        let Wishes { save, send } = std::mem::take(&mut self.wishes);
-        if !save.is_empty() {
-            let save = hooks::before_commit(save);
-            let voted = hooks::votes(&save);
-            if !save.is_empty() {
-                self.metrics.flushed(self.storage.commit(save)?);
-            }
-            hooks::after_commit(voted);
-        }
-        for (to, frame, repeated) in send {
-            self.send(to, frame, repeated);
-        }
-        for (name, process, attempt, client) in std::mem::take(&mut self.fresh) {
-            let waits = self.rooms.get(&name).and_then(|room| room.member.waits(process));
-            if waits.is_some_and(|(waiting, _)| waiting == attempt) {
-                let room = name.to_string();
-                self.send(To::Client(client), Frame::Queued { room, process, attempt }, false);
-            }
-        }
-        Ok(())
-    }
-
-    fn send(&mut self, to: To, frame: Frame, repeated: bool) {
-        let kind = match &frame {
-            Frame::Peer { message, .. } => Some(peer_kind(message)),
-            Frame::Group { message, .. } => Some(group_kind(message)),
-            _ => None,
-        };
-        let outbox = match to {
-            To::Member(peer) => self.links.get(peer.index()).and_then(Option::as_ref),
-            To::Client(client) => {
-                let connection = self.clients.get(&client);
-                let connection = connection.and_then(|id| self.connections.get(id));
-                connection.map(|connection| &connection.outbox)
-            }
-        };
-        match outbox.map(|outbox| outbox.push(frame)) {
-            Some(Ok(())) => {
-                if let Some(kind) = kind {
-                    self.metrics.message(kind, Direction::Sent, repeated);
-                }
-            }
-            Some(Err(NotSent::Full)) => {
-                self.metrics.unsent.fetch_add(1, Relaxed);
-                let whom = match to {
-                    To::Member(peer) => peer.to_string(),
-                    To::Client(_) => "a client".to_owned(),
-                };
-                self.metrics.refuse(&whom, &Reason::NotReading(OUTBOX as u64));
-                if let Some(outbox) = outbox {
-                    outbox.cut();
-                }
-            }
-            Some(Err(NotSent::Gone)) | None => {
-                self.metrics.unsent.fetch_add(1, Relaxed);
-            }
-        }
-    }
-
-    /// Closes a connection. What else came over it is not looked at.
-    fn refuse(&mut self, connection: ConnectionId, reason: Reason) {
-        let Some(Connection { who, address, outbox }) = self.connections.remove(&connection) else {
-            return;
-        };
-        if let Who::Client(client) = who
-            && self.clients.get(&client) == Some(&connection)
-        {
-            self.clients.remove(&client);
-        }
-        self.metrics.refuse(&address, &reason);
-        outbox.refuse(reason);
-    }
-
-    fn look(&mut self, now: Time, connection: ConnectionId, question: u64, room: Option<String>) {
-        let mut pieces: Vec<Seen> = match &room {
-            Some(name) => {
-                self.rooms.get(name.as_str()).map(|room| room.look(now)).unwrap_or_default()
-            }
-            None => {
-                let names: Vec<_> = self.rooms.keys().map(ToString::to_string).collect();
-                names.chunks(128).map(|piece| Seen::Rooms(piece.to_vec())).collect()
-            }
-        };
-        pieces.push(Seen::End);
-        let Some(Connection { outbox, .. }) = self.connections.get(&connection) else { return };
-        for seen in pieces {
-            if outbox.push(Frame::Seen { question, seen }) == Err(NotSent::Full) {
-                self.refuse(connection, Reason::NotReading(OUTBOX as u64));
-                return;
-            }
-        }
-    }
-
-    fn say_goodbye(&self) {
-        self.connections.values().for_each(|connection| connection.outbox.refuse(Reason::Ending));
-    }
-
-    // ---- what there is to see ----
-
-    fn gauges(&self) -> Gauges {
-        let members = self.rooms.values().map(|room| &room.member);
-        let (inside, waiting) = members.fold((0, 0), |(inside, waiting), member| {
-            (inside + member.inside().count(), waiting + member.waiting().len())
-        });
-        Gauges {
-            rooms: self.rooms.len(),
-            inside,
-            waiting,
-            clients: self.clients.len(),
-            members_connected: self.links.iter().flatten().count(),
-            log_bytes: self.storage.length(),
-        }
-    }
-
-    fn status(&self, now: Time) -> Status {
-        let connected: Vec<bool> = self.links.iter().map(Option::is_some).collect();
-        let gauges = self.gauges();
-        Status::new(
-            self.me,
-            &self.cluster,
-            &self.coterie,
-            &connected,
-            &gauges,
-            self.rooms.values(),
-            now,
-        )
     }
 }

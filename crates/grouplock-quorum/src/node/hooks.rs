@@ -28,11 +28,13 @@ mod armed {
         clock.shifted(number("GROUPLOCK_TEST_CLOCK").unwrap_or(0))
     }
 
-    /// `GROUPLOCK_TEST_FORGET`: what is not saved, `votes` or `stages`.
+    /// `GROUPLOCK_TEST_FORGET`: what is not saved, `votes` or `inside`.
     pub(in super::super) fn before_commit(mut records: Records) -> Records {
         match std::env::var("GROUPLOCK_TEST_FORGET").as_deref() {
             Ok("votes") => records.retain(|(_, record)| !matches!(record, Record::Vote(_))),
-            Ok("stages") => records.retain(|(_, record)| matches!(record, Record::Vote(_))),
+            Ok("inside") => records.retain(|(_, record)| {
+                !matches!(record, Record::Opened(_) | Record::Admitted { .. })
+            }),
             _ => {}
         }
         records

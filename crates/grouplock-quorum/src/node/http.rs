@@ -77,9 +77,12 @@ async fn serve_one(house: &House, mut stream: TcpStream) -> std::io::Result<()> 
     let write = async {
         stream.write_all(head.as_bytes()).await?;
         stream.write_all(body.as_bytes()).await?;
-        stream.shutdown().await
+        stream.shutdown().await?;
+        // What is left of the request is read, or the system would throw away the answer with the connection.
+        let mut rest = (&mut stream).take(8 * LONGEST as u64);
+        tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
     };
-    timeout(PATIENCE, write).await.unwrap_or(Ok(()))
+    timeout(PATIENCE, write).await.unwrap_or(Ok(0)).map(drop)
 }
 
 /// The head of the request; `None` if it is too long.
@@ -89,11 +92,11 @@ async fn request(stream: &mut TcpStream) -> std::io::Result<Option<String>> {
         let mut chunk = [0; 1024];
         let read = stream.read(&mut chunk).await?;
         bytes.extend_from_slice(&chunk[..read]);
-        if read == 0 || bytes.windows(4).any(|end| end == b"\r\n\r\n") {
-            return Ok(Some(String::from_utf8_lossy(&bytes).into_owned()));
-        }
         if bytes.len() > LONGEST {
             return Ok(None);
+        }
+        if read == 0 || bytes.windows(4).any(|end| end == b"\r\n\r\n") {
+            return Ok(Some(String::from_utf8_lossy(&bytes).into_owned()));
         }
     }
 }

@@ -100,7 +100,11 @@ async fn dial(
     let stream = timeout(HANDSHAKE, tls.connect(name, stream)).await;
     match stream.map_err(|_| LinkError::Slow)? {
         Ok(stream) => talk(house, id, stream).await,
-        Err(error) => Err(LinkError::Wrong(Reason::Unauthenticated(error.to_string()))),
+        // Wrong, not broken.
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(LinkError::Wrong(Reason::Unauthenticated(error.to_string())))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -335,7 +335,7 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
     let mut next = 1;
     while at < bytes.len() {
         let Some((entries, end)) = take(bytes, at, Some(next)) else {
-            if (at + 1..bytes.len()).any(|later| take(bytes, later, None).is_some()) {
+            if (at..bytes.len()).any(|later| take(bytes, later, None).is_some()) {
                 return Err(StorageError::Damaged { path: path.to_owned(), at: at as u64 });
             }
             break;
@@ -377,3 +377,6 @@ impl std::fmt::Display for Head {
         write!(f, "{me} of {members} ({coterie}) in the cluster `{cluster}`, format {format}")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -174,7 +174,9 @@ mod tests {
 
     fn bytes(frames: &[Frame]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        frames.iter().for_each(|frame| encode(frame, &mut bytes).unwrap());
+        for frame in frames {
+            encode(frame, &mut bytes).unwrap();
+        }
         bytes
     }
 
