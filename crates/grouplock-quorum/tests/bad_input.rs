@@ -208,7 +208,7 @@ fn a_member_that_says_what_cannot_be() {
     // In another's name; not in its quorum, which is {1, 2}; of a stage that never was; from the future.
     say("protocol", PeerMessage::Request { rank: rank(now, 2) });
     say("protocol", PeerMessage::Request { rank: rank(now, 1) });
-    say("protocol", PeerMessage::Locked { stage: 1, grant: 1, epoch: 0, contested: false });
+    say("protocol", PeerMessage::Locked { stage: 1, grant: 1, epoch: 0, rival: None });
     let future = now + Duration::from_secs(3600);
     say("clock", PeerMessage::Request { rank: rank(future, 1) });
     refused(&cluster, "not_its_role", |_| {
