@@ -36,6 +36,7 @@ fn walker() {
         link_delay: Duration::ZERO,
         retry: RETRY,
         lease: Some(LEASE),
+        ..Settings::default()
     };
     let mut ledger = Ledger::open(&Path::new(directory).join("ledger"));
     let mut walker = Walker::new(&addresses, settings, "room");
