@@ -61,6 +61,15 @@ pub trait Backend: Send + Sync + 'static {
     /// As the backend has reason to.
     fn submit(&self, request: &Request<'_>) -> Result<Submitted, RoomError>;
 
+    /// The same for tasks, which must not be blocked for as long as servers take to answer: it may return a request that
+    /// is still on its way. By itself it does what [`submit`](Backend::submit) does.
+    ///
+    /// # Errors
+    /// As [`submit`](Backend::submit).
+    fn begin(&self, request: &Request<'_>) -> Result<Submitted, RoomError> {
+        self.submit(request)
+    }
+
     /// Looks at the room without disturbing it.
     ///
     /// # Errors

@@ -16,7 +16,8 @@ use crate::waiting::{self, Outcome, Waiting};
 /// Entering, as a future for any executor.
 ///
 /// The request takes its place in the queue when the future is first polled. In a directory, a request that has to
-/// wait does so on a thread of its own, since there is no reactor that knows futexes.
+/// wait does so on a thread of its own, since there is no reactor that knows futexes. On servers it is in the queue when
+/// the first answer is back; the task is not blocked until then.
 ///
 /// # Cancel safety
 /// Dropping the future withdraws the request before `drop` returns: nothing is left in the queue, and a grant that had
@@ -56,7 +57,7 @@ impl Enter {
             expected: self.expected,
             patience: self.patience,
         };
-        waiting::submit_owned(&self.room, &request)
+        waiting::begin(&self.room, &request)
     }
 }
 

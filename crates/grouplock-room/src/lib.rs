@@ -24,7 +24,8 @@
 //!   [deaths](Guard::recovered).
 //! * Rooms in a directory need no server: a file is mapped, waiting is a futex, and the kernel tells who died. How that
 //!   works and what it promises is told in `docs/rooms.md`.
-//! * [`backend`] is for rooms of other kinds, and [`conformance`] what they have to pass.
+//! * [`backend`] is for rooms of other kinds, [`remote`] what those on servers share, and [`conformance`] what all
+//!   have to pass.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("grouplock-room uses futexes and open file description locks, which only Linux has");
@@ -41,6 +42,7 @@ pub mod kill_points;
 mod name;
 mod place;
 mod policy;
+pub mod remote;
 mod request;
 mod room;
 mod snapshot;

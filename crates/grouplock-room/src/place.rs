@@ -11,10 +11,12 @@ use crate::error::RoomError;
 /// | text | meaning |
 /// |---|---|
 /// | a path, `file:` before it or not | a directory on this machine |
-/// | `gbp://host:port` | a member of a quorum |
-/// | `etcd://host:port[,host:port…]` | an etcd cluster |
+/// | `gbp://host:port[,host:port…]` | members of a quorum |
+/// | `etcd://host:port[,host:port…][/path]` | an etcd cluster, and where in it |
 ///
-/// Any other `scheme://…` is understood as well and handed to the [opener](crate::Opener) registered for it.
+/// Any other `scheme://…` is understood as well and handed to the [opener](crate::Opener) registered for it. Options follow
+/// a question mark, `?cacert=/etc/ca.pem&ttl=10`; which ones there are is the opener's business. Names and
+/// passwords are not part of a place, as everyone on the machine can read a command line.
 ///
 /// ```
 /// use grouplock_room::Place;
@@ -36,6 +38,10 @@ pub enum Place {
         scheme: String,
         /// The `host:port` pairs, at least one.
         hosts: Vec<String>,
+        /// What follows them up to the question mark: empty, or with a slash at the beginning and none at the end.
+        path: String,
+        /// What follows the question mark, in the order it was given.
+        options: Vec<(String, String)>,
     },
 }
 
@@ -68,7 +74,13 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Directory(path) => path.display().fmt(f),
-            Place::Servers { scheme, hosts } => write!(f, "{scheme}://{}", hosts.join(",")),
+            Place::Servers { scheme, hosts, path, options } => {
+                write!(f, "{scheme}://{}{path}", hosts.join(","))?;
+                for (index, (name, value)) in options.iter().enumerate() {
+                    write!(f, "{}{name}={value}", if index == 0 { '?' } else { '&' })?;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -100,21 +112,35 @@ impl FromStr for Place {
                 "before `://` a word in small letters is expected, such as gbp or etcd",
             ));
         }
-        let hosts: Vec<String> = rest.split(',').map(str::to_owned).collect();
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (hosts, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        if hosts.contains('@') {
+            return Err(bad(
+                "names and passwords do not belong here, where everyone can read them",
+            ));
+        }
+        let hosts: Vec<String> = hosts.split(',').map(str::to_owned).collect();
         if !hosts.iter().all(|host| has_port(host)) {
             return Err(bad(
                 "after `://` one host:port is expected, or several separated by commas",
             ));
         }
-        Ok(Place::Servers { scheme: scheme.to_owned(), hosts })
+        let path = path.trim_end_matches('/').to_owned();
+        let options = query
+            .split('&')
+            .filter(|option| !option.is_empty())
+            .map(|option| match option.split_once('=') {
+                Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+                _ => Err(bad("after `?` options are expected, such as ?ttl=10&cacert=/etc/ca.pem")),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Place::Servers { scheme: scheme.to_owned(), hosts, path, options })
     }
 }
 
 fn has_port(host: &str) -> bool {
     host.rsplit_once(':').is_some_and(|(name, port)| {
-        !name.is_empty()
-            && !name.contains(['/', ' ', '@'])
-            && port.parse::<u16>().is_ok_and(|port| port != 0)
+        !name.is_empty() && !name.contains(' ') && port.parse::<u16>().is_ok_and(|port| port != 0)
     })
 }
 
@@ -158,7 +184,16 @@ mod tests {
 
     #[test]
     fn a_place_reads_as_it_is_written() {
-        for text in ["/run/x", "relative/dir", "gbp://h:1", "etcd://a:1,b:2", "etcd://[::1]:2379"] {
+        for text in [
+            "/run/x",
+            "relative/dir",
+            "gbp://h:1",
+            "etcd://a:1,b:2",
+            "etcd://[::1]:2379",
+            "etcd://a:1/rooms/of/ours",
+            "etcd://a:1?ttl=10",
+            "etcd://a:1,b:2/p?cacert=/etc/ca.pem&ttl=10",
+        ] {
             assert_eq!(text.parse::<Place>().unwrap().to_string(), text);
         }
         assert_eq!("file:///run/x".parse::<Place>().unwrap().to_string(), "/run/x");
@@ -174,7 +209,9 @@ mod tests {
             ("etcd://host:0", "host:port"),
             ("etcd://host:99999", "host:port"),
             ("etcd://a:1,,b:2", "host:port"),
-            ("etcd://a:1/path", "host:port"),
+            ("etcd://a:1?ttl", "options"),
+            ("etcd://a:1?=3", "options"),
+            ("etcd://me:secret@a:1", "passwords"),
             ("E T://a:1", "a word in small letters"),
             ("file:relative", "absolute path"),
         ] {

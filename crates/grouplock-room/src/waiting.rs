@@ -32,6 +32,16 @@ pub(crate) fn submit_borrowed<'r>(
     }
 }
 
+/// For tasks.
+pub(crate) fn begin(room: &Room, request: &Request<'_>) -> Result<Outcome<'static>, RoomError> {
+    match &room.inner {
+        Inner::File(_) => submit_owned(room, request),
+        Inner::Other(backend) => {
+            backend.begin(request).map(|done| Outcome::from_other(request.session, done))
+        }
+    }
+}
+
 pub(crate) fn submit_owned(
     room: &Room,
     request: &Request<'_>,

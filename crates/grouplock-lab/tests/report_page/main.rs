@@ -1,16 +1,15 @@
 //! The report page does in a browser what it says.
 
 mod careless;
-mod webdriver;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use grouplock_browser::Browser;
 use grouplock_lab::memory::SimMemory;
 use grouplock_lab::report::{Algorithm, Dossier, Exploration, RmrPoint, Task, html};
 use grouplock_lab::{Options, Subject, Verdict, check};
 
 use careless::Careless;
-use webdriver::Browser;
 
 const NAME: &str = "careless<script>alert(1)</script>";
 
@@ -44,13 +43,14 @@ fn dossier() -> Dossier {
 
 /// A browser that shows the page; nothing, and a notice, if there is no browser.
 fn open(name: &str) -> Option<Browser> {
-    let Some(browser) = Browser::start(name) else {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let Some(browser) = Browser::start(&folder.join(format!("chromium-{name}"))) else {
         eprintln!("SKIPPED: chromium is not installed (cargo xtask setup installs it)");
         return None;
     };
-    let path: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.html"));
+    let path = folder.join(format!("{name}.html"));
     std::fs::write(&path, html::page(&dossier())).expect("the folder for tests is writable");
-    browser.open(&path);
+    browser.open(&format!("file://{}", path.display()));
     Some(browser)
 }
 

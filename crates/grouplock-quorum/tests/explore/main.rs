@@ -133,10 +133,21 @@ fn larger() {
     holds("3 groups, a loss", &loss, &[ALL, YIELDS]);
     let mixed = Scenario { cancel: true, duplicates: 1, ..Scenario::new(triangle(), &rising()) };
     holds("3 groups, giving up, a message twice", &mixed, &[ALL, YIELDS]);
+}
+
+#[test]
+#[ignore = "minutes: for cargo xtask soak"]
+fn larger_with_processes_that_give_up_and_a_loss() {
     let lost = Scenario { losses: 1, patience: 6, ..Scenario::new(triangle(), &two()) };
     let lost = Scenario { cancel: true, direct: false, ..lost };
     holds("2 groups, processes, giving up, a loss", &lost, &[ALL, YIELDS]);
+}
+
+#[test]
+#[ignore = "minutes: for cargo xtask soak"]
+fn larger_with_four_groups_and_quorums_of_three() {
     let four = [at(0), at(1).priority(1), at(2).priority(2), at(3).priority(3)];
     let four = Scenario { ordered: true, ..Scenario::new(Coterie::majority(4).unwrap(), &four) };
     holds("4 groups, q = 3, ordered", &four, &[ALL, YIELDS]);
+    holds("4 groups, q = 3, reordering", &Scenario { ordered: false, ..four }, &[ALL, YIELDS]);
 }

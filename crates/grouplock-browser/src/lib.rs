@@ -1,4 +1,7 @@
-//! As much of the `WebDriver` protocol as a test of one page needs: JSON over HTTP to chromedriver.
+//! A headless Chromium for the tests of our pages: as much of the `WebDriver` protocol as they need, JSON over HTTP to
+//! chromedriver.
+//!
+//! Everything panics if it fails: a test that cannot drive its browser cannot go on.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +12,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// A browser with one window.
-pub(crate) struct Browser {
+#[derive(Debug)]
+pub struct Browser {
     driver: Child,
     port: u16,
     session: String,
@@ -17,8 +21,11 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser; nothing if none is installed. `name` tells apart what tests write to disk.
-    pub(crate) fn start(name: &str) -> Option<Self> {
+    /// Starts a browser; nothing if none is installed. Its files are under `folder`, which must be no other browser's.
+    ///
+    /// # Panics
+    /// If one is installed and does not start.
+    pub fn start(folder: &Path) -> Option<Self> {
         let chromium = installed(&["chromium", "chromium-browser", "google-chrome"])?;
         let chromedriver = installed(&["chromedriver"])?;
         let mut driver = Command::new(chromedriver)
@@ -28,7 +35,7 @@ impl Browser {
             .spawn()
             .expect("chromedriver starts");
         let port = port(&mut driver);
-        let profile = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chromium-{name}"));
+        let profile = folder.to_owned();
         let _ = std::fs::remove_dir_all(&profile);
         let mut browser = Browser { driver, port, session: String::new(), profile };
         let arguments = [
@@ -56,30 +63,45 @@ impl Browser {
         Some(browser)
     }
 
-    /// Opens the file at `path`.
-    pub(crate) fn open(&self, path: &Path) {
-        self.tell("url", &json!({ "url": format!("file://{}", path.display()) }));
+    /// Opens an address.
+    ///
+    /// # Panics
+    /// If the driver does not do it.
+    pub fn open(&self, address: &str) {
+        self.tell("url", &json!({ "url": address }));
     }
 
     /// Runs a script in the page and returns what it returns.
-    pub(crate) fn run(&self, script: &str) -> Value {
+    ///
+    /// # Panics
+    /// If the driver does not do it.
+    pub fn run(&self, script: &str) -> Value {
         self.tell("execute/sync", &json!({ "script": script, "args": [] }))
     }
 
     /// Clicks the first element that `selector` finds, where a person would.
-    pub(crate) fn click(&self, selector: &str) {
+    ///
+    /// # Panics
+    /// If the driver does not do it.
+    pub fn click(&self, selector: &str) {
         let id = self.element(selector);
         self.tell(&format!("element/{id}/click"), &json!({}));
     }
 
     /// Types into the first element that `selector` finds.
-    pub(crate) fn press(&self, selector: &str, keys: &str) {
+    ///
+    /// # Panics
+    /// If the driver does not do it.
+    pub fn press(&self, selector: &str, keys: &str) {
         let id = self.element(selector);
         self.tell(&format!("element/{id}/value"), &json!({ "text": keys }));
     }
 
     /// Gives the page this width, as on a phone, and a colour scheme.
-    pub(crate) fn emulate(&self, width: u32, scheme: &str) {
+    ///
+    /// # Panics
+    /// If the driver does not do it.
+    pub fn emulate(&self, width: u32, scheme: &str) {
         let size =
             json!({ "width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600 });
         self.devtools("Emulation.setDeviceMetricsOverride", &size);
@@ -88,7 +110,10 @@ impl Browser {
     }
 
     /// What the console heard of at level SEVERE: errors of scripts, files that could not be loaded.
-    pub(crate) fn errors(&self) -> Vec<String> {
+    ///
+    /// # Panics
+    /// If the driver does not do it.
+    pub fn errors(&self) -> Vec<String> {
         let log = self.tell("se/log", &json!({ "type": "browser" }));
         let entries = log.as_array().expect("a log is a list").iter();
         let severe = entries.filter(|entry| entry["level"] == "SEVERE");

@@ -1,0 +1,138 @@
+use super::*;
+use std::sync::mpsc;
+use std::thread;
+
+fn admission(lease: Option<Duration>) -> Admission {
+    let valid_until = lease.map(|lease| Instant::now() + lease);
+    Admission { epoch: 1, recovered: None, valid_until }
+}
+
+fn pair(patience: Patience) -> (Ticket, Desk, mpsc::Receiver<()>) {
+    let (ended, end) = mpsc::channel();
+    let (ticket, desk) = ask(HolderId::new("h"), patience, move || {
+        let _ = ended.send(());
+    });
+    (ticket, desk, end)
+}
+
+fn inside(lease: Option<Duration>) -> (Box<dyn Holding>, Desk, mpsc::Receiver<()>) {
+    let (ticket, desk, end) = pair(Patience::Unlimited);
+    assert!(desk.granted(admission(lease)));
+    match ticket.submitted() {
+        Ok(Submitted::Granted(holding)) => (holding, desk, end),
+        _ => panic!("it was granted"),
+    }
+}
+
+#[test]
+fn a_queued_request_waits_for_its_grant() {
+    let (ticket, desk, _end) = pair(Patience::Unlimited);
+    desk.queued();
+    let Ok(Submitted::Waiting(mut pending)) = ticket.submitted() else { panic!("it waits") };
+    assert!(pending.wait(Some(Instant::now())).unwrap().is_none());
+    let granting = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(20));
+        assert!(desk.granted(admission(None)));
+        desk
+    });
+    let holding = pending.wait(None).unwrap().expect("no deadline, so a grant");
+    assert_eq!(holding.watch().standing(), Standing::Held);
+    granting.join().unwrap().lost(Loss::Removed);
+    assert_eq!(holding.watch().wait(None), Standing::Lost(Loss::Removed));
+}
+
+#[test]
+fn a_withdrawn_request_is_not_granted() {
+    let (ticket, desk, end) = pair(Patience::Unlimited);
+    desk.queued();
+    let task = thread::spawn(move || {
+        end.recv().unwrap();
+        let wanted = desk.granted(admission(None));
+        desk.left();
+        wanted
+    });
+    drop(ticket);
+    assert!(!task.join().unwrap());
+}
+
+#[test]
+fn a_grant_that_nobody_took_is_given_back() {
+    let (ticket, desk, end) = pair(Patience::Unlimited);
+    assert!(desk.granted(admission(None)));
+    let task = thread::spawn(move || {
+        end.recv().unwrap();
+        desk.left();
+    });
+    drop(ticket);
+    task.join().unwrap();
+}
+
+#[test]
+fn a_refusal_is_told_once_and_ends_nothing_at_the_servers() {
+    let (ticket, desk, end) = pair(Patience::None);
+    desk.failed(RoomError::Withdrawn);
+    assert!(matches!(ticket.submitted(), Err(RoomError::Withdrawn)));
+    // The task hears of it all the same, and may do nothing.
+    assert!(end.try_recv().is_ok());
+}
+
+#[test]
+fn a_lease_that_ran_out_stays_so() {
+    let (holding, desk, _end) = inside(Some(Duration::from_millis(10)));
+    assert_eq!(holding.watch().wait(None), Standing::Lost(late()));
+    assert!(!desk.renewed(Instant::now() + Duration::from_secs(9)));
+    assert_eq!(holding.watch().standing(), Standing::Lost(late()));
+    assert!(matches!(holding.leave(), Err(RoomError::Lost(_))));
+}
+
+#[test]
+fn a_renewal_moves_the_end_and_an_older_one_does_not_move_it_back() {
+    let (holding, desk, _end) = inside(Some(Duration::from_millis(50)));
+    let far = Instant::now() + Duration::from_secs(60);
+    assert!(desk.renewed(far));
+    assert!(desk.renewed(Instant::now()));
+    assert_eq!(holding.watch().valid_until(), Some(far));
+    desk.lost(Loss::Removed);
+}
+
+#[test]
+fn leaving_waits_until_the_servers_know() {
+    let (holding, desk, end) = inside(Some(Duration::from_secs(60)));
+    let watch = holding.watch();
+    let leaving = thread::spawn(move || holding.leave());
+    end.recv().unwrap();
+    assert_eq!(watch.standing(), Standing::Left);
+    assert!(!leaving.is_finished());
+    desk.left();
+    leaving.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_leave_that_the_servers_never_confirm_is_reported_when_the_lease_ends() {
+    let (holding, _desk, _end) = inside(Some(Duration::from_millis(30)));
+    assert!(matches!(holding.leave(), Err(RoomError::Lost(Loss::Expired(_)))));
+}
+
+#[test]
+fn a_deadline_ends_a_blocking_and_a_polled_request() {
+    let soon = Patience::for_time(Duration::from_millis(10));
+    let (ticket, desk, _end) = pair(soon);
+    let leave = desk.clone();
+    // Nothing was said by the servers at all: dropping still asks the task to withdraw.
+    let task = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(50));
+        leave.left();
+    });
+    assert!(matches!(ticket.submitted(), Err(RoomError::TimedOut { .. })));
+    task.join().unwrap();
+
+    let (mut ticket, desk, _end) = pair(Patience::for_time(Duration::from_millis(10)));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(ticket.poll(&mut context).is_pending());
+    thread::sleep(Duration::from_millis(15));
+    desk.expired();
+    let Poll::Ready(Err(RoomError::TimedOut { .. })) = ticket.poll(&mut context) else {
+        panic!("its time is over")
+    };
+    desk.failed(RoomError::Withdrawn);
+}
