@@ -259,22 +259,21 @@ impl World {
         }
     }
 
-    fn hear(&self, state: &mut State, who: usize, round: u8, ask: &Ask, answer: Answer) {
+    fn hear(&self, state: &mut State, who: usize, round: u8, ask: &Ask, answer: &Answer) {
         let person = &mut state.people[who];
         // An answer to something it does not ask any more.
         if round != person.round || person.stage != Stage::Asking(ask.clone()) {
             return;
         }
         person.stage = match answer {
-            Answer::NoLease => Stage::Lost,
-            Answer::Absent | Answer::Left(false) => Stage::Lost,
+            Answer::NoLease | Answer::Absent | Answer::Left(false) => Stage::Lost,
             Answer::Left(true) => {
                 person.round += 1;
                 person.resent = false;
                 Stage::Outside
             }
-            Answer::Queued(place) => Stage::Queued(place),
-            Answer::Inside(place, epoch) => Stage::Inside(place, epoch),
+            Answer::Queued(place) => Stage::Queued(*place),
+            Answer::Inside(place, epoch) => Stage::Inside(*place, *epoch),
         };
         if person.doubts && self.mutant != Mutant::Trusting {
             person.stage = Stage::Lost;
@@ -400,7 +399,7 @@ impl Model for World {
             }
             Action::Hear(who, n) => {
                 let (round, ask, answer) = state.people[who].told.remove(n);
-                self.hear(&mut state, who, round, &ask, answer);
+                self.hear(&mut state, who, round, &ask, &answer);
                 let Person { stage, round, told, .. } = &mut state.people[who];
                 told.retain(|(of, ask, _)| of == round && *stage == Stage::Asking(ask.clone()));
             }
