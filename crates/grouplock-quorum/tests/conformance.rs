@@ -1,44 +1,75 @@
 //! Rooms on a GBP cluster pass the suite that all kinds of rooms have to pass. Members are processes.
 
-mod members;
+mod cluster;
 
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use cluster::{Cluster, Options};
 use grouplock_quorum::home;
 use grouplock_room::conformance::{Subject, Victim, case};
 use grouplock_room::{Guard, Places, Policy, Room, RoomError, RoomOptions};
-use members::{Members, Plan};
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
+
+/// Rooms of one cluster.
+#[derive(Clone)]
+struct OnCluster(Arc<Mutex<Cluster>>);
+
+impl OnCluster {
+    fn start(options: Options) -> Self {
+        // Processes end with the thread that started them, which must not be that of one of the tests.
+        OnCluster(on_lasting_thread(move || Arc::new(Mutex::new(Cluster::start(options)))))
+    }
+
+    fn cluster(&self) -> MutexGuard<'_, Cluster> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self) -> String {
+        format!("gbp://{}", self.cluster().addresses().join(","))
+    }
+}
+
+/// Does something on a thread that stays as long as this process.
+fn on_lasting_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        let done = tell.send(work());
+        while done.is_ok() {
+            std::thread::park();
+        }
+    });
+    told.recv().expect("it does not panic")
+}
+
+/// With short leases, as the dead are noticed by them.
+fn options(members: u16) -> Options {
+    Options { lease: "2s", ..Options::new(members) }
+}
 
 /// A cluster that is shared by the tests that run at the same time, and ends with the last of them.
 struct Shared {
-    plan: Plan,
-    running: Mutex<Weak<Members>>,
+    members: u16,
+    running: Mutex<Weak<Mutex<Cluster>>>,
 }
 
 impl Shared {
-    const fn new(members: u16, policy: &'static str) -> Self {
-        let plan = Plan { members, coterie: "plane", policy, lease: "2s", retry: "300ms" };
-        Shared { plan, running: Mutex::new(Weak::new()) }
-    }
-
-    fn get(&self) -> Arc<Members> {
-        let mut running = self.running.lock().unwrap();
-        running.upgrade().unwrap_or_else(|| {
-            let members = Arc::new(Members::start(&self.plan));
-            *running = Arc::downgrade(&members);
-            members
-        })
+    fn get(&self) -> OnCluster {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cluster) = running.upgrade() {
+            return OnCluster(cluster);
+        }
+        let cluster = OnCluster::start(options(self.members));
+        *running = Arc::downgrade(&cluster.0);
+        cluster
     }
 }
 
-static THREE: Shared = Shared::new(3, "fifo");
-static SEVEN: Shared = Shared::new(7, "fifo");
-
-/// Rooms of one cluster.
-struct OnCluster(Arc<Members>);
+static THREE: Shared = Shared { members: 3, running: Mutex::new(Weak::new()) };
+static SEVEN: Shared = Shared { members: 7, running: Mutex::new(Weak::new()) };
 
 fn open(place: &str, room: &str, options: &RoomOptions) -> Result<Room, RoomError> {
     Places::new().with(grouplock_quorum::opener()).open(place, room, options)
@@ -46,17 +77,18 @@ fn open(place: &str, room: &str, options: &RoomOptions) -> Result<Room, RoomErro
 
 impl Subject for OnCluster {
     fn open(&self, room: &str, options: &RoomOptions) -> Result<Room, RoomError> {
-        open(&self.0.place(), room, options)
+        open(&self.place(), room, options)
     }
 
     fn victim(&self, room: &str, session: &str) -> Option<Box<dyn Victim>> {
-        Some(Box::new(Process::start(&self.0.place(), room, session)))
+        Some(Box::new(Process::start(&self.place(), room, session)))
     }
 
     /// Stops the home for good. Who calls this has a cluster of its own.
     fn take_away(&self, _: &str, guard: &Guard<'_>) -> bool {
-        let home = home(guard.session(), self.0.addresses.len() as u16);
-        self.0.signal(home.0, Signal::SIGSTOP);
+        let cluster = self.cluster();
+        let home = home(guard.session(), cluster.len() as u16);
+        cluster.signal(home.index(), Signal::SIGSTOP);
         true
     }
 
@@ -79,7 +111,7 @@ impl Process {
             .env(VICTIM, [place, room, session].join("\u{1f}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::null());
-        Process(members::spawn(command))
+        Process(on_lasting_thread(move || command.spawn().expect("this program can be started")))
     }
 }
 
@@ -105,7 +137,7 @@ impl Drop for Process {
 #[test]
 fn victim() {
     let Ok(role) = std::env::var(VICTIM) else { return };
-    members::die_with_parent();
+    set_pdeathsig(Signal::SIGKILL).expect("the kernel can end us with our parent");
     let role: Vec<_> = role.split('\u{1f}').collect();
     let room = open(role[0], role[1], &RoomOptions::new()).expect("the room can be opened");
     let guard = room.enter(role[2]).expect("it is admitted at some time");
@@ -116,24 +148,24 @@ fn victim() {
 /// Not a test: a member.
 #[test]
 fn member() {
-    members::be_a_member();
+    cluster::play_member();
 }
 
 /// The loss is brought about by stopping a member, which the other cases need.
 fn subject(test: &str) -> OnCluster {
     if test.ends_with("a_loss_is_told") {
-        return OnCluster(Arc::new(Members::start(&Plan::fifo(3))));
+        return OnCluster::start(options(3));
     }
-    OnCluster(THREE.get())
+    THREE.get()
 }
 
 grouplock_room::conformance_tests!(subject(std::thread::current().name().unwrap_or_default()));
 
 mod seven {
-    use super::{OnCluster, SEVEN, case};
+    use super::{SEVEN, case};
 
     fn holds(name: &str) {
-        (case(name).expect("the suite has this case").run)(&OnCluster(SEVEN.get()));
+        (case(name).expect("the suite has this case").run)(&SEVEN.get());
     }
 
     #[test]
@@ -176,7 +208,7 @@ impl Subject for WithPriorities {
 
 #[test]
 fn with_priorities_those_are_a_head_start() {
-    let cluster = |policy| OnCluster(Arc::new(Members::start(&Plan { policy, ..Plan::fifo(3) })));
+    let cluster = |policy| OnCluster::start(Options { policy, ..options(3) });
     let subject =
         WithPriorities { minute: cluster("priority:60s"), moment: cluster("priority:20ms") };
     let room = subject.open("promised", &RoomOptions::new()).expect("it can be opened");

@@ -6,12 +6,12 @@ use crate::clock::Clock;
 use crate::time::Time;
 
 /// On the clock that threads sleep by. A moment that is past is now.
-pub(super) fn instant(clock: &Clock, time: Time) -> Instant {
+pub(super) fn instant(clock: Clock, time: Time) -> Instant {
     Instant::now() + time.since(clock.now())
 }
 
 /// On the clock of this client. A moment that is past is now.
-pub(super) fn time(clock: &Clock, instant: Instant) -> Time {
+pub(super) fn time(clock: Clock, instant: Instant) -> Time {
     clock.now() + instant.saturating_duration_since(Instant::now())
 }
 

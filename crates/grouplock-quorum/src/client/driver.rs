@@ -109,7 +109,7 @@ impl Driver {
     pub(super) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
         let mut open = true;
         while open || !self.entries.is_empty() {
-            let alarm = self.alarm().map(|time| instant(&self.clock, time).into());
+            let alarm = self.alarm().map(|time| instant(self.clock, time).into());
             tokio::select! {
                 order = orders.recv(), if open => match order {
                     Some(order) => self.obey(order),
@@ -140,7 +140,7 @@ impl Driver {
         let by = now + FIRST_WORD;
         let decision = if decide { Decision::Open { by } } else { Decision::Made };
         let home = home(&session, members);
-        let deadline = desk.patience().deadline().map(|deadline| time(&self.clock, deadline));
+        let deadline = desk.patience().deadline().map(|deadline| time(self.clock, deadline));
         let entry = Entry {
             room,
             home,
@@ -220,9 +220,9 @@ impl Driver {
             (Standing::Inside { epoch, valid_until }, Phase::Asking(_)) => {
                 let ends = valid_until.map(|until| before(until, drift(self.lease)));
                 let told = ends.map(|ends| before(ends, notice(self.lease)));
-                entry.desk.ends_after_notice(notice(self.lease));
+                entry.desk.grace(notice(self.lease));
                 entry.phase = Phase::Inside { ends, lost: false };
-                let valid_until = told.map(|told| instant(&self.clock, told));
+                let valid_until = told.map(|told| instant(self.clock, told));
                 // If it is not wanted any more, an order to end it is on its way.
                 let _ = entry.desk.granted(Admission { epoch, recovered: None, valid_until });
             }
@@ -231,7 +231,7 @@ impl Driver {
                 if later > *ends {
                     *ends = later;
                     let told = later.map(|later| before(later, notice(self.lease)));
-                    let told = told.map(|told| instant(&self.clock, told));
+                    let told = told.map(|told| instant(self.clock, told));
                     if let Some(told) = told {
                         // If it comes too late, the timer tells.
                         let _ = entry.desk.renewed(told);
