@@ -7,7 +7,7 @@ use crate::member::Member;
 use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId};
 use crate::output::Output;
-use crate::rank::Rank;
+use crate::rank::Claim;
 use crate::record::{Durable, Record};
 use crate::time::Time;
 use crate::wire::{About, Frame, Inside, Participant, PastStage, Seen, Stage, Waiter};
@@ -64,7 +64,7 @@ struct Running {
 }
 
 /// What was said last to each member, to tell what is said again.
-type Said = BTreeMap<(MemberId, u8), (u64, Option<Rank>)>;
+type Said = BTreeMap<(MemberId, u8), (u64, Option<Claim>)>;
 
 #[derive(Debug)]
 pub(super) struct Room {
@@ -250,10 +250,10 @@ impl Room {
 
     fn says_again(&mut self, to: MemberId, message: &PeerMessage) -> bool {
         let (kind, key) = match *message {
-            PeerMessage::Request { rank } => (0, (rank.stage, Some(rank))),
+            PeerMessage::Request { rank } => (0, (rank.stage, Some(rank.claim))),
             PeerMessage::Locked { grant, .. } => (1, (grant, None)),
             PeerMessage::Inquire { grant, .. } => (2, (grant, None)),
-            PeerMessage::Contested { grant, .. } => (3, (grant, None)),
+            PeerMessage::Contested { grant, rival, .. } => (3, (grant, rival)),
             PeerMessage::Relinquish { grant, .. } => (4, (grant, None)),
             PeerMessage::Release { stage, .. } => (5, (stage, None)),
         };
