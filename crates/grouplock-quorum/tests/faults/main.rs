@@ -4,7 +4,7 @@
 //! everybody has to get in again.
 //!
 //! `cargo xtask soak` runs the long version. The table in `docs/quorum/faults.md` is written by
-//! `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test --release -p grouplock-quorum --test faults -- --ignored`.
+//! `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test -p grouplock-quorum --test faults -- --ignored`.
 
 #[path = "../cluster/mod.rs"]
 mod cluster;
@@ -107,9 +107,10 @@ impl Play {
         }
         (0..cluster.len()).for_each(|id| cluster.launch(id));
         cluster.wait_connected();
-        let addresses = match proxies.is_empty() {
-            true => cluster.addresses(),
-            false => proxies.iter().map(|proxy| proxy.address.clone()).collect(),
+        let addresses: Vec<_> = if proxies.is_empty() {
+            cluster.addresses()
+        } else {
+            proxies.iter().map(|proxy| proxy.address.clone()).collect()
         };
         let ledger = cluster.scratch.path().join("ledger");
         let place = format!("gbp://{}", addresses.join(","));
@@ -279,7 +280,7 @@ fn line(row: &Row) -> String {
 fn page(rows: &[Row]) -> String {
     let mut page = String::from(
         "# GBP with things going wrong\n\n\
-         Written by `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test --release -p grouplock-quorum --test faults -- --ignored`; \
+         Written by `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test -p grouplock-quorum --test faults -- --ignored`; \
          the figures are those of one run. A breach stops the run, and then there is no page.\n\n\
          Members and clients are processes on one machine, leases take 1 s. Each client enters one of six sessions through \
          `grouplock_room::Room`, stays up to 6 ms and leaves, again and again, and writes down when it was inside by \
