@@ -33,6 +33,11 @@ impl Ledger {
         self.line(&format!("{at} leave {client} {session} {epoch}"));
     }
 
+    /// What was so at some time before now.
+    pub(crate) fn note(&mut self, at: u64, what: &str, client: &str, session: &str, epoch: u64) {
+        self.line(&format!("{at} {what} {client} {session} {epoch}"));
+    }
+
     /// Before it is killed.
     pub(crate) fn die(&mut self, client: &str) {
         self.line(&format!("{} die {client} - 0", now()));
