@@ -218,7 +218,7 @@ impl Driver {
             (Standing::Inside { epoch, valid_until }, Phase::Asking(_)) => {
                 let ends = valid_until.map(|until| before(until, drift(self.lease)));
                 let told = ends.map(|ends| before(ends, notice(self.lease)));
-                entry.desk.ends_after_notice(notice(self.lease));
+                entry.desk.grace(notice(self.lease));
                 entry.phase = Phase::Inside { ends, lost: false };
                 let valid_until = told.map(|told| instant(self.clock, told));
                 // If it is not wanted any more, an order to end it is on its way.
