@@ -178,15 +178,21 @@ impl Room {
         tally
     }
 
-    /// Forgets those who are neither inside nor waiting; tells how many.
+    /// Forgets a process that is neither inside nor waiting.
     pub(super) fn forget(&mut self, process: ProcessId) {
         if !self.member.is_inside(process) && self.member.waits(process).is_none() {
             self.people.remove(&process);
         }
     }
 
-    /// The clock has been told: who is not here any more has died.
-    pub(super) fn bury(&mut self, before: &[ProcessId]) -> u64 {
+    /// The epoch of the stage under way and who is in it, to be compared by [`bury`](Room::bury).
+    pub(super) fn living(&self) -> (u64, Vec<ProcessId>) {
+        let epoch = self.running.as_ref().map_or(0, |running| running.epoch);
+        (epoch, self.member.inside().map(|(process, _)| process).collect())
+    }
+
+    /// The clock has been told: who is not here any more has died. How many of those inside.
+    pub(super) fn bury(&mut self, (epoch, before): (u64, Vec<ProcessId>)) -> u64 {
         let member = &self.member;
         let gone =
             |process: &ProcessId| !member.is_inside(*process) && member.waits(*process).is_none();
@@ -194,10 +200,12 @@ impl Room {
         let died = before.iter().filter(|process| gone(process)).count() as u64;
         self.deaths += died;
         if died > 0 {
-            match &mut self.running {
-                Some(running) => running.died = true,
-                // The stage ended with them.
-                None => drop(self.past.back_mut().map(|past| past.died = true)),
+            // The stage may have ended with them, and the next have begun.
+            let past = self.past.iter_mut().rev().find(|past| past.epoch == epoch);
+            match (&mut self.running, past) {
+                (_, Some(past)) => past.died = true,
+                (Some(running), None) => running.died = true,
+                (None, None) => {}
             }
         }
         died
