@@ -108,6 +108,11 @@ impl Counts {
         self.kinds.values().sum()
     }
 
+    /// What a stage took beside the three messages of each process.
+    fn a_stage(&self) -> f64 {
+        (self.sent() - 3 * self.entries) as f64 / self.stages as f64
+    }
+
     fn kind(&self, kind: &str) -> i64 {
         self.kinds.get(kind).copied().unwrap_or(0)
     }
@@ -158,7 +163,8 @@ fn contended(members: &Members) -> Result<Counts> {
             let mut random = fastrand::Rng::with_seed(thread as u64);
             for _ in 0..ENTRIES {
                 let session = &sessions[random.usize(..sessions.len())];
-                room.enter(session).and_then(grouplock_room::Guard::leave)?;
+                let request = room.request(session).priority(random.i32(0..10));
+                request.enter().and_then(grouplock_room::Guard::leave)?;
             }
             Ok::<(), grouplock_room::RoomError>(())
         };
@@ -209,46 +215,53 @@ fn latency(members: &Members) -> Result<Latency> {
     })
 }
 
+fn contended_row(size: u16, q: i64, policy: &str, counts: &Counts) -> String {
+    let [i, y, n] = ["inquire", "relinquish", "contested"].map(|kind| counts.kind(kind));
+    // A stage asks each of its quorum once; what is more was sent for a better claim.
+    let r = counts.kind("request") - (q - 1) * counts.stages;
+    let counted = 3 * counts.entries + 3 * (q - 1) * counts.stages + i + 2 * y + n + r;
+    format!(
+        "| {size} | {q} | {policy} | {} | {} | {i} | {y} | {n} | {r} | {} | {counted} | {} | {:.2} | {} | {} |",
+        counts.entries,
+        counts.stages,
+        counts.sent(),
+        counts.repeated,
+        counts.a_stage(),
+        3 * (q - 1),
+        6 * (q - 1),
+    )
+}
+
 fn write_page(directory: &Path) -> Result<()> {
     let disk = std::env::temp_dir();
     let memory = PathBuf::from("/dev/shm");
     let mut idle_rows = String::new();
     let mut contended_rows = String::new();
     let mut latency_rows = String::new();
-    let names = ["contended", "3(q−1), idle", "6(q−1)"];
+    let names = ["contended, fifo", "contended, priority", "3(q−1), idle", "6(q−1)"];
     let mut lines: Vec<plot::Line> = names.map(|name| (name.to_owned(), Vec::new())).to_vec();
     for size in SIZES {
         let q = Coterie::plane(size)?.largest_quorum() as i64;
-        let members = Members::start(size, &memory)?;
+        let members = Members::start(size, "fifo", &memory)?;
         for l in [1, 2, 5] {
             let (least, most) = idle(&members, l)?;
             let formula = 3 * l as i64 + 3 * (q - 1);
             let met = if (least, most) == (formula, formula) { "yes" } else { "**no**" };
             writeln!(idle_rows, "| {size} | {q} | {l} | {least} – {most} | {formula} | {met} |")?;
         }
-        let counts = contended(&members)?;
-        let [i, y, n] = ["inquire", "relinquish", "contested"].map(|kind| counts.kind(kind));
-        let counted = 3 * counts.entries + 3 * (q - 1) * counts.stages + i + 2 * y + n;
-        let stages = counts.stages as f64;
-        let a_stage = (counts.sent() - 3 * counts.entries) as f64 / stages;
-        let without = (counts.sent() - 3 * counts.entries - n) as f64 / stages;
-        writeln!(
-            contended_rows,
-            "| {size} | {q} | {} | {} | {i} | {y} | {n} | {} | {counted} | {} | {a_stage:.2} | {without:.2} | {} | {} |",
-            counts.entries,
-            counts.stages,
-            counts.sent(),
-            counts.repeated,
-            3 * (q - 1),
-            6 * (q - 1),
-        )?;
-        let x = f64::from(size);
-        lines[0].1.push((x, a_stage));
-        lines[1].1.push((x, 3.0 * (q - 1) as f64));
-        lines[2].1.push((x, 6.0 * (q - 1) as f64));
+        let fifo = contended(&members)?;
         drop(members);
+        let by_priority = contended(&Members::start(size, "priority:100ms", &memory)?)?;
+        for (policy, counts) in [("fifo", &fifo), ("priority", &by_priority)] {
+            writeln!(contended_rows, "{}", contended_row(size, q, policy, counts))?;
+        }
+        let x = f64::from(size);
+        lines[0].1.push((x, fifo.a_stage()));
+        lines[1].1.push((x, by_priority.a_stage()));
+        lines[2].1.push((x, 3.0 * (q - 1) as f64));
+        lines[3].1.push((x, 6.0 * (q - 1) as f64));
         for (what, base) in [("disk", &disk), ("memory", &memory)] {
-            let members = Members::start(size, base)?;
+            let members = Members::start(size, "fifo", base)?;
             let Latency { median, ninety, flushes, flushing } = latency(&members)?;
             writeln!(
                 latency_rows,
@@ -283,10 +296,10 @@ l processes of one session, inside together, then out. Measured at every home in
 {idle}
 ## All compete
 
-{THREADS} threads, two sessions at every home, {entries} entries. I inquiries, Y votes given back, N notices of competition (which the paper has not); \"counted\" is 3·entries + 3(q−1)·stages + I + 2Y + N. In the last columns, what a stage takes beside the three messages of each process; 6(q−1) is the most that the paper's reasoning allows when every vote is asked back once.
+{THREADS} threads, two sessions at every home, {entries} entries, each with a priority from 0 to 9: it counts where the policy is `priority:100ms`. I inquiries, Y votes given back, N notices of competition (which the paper has not), R requests sent again for a better claim; \"counted\" is 3·entries + 3(q−1)·stages + I + 2Y + N + R. \"a stage\" is what it takes beside the three messages of each process; 6(q−1) is the most that the paper's reasoning allows, when every vote is asked back once.
 
-| members | q | entries | stages | I | Y | N | sent | counted | said again | a stage | without N | 3(q−1) | 6(q−1) |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| members | q | policy | entries | stages | I | Y | N | R | sent | counted | said again | a stage | 3(q−1) | 6(q−1) |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
 {contended}
 ![messages per stage](wire.svg)
 

@@ -32,7 +32,7 @@ pub(crate) struct Members {
 
 impl Members {
     /// With their logs below `base`.
-    pub(crate) fn start(count: u16, base: &Path) -> Result<Self> {
+    pub(crate) fn start(count: u16, policy: &str, base: &Path) -> Result<Self> {
         let directory = base.join(format!("grouplock-wire-{}-{count}", std::process::id()));
         fs::create_dir(&directory)?;
         let ports: Vec<_> = (0..count * 2)
@@ -54,7 +54,7 @@ impl Members {
             let status = &members.status[usize::from(id)];
             let text = format!(
                 "id = {id}\ndata = \"data-{id}\"\nstatus = \"{status}\"\n\n[cluster]\nname = \"wire\"\n\
-                 members = [\n{list}]\ncoterie = \"plane\"\npolicy = \"fifo\"\n\n[tls]\nplaintext = true\n"
+                 members = [\n{list}]\ncoterie = \"plane\"\npolicy = \"{policy}\"\n\n[tls]\nplaintext = true\n"
             );
             fs::write(&config, text)?;
             let mut child = Command::new(std::env::current_exe()?)
