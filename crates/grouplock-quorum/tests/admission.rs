@@ -93,7 +93,9 @@ impl Cluster {
                 return order;
             }
             order.push(inside.iter().map(|number| self.processes[*number].1).collect());
-            inside.into_iter().for_each(|number| self.leave(number));
+            for number in inside {
+                self.leave(number);
+            }
         }
     }
 }
