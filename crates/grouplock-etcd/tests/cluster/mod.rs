@@ -223,7 +223,7 @@ impl Cluster {
                             == seen[0].map(|first| (first.leader, first.term))
                 })
             });
-            if agreed && self.members.iter().all(|member| member.writes()) {
+            if agreed && self.members.iter().all(Member::writes) {
                 return;
             }
             for member in &mut self.members {
