@@ -1,0 +1,70 @@
+//! What can go wrong between us and the servers.
+
+use std::path::PathBuf;
+
+use grouplock_room::RoomError;
+use tonic::{Code, Status};
+
+/// Why a client cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    #[error("cannot read `{path}`: {source}", path = .path.display())]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("`{host}` cannot be used as an etcd server: {source}{}", cause(.source))]
+    Host { host: String, source: tonic::transport::Error },
+    #[error("cannot start a thread for the connection to etcd: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+fn cause(error: &tonic::transport::Error) -> String {
+    std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default()
+}
+
+impl From<OpenError> for RoomError {
+    fn from(error: OpenError) -> Self {
+        RoomError::Backend(Box::new(error))
+    }
+}
+
+/// Why a request has failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("`{place}` cannot be reached: {reason}")]
+    Unreachable { place: String, reason: String },
+    #[error("the lease is gone")]
+    NoLease,
+    #[error("`{place}` refuses: {message}")]
+    Refused { place: String, message: String },
+    #[error("`{place}` gave an answer that makes no sense: {what}")]
+    Nonsense { place: String, what: &'static str },
+    #[error("the connection to `{place}` was closed")]
+    Closed { place: String },
+}
+
+impl Failure {
+    pub(crate) fn refused(place: &str, status: &Status) -> Self {
+        if status.code() == Code::NotFound && status.message().contains("lease not found") {
+            return Failure::NoLease;
+        }
+        let hint = match status.message() {
+            message if message.contains("user name is empty") => {
+                "; set GROUPLOCK_ETCD_USER and GROUPLOCK_ETCD_PASSWORD"
+            }
+            _ => "",
+        };
+        let message = format!("{}{hint}", status.message());
+        Failure::Refused { place: place.to_owned(), message }
+    }
+}
+
+impl From<Failure> for RoomError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Unreachable { place, reason } => RoomError::Unreachable { place, reason },
+            Failure::NoLease => {
+                RoomError::Lost(grouplock_room::Loss::Expired("the servers forgot it".to_owned()))
+            }
+            other => RoomError::Backend(Box::new(other)),
+        }
+    }
+}

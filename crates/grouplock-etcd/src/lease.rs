@@ -1,0 +1,121 @@
+//! The lease under which everything of this client is.
+//!
+//! A lease is trusted until the moment at which the last request that the servers confirmed was *sent*, plus its time,
+//! minus a margin. The servers count from when they get the request, which is later, so what is believed here
+//! ends before what is true there. The margin is for those who have to stop working until then.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use grouplock_room::Loss;
+use tokio::sync::watch;
+
+use crate::error::Failure;
+use crate::proto::LeaseGrantRequest;
+use crate::rpc::Rpc;
+use crate::settings::Settings;
+
+/// What is known of a lease.
+#[derive(Clone, Debug)]
+pub(crate) struct News {
+    /// Until when it can be trusted.
+    pub(crate) until: Instant,
+    /// Why it is over.
+    pub(crate) over: Option<Loss>,
+}
+
+/// A lease.
+pub(crate) struct Lease {
+    pub(crate) id: i64,
+    ttl: Duration,
+    news: watch::Sender<News>,
+}
+
+impl Lease {
+    /// Asks for one.
+    pub(crate) async fn grant(
+        rpc: &Rpc,
+        settings: &Settings,
+        until: Instant,
+    ) -> Result<Arc<Self>, Failure> {
+        let asked = Instant::now();
+        let seconds = settings.ttl.as_secs().cast_signed();
+        // Chosen here, so that the request can be repeated. 0 would mean that the server chooses.
+        let id = fastrand::i64(1..i64::MAX);
+        let (ttl, sent) = match rpc.grant(LeaseGrantRequest { ttl: seconds, id }, until).await {
+            // An earlier attempt may have been the one that made it.
+            Ok(answer) if answer.message.error.is_empty() => {
+                (answer.message.ttl, answer.first_sent)
+            }
+            Ok(answer) => {
+                let message = answer.message.error;
+                return Err(Failure::Refused { place: settings.place.clone(), message });
+            }
+            Err(Failure::Refused { message, .. }) if message.contains("lease already exists") => {
+                (seconds, asked)
+            }
+            Err(failure) => return Err(failure),
+        };
+        let ttl = Duration::from_secs(ttl.max(1).cast_unsigned());
+        let news = News { until: sent + ttl - margin(ttl), over: None };
+        Ok(Arc::new(Lease { id, ttl, news: watch::Sender::new(news) }))
+    }
+
+    /// Until when it can be trusted; `None` if it cannot any more.
+    pub(crate) fn good_until(&self) -> Option<Instant> {
+        let news = self.news.borrow();
+        (news.over.is_none() && Instant::now() < news.until).then_some(news.until)
+    }
+
+    /// What happens to it.
+    pub(crate) fn news(&self) -> watch::Receiver<News> {
+        self.news.subscribe()
+    }
+
+    /// It is over.
+    pub(crate) fn end(&self, loss: Loss) {
+        self.news.send_modify(|news| {
+            news.over.get_or_insert(loss);
+        });
+    }
+
+    /// Renews it again and again, until it is over.
+    pub(crate) async fn keep(self: Arc<Self>, rpc: Arc<Rpc>) {
+        loop {
+            tokio::time::sleep(self.ttl / 3).await;
+            let until = self.news.borrow().until;
+            match rpc.keep_alive(self.id, until).await {
+                Ok(answer) if answer.message.ttl > 0 => {
+                    let ttl = Duration::from_secs(answer.message.ttl.cast_unsigned());
+                    if !self.renew(answer.sent + ttl - margin(ttl)) {
+                        break self.end(late());
+                    }
+                }
+                Ok(_) | Err(Failure::NoLease) => {
+                    break self.end(Loss::Expired("the servers do not know it any more".to_owned()));
+                }
+                Err(failure) => break self.end(Loss::Expired(failure.to_string())),
+            }
+        }
+    }
+
+    /// Whether this comes in time.
+    fn renew(&self, until: Instant) -> bool {
+        self.news.send_if_modified(|news| {
+            let in_time = news.over.is_none() && Instant::now() < news.until;
+            if in_time {
+                news.until = news.until.max(until);
+            }
+            in_time
+        })
+    }
+}
+
+fn late() -> Loss {
+    Loss::Expired("the servers were not heard from for too long".to_owned())
+}
+
+/// How long before its end a lease is not trusted any more.
+fn margin(ttl: Duration) -> Duration {
+    ttl / 5
+}

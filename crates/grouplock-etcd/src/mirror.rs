@@ -1,0 +1,176 @@
+//! The queue of a room, kept up to date for those who wait in it.
+//!
+//! A watch is set first and the queue read then, so nothing is missed between the two. If the stream breaks, or
+//! requests have had to go to another server, the same is done there: what was missed meanwhile is in what is
+//! read, and a compaction cannot hurt. While somebody waits the queue is also read from time to time, in case a
+//! stream is silent that should not be.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use tokio::time::{sleep, sleep_until};
+
+use crate::error::Failure;
+use crate::keys::{Keys, Span};
+use crate::line::{Line, Turn};
+use crate::rpc::Rpc;
+
+/// A room that nobody has waited in for so long is not watched any more.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// The queue of a room.
+pub(crate) struct Mirror {
+    rpc: Arc<Rpc>,
+    queue: Span,
+    /// How often to read the queue while somebody waits.
+    period: Duration,
+    state: Mutex<State>,
+}
+
+struct State {
+    line: Line,
+    waiting: HashMap<i64, oneshot::Sender<Turn>>,
+    /// Whether a task keeps it up to date.
+    watched: bool,
+    /// When somebody waited last.
+    used: Instant,
+}
+
+impl Mirror {
+    pub(crate) fn new(rpc: Arc<Rpc>, keys: &Keys, period: Duration) -> Self {
+        let state = State {
+            line: Line::new(keys.clone()),
+            waiting: HashMap::new(),
+            watched: false,
+            used: Instant::now(),
+        };
+        Mirror { rpc, queue: keys.queue(), period, state: Mutex::new(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Completes when it is the turn of one who has come at that revision, or it is not in the queue any more.
+    pub(crate) async fn turn(self: &Arc<Self>, place: i64) -> Turn {
+        loop {
+            let told = {
+                let mut state = self.lock();
+                state.used = Instant::now();
+                if !state.watched {
+                    // Nothing old: what is not watched is not known.
+                    state.watched = true;
+                    tokio::spawn(keep(Arc::clone(self)));
+                }
+                match state.line.turn(place) {
+                    Some(turn @ (Turn::Come | Turn::Gone)) => return turn,
+                    Some(Turn::Wait) | None => {
+                        let (tell, told) = oneshot::channel();
+                        state.waiting.insert(place, tell);
+                        told
+                    }
+                }
+            };
+            if let Ok(turn) = told.await {
+                return turn;
+            }
+        }
+    }
+
+    /// Reads the queue. Whether there was any news in it.
+    async fn read(&self) -> Result<bool, Failure> {
+        let until = Instant::now() + self.period;
+        let range = self.rpc.range(&self.queue, true, 0, until).await?;
+        let revision = range.header.map_or(0, |header| header.revision);
+        Ok(self.update(|line| line.reset(revision, &range.kvs)))
+    }
+
+    /// Changes the line and tells those who wait.
+    fn update<T>(&self, change: impl FnOnce(&mut Line) -> T) -> T {
+        let mut state = self.lock();
+        let result = change(&mut state.line);
+        let State { line, waiting, used, .. } = &mut *state;
+        waiting.retain(|_, tell| !tell.is_closed());
+        if !waiting.is_empty() {
+            *used = Instant::now();
+        }
+        let called: Vec<_> = waiting
+            .keys()
+            .filter_map(|place| {
+                let turn = line.turn(*place)?;
+                (turn != Turn::Wait).then_some((*place, turn))
+            })
+            .collect();
+        for (place, turn) in called {
+            if let Some(tell) = waiting.remove(&place) {
+                // Who does not listen any more has withdrawn.
+                _ = tell.send(turn);
+            }
+        }
+        result
+    }
+
+    /// Watches until the stream breaks. `false` if nobody needs it any more.
+    async fn watch(&self) -> Result<bool, Failure> {
+        let opened = self.rpc.watch(&self.queue, Instant::now() + self.period).await?;
+        let (node, mut stream) = opened;
+        self.read().await?;
+        let mut check = tokio::time::Instant::now() + self.period;
+        // Whether something was read that the stream has not told yet.
+        let mut behind = false;
+        loop {
+            tokio::select! {
+                message = stream.message() => match message {
+                    Ok(Some(message)) if !message.canceled => {
+                        behind &= message.events.is_empty();
+                        self.update(|line| line.apply(&message.events));
+                    }
+                    Ok(_) => return Ok(true),
+                    Err(_) => {
+                        self.rpc.give_up(node);
+                        return Ok(true);
+                    }
+                },
+                () = self.rpc.moved_from(node) => return Ok(true),
+                () = sleep_until(check) => {
+                    check = tokio::time::Instant::now() + self.period;
+                    let (waits, used) = {
+                        let mut state = self.lock();
+                        state.waiting.retain(|_, tell| !tell.is_closed());
+                        (!state.waiting.is_empty(), state.used)
+                    };
+                    if waits && behind {
+                        self.rpc.give_up(node);
+                        return Ok(true);
+                    }
+                    if waits {
+                        behind = self.read().await?;
+                    } else if used.elapsed() > IDLE {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Keeps a mirror up to date until nobody has used it for long.
+async fn keep(mirror: Arc<Mirror>) {
+    loop {
+        match mirror.watch().await {
+            Ok(true) => {}
+            Ok(false) => {
+                let mut state = mirror.lock();
+                // Somebody may have come at the last moment.
+                if state.waiting.is_empty() {
+                    state.watched = false;
+                    return;
+                }
+            }
+            // Whoever waits ends with its lease, if it comes to that.
+            Err(_) => sleep(Duration::from_millis(100)).await,
+        }
+    }
+}

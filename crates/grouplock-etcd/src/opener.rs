@@ -1,0 +1,60 @@
+//! The scheme `etcd`.
+
+use std::sync::Arc;
+
+use grouplock_room::{Opener, Place, Policy, Room, RoomError, RoomName, RoomOptions};
+
+use crate::client::Client;
+use crate::keys::Span;
+use crate::room::EtcdRoom;
+use crate::settings::Settings;
+
+/// Opens rooms on etcd: `etcd://host:port[,host:port…][/prefix][?option=value&…]`.
+pub fn opener() -> impl Opener {
+    EtcdOpener
+}
+
+struct EtcdOpener;
+
+fn client(place: &Place) -> Result<Arc<Client>, RoomError> {
+    let settings = Settings::read(place, |name| std::env::var(name).ok())?;
+    Ok(Client::of(settings)?)
+}
+
+impl Opener for EtcdOpener {
+    fn scheme(&self) -> &'static str {
+        "etcd"
+    }
+
+    fn open(
+        &self,
+        place: &Place,
+        name: &RoomName,
+        options: &RoomOptions,
+    ) -> Result<Room, RoomError> {
+        if let Some(policy @ (Policy::Batch { .. } | Policy::Priority { .. })) = options.policy {
+            let what = format!("the policy {policy}; they are fifo");
+            return Err(RoomError::Unsupported { backend: "etcd", what });
+        }
+        let room = EtcdRoom::new(client(place)?, name.clone(), options.command.as_deref());
+        if options.existing && !room.exists()? {
+            let (name, place) = (name.to_string(), place.to_string());
+            return Err(RoomError::NoSuchRoom { name, place });
+        }
+        Ok(Room::from_backend(Arc::new(room)))
+    }
+
+    fn list(&self, place: &Place) -> Result<Vec<RoomName>, RoomError> {
+        let client = client(place)?;
+        let base = format!("{}/", client.settings.prefix);
+        let (asker, span) = (Arc::clone(&client), Span::beginning_with(&base));
+        let range = client.wait_for(async move {
+            asker.rpc.range(&span, true, 0, asker.patience()).await
+        })?;
+        let name = |key: &[u8]| {
+            let name = key.strip_prefix(base.as_bytes())?.strip_suffix(b"/phase")?;
+            RoomName::decode(std::str::from_utf8(name).ok()?)
+        };
+        Ok(range.kvs.iter().filter_map(|kv| name(&kv.key)).collect())
+    }
+}

@@ -1,0 +1,142 @@
+//! A room on etcd.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use grouplock_room::backend::Submitted;
+use grouplock_room::{
+    Backend, Capabilities, HolderId, Participant, Patience, Phase, Policy, Request, RoomError,
+    RoomName, Snapshot, remote,
+};
+use tokio::sync::{RwLock, oneshot};
+
+use crate::client::Client;
+use crate::keys::Keys;
+use crate::proto::RangeResponse;
+use crate::visit::{self, Wish};
+use crate::who::{self, Died, Mark, Who};
+
+/// The longest name of a session.
+const LONGEST: usize = 1024;
+
+/// A handle of a room.
+pub(crate) struct EtcdRoom {
+    client: Arc<Client>,
+    name: RoomName,
+    keys: Keys,
+    /// What is shown of us.
+    myself: Who,
+    /// Held for writing by nobody for longer than it takes to get it: who gets it knows that all requests that came
+    /// before have been answered.
+    asking: Arc<RwLock<()>>,
+}
+
+impl EtcdRoom {
+    pub(crate) fn new(client: Arc<Client>, name: RoomName, command: Option<&str>) -> Self {
+        let keys = Keys::new(format!("{}/{}/", client.settings.prefix, name.encoded()));
+        EtcdRoom { client, name, keys, myself: who::myself(command), asking: Arc::default() }
+    }
+
+    /// Whether anybody has ever been here.
+    pub(crate) fn exists(&self) -> Result<bool, RoomError> {
+        let (client, all) = (Arc::clone(&self.client), self.keys.all());
+        let range = self.client.wait_for(async move {
+            client.rpc.range(&all, true, 1, client.patience()).await
+        })?;
+        Ok(!range.kvs.is_empty())
+    }
+
+    fn ask(&self, request: &Request<'_>) -> Result<remote::Ticket, RoomError> {
+        self.client.ours()?;
+        let length = request.session.len();
+        if length > LONGEST {
+            return Err(RoomError::SessionTooLong { length, max: LONGEST });
+        }
+        let expected = request.expected.map(|time| u64::try_from(time.as_millis()));
+        let who = Who {
+            session: request.session.to_owned(),
+            since: who::now(),
+            priority: request.priority.0,
+            expected: expected.map(|time| time.unwrap_or(u64::MAX)),
+            ..self.myself.clone()
+        };
+        // Who cannot wait is answered by the servers, also if its time is over already.
+        let patience =
+            if request.patience.exhausted() { Patience::None } else { request.patience };
+        let (end, ended) = oneshot::channel();
+        let holder = HolderId::new(self.client.fresh_id());
+        let (ticket, desk) = remote::ask(holder, patience, move || {
+            // If the task is over there is nothing to end.
+            _ = end.send(());
+        });
+        let (client, keys, asking) =
+            (Arc::clone(&self.client), self.keys.clone(), Arc::clone(&self.asking));
+        let patience = request.patience;
+        self.client.runtime.spawn(async move {
+            let asking = asking.read_owned().await;
+            visit::serve(Wish { client, keys, who, patience, asking }, desk, ended).await;
+        });
+        Ok(ticket)
+    }
+}
+
+impl Backend for EtcdRoom {
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::least(LONGEST);
+        capabilities.leases = true;
+        capabilities.tells_deaths = true;
+        capabilities
+    }
+
+    fn submit(&self, request: &Request<'_>) -> Result<Submitted, RoomError> {
+        self.ask(request)?.submitted()
+    }
+
+    fn begin(&self, request: &Request<'_>) -> Result<Submitted, RoomError> {
+        Ok(self.ask(request)?.begun())
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, RoomError> {
+        let (client, all, asking) =
+            (Arc::clone(&self.client), self.keys.all(), Arc::clone(&self.asking));
+        let range = self.client.wait_for(async move {
+            drop(asking.write().await);
+            client.rpc.range(&all, false, 0, client.patience()).await
+        })?;
+        Ok(picture(&self.name, &self.keys, &range))
+    }
+}
+
+/// What the keys of a room say.
+fn picture(name: &RoomName, keys: &Keys, range: &RangeResponse) -> Snapshot {
+    let mut snapshot = Snapshot::empty(name.as_str(), Policy::Fifo, SystemTime::now());
+    let mut queue: Vec<(i64, String, Participant)> = Vec::new();
+    let find = |key: &[u8]| range.kvs.iter().find(|kv| kv.key == key);
+    for kv in &range.kvs {
+        let Some((session, id)) = keys.read_entry(&kv.key) else { continue };
+        let who: Who = who::read(&kv.value);
+        queue.push((kv.create_revision, session, who.participant(&id)));
+    }
+    queue.sort_by_key(|(place, ..)| *place);
+    if let Some(phase) = find(&keys.phase()) {
+        snapshot.epoch = phase.mod_revision.cast_unsigned();
+    }
+    if let Some(died) = find(&keys.died()) {
+        snapshot.deaths = who::read::<Died>(&died.value).total;
+    }
+    for (_, session, mut participant) in queue {
+        let mark = find(&keys.mark(participant.id.as_str()));
+        let phase = if let Some(mark) = mark {
+            participant.since = who::moment(who::read::<Mark>(&mark.value).since);
+            snapshot.inside.get_or_insert_with(|| Phase::new(session, Vec::new()))
+        } else {
+            if snapshot.waiting.last().is_none_or(|phase| phase.session != session) {
+                snapshot.waiting.push(Phase::new(session, Vec::new()));
+            }
+            let Some(phase) = snapshot.waiting.last_mut() else { continue };
+            phase
+        };
+        phase.members.push(participant);
+    }
+    snapshot
+}

@@ -1,0 +1,239 @@
+//! What a place and the environment say about the servers.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use grouplock_room::{Place, RoomError};
+
+/// Where rooms are if the place does not say.
+const PREFIX: &str = "grouplock";
+
+/// How long a lease lasts without news from its owner.
+const TTL: Duration = Duration::from_secs(10);
+
+/// How long to try before a request is given up.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The longest lease that makes sense, in seconds.
+const LONGEST_TTL: u64 = 24 * 3600;
+
+/// A name with its password.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Login {
+    pub(crate) user: String,
+    pub(crate) password: String,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+/// Files for TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Files {
+    pub(crate) authority: Option<PathBuf>,
+    pub(crate) certificate: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+}
+
+impl Files {
+    /// Whether to use TLS at all.
+    pub(crate) fn are_named(&self) -> bool {
+        self.authority.is_some()
+    }
+}
+
+/// Everything there is to know before asking the servers. Programs that know the same share a client.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Settings {
+    /// For messages.
+    pub(crate) place: String,
+    pub(crate) hosts: Vec<String>,
+    /// Without slashes at its ends.
+    pub(crate) prefix: String,
+    pub(crate) login: Option<Login>,
+    pub(crate) files: Files,
+    pub(crate) ttl: Duration,
+    pub(crate) delay: Duration,
+    pub(crate) timeout: Duration,
+}
+
+impl Settings {
+    /// Reads a place. What it does not say, `variable` may.
+    pub(crate) fn read(
+        place: &Place,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, RoomError> {
+        let Place::Servers { hosts, path, options, .. } = place else {
+            return Err(RoomError::BadPlace {
+                place: place.to_string(),
+                reason: "etcd://host:port is expected",
+            });
+        };
+        let named = |name| variable(name).filter(|value| !value.is_empty());
+        let file = |name| named(name).map(PathBuf::from);
+        let mut settings = Settings {
+            place: place.to_string(),
+            hosts: hosts.clone(),
+            prefix: path.trim_matches('/').to_owned(),
+            login: None,
+            files: Files {
+                authority: file("GROUPLOCK_ETCD_CACERT"),
+                certificate: file("GROUPLOCK_ETCD_CERT"),
+                key: file("GROUPLOCK_ETCD_KEY"),
+            },
+            ttl: TTL,
+            delay: Duration::ZERO,
+            timeout: TIMEOUT,
+        };
+        if settings.prefix.is_empty() {
+            PREFIX.clone_into(&mut settings.prefix);
+        }
+        for (name, value) in options {
+            settings.set(name, value)?;
+        }
+        let Files { authority, certificate, key } = &settings.files;
+        if certificate.is_some() != key.is_some() {
+            return Err(bad("cert", "given without key, or key without it", "both or none"));
+        }
+        if certificate.is_some() && authority.is_none() {
+            let expected = "the file of the authority that signed the servers' certificates";
+            return Err(bad("cacert", "left out if there is a cert", expected));
+        }
+        settings.login = match (named("GROUPLOCK_ETCD_USER"), named("GROUPLOCK_ETCD_PASSWORD")) {
+            (Some(user), Some(password)) => Some(Login { user, password }),
+            (None, None) => None,
+            _ => {
+                let value = "set without the other of GROUPLOCK_ETCD_USER and _PASSWORD";
+                return Err(bad("the login", value, "both or none"));
+            }
+        };
+        Ok(settings)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), RoomError> {
+        let file = || {
+            let path = PathBuf::from(value);
+            if value.is_empty() {
+                return Err(bad("a file among the options of the place", "``", "a path"));
+            }
+            Ok(Some(path))
+        };
+        match name {
+            "cacert" => self.files.authority = file()?,
+            "cert" => self.files.certificate = file()?,
+            "key" => self.files.key = file()?,
+            "ttl" => {
+                let ttl = span(value).filter(|ttl| {
+                    ttl.subsec_nanos() == 0 && (1..=LONGEST_TTL).contains(&ttl.as_secs())
+                });
+                let expected = "whole seconds from 1 to 86400, such as `10` or `10s`";
+                self.ttl = ttl.ok_or_else(|| bad("ttl", &quoted(value), expected))?;
+            }
+            "delay" => self.delay = some_time("delay", value)?,
+            "timeout" => {
+                self.timeout = some_time("timeout", value)?;
+                if self.timeout.is_zero() {
+                    return Err(bad("timeout", &quoted(value), "more than nothing"));
+                }
+            }
+            _ => {
+                let known = "one of cacert, cert, key, ttl, delay, timeout";
+                return Err(bad("an option of an etcd place", &quoted(name), known));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("`{text}`")
+}
+
+fn bad(what: &'static str, value: &str, expected: &str) -> RoomError {
+    RoomError::BadOption {
+        what,
+        value: value.to_owned(),
+        expected: format!("expected {expected}"),
+    }
+}
+
+fn some_time(what: &'static str, value: &str) -> Result<Duration, RoomError> {
+    let hour = Duration::from_secs(3600);
+    span(value).filter(|time| *time <= hour).ok_or_else(|| {
+        bad(what, &quoted(value), "a time up to an hour, such as `5`, `5s` or `500ms`")
+    })
+}
+
+/// A whole number of seconds, with or without `s`, or of milliseconds with `ms`.
+fn span(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number = text[..digits].parse().ok()?;
+    match &text[digits..] {
+        "" | "s" => Some(Duration::from_secs(number)),
+        "ms" => Some(Duration::from_millis(number)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(place: &str, variables: &[(&str, &str)]) -> Result<Settings, RoomError> {
+        let place = place.parse()?;
+        Settings::read(&place, |name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn a_place_says_everything_but_the_password() {
+        let text = "etcd://a:1,b:2/our/rooms?cacert=/ca&cert=/c&key=/k&ttl=7s&delay=1500ms&timeout=3";
+        let login = [("GROUPLOCK_ETCD_USER", "me"), ("GROUPLOCK_ETCD_PASSWORD", "open sesame")];
+        let settings = read(text, &login).unwrap();
+        assert_eq!(settings.hosts, ["a:1", "b:2"]);
+        assert_eq!(settings.prefix, "our/rooms");
+        assert_eq!(settings.files.certificate, Some("/c".into()));
+        assert_eq!(settings.ttl, Duration::from_secs(7));
+        assert_eq!(settings.delay, Duration::from_millis(1500));
+        assert_eq!(settings.timeout, Duration::from_secs(3));
+        assert_eq!(settings.login.as_ref().unwrap().password, "open sesame");
+        assert!(!format!("{settings:?}").contains("sesame"));
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_usual() {
+        let settings = read("etcd://a:1", &[("GROUPLOCK_ETCD_CACERT", "/ca")]).unwrap();
+        assert_eq!((settings.prefix.as_str(), settings.ttl), ("grouplock", TTL));
+        assert_eq!(settings.files.authority, Some("/ca".into()));
+        assert_eq!(settings.login, None);
+        let settings = read("etcd://a:1?cacert=/mine", &[("GROUPLOCK_ETCD_CACERT", "/ca")]);
+        assert_eq!(settings.unwrap().files.authority, Some("/mine".into()));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_what_was_expected() {
+        for (place, said, expected) in [
+            ("etcd://a:1?ttl=0", "ttl cannot be `0`", "from 1 to"),
+            ("etcd://a:1?ttl=1500ms", "ttl cannot be `1500ms`", "whole seconds"),
+            ("etcd://a:1?ttl=99999999999999999999", "ttl", "whole seconds"),
+            ("etcd://a:1?delay=soon", "delay cannot be `soon`", "such as"),
+            ("etcd://a:1?timeout=0", "timeout cannot be `0`", "more than nothing"),
+            ("etcd://a:1?colour=red", "`colour`", "one of cacert"),
+            ("etcd://a:1?cert=/c", "cert cannot be given without key", "both"),
+            ("etcd://a:1?cert=/c&key=/k", "cacert", "authority"),
+            ("etcd://a:1?cacert=", "a file among", "a path"),
+        ] {
+            let message = read(place, &[]).unwrap_err().to_string();
+            assert!(message.contains(said) && message.contains(expected), "{message}");
+        }
+        let alone = read("etcd://a:1", &[("GROUPLOCK_ETCD_PASSWORD", "sesame")]).unwrap_err();
+        assert!(alone.to_string().contains("GROUPLOCK_ETCD_USER"), "{alone}");
+        assert!(!alone.to_string().contains("sesame"));
+    }
+}

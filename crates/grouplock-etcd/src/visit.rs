@@ -1,0 +1,351 @@
+//! One request from its beginning to its end, as a task on the thread that talks to the servers.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use grouplock_room::remote::{Admission, Desk};
+use grouplock_room::{Loss, Patience, Recovered, RoomError};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, sleep_until};
+
+use crate::client::Client;
+use crate::error::Failure;
+use crate::keys::Keys;
+use crate::lease::Lease;
+use crate::line::Turn;
+use crate::proto::{KeyValue, TxnResponse};
+use crate::protocol::{Inside, Left, MOST_BURIED, Standing, Ticket};
+use crate::who::{self, Died, Mark, Who};
+
+/// What is wanted.
+pub(crate) struct Wish {
+    pub(crate) client: Arc<Client>,
+    pub(crate) keys: Keys,
+    pub(crate) who: Who,
+    pub(crate) patience: Patience,
+    /// Keeps looks at the room behind requests that came before them.
+    pub(crate) asking: tokio::sync::OwnedRwLockReadGuard<()>,
+}
+
+/// A request that is being served.
+struct Visit {
+    client: Arc<Client>,
+    ticket: Ticket,
+    lease: Arc<Lease>,
+    mark: Vec<u8>,
+    desk: Desk,
+    patience: Patience,
+    /// Says that nobody wants it any more.
+    ended: oneshot::Receiver<()>,
+    /// Whether a request to enter may still be on its way.
+    resent: bool,
+}
+
+/// Why a visit ended before it was left.
+enum Trouble {
+    /// The lease is over, and with it everything.
+    Lost(Loss),
+    /// What to tell, after nothing is left of it.
+    Failed(RoomError),
+    /// Nobody wants it any more.
+    Ended,
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::NoLease => Trouble::Lost(forgotten()),
+            failure => Trouble::Failed(failure.into()),
+        }
+    }
+}
+
+fn forgotten() -> Loss {
+    Loss::Expired("the servers do not know the lease any more".to_owned())
+}
+
+/// Serves a request until its end.
+pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) {
+    let Wish { client, keys, who, patience, asking } = wish;
+    let lease = match client.lease().await {
+        Ok(lease) => lease,
+        Err(failure) => return desk.failed(failure.into()),
+    };
+    let mark = Mark {
+        session: who.session.clone(),
+        host: who.host.clone(),
+        pid: who.pid,
+        since: who::now(),
+    };
+    let ticket = Ticket {
+        keys,
+        session: who.session.clone(),
+        id: desk.holder().as_str().to_owned(),
+        lease: lease.id,
+    };
+    let mark = who::write(&mark);
+    let mut visit =
+        Visit { client, ticket, lease, mark, desk, patience, ended, resent: false };
+    let entered = visit.enter(&who).await;
+    drop(asking);
+    match entered {
+        Ok(Standing::Inside(inside)) => visit.stay(inside).await,
+        Ok(Standing::Queued(place)) => {
+            visit.desk.queued();
+            match visit.wait(place).await {
+                Ok(inside) => visit.stay(inside).await,
+                Err(Trouble::Lost(loss)) => visit.desk.lost(loss),
+                Err(Trouble::Ended) => visit.leave(place).await,
+                Err(Trouble::Failed(error)) => {
+                    visit.forget();
+                    visit.desk.failed(error);
+                }
+            }
+        }
+        Ok(Standing::Absent(inside)) => {
+            if visit.resent {
+                visit.forget();
+            }
+            let error = visit.too_impatient(inside);
+            visit.desk.failed(error);
+        }
+        Err(Trouble::Lost(loss)) => visit.desk.lost(loss),
+        Err(Trouble::Ended) => visit.desk.left(),
+        Err(Trouble::Failed(error)) => {
+            visit.forget();
+            visit.desk.failed(error);
+        }
+    }
+}
+
+impl Visit {
+    /// Asks for entry.
+    async fn enter(&mut self, who: &Who) -> Result<Standing, Trouble> {
+        let wait = !self.patience.exhausted();
+        let request = self.ticket.enter(&who::write(who), &self.mark, wait);
+        let answer = self.client.rpc.txn(request, self.client.patience()).await?;
+        self.resent = answer.resent;
+        self.read(answer.message)
+    }
+
+    /// Waits in the queue and comes in.
+    async fn wait(&mut self, place: i64) -> Result<Inside, Trouble> {
+        let mirror = self.client.mirror(&self.ticket.keys);
+        let mut news = self.lease.news();
+        let mut deadline = self.patience.deadline();
+        loop {
+            let late = async {
+                match deadline {
+                    Some(time) => sleep_until(time.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                _ = &mut self.ended => return Err(Trouble::Ended),
+                turn = mirror.turn(place) => match turn {
+                    Turn::Gone => return Err(Trouble::Lost(forgotten())),
+                    Turn::Come | Turn::Wait => break,
+                },
+                loss = over(&mut news) => return Err(Trouble::Lost(loss)),
+                () = late => {
+                    self.desk.expired();
+                    deadline = None;
+                }
+            }
+        }
+        let request = self.ticket.claim(place, &self.mark);
+        let answer = self.client.rpc.txn(request, self.client.patience()).await?;
+        match self.read(answer.message)? {
+            Standing::Inside(inside) => Ok(inside),
+            // The guard has held: the key is gone, or not the one that was made.
+            Standing::Queued(_) | Standing::Absent(_) => Err(Trouble::Lost(forgotten())),
+        }
+    }
+
+    /// What to tell one who does not want to wait for long enough.
+    fn too_impatient(&self, inside: Option<String>) -> RoomError {
+        match self.patience {
+            Patience::None => RoomError::Occupied { inside },
+            _ => RoomError::TimedOut { waited: Duration::ZERO },
+        }
+    }
+
+    fn read(&self, response: TxnResponse) -> Result<Standing, Trouble> {
+        let what = "a transaction has other steps than were asked for";
+        let place = || self.client.settings.place.clone();
+        Ok(self.ticket.read(response).ok_or_else(|| Failure::Nonsense { place: place(), what })?)
+    }
+
+    /// Is inside, until it is left or lost.
+    async fn stay(mut self, inside: Inside) {
+        let place = inside.place;
+        let told = Told::by(&inside, self.client.settings.delay);
+        if let Err(failure) = self.bury(&inside, &told).await {
+            // Whoever opens the next phase finds the dead again.
+            self.leave(place).await;
+            return self.desk.failed(failure.into());
+        }
+        if !told.delay.is_zero() && !self.hold_back(told.delay).await {
+            self.leave(place).await;
+            return self.desk.failed(self.too_impatient(None));
+        }
+        let mut news = self.lease.news();
+        let Some(valid_until) = self.lease.good_until() else {
+            return self.desk.lost(forgotten());
+        };
+        let admission = Admission {
+            epoch: inside.epoch.cast_unsigned(),
+            recovered: told.recovered,
+            valid_until: Some(valid_until),
+        };
+        if self.desk.granted(admission) {
+            loop {
+                tokio::select! {
+                    biased;
+                    _ = &mut self.ended => break,
+                    changed = news.changed() => {
+                        let latest = news.borrow_and_update().clone();
+                        match latest.over {
+                            Some(loss) => return self.desk.lost(loss),
+                            None if changed.is_err() => break,
+                            None => _ = self.desk.renewed(latest.until),
+                        }
+                    }
+                }
+            }
+        }
+        self.leave(place).await;
+    }
+
+    /// The one who opened a phase writes down who died before it, so that others in the phase are told as well.
+    async fn bury(&self, inside: &Inside, told: &Told) -> Result<(), Failure> {
+        let dead: Vec<&KeyValue> = inside.died_before().collect();
+        let (Some(died), true) = (&told.died, inside.opener && !dead.is_empty()) else {
+            return Ok(());
+        };
+        let died = who::write(died);
+        let mut parts = dead.chunks(MOST_BURIED).rev().peekable();
+        while let Some(part) = parts.next() {
+            let died = parts.peek().is_none().then_some(died.as_slice());
+            let request = self.ticket.bury(inside, part, died);
+            // If it does not succeed it has done so at an earlier attempt, or our own key is gone, which others tell.
+            self.client.rpc.txn(request, self.client.patience()).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits before coming in after somebody has died. Whether there was enough patience for that.
+    async fn hold_back(&mut self, delay: Duration) -> bool {
+        let end = Instant::now() + delay;
+        if self.patience == Patience::None || self.patience.deadline().is_some_and(|time| time < end)
+        {
+            return false;
+        }
+        self.desk.queued();
+        tokio::select! {
+            () = sleep(delay) => {}
+            _ = &mut self.ended => {}
+        }
+        true
+    }
+
+    /// Leaves the room or the queue.
+    async fn leave(&self, place: i64) {
+        let until = self.lease.good_until().unwrap_or_else(Instant::now);
+        let request = self.ticket.leave(place, self.resent);
+        match self.client.rpc.txn(request, until).await {
+            Ok(answer) => match Ticket::read_leave(&answer.message) {
+                Left::Now => self.desk.left(),
+                // An earlier attempt may have been the one that left; if the lease has lasted, it was.
+                Left::WithoutTrace if answer.resent && self.lease.good_until().is_some() => {
+                    self.desk.left();
+                }
+                Left::WithoutTrace | Left::Taken => self.desk.lost(forgotten()),
+            },
+            Err(Failure::NoLease) => self.desk.lost(forgotten()),
+            Err(failure) => {
+                self.forget();
+                self.desk.lost(Loss::Expired(failure.to_string()));
+            }
+        }
+    }
+
+    /// Sees to it that nothing is left, for as long as the lease lasts: then it is gone with that.
+    fn forget(&self) {
+        let (client, lease) = (Arc::clone(&self.client), Arc::clone(&self.lease));
+        let request = self.ticket.abandon();
+        tokio::spawn(async move {
+            while lease.good_until().is_some() {
+                let until = Instant::now() + client.settings.timeout;
+                match client.rpc.txn(request.clone(), until).await {
+                    Err(Failure::Unreachable { .. }) => {}
+                    Ok(_) | Err(_) => return,
+                }
+            }
+        });
+    }
+}
+
+/// Completes when the lease is over or not trusted any more.
+async fn over(news: &mut tokio::sync::watch::Receiver<crate::lease::News>) -> Loss {
+    loop {
+        let latest = news.borrow_and_update().clone();
+        if let Some(loss) = latest.over {
+            return loss;
+        }
+        tokio::select! {
+            changed = news.changed() => if changed.is_err() { return forgotten() },
+            () = sleep_until(latest.until.into()) => {
+                if news.borrow().until <= Instant::now() { return forgotten() }
+            }
+        }
+    }
+}
+
+/// What one who comes in is told of the dead.
+struct Told {
+    recovered: Option<Recovered>,
+    /// What is to be written down.
+    died: Option<Died>,
+    /// How long it has to hold back.
+    delay: Duration,
+}
+
+impl Told {
+    fn by(inside: &Inside, delay: Duration) -> Self {
+        let known: Option<Died> = inside.died.as_ref().map(|kv| who::read(&kv.value));
+        let Some(last) = inside.dead.iter().max_by_key(|mark| mark.create_revision) else {
+            let known = known.filter(|known| known.told == inside.epoch);
+            let left = known.as_ref().map_or(Duration::ZERO, |known| left_of(delay, known.noticed));
+            let recovered = known.map(|known| known.recovered());
+            return Told { recovered, died: None, delay: left };
+        };
+        let mark: Mark = who::read(&last.value);
+        let known = known.unwrap_or_default();
+        let came = last.create_revision;
+        let epoch = match &inside.before {
+            _ if came >= inside.epoch => inside.epoch,
+            Some((epoch, _)) if came >= *epoch => *epoch,
+            _ => came,
+        };
+        let died = Died {
+            told: inside.epoch,
+            total: known.total + inside.died_before().count() as u64,
+            epoch,
+            session: mark.session,
+            host: mark.host,
+            pid: mark.pid,
+            noticed: if known.seen >= came { known.noticed } else { who::now() },
+            seen: came,
+        };
+        let left = if came < inside.epoch { left_of(delay, died.noticed) } else { Duration::ZERO };
+        Told { recovered: Some(died.recovered()), died: Some(died), delay: left }
+    }
+}
+
+/// What is left of a delay that began then. By the clock of whoever noticed, so it is not trusted beyond its length.
+fn left_of(delay: Duration, began: u64) -> Duration {
+    let passed = Duration::from_millis(who::now().saturating_sub(began));
+    delay.saturating_sub(passed)
+}

@@ -1,0 +1,114 @@
+//! What the values of keys say, as JSON.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use grouplock_room::{HolderId, Participant, Priority, Recovered};
+use serde::{Deserialize, Serialize};
+
+/// The longest command line that is shown.
+const COMMAND_MAX: usize = 200;
+
+/// One who waits or is inside: the value of its key in the queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Who {
+    pub(crate) session: String,
+    pub(crate) host: String,
+    pub(crate) pid: u32,
+    pub(crate) user: String,
+    pub(crate) command: String,
+    /// When it came, in milliseconds since 1970.
+    pub(crate) since: u64,
+    pub(crate) priority: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) expected: Option<u64>,
+}
+
+/// One who has come in: the value of its mark.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Mark {
+    pub(crate) session: String,
+    pub(crate) host: String,
+    pub(crate) pid: u32,
+    /// When it came in, in milliseconds since 1970.
+    pub(crate) since: u64,
+}
+
+/// What is known of the dead.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Died {
+    /// The epoch of the phase that is told.
+    pub(crate) told: i64,
+    /// How many have died since the room was made.
+    pub(crate) total: u64,
+    /// The last of them: the epoch of its phase, or if that is not known the revision at which it came in.
+    pub(crate) epoch: i64,
+    pub(crate) session: String,
+    pub(crate) host: String,
+    pub(crate) pid: u32,
+    /// When it was noticed, in milliseconds since 1970.
+    pub(crate) noticed: u64,
+    /// The youngest of the marks that have been noticed: the revision at which it was made.
+    pub(crate) seen: i64,
+}
+
+impl Died {
+    pub(crate) fn recovered(&self) -> Recovered {
+        Recovered::new(self.epoch.cast_unsigned(), &*self.session, self.pid, moment(self.noticed))
+    }
+}
+
+impl Who {
+    pub(crate) fn participant(&self, id: &str) -> Participant {
+        let mut participant = Participant::new(HolderId::new(id), moment(self.since));
+        participant.pid = self.pid;
+        participant.host.clone_from(&self.host);
+        participant.user.clone_from(&self.user);
+        participant.command.clone_from(&self.command);
+        participant.priority = Priority(self.priority);
+        participant.expected = self.expected.map(Duration::from_millis);
+        participant
+    }
+}
+
+/// As JSON. These have nothing in them that could not be written.
+pub(crate) fn write(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// From JSON. What somebody else has scribbled there is as good as nothing.
+pub(crate) fn read<T: Default + for<'de> Deserialize<'de>>(value: &[u8]) -> T {
+    serde_json::from_slice(value).unwrap_or_default()
+}
+
+pub(crate) fn moment(milliseconds: u64) -> SystemTime {
+    UNIX_EPOCH.checked_add(Duration::from_millis(milliseconds)).unwrap_or(UNIX_EPOCH)
+}
+
+pub(crate) fn now() -> u64 {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// This process.
+pub(crate) fn myself(command: Option<&str>) -> Who {
+    let host = nix::unistd::gethostname().unwrap_or_default();
+    let uid = nix::unistd::geteuid();
+    let user = nix::unistd::User::from_uid(uid).ok().flatten();
+    let line = || {
+        let words: Vec<_> =
+            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        words.join(" ")
+    };
+    let command: String =
+        command.map_or_else(line, str::to_owned).chars().take(COMMAND_MAX).collect();
+    Who {
+        host: host.to_string_lossy().into_owned(),
+        pid: std::process::id(),
+        user: user.map_or_else(|| uid.to_string(), |user| user.name),
+        command,
+        ..Who::default()
+    }
+}
