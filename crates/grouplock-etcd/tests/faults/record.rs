@@ -108,10 +108,6 @@ impl Record {
         self.over.store(true, Ordering::SeqCst);
     }
 
-    pub(crate) fn entries(&self) -> usize {
-        self.book().holdings.len()
-    }
-
     pub(crate) fn holdings(&self) -> Vec<Holding> {
         self.book().holdings.clone()
     }

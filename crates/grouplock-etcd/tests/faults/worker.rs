@@ -69,7 +69,9 @@ fn work(room: &Room, worker: usize, sessions: u64, desk: &mut Desk) {
     let mut dice = Dice(worker as u64);
     loop {
         let session = dice.throw(sessions);
-        let stay = Duration::from_millis(dice.throw(15));
+        // Mostly short, so that the room changes hands often; sometimes long, so that faults meet somebody inside.
+        let longest = if dice.throw(8) == 0 { 300 } else { 15 };
+        let stay = Duration::from_millis(dice.throw(longest));
         let over = match room.request(&format!("session {session}")).timeout(PATIENCE).enter() {
             Ok(guard) => inside(guard, worker, session, stay, desk),
             Err(error) => {
