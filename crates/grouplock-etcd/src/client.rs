@@ -119,9 +119,7 @@ impl Client {
     /// The queue of a room, as all its handles see it.
     pub(crate) fn mirror(&self, keys: &Keys) -> Arc<Mirror> {
         let mut mirrors = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = || {
-            Arc::new(Mirror::new(Arc::clone(&self.rpc), keys, self.settings.ttl / 3))
-        };
+        let made = || Arc::new(Mirror::new(Arc::clone(&self.rpc), keys, self.settings.ttl / 3));
         Arc::clone(mirrors.entry(keys.clone()).or_insert_with(made))
     }
 

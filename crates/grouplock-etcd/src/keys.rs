@@ -37,12 +37,7 @@ impl Span {
 
     /// A request for them.
     pub fn request(&self, keys_only: bool) -> RangeRequest {
-        RangeRequest {
-            key: self.start.clone(),
-            range_end: self.end.clone(),
-            limit: 0,
-            keys_only,
-        }
+        RangeRequest { key: self.start.clone(), range_end: self.end.clone(), limit: 0, keys_only }
     }
 }
 

@@ -92,7 +92,8 @@ impl Lease {
                     }
                 }
                 Ok(_) | Err(Failure::NoLease) => {
-                    break self.end(Loss::Expired("the servers do not know it any more".to_owned()));
+                    break self
+                        .end(Loss::Expired("the servers do not know it any more".to_owned()));
                 }
                 Err(failure) => break self.end(Loss::Expired(failure.to_string())),
             }

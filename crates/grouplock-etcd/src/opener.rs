@@ -48,9 +48,8 @@ impl Opener for EtcdOpener {
         let client = client(place)?;
         let base = format!("{}/", client.settings.prefix);
         let (asker, span) = (Arc::clone(&client), Span::beginning_with(&base));
-        let range = client.wait_for(async move {
-            asker.rpc.range(&span, true, 0, asker.patience()).await
-        })?;
+        let range = client
+            .wait_for(async move { asker.rpc.range(&span, true, 0, asker.patience()).await })?;
         let name = |key: &[u8]| {
             let name = key.strip_prefix(base.as_bytes())?.strip_suffix(b"/phase")?;
             RoomName::decode(std::str::from_utf8(name).ok()?)

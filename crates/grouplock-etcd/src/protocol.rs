@@ -16,9 +16,9 @@
 //! | [`bury`](Ticket::bury) | my key is the one I made | write down who died, delete their marks |
 //!
 //! To open is to put the key `phase`, whose revision is the epoch. To join is to find one's own session there, and somebody of it
-//! in the queue. A request may be sent twice, and the copies may arrive late. One that finds its own key changes
-//! nothing and tells what is. One that arrives after its sender has left finds a tombstone, which whoever has sent twice
-//! leaves behind.
+//! in the queue. A request may be sent twice, and the copies may arrive late. One that finds its own key puts it once more, which
+//! changes neither its place nor the phase, and tells what is. One that arrives after its sender has left finds a
+//! tombstone, which whoever has sent twice leaves behind.
 
 use crate::keys::{Keys, Span};
 use crate::proto::{
@@ -106,14 +106,9 @@ impl Ticket {
             success: vec![step(Request::Txn(come_in))],
             failure: stay_out,
         };
-        let for_the_first_time = TxnRequest {
-            compare: vec![made_at(self.key(), 0)],
-            success: vec![step(Request::Txn(come))],
-            failure: self.steps([]),
-        };
         TxnRequest {
             compare: vec![made_at(self.keys.tombstone(&self.id), 0)],
-            success: vec![step(Request::Txn(for_the_first_time))],
+            success: vec![step(Request::Txn(come))],
             failure: self.steps([]),
         }
     }

@@ -40,9 +40,9 @@ impl EtcdRoom {
     /// Whether anybody has ever been here.
     pub(crate) fn exists(&self) -> Result<bool, RoomError> {
         let (client, all) = (Arc::clone(&self.client), self.keys.all());
-        let range = self.client.wait_for(async move {
-            client.rpc.range(&all, true, 1, client.patience()).await
-        })?;
+        let range = self
+            .client
+            .wait_for(async move { client.rpc.range(&all, true, 1, client.patience()).await })?;
         Ok(!range.kvs.is_empty())
     }
 
@@ -61,8 +61,7 @@ impl EtcdRoom {
             ..self.myself.clone()
         };
         // Who cannot wait is answered by the servers, also if its time is over already.
-        let patience =
-            if request.patience.exhausted() { Patience::None } else { request.patience };
+        let patience = if request.patience.exhausted() { Patience::None } else { request.patience };
         let (end, ended) = oneshot::channel();
         let holder = HolderId::new(self.client.fresh_id());
         let (ticket, desk) = remote::ask(holder, patience, move || {

@@ -159,8 +159,7 @@ impl Rpc {
         span: &Span,
         until: Instant,
     ) -> Result<(usize, Streaming<WatchResponse>), Failure> {
-        let create =
-            WatchCreateRequest { key: span.start.clone(), range_end: span.end.clone() };
+        let create = WatchCreateRequest { key: span.start.clone(), range_end: span.end.clone() };
         let request = WatchRequest { request_union: Some(WatchUnion::Create(create)) };
         self.retry(until, |node| self.open_watch(node, request.clone()))
             .await

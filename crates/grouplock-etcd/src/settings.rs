@@ -31,19 +31,12 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Files for TLS.
+/// Files for TLS, which is used if an authority is named.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Files {
     pub(crate) authority: Option<PathBuf>,
     pub(crate) certificate: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
-}
-
-impl Files {
-    /// Whether to use TLS at all.
-    pub(crate) fn are_named(&self) -> bool {
-        self.authority.is_some()
-    }
 }
 
 /// Everything there is to know before asking the servers. Programs that know the same share a client.
@@ -154,11 +147,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn bad(what: &'static str, value: &str, expected: &str) -> RoomError {
-    RoomError::BadOption {
-        what,
-        value: value.to_owned(),
-        expected: format!("expected {expected}"),
-    }
+    RoomError::BadOption { what, value: value.to_owned(), expected: format!("expected {expected}") }
 }
 
 fn some_time(what: &'static str, value: &str) -> Result<Duration, RoomError> {
@@ -193,7 +182,8 @@ mod tests {
 
     #[test]
     fn a_place_says_everything_but_the_password() {
-        let text = "etcd://a:1,b:2/our/rooms?cacert=/ca&cert=/c&key=/k&ttl=7s&delay=1500ms&timeout=3";
+        let text =
+            "etcd://a:1,b:2/our/rooms?cacert=/ca&cert=/c&key=/k&ttl=7s&delay=1500ms&timeout=3";
         let login = [("GROUPLOCK_ETCD_USER", "me"), ("GROUPLOCK_ETCD_PASSWORD", "open sesame")];
         let settings = read(text, &login).unwrap();
         assert_eq!(settings.hosts, ["a:1", "b:2"]);

@@ -84,8 +84,7 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
         lease: lease.id,
     };
     let mark = who::write(&mark);
-    let mut visit =
-        Visit { client, ticket, lease, mark, desk, patience, ended, resent: false };
+    let mut visit = Visit { client, ticket, lease, mark, desk, patience, ended, resent: false };
     let entered = visit.enter(&who).await;
     drop(asking);
     match entered {
@@ -238,7 +237,8 @@ impl Visit {
     /// Waits before coming in after somebody has died. Whether there was enough patience for that.
     async fn hold_back(&mut self, delay: Duration) -> bool {
         let end = Instant::now() + delay;
-        if self.patience == Patience::None || self.patience.deadline().is_some_and(|time| time < end)
+        if self.patience == Patience::None
+            || self.patience.deadline().is_some_and(|time| time < end)
         {
             return false;
         }

@@ -50,7 +50,8 @@ impl Subject for OnEtcd {
         let prefix = self.place.split(['/', '?']).nth(3).expect("it has a prefix");
         let keys = self.server.told(&["get", "--prefix", prefix, "-w", "fields"]);
         let mine = keys.split("\"Key\" : ").find(|key| {
-            key.contains("/q/") && key.lines().next().is_some_and(|k| k.contains(guard.holder().as_str()))
+            key.contains("/q/")
+                && key.lines().next().is_some_and(|k| k.contains(guard.holder().as_str()))
         });
         let lease = mine.and_then(|key| key.lines().find_map(|l| l.strip_prefix("\"Lease\" : ")));
         let lease: i64 = lease.expect("the key has a lease").parse().expect("a number");
@@ -62,7 +63,6 @@ impl Subject for OnEtcd {
         Duration::from_secs(15)
     }
 }
-
 
 macro_rules! with_server {
     () => {

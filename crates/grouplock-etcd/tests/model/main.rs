@@ -1,0 +1,101 @@
+//! The transactions, explored: whatever is late, lost, repeated or expired, no two sessions are inside at once.
+
+mod store;
+mod world;
+
+use stateright::{Checker, Model};
+use world::{Mutant, World};
+
+fn world(sessions: &[&'static str]) -> World {
+    World {
+        sessions: sessions.to_vec(),
+        rounds: 1,
+        resends: 0,
+        expiries: 0,
+        withdrawals: false,
+        mutant: Mutant::None,
+    }
+}
+
+/// Explores everything, and all must hold. The number of states.
+fn holds(world: World) -> usize {
+    let name = format!("{world:?}");
+    let checker = world.checker().threads(2).spawn_bfs().join();
+    checker.assert_properties();
+    let states = checker.unique_state_count();
+    println!("{states} states: {name}");
+    assert!(states > 100, "something was explored");
+    states
+}
+
+/// Explores until the property is violated, and it must be.
+fn convicted(world: World, property: &'static str) {
+    let name = format!("{world:?}");
+    let checker = world.checker().threads(2).spawn_bfs().join();
+    let path = checker.discovery(property);
+    let path = path.unwrap_or_else(|| panic!("not convicted: {name}"));
+    println!("{} steps: {name}: {:?}", path.clone().into_actions().len(), path.last_state().wrong);
+}
+
+#[test]
+fn three_with_expiring_leases() {
+    holds(World { expiries: 2, ..world(&["a", "b", "a"]) });
+}
+
+#[test]
+fn three_with_repeated_requests() {
+    holds(World { resends: 2, ..world(&["a", "b", "a"]) });
+}
+
+#[test]
+fn two_that_withdraw_on_a_bad_network_with_expiring_leases() {
+    let bad = World { resends: 2, expiries: 1, withdrawals: true, ..world(&["a", "b"]) };
+    holds(World { sessions: vec!["a", "a"], ..bad.clone() });
+    let checker = bad.checker().threads(2).spawn_bfs().join();
+    checker.assert_no_discovery("nothing goes wrong");
+    checker.assert_no_discovery("nobody is left behind");
+}
+
+/// Everybody twice, so that old requests meet new ones. For `cargo xtask soak`.
+#[test]
+#[ignore = "takes minutes"]
+fn soak_three_with_everything() {
+    let bad = World { resends: 1, expiries: 1, withdrawals: true, ..world(&["a", "b", "a"]) };
+    holds(bad);
+    holds(World { rounds: 2, resends: 1, expiries: 1, ..world(&["a", "a"]) });
+}
+
+const WRONG: &str = "nothing goes wrong";
+
+/// The bug of etcd's own Lock: one whose lease ran out while it waited is let in.
+#[test]
+fn who_comes_in_without_looking_for_its_own_key_is_convicted() {
+    let bug = World { expiries: 1, mutant: Mutant::ClaimUnchecked, ..world(&["a", "b", "a"]) };
+    convicted(bug, WRONG);
+}
+
+#[test]
+fn who_opens_a_phase_that_is_open_is_convicted() {
+    convicted(World { mutant: Mutant::ClaimOpens, ..world(&["a", "b", "b"]) }, WRONG);
+}
+
+#[test]
+fn who_asks_twice_and_leaves_no_tombstone_is_convicted() {
+    let bug = World { resends: 1, mutant: Mutant::NoTombstone, ..world(&["a", "b"]) };
+    convicted(bug, "nobody is left behind");
+}
+
+#[test]
+fn who_does_not_wait_for_its_turn_is_convicted() {
+    convicted(World { mutant: Mutant::Impatient, ..world(&["a", "b"]) }, WRONG);
+}
+
+#[test]
+fn who_enters_without_looking_is_convicted() {
+    convicted(World { mutant: Mutant::Blind, ..world(&["a", "b"]) }, WRONG);
+}
+
+#[test]
+fn who_trusts_a_lease_for_too_long_is_convicted() {
+    convicted(World { expiries: 1, mutant: Mutant::Trusting, ..world(&["a", "b"]) }, WRONG);
+}

@@ -1,0 +1,457 @@
+//! Some who want to enter, a network that is late and repeats itself, leases that run out: as a state machine for
+//! stateright. What they ask and how they read the answers is the text that ships.
+
+use grouplock_etcd::keys::Keys;
+use grouplock_etcd::line::{Line, Turn};
+use grouplock_etcd::proto::{KeyValue, TxnRequest};
+use grouplock_etcd::protocol::{Inside, Left, Standing, Ticket};
+use stateright::{Model, Property};
+
+use crate::store::{NoLease, Store};
+
+/// What is done wrong on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Mutant {
+    /// Nothing.
+    None,
+    /// Who comes in from the queue does not check that its own key is still there: the old bug.
+    ClaimUnchecked,
+    /// Who comes in from the queue always opens a phase.
+    ClaimOpens,
+    /// Who leaves after having asked twice leaves no tombstone.
+    NoTombstone,
+    /// Who is queued comes in without waiting for its turn.
+    Impatient,
+    /// Who enters at once does not look for others in the queue.
+    Blind,
+    /// Who is inside believes it for as long as it likes.
+    Trusting,
+}
+
+/// What is explored.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    /// The session of each who wants to enter.
+    pub(crate) sessions: Vec<&'static str>,
+    /// How often each enters.
+    pub(crate) rounds: u8,
+    /// How many requests may be sent again while the first is on its way, or after its answer was lost.
+    pub(crate) resends: u8,
+    /// How many leases may run out.
+    pub(crate) expiries: u8,
+    /// Whether those who wait may give up.
+    pub(crate) withdrawals: bool,
+    pub(crate) mutant: Mutant,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct State {
+    store: Store,
+    people: Vec<Person>,
+    resends: u8,
+    expiries: u8,
+    /// The last who came in: its epoch and its session.
+    last: (i64, &'static str),
+    pub(crate) wrong: Option<&'static str>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Person {
+    stage: Stage,
+    round: u8,
+    /// Its own clock says that its lease may be over.
+    doubts: bool,
+    /// Whether it has sent a request to enter twice.
+    resent: bool,
+    /// What is on its way to the server. Sorted: the network keeps no order.
+    asked: Vec<(u8, Ask)>,
+    /// What is on its way back.
+    told: Vec<(u8, Ask, Answer)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Stage {
+    Outside,
+    /// An answer is awaited.
+    Asking(Ask),
+    Queued(i64),
+    Inside(i64, i64),
+    /// Its lease is over, and it knows.
+    Lost,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Ask {
+    Enter,
+    Claim(i64),
+    Leave(i64, bool),
+    Abandon,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Answer {
+    Inside(i64, i64),
+    Queued(i64),
+    Absent,
+    Left(bool),
+    NoLease,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Ask(usize),
+    /// The server gets the n-th of its requests.
+    Serve(usize, usize),
+    /// It gets the n-th of its answers.
+    Hear(usize, usize),
+    /// The n-th of its answers is lost, and it asks again.
+    Lose(usize, usize),
+    /// It asks again before there is an answer.
+    AskAgain(usize),
+    /// It gives up a request that was not answered.
+    GiveUp(usize),
+    /// It sees that it is its turn, or that it is out of the queue.
+    Look(usize),
+    Leave(usize),
+    Doubt(usize),
+    /// The server ends its lease.
+    Expire(usize),
+}
+
+impl World {
+    fn ticket(&self, who: usize, round: u8) -> Ticket {
+        Ticket {
+            keys: Keys::new("p/r/"),
+            session: self.sessions[who].to_owned(),
+            id: format!("{who}-{round}"),
+            lease: lease(who),
+        }
+    }
+
+    /// What is sent, with what the mutant changes.
+    fn request(&self, ticket: &Ticket, ask: &Ask) -> TxnRequest {
+        use grouplock_etcd::proto::Request;
+        let inner = |txn: &TxnRequest| match &txn.success[0].request {
+            Some(Request::Txn(inner)) => inner.clone(),
+            _ => panic!("a transaction within a transaction"),
+        };
+        let mut request = match ask {
+            Ask::Enter => ticket.enter(b"w", b"m", true),
+            Ask::Claim(place) => ticket.claim(*place, b"m"),
+            Ask::Leave(place, resent) => ticket.leave(*place, *resent),
+            Ask::Abandon => ticket.abandon(),
+        };
+        match (self.mutant, ask) {
+            (Mutant::ClaimUnchecked, Ask::Claim(_)) => request.compare.clear(),
+            (Mutant::ClaimOpens, Ask::Claim(_)) => {
+                let mut come_in = inner(&request);
+                come_in.compare.push(request.compare[0].clone());
+                come_in.compare[1].key = b"nothing".to_vec();
+                request.success[0].request = Some(Request::Txn(come_in));
+            }
+            (Mutant::NoTombstone, Ask::Leave(place, _)) => request = ticket.leave(*place, false),
+            (Mutant::NoTombstone, Ask::Abandon) => {
+                request.success.pop();
+            }
+            (Mutant::Blind, Ask::Enter) => {
+                let mut come = inner(&request);
+                come.compare.clear();
+                request.success[0].request = Some(Request::Txn(come));
+            }
+            _ => {}
+        }
+        request
+    }
+
+    fn turn(&self, state: &State, place: i64) -> Turn {
+        let keys = Keys::new("p/r/");
+        let mut line = Line::new(keys.clone());
+        let kvs: Vec<KeyValue> = state.store.in_span(&keys.queue()).cloned().collect();
+        line.reset(state.store.revision, &kvs);
+        match line.turn(place).expect("everything is known") {
+            Turn::Wait if self.mutant == Mutant::Impatient => Turn::Come,
+            Turn::Gone if self.mutant == Mutant::ClaimUnchecked => Turn::Come,
+            turn => turn,
+        }
+    }
+
+    /// The server does what is asked.
+    fn serve(&self, state: &mut State, who: usize, round: u8, ask: &Ask) -> Answer {
+        let ticket = self.ticket(who, round);
+        let response = match state.store.txn(&self.request(&ticket, ask)) {
+            Ok(response) => response,
+            Err(NoLease) => return Answer::NoLease,
+        };
+        match ask {
+            Ask::Enter | Ask::Claim(_) => match ticket.read(response).expect("it can be read") {
+                Standing::Inside(inside) => {
+                    self.check(state, who, &inside);
+                    Answer::Inside(inside.place, inside.epoch)
+                }
+                Standing::Queued(place) => Answer::Queued(place),
+                Standing::Absent(_) => Answer::Absent,
+            },
+            Ask::Leave(..) => Answer::Left(Ticket::read_leave(&response) != Left::Taken),
+            Ask::Abandon => Answer::Left(true),
+        }
+    }
+
+    /// What must hold when the server says that somebody is inside.
+    fn check(&self, state: &mut State, who: usize, inside: &Inside) {
+        let keys = Keys::new("p/r/");
+        let passed = state.store.in_span(&keys.queue()).any(|kv| {
+            let (session, _) = keys.read_entry(&kv.key).expect("an entry");
+            session != self.sessions[who] && kv.create_revision < inside.place
+        });
+        if passed && self.mutant != Mutant::Impatient && self.mutant != Mutant::Blind {
+            state.wrong = Some("somebody was passed by a later one of another session");
+        }
+        let queue: Vec<_> =
+            state.store.in_span(&keys.queue()).filter_map(|kv| keys.read_entry(&kv.key)).collect();
+        let mut dead: Vec<_> = state.store.in_span(&keys.marks()).collect();
+        dead.retain(|mark| {
+            let id = keys.read_mark(&mark.key).expect("a mark");
+            !queue.iter().any(|(_, living)| *living == id)
+        });
+        if dead.len() != inside.dead.len() {
+            state.wrong = Some("somebody died inside and the next is not told, or told wrongly");
+        }
+    }
+
+    /// Somebody believes to be inside.
+    fn believe(&self, state: &mut State, who: usize, epoch: i64) {
+        let session = self.sessions[who];
+        let (last, last_session) = state.last;
+        if epoch < last || (epoch == last && session != last_session) {
+            state.wrong = Some("an epoch is not larger than one before");
+        }
+        state.last = (epoch, session);
+        for (other, person) in state.people.iter().enumerate() {
+            if let Stage::Inside(_, theirs) = person.stage
+                && other != who
+            {
+                if self.sessions[other] != session {
+                    state.wrong = Some("two sessions are inside at once");
+                } else if theirs != epoch {
+                    state.wrong = Some("two who are inside together have different epochs");
+                }
+            }
+        }
+    }
+
+    fn hear(&self, state: &mut State, who: usize, round: u8, ask: &Ask, answer: Answer) {
+        let person = &mut state.people[who];
+        // An answer to something it does not ask any more.
+        if round != person.round || person.stage != Stage::Asking(ask.clone()) {
+            return;
+        }
+        person.stage = match answer {
+            Answer::NoLease => Stage::Lost,
+            Answer::Absent | Answer::Left(false) => Stage::Lost,
+            Answer::Left(true) => {
+                person.round += 1;
+                person.resent = false;
+                Stage::Outside
+            }
+            Answer::Queued(place) => Stage::Queued(place),
+            Answer::Inside(place, epoch) => Stage::Inside(place, epoch),
+        };
+        if person.doubts && self.mutant != Mutant::Trusting {
+            person.stage = Stage::Lost;
+        }
+        if let Stage::Inside(_, epoch) = person.stage {
+            self.believe(state, who, epoch);
+        }
+    }
+
+    fn ask(&self, state: &mut State, who: usize, ask: Ask) {
+        let person = &mut state.people[who];
+        person.stage = Stage::Asking(ask.clone());
+        person.asked.push((person.round, ask));
+        person.asked.sort();
+    }
+
+    fn ask_again(&self, state: &mut State, who: usize) {
+        state.resends -= 1;
+        let person = &mut state.people[who];
+        let Stage::Asking(ask) = person.stage.clone() else { return };
+        person.resent |= ask == Ask::Enter;
+        person.asked.push((person.round, ask));
+        person.asked.sort();
+    }
+}
+
+fn lease(who: usize) -> i64 {
+    100 + i64::try_from(who).expect("few")
+}
+
+impl Model for World {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let person = Person {
+            stage: Stage::Outside,
+            round: 0,
+            doubts: false,
+            resent: false,
+            asked: Vec::new(),
+            told: Vec::new(),
+        };
+        vec![State {
+            store: Store::new((0..self.sessions.len()).map(lease)),
+            people: vec![person; self.sessions.len()],
+            resends: self.resends,
+            expiries: self.expiries,
+            last: (0, ""),
+            wrong: None,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.wrong.is_some() {
+            return;
+        }
+        for (who, person) in state.people.iter().enumerate() {
+            // Equal copies are the same to the server.
+            let first = |n: usize| n == 0 || person.asked[n] != person.asked[n - 1];
+            let requests = (0..person.asked.len()).filter(|n| first(*n));
+            actions.extend(requests.map(|n| Action::Serve(who, n)));
+            actions.extend((0..person.told.len()).map(|n| Action::Hear(who, n)));
+            match &person.stage {
+                Stage::Outside if person.round < self.rounds && !person.doubts => {
+                    actions.push(Action::Ask(who));
+                }
+                Stage::Asking(ask) => {
+                    if state.resends > 0 {
+                        actions.push(Action::AskAgain(who));
+                        let mine = |n: &usize| person.told[*n].1 == *ask;
+                        let lost = (0..person.told.len()).filter(mine);
+                        actions.extend(lost.map(|n| Action::Lose(who, n)));
+                    }
+                    if *ask == Ask::Enter && self.withdrawals {
+                        actions.push(Action::GiveUp(who));
+                    }
+                }
+                Stage::Queued(place) => {
+                    if self.turn(state, *place) != Turn::Wait {
+                        actions.push(Action::Look(who));
+                    }
+                    if self.withdrawals {
+                        actions.push(Action::Leave(who));
+                    }
+                }
+                Stage::Inside(..) => actions.push(Action::Leave(who)),
+                Stage::Outside | Stage::Lost => {}
+            }
+            let alive = state.store.leases.contains(&lease(who));
+            if state.expiries > 0 && alive && !person.doubts {
+                actions.push(Action::Doubt(who));
+            }
+            // A lease ends only after its owner's clock has said so. Only one who is not inside may be without a clock:
+            // stopped, or robbed of its lease by hand.
+            let unaware =
+                matches!(
+                    person.stage,
+                    Stage::Queued(_) | Stage::Asking(Ask::Enter | Ask::Claim(_))
+                ) && !person.told.iter().any(|(_, _, answer)| matches!(answer, Answer::Inside(..)))
+                    && !state
+                        .store
+                        .keys
+                        .contains_key(&Keys::new("p/r/").mark(&self.ticket(who, person.round).id));
+            let trusting = self.mutant == Mutant::Trusting;
+            if alive && (person.doubts || ((unaware || trusting) && state.expiries > 0)) {
+                actions.push(Action::Expire(who));
+            }
+        }
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        match action {
+            Action::Ask(who) => self.ask(&mut state, who, Ask::Enter),
+            Action::Serve(who, n) => {
+                let (round, ask) = state.people[who].asked.remove(n);
+                let answer = self.serve(&mut state, who, round, &ask);
+                let person = &mut state.people[who];
+                // What nobody waits for any more need not be told.
+                if round == person.round && person.stage == Stage::Asking(ask.clone()) {
+                    person.told.push((round, ask, answer));
+                    person.told.sort();
+                    person.told.dedup();
+                }
+            }
+            Action::Hear(who, n) => {
+                let (round, ask, answer) = state.people[who].told.remove(n);
+                self.hear(&mut state, who, round, &ask, answer);
+                let Person { stage, round, told, .. } = &mut state.people[who];
+                told.retain(|(of, ask, _)| of == round && *stage == Stage::Asking(ask.clone()));
+            }
+            Action::Lose(who, n) => {
+                state.people[who].told.remove(n);
+                self.ask_again(&mut state, who);
+            }
+            Action::AskAgain(who) => self.ask_again(&mut state, who),
+            Action::GiveUp(who) => {
+                state.people[who].told.clear();
+                self.ask(&mut state, who, Ask::Abandon);
+            }
+            Action::Look(who) => {
+                let Stage::Queued(place) = state.people[who].stage else { return None };
+                match self.turn(&state, place) {
+                    Turn::Come => self.ask(&mut state, who, Ask::Claim(place)),
+                    Turn::Gone => state.people[who].stage = Stage::Lost,
+                    Turn::Wait => return None,
+                }
+            }
+            Action::Leave(who) => {
+                let resent = state.people[who].resent;
+                let (Stage::Queued(place) | Stage::Inside(place, _)) = state.people[who].stage
+                else {
+                    return None;
+                };
+                self.ask(&mut state, who, Ask::Leave(place, resent));
+            }
+            Action::Doubt(who) => {
+                let person = &mut state.people[who];
+                person.doubts = true;
+                if !matches!(person.stage, Stage::Asking(_)) && self.mutant != Mutant::Trusting {
+                    person.stage = Stage::Lost;
+                }
+                state.expiries -= 1;
+            }
+            Action::Expire(who) => {
+                if !state.people[who].doubts {
+                    state.expiries -= 1;
+                }
+                state.store.end(lease(who));
+            }
+        }
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("nothing goes wrong", |_, state: &State| state.wrong.is_none()),
+            Property::always("nobody is left behind", |world: &World, state: &State| {
+                let mut actions = Vec::new();
+                world.actions(state, &mut actions);
+                // Leases run out by themselves.
+                !actions.is_empty() || state.wrong.is_some() || state.at_rest()
+            }),
+            Property::sometimes("some are inside together", |_, state: &State| {
+                let inside = |person: &&Person| matches!(person.stage, Stage::Inside(..));
+                state.people.iter().filter(inside).count() >= 2
+            }),
+        ]
+    }
+}
+
+impl State {
+    /// Nobody waits for anything, and nobody's key is there without its owner.
+    fn at_rest(&self) -> bool {
+        let keys = Keys::new("p/r/");
+        self.store.in_span(&keys.queue()).next().is_none()
+            && self.people.iter().all(|p| matches!(p.stage, Stage::Outside | Stage::Lost))
+    }
+}
