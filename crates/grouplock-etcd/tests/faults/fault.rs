@@ -23,6 +23,7 @@ pub(crate) enum Fault {
     Compaction,
     ClientKilled,
     ClientStopped,
+    WaiterStopped,
     LeaseRevoked,
 }
 
@@ -30,7 +31,7 @@ pub(crate) enum Fault {
 const LONGER_THAN_A_LEASE: Duration = Duration::from_millis(TTL * 1000 + 1200);
 
 impl Fault {
-    pub(crate) const ALL: [Fault; 11] = [
+    pub(crate) const ALL: [Fault; 12] = [
         Fault::LeaderKilled,
         Fault::LeaderStopped,
         Fault::LeaderCutFromMembers,
@@ -41,6 +42,7 @@ impl Fault {
         Fault::Compaction,
         Fault::ClientKilled,
         Fault::ClientStopped,
+        Fault::WaiterStopped,
         Fault::LeaseRevoked,
     ];
 
@@ -57,6 +59,9 @@ impl Fault {
             Fault::Compaction => "the history is compacted and all members defragmented",
             Fault::ClientKilled => "a client process is killed while inside",
             Fault::ClientStopped => "a client process is stopped inside for longer than its lease",
+            Fault::WaiterStopped => {
+                "a client process is stopped in the queue for longer than its lease"
+            }
             Fault::LeaseRevoked => "all leases are revoked from outside",
         }
     }
@@ -125,7 +130,7 @@ impl Fault {
                 stage.await_recovery(since, &everybody);
             }
             Fault::ClientKilled => {
-                let (victim, _) = stage.stop_inside();
+                let (victim, _) = stage.stop_crew(true);
                 since = clock::now();
                 let mut crew = stage.crews.swap_remove(victim);
                 crew.kill();
@@ -133,8 +138,8 @@ impl Fault {
                 stage.await_recovery(since, &stage.workers());
                 stage.add_crew();
             }
-            Fault::ClientStopped => {
-                let (sleeper, holdings) = stage.stop_inside();
+            Fault::ClientStopped | Fault::WaiterStopped => {
+                let (sleeper, holdings) = stage.stop_crew(self == Fault::ClientStopped);
                 since = clock::now();
                 let asleep: BTreeSet<usize> =
                     stage.crews[sleeper].workers.iter().copied().collect();

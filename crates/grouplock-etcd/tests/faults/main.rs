@@ -59,6 +59,7 @@ faults! {
     the_history_is_compacted => Compaction,
     a_client_is_killed_inside => ClientKilled,
     a_client_is_stopped_inside => ClientStopped,
+    a_client_is_stopped_in_the_queue => WaiterStopped,
     leases_are_revoked => LeaseRevoked,
 }
 

@@ -40,7 +40,8 @@ impl Resource {
                 return false;
             }
             Some((largest, other)) if epoch == largest && session != other => {
-                self.misuses.push(format!("epoch {epoch} was used by sessions {other} and {session}"));
+                self.misuses
+                    .push(format!("epoch {epoch} was used by sessions {other} and {session}"));
             }
             _ => {}
         }

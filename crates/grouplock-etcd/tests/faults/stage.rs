@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal::{SIGCONT, SIGSTOP};
+
 use crate::clock::{self, Nanos};
 use crate::cluster::Cluster;
 use crate::crew::Crew;
@@ -133,25 +135,24 @@ impl Stage {
         })
     }
 
-    /// Waits until one of the crews is inside and stops it there. Which one, and its holdings.
-    pub(crate) fn stop_inside(&self) -> (usize, Vec<usize>) {
-        use nix::sys::signal::Signal::{SIGCONT, SIGSTOP};
+    /// Waits until a worker of one of the crews is inside, or all of a crew wait, and stops that crew. Which one, and its holdings.
+    pub(crate) fn stop_crew(&self, inside: bool) -> (usize, Vec<usize>) {
         let deadline = Instant::now() + BOUND;
         loop {
             for (number, crew) in self.crews.iter().enumerate() {
-                if self.record.inside(&crew.workers).is_empty() {
+                let fits = || self.record.inside(&crew.workers).is_empty() != inside;
+                if !fits() {
                     continue;
                 }
                 crew.signal(SIGSTOP);
                 // What it said before it stopped may still be on the way.
                 std::thread::sleep(Duration::from_millis(20));
-                let inside = self.record.inside(&crew.workers);
-                if !inside.is_empty() {
-                    return (number, inside);
+                if fits() {
+                    return (number, self.record.inside(&crew.workers));
                 }
                 crew.signal(SIGCONT);
             }
-            assert!(Instant::now() < deadline, "no crew is ever inside: {}", self.describe());
+            assert!(Instant::now() < deadline, "there is never such a crew: {}", self.describe());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -161,7 +162,9 @@ impl Stage {
         let holdings = self.record.holdings();
         let last = |worker: &usize| {
             let last = holdings.iter().rev().find(|one| one.worker == *worker);
-            last.map(|one| (*worker, Duration::from_nanos(now.saturating_sub(one.from)), one.to.is_none()))
+            last.map(|one| {
+                (*worker, Duration::from_nanos(now.saturating_sub(one.from)), one.to.is_none())
+            })
         };
         let last: Vec<_> = self.workers().iter().map(last).collect();
         let room = self.plan.room().snapshot();
