@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use grouplock_room::Loss;
 use tokio::sync::watch;
+use tokio::time::{sleep, sleep_until};
 
 use crate::error::Failure;
 use crate::proto::LeaseGrantRequest;
@@ -57,7 +58,7 @@ impl Lease {
             Err(failure) => return Err(failure),
         };
         let ttl = Duration::from_secs(ttl.max(1).cast_unsigned());
-        let news = News { until: sent + ttl - margin(ttl), over: None };
+        let news = News { until: sent + trusted(ttl), over: None };
         Ok(Arc::new(Lease { id, ttl, news: watch::Sender::new(news) }))
     }
 
@@ -65,6 +66,11 @@ impl Lease {
     pub(crate) fn good_until(&self) -> Option<Instant> {
         let news = self.news.borrow();
         (news.over.is_none() && Instant::now() < news.until).then_some(news.until)
+    }
+
+    /// How long after it is not trusted any more nobody else is let in yet.
+    pub(crate) fn grace(&self) -> Duration {
+        grace(self.ttl)
     }
 
     /// What happens to it.
@@ -92,12 +98,12 @@ impl Lease {
 
     async fn renew_while_possible(&self, rpc: &Rpc) {
         loop {
-            tokio::time::sleep(self.ttl / 3).await;
+            sleep(self.ttl / 3).await;
             let until = self.news.borrow().until;
             match rpc.keep_alive(self.id, until).await {
                 Ok(answer) if answer.message.ttl > 0 => {
                     let ttl = Duration::from_secs(answer.message.ttl.cast_unsigned());
-                    if !self.renew(answer.sent + ttl - margin(ttl)) {
+                    if !self.renew(answer.sent + trusted(ttl)) {
                         break self.end(late());
                     }
                 }
@@ -105,7 +111,11 @@ impl Lease {
                     break self
                         .end(Loss::Expired("the servers do not know it any more".to_owned()));
                 }
-                Err(failure) => break self.end(Loss::Expired(failure.to_string())),
+                Err(failure) => {
+                    // It is trusted to its last moment.
+                    sleep_until(until.into()).await;
+                    break self.end(Loss::Expired(failure.to_string()));
+                }
             }
         }
     }
@@ -126,7 +136,12 @@ fn late() -> Loss {
     Loss::Expired("the servers were not heard from for too long".to_owned())
 }
 
-/// How long before its end a lease is not trusted any more.
-fn margin(ttl: Duration) -> Duration {
-    ttl / 5
+/// How long a lease is trusted.
+fn trusted(ttl: Duration) -> Duration {
+    ttl / 5 * 4
+}
+
+/// How long after that one who was inside has to stop. What is left then is for clocks that do not go alike.
+fn grace(ttl: Duration) -> Duration {
+    ttl / 20 * 3
 }

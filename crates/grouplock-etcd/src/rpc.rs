@@ -222,13 +222,14 @@ impl Rpc {
                     return Ok(Answer { message, sent, first_sent, resent: attempts > 1 });
                 }
                 Ok(Err(status)) => match self.remedy(&status) {
-                    Remedy::None => return Err(Failure::refused(&self.place, &status)),
                     Remedy::LogIn if logins < 3 => {
                         logins += 1;
                         *self.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
                         continue;
                     }
-                    Remedy::LogIn => return Err(Failure::refused(&self.place, &status)),
+                    Remedy::LogIn | Remedy::None => {
+                        return Err(Failure::refused(&self.place, &status));
+                    }
                     Remedy::AskElsewhere => {
                         self.give_up(node);
                         told(&status)

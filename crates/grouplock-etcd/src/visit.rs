@@ -198,6 +198,7 @@ impl Visit {
             recovered: told.recovered,
             valid_until: Some(valid_until),
         };
+        self.desk.grace(self.lease.grace());
         if self.desk.granted(admission) {
             loop {
                 tokio::select! {

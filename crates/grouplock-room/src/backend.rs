@@ -134,7 +134,7 @@ pub trait Watch: Send + Sync {
     fn wait(&self, until: Option<Instant>) -> Standing;
 
     /// The moment at which the holding ends if nothing more is heard from the servers; `None` if it does not
-    /// depend on time.
+    /// depend on time. Once it is lost: the moment from which on others may be inside, which may have passed.
     fn valid_until(&self) -> Option<Instant> {
         None
     }

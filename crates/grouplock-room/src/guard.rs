@@ -224,7 +224,7 @@ impl LossWatch {
     }
 
     /// The moment at which the holding ends if no server is heard from any more; `None` if it does not depend on
-    /// time.
+    /// time. Once it is lost: the moment from which on others may be inside, which may have passed.
     pub fn valid_until(&self) -> Option<Instant> {
         self.0.valid_until()
     }

@@ -81,7 +81,9 @@ impl Store {
             Request::Range(range) => {
                 let mut kvs = self.found(&range.key, &range.range_end);
                 if range.keys_only {
-                    kvs.iter_mut().for_each(|kv| kv.value.clear());
+                    for kv in &mut kvs {
+                        kv.value.clear();
+                    }
                 }
                 Response::Range(RangeResponse { header: None, kvs })
             }

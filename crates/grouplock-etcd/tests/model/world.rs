@@ -1,6 +1,8 @@
 //! Some who want to enter, a network that is late and repeats itself, leases that run out: as a state machine for
 //! stateright. What they ask and how they read the answers is the text that ships.
 
+use std::collections::BTreeSet;
+
 use grouplock_etcd::keys::Keys;
 use grouplock_etcd::line::{Line, Turn};
 use grouplock_etcd::proto::{KeyValue, TxnRequest};
@@ -8,6 +10,17 @@ use grouplock_etcd::protocol::{Inside, Left, Standing, Ticket};
 use stateright::{Model, Property};
 
 use crate::store::{NoLease, Store};
+
+/// No two sessions are inside at once.
+pub(crate) const EXCLUSION: &str = "no two sessions are inside at once";
+/// Those inside together have one epoch, and it is larger than those before.
+pub(crate) const EPOCHS: &str = "epochs are shared and grow";
+/// Nobody passes one of another session who came before.
+pub(crate) const ORDER: &str = "first come, first served";
+/// Who comes in is told of those who died inside, and of nobody else.
+pub(crate) const DEATHS: &str = "deaths are told";
+/// When nothing more can happen, nobody waits and no key is left in the queue.
+pub(crate) const REST: &str = "nobody is left behind";
 
 /// What is done wrong on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,7 +65,8 @@ pub(crate) struct State {
     expiries: u8,
     /// The last who came in: its epoch and its session.
     last: (i64, &'static str),
-    pub(crate) wrong: Option<&'static str>,
+    /// What has gone wrong so far.
+    wrong: BTreeSet<&'static str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -189,7 +203,13 @@ impl World {
                     Answer::Inside(inside.place, inside.epoch)
                 }
                 Standing::Queued(place) => Answer::Queued(place),
-                Standing::Absent(_) => Answer::Absent,
+                Standing::Absent(_) => match ask {
+                    Ask::Claim(place) if self.mutant == Mutant::ClaimUnchecked => {
+                        let phase = &state.store.keys[&ticket.keys.phase()];
+                        Answer::Inside(*place, phase.mod_revision)
+                    }
+                    _ => Answer::Absent,
+                },
             },
             Ask::Leave(..) => Answer::Left(Ticket::read_leave(&response) != Left::Taken),
             Ask::Abandon => Answer::Left(true),
@@ -203,8 +223,8 @@ impl World {
             let (session, _) = keys.read_entry(&kv.key).expect("an entry");
             session != self.sessions[who] && kv.create_revision < inside.place
         });
-        if passed && self.mutant != Mutant::Impatient && self.mutant != Mutant::Blind {
-            state.wrong = Some("somebody was passed by a later one of another session");
+        if passed {
+            state.wrong.insert(ORDER);
         }
         let queue: Vec<_> =
             state.store.in_span(&keys.queue()).filter_map(|kv| keys.read_entry(&kv.key)).collect();
@@ -214,7 +234,7 @@ impl World {
             !queue.iter().any(|(_, living)| *living == id)
         });
         if dead.len() != inside.dead.len() {
-            state.wrong = Some("somebody died inside and the next is not told, or told wrongly");
+            state.wrong.insert(DEATHS);
         }
     }
 
@@ -223,7 +243,7 @@ impl World {
         let session = self.sessions[who];
         let (last, last_session) = state.last;
         if epoch < last || (epoch == last && session != last_session) {
-            state.wrong = Some("an epoch is not larger than one before");
+            state.wrong.insert(EPOCHS);
         }
         state.last = (epoch, session);
         for (other, person) in state.people.iter().enumerate() {
@@ -231,30 +251,29 @@ impl World {
                 && other != who
             {
                 if self.sessions[other] != session {
-                    state.wrong = Some("two sessions are inside at once");
+                    state.wrong.insert(EXCLUSION);
                 } else if theirs != epoch {
-                    state.wrong = Some("two who are inside together have different epochs");
+                    state.wrong.insert(EPOCHS);
                 }
             }
         }
     }
 
-    fn hear(&self, state: &mut State, who: usize, round: u8, ask: &Ask, answer: Answer) {
+    fn hear(&self, state: &mut State, who: usize, round: u8, ask: &Ask, answer: &Answer) {
         let person = &mut state.people[who];
         // An answer to something it does not ask any more.
         if round != person.round || person.stage != Stage::Asking(ask.clone()) {
             return;
         }
         person.stage = match answer {
-            Answer::NoLease => Stage::Lost,
-            Answer::Absent | Answer::Left(false) => Stage::Lost,
+            Answer::NoLease | Answer::Absent | Answer::Left(false) => Stage::Lost,
             Answer::Left(true) => {
                 person.round += 1;
                 person.resent = false;
                 Stage::Outside
             }
-            Answer::Queued(place) => Stage::Queued(place),
-            Answer::Inside(place, epoch) => Stage::Inside(place, epoch),
+            Answer::Queued(place) => Stage::Queued(*place),
+            Answer::Inside(place, epoch) => Stage::Inside(*place, *epoch),
         };
         if person.doubts && self.mutant != Mutant::Trusting {
             person.stage = Stage::Lost;
@@ -304,14 +323,11 @@ impl Model for World {
             resends: self.resends,
             expiries: self.expiries,
             last: (0, ""),
-            wrong: None,
+            wrong: BTreeSet::new(),
         }]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        if state.wrong.is_some() {
-            return;
-        }
         for (who, person) in state.people.iter().enumerate() {
             // Equal copies are the same to the server.
             let first = |n: usize| n == 0 || person.asked[n] != person.asked[n - 1];
@@ -383,7 +399,7 @@ impl Model for World {
             }
             Action::Hear(who, n) => {
                 let (round, ask, answer) = state.people[who].told.remove(n);
-                self.hear(&mut state, who, round, &ask, answer);
+                self.hear(&mut state, who, round, &ask, &answer);
                 let Person { stage, round, told, .. } = &mut state.people[who];
                 told.retain(|(of, ask, _)| of == round && *stage == Stage::Asking(ask.clone()));
             }
@@ -432,12 +448,14 @@ impl Model for World {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("nothing goes wrong", |_, state: &State| state.wrong.is_none()),
-            Property::always("nobody is left behind", |world: &World, state: &State| {
+            Property::always(EXCLUSION, |_, state: &State| !state.wrong.contains(EXCLUSION)),
+            Property::always(EPOCHS, |_, state: &State| !state.wrong.contains(EPOCHS)),
+            Property::always(ORDER, |_, state: &State| !state.wrong.contains(ORDER)),
+            Property::always(DEATHS, |_, state: &State| !state.wrong.contains(DEATHS)),
+            Property::always(REST, |world: &World, state: &State| {
                 let mut actions = Vec::new();
                 world.actions(state, &mut actions);
-                // Leases run out by themselves.
-                !actions.is_empty() || state.wrong.is_some() || state.at_rest()
+                !actions.is_empty() || state.at_rest()
             }),
             Property::sometimes("some are inside together", |_, state: &State| {
                 let inside = |person: &&Person| matches!(person.stage, Stage::Inside(..));

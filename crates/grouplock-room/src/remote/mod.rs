@@ -75,7 +75,8 @@ pub fn ask(
     patience: Patience,
     end: impl FnOnce() + Send + 'static,
 ) -> (Ticket, Desk) {
-    let state = State { stage: Stage::Asked, end: Some(Box::new(end)), waker: None };
+    let state =
+        State { stage: Stage::Asked, end: Some(Box::new(end)), waker: None, grace: Duration::ZERO };
     let seat =
         Arc::new(Seat { holder, patience, state: Mutex::new(state), changed: Condvar::new() });
     (Ticket { seat: Some(Arc::clone(&seat)), asked: Instant::now() }, Desk { seat })
@@ -95,6 +96,8 @@ struct State {
     end: Option<Box<dyn FnOnce() + Send>>,
     /// Of the task that waits for the grant.
     waker: Option<Waker>,
+    /// How long after the end of a lease nobody else is let in yet.
+    grace: Duration,
 }
 
 enum Stage {
@@ -108,7 +111,8 @@ enum Stage {
     /// The one who asked has ended it; the servers have not confirmed it yet.
     Leaving,
     Left,
-    Lost(Loss),
+    /// Since when, or from when on, others may be inside.
+    Lost(Loss, Instant),
 }
 
 impl Seat {
@@ -144,7 +148,7 @@ impl Seat {
     fn end(&self, until: Instant) {
         let mut state = self.lock();
         if let Some(end) = state.end.take() {
-            let over = matches!(state.stage, Stage::Lost(_) | Stage::Failed(_) | Stage::Left);
+            let over = matches!(state.stage, Stage::Lost(..) | Stage::Failed(_) | Stage::Left);
             if !over {
                 state.stage = Stage::Leaving;
             }
@@ -173,14 +177,14 @@ impl State {
         if let Stage::Held { valid_until: Some(until) } = self.stage
             && until <= Instant::now()
         {
-            self.stage = Stage::Lost(late());
+            self.stage = Stage::Lost(late(), until + self.grace);
         }
     }
 
     fn standing(&mut self) -> Standing {
         self.lose_if_late();
         match &self.stage {
-            Stage::Lost(loss) => Standing::Lost(loss.clone()),
+            Stage::Lost(loss, _) => Standing::Lost(loss.clone()),
             Stage::Leaving | Stage::Left | Stage::Failed(_) => Standing::Left,
             Stage::Asked | Stage::Queued | Stage::Granted(_) | Stage::Held { .. } => Standing::Held,
         }
@@ -189,6 +193,7 @@ impl State {
     fn valid_until(&self) -> Option<Instant> {
         match &self.stage {
             Stage::Held { valid_until } => *valid_until,
+            Stage::Lost(_, others_enter) => Some(*others_enter),
             _ => None,
         }
     }
@@ -213,6 +218,11 @@ impl Desk {
     /// How long it is ready to wait.
     pub fn patience(&self) -> Patience {
         self.seat.patience
+    }
+
+    /// How long after the end of a lease nobody else is let in yet: the time its holder has to stop what it does.
+    pub fn grace(&self, time: Duration) {
+        self.seat.lock().grace = time;
     }
 
     /// The request stands in the servers' queue.
@@ -272,15 +282,18 @@ impl Desk {
 
     /// The servers have taken the holding away, or the request out of the queue.
     pub fn lost(&self, loss: Loss) {
-        let state = self.seat.lock();
+        let mut state = self.seat.lock();
+        // One who is late knows better when others come than one who is told now.
+        state.lose_if_late();
         match state.stage {
             Stage::Asked | Stage::Queued => {
                 self.seat.turn(state, Stage::Failed(Some(RoomError::Lost(loss))));
             }
             Stage::Granted(_) | Stage::Held { .. } | Stage::Leaving => {
-                self.seat.turn(state, Stage::Lost(loss));
+                self.seat.turn(state, Stage::Lost(loss, Instant::now()));
             }
-            Stage::Failed(_) | Stage::Left | Stage::Lost(_) => {}
+            Stage::Failed(_) | Stage::Left => {}
+            Stage::Lost(..) => self.seat.changed.notify_all(),
         }
     }
 
@@ -360,7 +373,7 @@ impl Ticket {
         match &mut state.stage {
             Stage::Asked | Stage::Queued => None,
             Stage::Failed(error) => Some(Err(error.take().unwrap_or(RoomError::Withdrawn))),
-            Stage::Lost(loss) => Some(Err(RoomError::Lost(loss.clone()))),
+            Stage::Lost(loss, _) => Some(Err(RoomError::Lost(loss.clone()))),
             _ => Some(Err(RoomError::Withdrawn)),
         }
     }
@@ -438,14 +451,14 @@ impl Holding for Inside {
     fn leave(self: Box<Self>) -> Result<(), RoomError> {
         let mut state = self.seat.lock();
         state.lose_if_late();
-        if let Stage::Lost(loss) = &state.stage {
+        if let Stage::Lost(loss, _) = &state.stage {
             return Err(RoomError::Lost(loss.clone()));
         }
         let until = state.valid_until().unwrap_or_else(|| Instant::now() + PATIENCE_OF_DROP);
         drop(state);
         self.seat.end(until);
         match &self.seat.lock().stage {
-            Stage::Lost(loss) => Err(RoomError::Lost(loss.clone())),
+            Stage::Lost(loss, _) => Err(RoomError::Lost(loss.clone())),
             // Nobody else has been let in before the lease ended, and it ends by itself.
             Stage::Leaving => Err(RoomError::Lost(late())),
             _ => Ok(()),

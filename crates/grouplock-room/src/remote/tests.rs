@@ -86,6 +86,19 @@ fn a_lease_that_ran_out_stays_so() {
 }
 
 #[test]
+fn who_lost_a_lease_knows_how_long_the_others_are_kept_out() {
+    let (holding, desk, _end) = inside(Some(Duration::from_millis(10)));
+    desk.grace(Duration::from_secs(60));
+    let end = holding.watch().valid_until().expect("it has a lease");
+    assert_eq!(holding.watch().wait(None), Standing::Lost(late()));
+    assert_eq!(holding.watch().valid_until(), Some(end + Duration::from_secs(60)));
+    let (holding, desk, _end) = inside(Some(Duration::from_secs(60)));
+    desk.grace(Duration::from_secs(60));
+    desk.lost(Loss::Removed);
+    assert!(holding.watch().valid_until().is_some_and(|end| end <= Instant::now()));
+}
+
+#[test]
 fn a_renewal_moves_the_end_and_an_older_one_does_not_move_it_back() {
     let (holding, desk, _end) = inside(Some(Duration::from_millis(50)));
     let far = Instant::now() + Duration::from_secs(60);
