@@ -90,8 +90,8 @@ impl Lease {
     pub(crate) async fn keep(self: Arc<Self>, rpc: Arc<Rpc>) {
         self.renew_while_possible(&rpc).await;
         // Whoever was inside counts on being alone until then.
-        let until = self.news.borrow().until;
-        tokio::time::sleep_until(until.into()).await;
+        let until = self.news.borrow().until + self.grace();
+        sleep_until(until.into()).await;
         // If they cannot be reached for as long as it lasts, it ends by itself.
         _ = rpc.revoke(self.id, Instant::now() + 2 * self.ttl).await;
     }

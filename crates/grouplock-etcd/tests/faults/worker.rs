@@ -104,8 +104,11 @@ fn inside(guard: Guard<'_>, worker: usize, session: u64, stay: Duration, desk: &
     loop {
         let (held, now, valid_until) = believes(&watch);
         if !held {
-            // A promise that had run out ended the belief by itself.
-            desk.tell(News::Ended { holding, at: now.min(promised.max(at)), lost: true });
+            // One that is lost knows until when the others are kept out; else the promise has run out between two looks.
+            let lost = matches!(watch.standing(), Standing::Lost(_));
+            let kept_out = watch.valid_until().filter(|_| lost).map(clock::at);
+            let to = kept_out.unwrap_or_else(|| now.min(promised.max(at)));
+            desk.tell(News::Ended { holding, at: to, lost: true });
             break;
         }
         promised = valid_until;
