@@ -5,7 +5,7 @@ use grouplock_room::{Place, Places, RoomError};
 
 /// The kinds of rooms this program can reach.
 pub(crate) fn places() -> Places {
-    Places::new()
+    Places::new().with(grouplock_etcd::opener())
 }
 
 /// Where rooms live.

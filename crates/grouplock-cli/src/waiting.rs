@@ -17,6 +17,9 @@ use crate::signals::Signals;
 /// How often the room is looked at for somebody who watches us wait.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// How long servers may take to answer before that counts as waiting.
+const ANSWER: Duration = Duration::from_millis(100);
+
 /// What somebody wants to enter, and how.
 #[derive(Debug)]
 pub(crate) struct Wish {
@@ -101,12 +104,12 @@ fn enter_room(
     let mut entry = pin!(request.enter_async());
     // Most often nobody has to wait, and then a bell is not worth its system call.
     let mut silent = Context::from_waker(Waker::noop());
-    if wish.patience == Patience::None {
-        return match entry.as_mut().poll(&mut silent) {
-            Poll::Ready(result) => Ok(Ended::Inside(result?)),
-            Poll::Pending => Err(RoomError::Occupied { inside: None }.into()),
-        };
+    if wish.patience == Patience::None
+        && let Poll::Ready(result) = entry.as_mut().poll(&mut silent)
+    {
+        return Ok(Ended::Inside(result?));
     }
+    let unseen = if room.capabilities().leases { ANSWER } else { Duration::ZERO };
     let bell = Arc::new(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?));
     let waker = Waker::from(Arc::clone(&bell));
     let mut context = Context::from_waker(&waker);
@@ -116,10 +119,15 @@ fn enter_room(
             break result.map(Ended::Inside).map_err(WaitError::from);
         }
         waited = true;
-        if audience.looks() {
-            audience.waiting(started.elapsed(), &room.snapshot()?);
-        }
-        match doze(signals, &bell, caller, audience.looks())? {
+        let next = match unseen.checked_sub(started.elapsed()) {
+            _ if !audience.looks() || wish.patience == Patience::None => None,
+            Some(answer) if !answer.is_zero() => Some(answer),
+            _ => {
+                audience.waiting(started.elapsed(), &room.snapshot()?);
+                Some(LOOK)
+            }
+        };
+        match doze(signals, &bell, caller, next)? {
             Some(ended) => break Ok(ended),
             None => bell.silence(),
         }
@@ -135,12 +143,12 @@ fn doze(
     signals: &Signals,
     bell: &Bell,
     caller: Option<BorrowedFd<'_>>,
-    looks: bool,
+    time: Option<Duration>,
 ) -> Result<Option<Ended>, WaitError> {
     let mut sources =
         vec![PollFd::new(signals, PollFlags::IN), PollFd::new(&bell.0, PollFlags::IN)];
     sources.extend(caller.as_ref().map(|caller| PollFd::new(caller, PollFlags::empty())));
-    let time = looks.then(|| Timespec::try_from(LOOK)).transpose();
+    let time = time.map(Timespec::try_from).transpose();
     let time = time.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     match poll(&mut sources, time.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}

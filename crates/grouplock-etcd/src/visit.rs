@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use grouplock_room::remote::{Admission, Desk};
 use grouplock_room::{Loss, Patience, Recovered, RoomError};
 use tokio::sync::oneshot;
-use tokio::time::{sleep, sleep_until};
+use tokio::time::sleep_until;
 
 use crate::client::Client;
 use crate::error::Failure;
@@ -177,15 +177,10 @@ impl Visit {
     }
 
     /// Is inside, until it is left or lost.
-    async fn stay(mut self, inside: Inside) {
+    async fn stay(mut self, mut inside: Inside) {
         let place = inside.place;
         let told = Told::by(&inside, self.client.settings.delay);
-        if let Err(failure) = self.bury(&inside, &told).await {
-            // Whoever opens the next phase finds the dead again.
-            self.leave(place).await;
-            return self.desk.failed(failure.into());
-        }
-        if !told.delay.is_zero() && !self.hold_back(told.delay).await {
+        if !told.delay.is_zero() && !self.hold_back(&mut inside, &told).await {
             self.leave(place).await;
             return self.desk.failed(self.too_impatient(None));
         }
@@ -195,11 +190,13 @@ impl Visit {
         };
         let admission = Admission {
             epoch: inside.epoch.cast_unsigned(),
-            recovered: told.recovered,
+            recovered: told.recovered.clone(),
             valid_until: Some(valid_until),
         };
         self.desk.grace(self.lease.grace());
         if self.desk.granted(admission) {
+            // Only now is somebody told of the dead who will not be told again.
+            self.bury(&inside, &told).await;
             loop {
                 tokio::select! {
                     biased;
@@ -218,26 +215,36 @@ impl Visit {
         self.leave(place).await;
     }
 
-    /// The one who opened a phase writes down who died before it, so that others in the phase are told as well.
-    async fn bury(&self, inside: &Inside, told: &Told) -> Result<(), Failure> {
+    /// The one who opened a phase writes down who died before it, so that those who join it are told as well, and
+    /// removes their marks, so that those after it are not. If this fails the marks stay, and tell the same.
+    async fn bury(&self, inside: &Inside, told: &Told) {
         let dead: Vec<&KeyValue> = inside.died_before().collect();
-        let (Some(died), true) = (&told.died, inside.opener && !dead.is_empty()) else {
-            return Ok(());
-        };
+        let (Some(died), true) = (&told.died, inside.opener && !dead.is_empty()) else { return };
         let died = who::write(died);
         let mut parts = dead.chunks(MOST_BURIED).rev().peekable();
         while let Some(part) = parts.next() {
             let died = parts.peek().is_none().then_some(died.as_slice());
             let request = self.ticket.bury(inside, part, died);
-            // If it does not succeed it has done so at an earlier attempt, or our own key is gone, which others tell.
-            self.client.rpc.txn(request, self.client.patience()).await?;
+            if self.client.rpc.txn(request, self.client.patience()).await.is_err() {
+                return;
+            }
         }
-        Ok(())
     }
 
     /// Waits before coming in after somebody has died. Whether there was enough patience for that.
-    async fn hold_back(&mut self, delay: Duration) -> bool {
-        let end = Instant::now() + delay;
+    async fn hold_back(&mut self, inside: &mut Inside, told: &Told) -> bool {
+        if let Some(notice) = &told.notice {
+            // If it fails the delay begins again with the next.
+            let value = who::write(notice);
+            let request = self.ticket.bury(inside, &[], Some(&value));
+            if let Ok(answer) = self.client.rpc.txn(request, self.client.patience()).await
+                && let (true, Some(header)) = (answer.message.succeeded, answer.message.header)
+            {
+                let mod_revision = header.revision;
+                inside.died = Some(KeyValue { mod_revision, value, ..KeyValue::default() });
+            }
+        }
+        let end = Instant::now() + told.delay;
         if self.patience == Patience::None
             || self.patience.deadline().is_some_and(|time| time < end)
         {
@@ -245,7 +252,8 @@ impl Visit {
         }
         self.desk.queued();
         tokio::select! {
-            () = sleep(delay) => {}
+            () = sleep_until(end.into()) => {}
+            // It is given back in the usual way.
             _ = &mut self.ended => {}
         }
         true
@@ -307,8 +315,10 @@ async fn over(news: &mut tokio::sync::watch::Receiver<crate::lease::News>) -> Lo
 /// What one who comes in is told of the dead.
 struct Told {
     recovered: Option<Recovered>,
-    /// What is to be written down.
+    /// What is to be written down when it has been told.
     died: Option<Died>,
+    /// What is to be written down before it holds back, if that has not been done.
+    notice: Option<Died>,
     /// How long it has to hold back.
     delay: Duration,
 }
@@ -320,7 +330,7 @@ impl Told {
             let known = known.filter(|known| known.told == inside.epoch);
             let left = known.as_ref().map_or(Duration::ZERO, |known| left_of(delay, known.noticed));
             let recovered = known.map(|known| known.recovered());
-            return Told { recovered, died: None, delay: left };
+            return Told { recovered, died: None, notice: None, delay: left };
         };
         let mark: Mark = who::read(&last.value);
         let known = known.unwrap_or_default();
@@ -330,6 +340,7 @@ impl Told {
             Some((epoch, _)) if came >= *epoch => *epoch,
             _ => came,
         };
+        let noticed = if known.seen >= came { known.noticed } else { who::now() };
         let died = Died {
             told: inside.epoch,
             total: known.total + inside.died_before().count() as u64,
@@ -337,11 +348,13 @@ impl Told {
             session: mark.session,
             host: mark.host,
             pid: mark.pid,
-            noticed: if known.seen >= came { known.noticed } else { who::now() },
+            noticed,
             seen: came,
         };
-        let left = if came < inside.epoch { left_of(delay, died.noticed) } else { Duration::ZERO };
-        Told { recovered: Some(died.recovered()), died: Some(died), delay: left }
+        // One of this phase who died leaves its fellows inside: there is nobody to be kept out.
+        let left = if came < inside.epoch { left_of(delay, noticed) } else { Duration::ZERO };
+        let notice = (known.seen < came).then_some(Died { noticed, seen: came, ..known });
+        Told { recovered: Some(died.recovered()), died: Some(died), notice, delay: left }
     }
 }
 

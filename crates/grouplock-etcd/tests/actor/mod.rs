@@ -39,10 +39,21 @@ pub(crate) struct Actor {
 impl Actor {
     /// Starts this program again in that role.
     pub(crate) fn start(role: &[&str]) -> Self {
+        Actor::start_with(role, &[])
+    }
+
+    /// The same with more in its environment.
+    pub(crate) fn start_with(role: &[&str], variables: &[(&str, &str)]) -> Self {
+        Actor::start_as("actor", role, variables)
+    }
+
+    /// The same in a test of another name.
+    pub(crate) fn start_as(test: &str, role: &[&str], variables: &[(&str, &str)]) -> Self {
         let program = std::env::current_exe().expect("this program has a path");
         let mut child = Command::new(program)
-            .args(["--exact", "actor", "--nocapture", "--test-threads=1"])
+            .args(["--exact", test, "--nocapture", "--test-threads=1"])
             .env(ROLE, role.join("\u{1f}"))
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

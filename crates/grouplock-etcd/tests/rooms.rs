@@ -1,0 +1,278 @@
+//! What rooms on etcd promise beyond the suite, on a real server.
+
+mod actor;
+mod server;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actor::Actor;
+use grouplock_room::{Guard, Places, Room, RoomError, RoomOptions, Standing};
+use nix::sys::signal::Signal;
+use server::Server;
+
+const LONG: Duration = Duration::from_secs(15);
+
+fn open(place: &str, room: &str) -> Room {
+    let places = Places::new().with(grouplock_etcd::opener());
+    places.open(place, room, &RoomOptions::new()).expect("it opens")
+}
+
+/// A place of its own on the shared server.
+fn place(server: &Server, options: &str) -> String {
+    format!("etcd://{}/{}?{options}", server.endpoint(), server::fresh_prefix())
+}
+
+fn prefix(place: &str) -> &str {
+    place.split(['/', '?']).nth(3).expect("it has a prefix")
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + LONG;
+    while !holds() {
+        assert!(Instant::now() < deadline, "it never came true that {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Not a test: what [`Actor::start`] runs. Enters and tells its epoch, or why not.
+#[test]
+fn actor() {
+    let Some(role) = actor::role() else { return };
+    let room = open(&role[0], &role[1]);
+    match room.enter(&role[2]) {
+        Ok(guard) => {
+            actor::say(&format!("inside {}", guard.epoch()));
+            while let Some(command) = actor::listen() {
+                match command.as_str() {
+                    "standing" => actor::say(match guard.standing() {
+                        Standing::Held => "held",
+                        Standing::Lost(_) => "lost",
+                        Standing::Left => "left",
+                    }),
+                    other => panic!("what is {other}?"),
+                }
+            }
+        }
+        Err(error) => actor::say(&format!("refused: {error}")),
+    }
+}
+
+/// etcd's own lock lets it in.
+#[test]
+fn a_waiter_whose_lease_expired_while_it_waited_is_not_let_in() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=1");
+    let room = open(&place, "old bug");
+    let inside = room.enter("a").expect("it is empty");
+    let waiter = Actor::start(&[&place, "old bug", "b"]);
+    until("it waits", || room.snapshot().expect("it can be looked at").waiters() == 1);
+    // It notices nothing of what happens now.
+    waiter.signal(Signal::SIGSTOP);
+    until("its lease is over", || room.snapshot().expect("it can be looked at").waiters() == 0);
+    inside.leave().expect("it can be left");
+    let other = room.request("c").timeout(LONG).enter().expect("nobody is in front of it");
+    waiter.signal(Signal::SIGCONT);
+    let said = waiter.hear().expect("it says something");
+    assert!(said.starts_with("refused: the holding was lost"), "{said}");
+    assert_eq!(other.standing(), Standing::Held);
+    let seen = room.snapshot().expect("it can be looked at");
+    assert_eq!((seen.session(), seen.epoch), (Some("c"), other.epoch()));
+}
+
+#[test]
+fn one_who_was_stopped_for_longer_than_its_lease_knows_it_at_once() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=1");
+    let room = open(&place, "stopped");
+    let mut stopped = Actor::start(&[&place, "stopped", "a"]);
+    let said = stopped.hear().expect("it enters");
+    let epoch: u64 = said.strip_prefix("inside ").expect("it enters").parse().expect("a number");
+    stopped.tell("standing");
+    assert_eq!(stopped.hear().as_deref(), Some("held"));
+    stopped.signal(Signal::SIGSTOP);
+    let next = room.request("b").timeout(LONG).enter().expect("the lease runs out");
+    assert!(next.epoch() > epoch, "what is behind the room can refuse the old one");
+    assert_eq!(next.recovered().map(|died| (died.epoch, died.pid)), Some((epoch, stopped.pid())));
+    // Told before it can do anything else.
+    stopped.tell("standing");
+    stopped.signal(Signal::SIGCONT);
+    assert_eq!(stopped.hear().as_deref(), Some("lost"));
+}
+
+#[test]
+fn a_lease_is_renewed_for_as_long_as_somebody_is_inside() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=1");
+    let room = open(&place, "renewed");
+    let guard = room.enter("a").expect("it is empty");
+    let first = guard.watch().valid_until().expect("it has a lease");
+    assert!(first <= Instant::now() + Duration::from_millis(800), "trusted for less than it lasts");
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(guard.standing(), Standing::Held);
+    assert!(guard.watch().valid_until().expect("it has a lease") > first);
+    guard.leave().expect("it can be left");
+}
+
+#[test]
+fn after_a_server_that_does_not_answer_a_holder_knows_before_others_are_let_in() {
+    if !server::is_installed() {
+        return;
+    }
+    let scratch = server::Scratch::new();
+    let server = Server::single(scratch.path(), &[], "http");
+    let place = place(&server, "ttl=1");
+    let room = open(&place, "silence");
+    let guard: Guard<'_> = room.enter("a").expect("it is empty");
+    let watch = guard.watch();
+    server.signal(Signal::SIGSTOP);
+    let stopped = Instant::now();
+    assert!(matches!(watch.wait(), Standing::Lost(_)));
+    let known = stopped.elapsed();
+    server.signal(Signal::SIGCONT);
+    // The last renewal was sent before the server was stopped, so the lease lasted until then plus one second at least.
+    assert!(known < Duration::from_secs(1), "it was known after {known:?}");
+    assert!(watch.valid_until().expect("it had a lease") < stopped + Duration::from_secs(1));
+    assert!(matches!(guard.leave(), Err(RoomError::Lost(_))));
+    // It goes on with another lease.
+    let again = room.request("b").timeout(LONG).enter().expect("the old lease runs out");
+    again.leave().expect("it can be left");
+}
+
+/// A request that was answered too late may have been done all the same, and may be done again at any time.
+#[test]
+fn requests_that_were_sent_twice_leave_nothing_behind() {
+    if !server::is_installed() {
+        return;
+    }
+    let scratch = server::Scratch::new();
+    let server = Server::single(scratch.path(), &[], "http");
+    let place = place(&server, "ttl=20");
+    let room = open(&place, "twice");
+    room.enter("a").expect("it is empty").leave().expect("it can be left");
+    for (session, stop) in [("a", 400), ("b", 1000), ("a", 3000)] {
+        server.signal(Signal::SIGSTOP);
+        std::thread::scope(|scope| {
+            let entering = scope.spawn(|| room.request(session).timeout(LONG).enter());
+            std::thread::sleep(Duration::from_millis(stop));
+            server.signal(Signal::SIGCONT);
+            let guard = entering.join().expect("no panic").expect("the server is there again");
+            guard.leave().expect("it can be left");
+        });
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    let seen = room.snapshot().expect("it can be looked at");
+    assert_eq!((seen.holders(), seen.waiters(), seen.deaths), (0, 0, 0), "{seen:?}");
+    room.request("c").no_wait().enter().expect("it is empty").leave().expect("it can be left");
+}
+
+#[test]
+fn a_room_has_the_keys_that_are_documented() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=5");
+    let room = open(&place, "a room/1");
+    let keys = || {
+        let listed = server.told(&["get", "--prefix", prefix(&place), "--keys-only"]);
+        let keys = listed.lines().filter(|line| !line.is_empty());
+        keys.map(|key| key.split_once('/').expect("it has a prefix").1.to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(keys(), Vec::<String>::new(), "a room is made by its first guest");
+    let guard = room.enter("ab").expect("it is empty");
+    let id = guard.holder();
+    let (base, entry) = ("a%20room%2F1", format!("a%20room%2F1/q/6162/{id}"));
+    assert_eq!(keys(), [format!("{base}/h/{id}"), format!("{base}/phase"), entry.clone()]);
+    let value = server.told(&["get", "--print-value-only", &format!("{}/{entry}", prefix(&place))]);
+    for said in [r#""session":"ab""#, &format!(r#""pid":{}"#, std::process::id())] {
+        assert!(value.contains(said), "{value}");
+    }
+    guard.leave().expect("it can be left");
+    assert_eq!(keys(), [format!("{base}/phase")]);
+}
+
+#[test]
+fn rooms_are_listed_and_looked_for() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=5");
+    let places = Places::new().with(grouplock_etcd::opener());
+    let existing = RoomOptions::new().existing(true);
+    let error = places.open(place.as_str(), "one", &existing).expect_err("nobody was there");
+    assert!(matches!(error, RoomError::NoSuchRoom { .. }), "{error}");
+    assert_eq!(places.list(place.as_str()).expect("none"), []);
+    for name in ["two", "one", "strange / name"] {
+        drop(open(&place, name).enter("s").expect("it is empty"));
+    }
+    let names = places.list(place.as_str()).expect("three");
+    let names: Vec<_> = names.iter().map(|name| name.as_str()).collect();
+    assert_eq!(names, ["one", "strange / name", "two"]);
+    places.open(place.as_str(), "one", &existing).expect("somebody was there");
+}
+
+#[test]
+fn after_a_death_the_next_hold_back_if_the_place_says_so() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=1&delay=700ms");
+    let room = open(&place, "delay");
+    // Not after one who has left.
+    let started = Instant::now();
+    room.enter("a").expect("it is empty").leave().expect("it can be left");
+    room.enter("b").expect("it is empty").leave().expect("it can be left");
+    let mut victim = Actor::start(&[&place, "delay", "a"]);
+    assert!(victim.hear().is_some_and(|said| said.starts_with("inside")));
+    assert!(started.elapsed() < LONG);
+    victim.kill();
+    let gone = || room.snapshot().expect("it can be looked at").holders() == 0;
+    until("its lease is over", gone);
+    let noticed = Instant::now();
+    let error = room.try_enter("b").expect_err("it would have to hold back");
+    assert!(error.is_conflict(), "{error}");
+    let next = room.request("b").timeout(LONG).enter().expect("after the delay");
+    assert!(noticed.elapsed() >= Duration::from_millis(650), "after {:?}", noticed.elapsed());
+    assert!(next.recovered().is_some());
+    next.leave().expect("it can be left");
+    let after = room.enter("c").expect("it is empty");
+    assert_eq!(after.recovered(), None);
+}
+
+#[test]
+fn handles_of_a_process_share_a_lease_and_leave_none_behind() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=60");
+    let leases = || server.told(&["lease", "list"]).lines().filter(|l| l.len() == 16).count();
+    let rooms: Vec<_> = (0..5).map(|n| open(&place, &format!("room {n}"))).collect();
+    let guards: Vec<_> = rooms.iter().map(|room| room.enter("s").expect("it is empty")).collect();
+    let keys = server.told(&["get", "--prefix", prefix(&place), "-w", "fields"]);
+    let mut used: Vec<_> = keys.lines().filter(|line| line.starts_with("\"Lease\"")).collect();
+    used.retain(|line| !line.ends_with(": 0"));
+    assert_eq!(used.len(), 5);
+    used.dedup();
+    let number = used.as_slice();
+    let [number] = number else { panic!("one lease, not {number:?}") };
+    let number: i64 = number.rsplit(' ').next().expect("a number").parse().expect("a number");
+    let listed = || server.told(&["lease", "list"]).contains(&format!("{number:x}"));
+    assert!(listed() && leases() > 0);
+    drop(guards);
+    drop(rooms);
+    until("the lease is given back", || !listed());
+}
+
+/// Two processes, each a client of its own.
+#[test]
+fn a_child_after_fork_is_told_to_open_the_room_itself() {
+    let Some(server) = server::shared() else { return };
+    let place = Arc::new(place(&server, "ttl=5"));
+    let room = open(&place, "fork");
+    drop(room.enter("a").expect("it is empty"));
+    // SAFETY: the child only asks the room, which fails before anything is locked or sent, and ends.
+    match unsafe { nix::unistd::fork() }.expect("it can be forked") {
+        nix::unistd::ForkResult::Child => {
+            let refused = matches!(room.try_enter("b"), Err(RoomError::Forked));
+            // SAFETY: nothing of this process is to be cleaned up by its child.
+            unsafe { nix::libc::_exit(i32::from(!refused)) }
+        }
+        nix::unistd::ForkResult::Parent { child } => {
+            let status = nix::sys::wait::waitpid(child, None).expect("it is our child");
+            assert_eq!(status, nix::sys::wait::WaitStatus::Exited(child, 0));
+        }
+    }
+}
