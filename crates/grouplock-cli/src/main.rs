@@ -12,6 +12,7 @@ mod remove;
 mod report;
 mod rmr;
 mod run;
+mod serve;
 mod signals;
 mod span;
 mod status;
@@ -51,6 +52,8 @@ enum Command {
     Remove(remove::Arguments),
     /// Checks the place where rooms live. Exits with 1 if something is wrong.
     Doctor(doctor::Arguments),
+    /// Runs one member of a GBP cluster until SIGTERM or SIGINT.
+    Serve(serve::Arguments),
     /// The published algorithms: what they claim, and whether it is true.
     #[command(subcommand)]
     Lab(lab::Command),
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Command::Release(arguments) => release::run(&arguments),
         Command::Remove(arguments) => remove::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Lab(command) => lab::run(&command),
         Command::Completions(arguments) => generate::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => generate::man(&arguments, Arguments::command()),
@@ -110,7 +114,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
         eprintln!("The command stands after `--`: grouplock run ROOM SESSION -- COMMAND");
     }
     // The exit code of `run` is the command's own but for a few; 2 is not among those, and is the lab's.
-    let room_command = ["run", "status", "top", "acquire", "release", "remove", "doctor"];
+    let room_command = ["run", "status", "top", "acquire", "release", "remove", "doctor", "serve"];
     let ours = room_command.iter().any(|ours| command == *ours);
     ExitCode::from(if ours { exit::FAILED } else { 2 })
 }

@@ -5,13 +5,13 @@ use grouplock_room::{Place, Places, RoomError};
 
 /// The kinds of rooms this program can reach.
 pub(crate) fn places() -> Places {
-    Places::new().with(grouplock_etcd::opener())
+    Places::new().with(grouplock_quorum::opener()).with(grouplock_etcd::opener())
 }
 
 /// Where rooms live.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct At {
-    /// Where rooms live: a directory of this machine, gbp://HOST:PORT or etcd://HOST:PORT[,HOST:PORT…]. Default:
+    /// Where rooms live: a directory of this machine, gbp://HOST:PORT[,HOST:PORT…] or etcd://HOST:PORT[,HOST:PORT…]. Default:
     /// `$XDG_RUNTIME_DIR/grouplock`, for root /run/grouplock.
     #[arg(long, value_name = "PLACE", env = "GROUPLOCK_AT", hide_env_values = true)]
     at: Option<String>,

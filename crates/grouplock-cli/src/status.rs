@@ -102,6 +102,9 @@ fn as_text(room: &Snapshot) -> String {
         _ = write!(text, ", {} died inside", room.deaths);
     }
     text.push('\n');
+    for server in &room.unanswered {
+        _ = writeln!(text, "  no answer from {server}: what it knows is missing here");
+    }
     match &room.inside {
         Some(phase) => members(&mut text, "inside", phase, room.taken),
         None => text.push_str("  nobody is inside\n"),
@@ -140,6 +143,7 @@ struct RoomNow<'a> {
     deaths: u64,
     taken: f64,
     exact: bool,
+    unanswered: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -210,6 +214,7 @@ impl<'a> From<&'a Snapshot> for RoomNow<'a> {
             deaths: room.deaths,
             taken: seconds(room.taken),
             exact: room.exact,
+            unanswered: &room.unanswered,
         }
     }
 }

@@ -4,10 +4,12 @@
 //!  owner: who has the vote, by which grant · queue: who waits for it, best rank first · done[member]: last stage over
 //!
 //!  REQUEST(rank)     over already: drop · owner's, again: LOCKED once more · else into the queue, then
-//!                    nobody has the vote → grant · better than the owner → INQUIRE, once per grant
-//!                    · else CONTESTED, once per grant
+//!                    nobody has the vote → grant · else the owner is told
 //!  RELINQUISH(s, g)  if the owner is (from, s) by grant g: back into the queue, grant
 //!  RELEASE(s, e)     done[from] and the epoch grow; from's entries up to s go; if it had the vote: grant
+//!                    else the owner is told
+//!  owner is told     somebody is better → INQUIRE, once per grant · else, if who waits is not who the owner
+//!                    thinks → CONTESTED
 //!  grant             the best of the queue is the owner; g := g + 1; on disk; LOCKED(s, g, epoch)
 //! ```
 //!
@@ -19,8 +21,9 @@ use std::collections::BTreeSet;
 use crate::message::PeerMessage;
 use crate::name::MemberId;
 use crate::output::Outbox;
-use crate::rank::Rank;
+use crate::rank::{Claim, Rank};
 use crate::record::{Record, Vote};
+use crate::settings::Admission;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Arbiter {
@@ -29,14 +32,16 @@ pub(crate) struct Arbiter {
     queue: BTreeSet<Rank>,
     /// The owner was asked to give the vote back.
     inquired: bool,
-    /// The owner knows that it is not alone.
-    told: bool,
+    /// Who waits, as the owner knows it.
+    told: Option<Claim>,
+    /// Whether it matters to owners who waits, or only if anybody does.
+    admission: Admission,
 }
 
 impl Arbiter {
     /// With what was saved. Who waits for the vote will ask again.
-    pub(crate) fn recover(vote: Vote) -> Self {
-        Arbiter { vote, ..Arbiter::default() }
+    pub(crate) fn recover(vote: Vote, admission: Admission) -> Self {
+        Arbiter { vote, admission, ..Arbiter::default() }
     }
 
     pub(crate) fn vote(&self) -> &Vote {
@@ -76,18 +81,7 @@ impl Arbiter {
         match self.vote.owner {
             None => self.grant(out),
             Some((owner, _)) if owner.member == from => {} // its RELEASE is on the way
-            Some((owner, grant)) if rank < owner && !self.inquired => {
-                self.inquired = true;
-                self.told = true;
-                let inquire = PeerMessage::Inquire { stage: owner.stage, grant, again: false };
-                out.send(owner.member, inquire);
-            }
-            Some((owner, grant)) if !self.told => {
-                self.told = true;
-                let contested = PeerMessage::Contested { stage: owner.stage, grant, again: false };
-                out.send(owner.member, contested);
-            }
-            Some(_) => {}
+            Some(_) => self.tell_owner(out),
         }
     }
 
@@ -110,6 +104,8 @@ impl Arbiter {
         self.queue.retain(|rank| rank.member != from || rank.stage > stage);
         if self.vote.owner.is_some_and(|(owner, _)| owner.member == from && owner.stage <= stage) {
             self.grant(out);
+        } else {
+            self.tell_owner(out);
         }
     }
 
@@ -123,13 +119,60 @@ impl Arbiter {
         let (Some((owner, grant)), Some(best)) = (self.vote.owner, self.queue.first()) else {
             return;
         };
-        let (stage, again) = (owner.stage, true);
-        self.told = true;
+        let (stage, again, claim) = (owner.stage, true, best.claim);
         if *best < owner {
             self.inquired = true;
-            out.send(owner.member, PeerMessage::Inquire { stage, grant, again });
+            self.told = Some(claim);
+            out.send(owner.member, PeerMessage::Inquire { stage, grant, rival: claim, again });
         } else {
-            out.send(owner.member, PeerMessage::Contested { stage, grant, again });
+            let rival = self.rival(owner.member).map(|rank| rank.claim);
+            self.told = rival;
+            out.send(owner.member, PeerMessage::Contested { stage, grant, rival, again });
+        }
+    }
+
+    /// The first of those who wait that is not `member`.
+    fn rival(&self, member: MemberId) -> Option<Rank> {
+        self.queue.iter().find(|rank| rank.member != member).copied()
+    }
+
+    /// Who waits has changed.
+    fn tell_owner(&mut self, out: &mut Outbox) {
+        let Some((owner, grant)) = self.vote.owner else { return };
+        let best = self.rival(owner.member);
+        let (stage, again, rival) = (owner.stage, false, best.map(|rank| rank.claim));
+        let news = match self.admission {
+            Admission::Together => self.told.is_some() != rival.is_some(),
+            Admission::InOrder => self.told != rival,
+        };
+        match best {
+            Some(best) if best < owner && !self.inquired => {
+                self.inquired = true;
+                let rival = best.claim;
+                out.send(owner.member, PeerMessage::Inquire { stage, grant, rival, again });
+            }
+            _ if news => {
+                out.send(owner.member, PeerMessage::Contested { stage, grant, rival, again });
+            }
+            _ => {}
+        }
+        self.told = rival;
+    }
+
+    /// What was sent to `peer` last may be lost.
+    pub(crate) fn reconnect(&mut self, peer: MemberId, out: &mut Outbox) {
+        let Some((owner, grant)) = self.vote.owner.filter(|(owner, _)| owner.member == peer) else {
+            return;
+        };
+        let stage = owner.stage;
+        match self.rival(peer) {
+            Some(best) if best < owner => {
+                self.inquired = true;
+                self.told = Some(best.claim);
+                let (rival, again) = (best.claim, true);
+                out.send(peer, PeerMessage::Inquire { stage, grant, rival, again });
+            }
+            _ => self.send_locked(peer, stage, grant, out),
         }
     }
 
@@ -148,9 +191,9 @@ impl Arbiter {
     }
 
     fn send_locked(&mut self, to: MemberId, stage: u64, grant: u64, out: &mut Outbox) {
-        let contested = self.queue.iter().any(|rank| rank.member != to);
-        self.told = contested;
+        let rival = self.rival(to).map(|rank| rank.claim);
+        self.told = rival;
         let epoch = self.vote.epoch;
-        out.send(to, PeerMessage::Locked { stage, grant, epoch, contested });
+        out.send(to, PeerMessage::Locked { stage, grant, epoch, rival });
     }
 }

@@ -28,7 +28,8 @@ use crate::name::{MemberId, ProcessId};
 use crate::output::Outbox;
 use crate::rank::{Claim, Rank};
 use crate::record::{Durable, OpenStage, Record};
-use crate::settings::Settings;
+use crate::rivals::Rivals;
+use crate::settings::{Admission, Settings};
 use crate::time::Time;
 
 /// What a group needs to know of the world when something happens.
@@ -71,7 +72,7 @@ struct Wanting {
     votes: BTreeMap<MemberId, u64>,
     /// The last grant that was given back to each.
     yielded: BTreeMap<MemberId, u64>,
-    contested: bool,
+    rivals: Rivals,
 }
 
 /// A stage under way.
@@ -81,8 +82,8 @@ pub(crate) struct Holding {
     pub(crate) epoch: u64,
     /// Until when those inside mean to stay, so that who leaves before delays nobody.
     pub(crate) ends: Time,
-    /// Some other member's group wants the room.
-    pub(crate) contested: bool,
+    /// The other members' groups that want the room.
+    pub(crate) rivals: Rivals,
     pub(crate) inside: BTreeMap<ProcessId, Inside>,
 }
 
@@ -127,7 +128,7 @@ impl Group {
             session: open.session.clone(),
             epoch: open.epoch,
             ends: world.now,
-            contested: true,
+            rivals: Rivals::unknown(world.quorum),
             inside: open
                 .inside
                 .iter()
@@ -148,6 +149,10 @@ impl Group {
 
     pub(crate) fn stage(&self) -> u64 {
         self.stage
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     pub(crate) fn holding(&self) -> Option<&Holding> {
@@ -226,6 +231,7 @@ impl Group {
             if self.waiting.is_empty() && matches!(self.state, State::Wanting(_)) {
                 self.finish(world);
             }
+            self.admit_waiting(world);
         }
         if let State::Holding(holding) = &mut self.state
             && holding.inside.get(&process).is_some_and(|inside| inside.attempt == attempt)
@@ -275,12 +281,35 @@ impl Group {
         if holding.session != newcomer.session {
             return false;
         }
-        let elsewhere = self.waiting.values().any(|waiting| waiting.session != holding.session);
-        if !holding.contested && !elsewhere {
+        let Some(others) = self.best_other(&holding.session, &holding.rivals) else { return true };
+        if world.settings.admission == Admission::InOrder && newcomer.claim < others {
             return true;
         }
         let reaches = world.now + world.settings.link_delay;
         newcomer.stay.is_some_and(|stay| reaches + stay <= holding.ends)
+    }
+
+    /// The best claim of those who want the room for another session.
+    fn best_other(&self, session: &str, rivals: &Rivals) -> Option<Claim> {
+        let here = self.waiting.values().filter(|waiting| waiting.session != session);
+        here.map(|waiting| waiting.claim).chain(rivals.best()).min()
+    }
+
+    /// Fewer compete than before: who waits for the session inside may join now.
+    fn admit_waiting(&mut self, world: &mut World<'_>) {
+        let State::Holding(holding) = &self.state else { return };
+        let session = &holding.session;
+        let of_session = self.waiting.iter().filter(|(_, waiting)| waiting.session == *session);
+        let mut candidates: Vec<_> = of_session.map(|(p, waiting)| (waiting.claim, *p)).collect();
+        candidates.sort_unstable();
+        for (_, process) in candidates {
+            let Some(waiting) = self.waiting.get(&process) else { continue };
+            if self.fits(waiting, world)
+                && let Some(waiting) = self.waiting.remove(&process)
+            {
+                self.admit(process, &waiting, world);
+            }
+        }
     }
 
     fn admit(&mut self, process: ProcessId, newcomer: &Waiting, world: &mut World<'_>) {
@@ -303,7 +332,7 @@ impl Group {
             claim,
             votes: BTreeMap::new(),
             yielded: BTreeMap::new(),
-            contested: false,
+            rivals: Rivals::default(),
         });
         world.out.save(Record::Wanting { stage: self.stage });
         self.request(world);
@@ -321,9 +350,11 @@ impl Group {
     }
 
     fn finish(&mut self, world: &mut World<'_>) {
+        let over = PeerMessage::Release { stage: self.stage, epoch: self.epoch };
         self.state = State::Idle;
-        world.tell_quorum(PeerMessage::Release { stage: self.stage, epoch: self.epoch });
+        // The next request goes first, so that who gets the vote now learns of it with the vote.
         self.start(world);
+        world.tell_quorum(over);
     }
 
     /// All votes are in: the room is ours.
@@ -333,10 +364,18 @@ impl Group {
         let Some(session) = best.map(|waiting| waiting.session.clone()) else { return };
         let heard_of = wanting.votes.values().copied().max().unwrap_or(0);
         self.epoch = heard_of.max(self.epoch) + 1;
-        let contested = wanting.contested;
+        let rivals = wanting.rivals.clone();
+        let others = self.best_other(&session, &rivals);
+        // Whoever has the best claim here enters in any case: the votes are for it.
+        let best = best.map(|waiting| waiting.claim);
+        let in_time = |claim: Claim| {
+            world.settings.admission == Admission::Together
+                || others.is_none_or(|others| claim < others)
+                || Some(claim) == best
+        };
         let (entering, others): (BTreeMap<_, _>, _) = std::mem::take(&mut self.waiting)
             .into_iter()
-            .partition(|(_, waiting)| waiting.session == session);
+            .partition(|(_, waiting)| waiting.session == session && in_time(waiting.claim));
         self.waiting = others;
         let longest = entering.values().filter_map(|waiting| waiting.stay).max();
         let inside = entering
@@ -346,7 +385,7 @@ impl Group {
             session,
             epoch: self.epoch,
             ends: world.now + longest.unwrap_or_default(),
-            contested,
+            rivals,
             inside: inside.collect(),
         };
         world.out.save(Record::Opened(OpenStage {
@@ -356,6 +395,7 @@ impl Group {
         }));
         self.state = State::Holding(holding);
         self.tell_inside(world);
+        self.admit_waiting(world);
     }
 
     fn tell_inside(&self, world: &mut World<'_>) {
@@ -373,7 +413,7 @@ impl Group {
         arbiter: MemberId,
         (stage, grant): (u64, u64),
         epoch: u64,
-        contested: bool,
+        rival: Option<Claim>,
         world: &mut World<'_>,
     ) {
         if stage != self.stage {
@@ -385,12 +425,15 @@ impl Group {
                     return;
                 }
                 wanting.votes.insert(arbiter, epoch);
-                wanting.contested |= contested;
+                wanting.rivals.hear(arbiter, rival);
                 if wanting.votes.len() == world.quorum.len() {
                     self.open(world);
                 }
             }
-            State::Holding(holding) => holding.contested |= contested,
+            State::Holding(holding) => {
+                holding.rivals.hear(arbiter, rival);
+                self.admit_waiting(world);
+            }
             State::Idle => {}
         }
     }
@@ -399,6 +442,7 @@ impl Group {
         &mut self,
         arbiter: MemberId,
         (stage, grant): (u64, u64),
+        rival: Claim,
         again: bool,
         world: &mut World<'_>,
     ) {
@@ -407,7 +451,7 @@ impl Group {
         }
         match &mut self.state {
             State::Wanting(wanting) => {
-                wanting.contested = true;
+                wanting.rivals.hear(arbiter, Some(rival));
                 let yielded = wanting.yielded.entry(arbiter).or_insert(0);
                 if grant > *yielded || (again && grant == *yielded) {
                     *yielded = grant;
@@ -415,7 +459,7 @@ impl Group {
                     world.out.send(arbiter, PeerMessage::Relinquish { stage, grant });
                 }
             }
-            State::Holding(holding) => holding.contested = true,
+            State::Holding(holding) => holding.rivals.hear(arbiter, Some(rival)),
             State::Idle => {}
         }
     }
@@ -424,6 +468,7 @@ impl Group {
         &mut self,
         arbiter: MemberId,
         stage: u64,
+        rival: Option<Claim>,
         again: bool,
         world: &mut World<'_>,
     ) {
@@ -431,8 +476,11 @@ impl Group {
             return;
         }
         match &mut self.state {
-            State::Wanting(wanting) => wanting.contested = true,
-            State::Holding(holding) => holding.contested = true,
+            State::Wanting(wanting) => wanting.rivals.hear(arbiter, rival),
+            State::Holding(holding) => {
+                holding.rivals.hear(arbiter, rival);
+                self.admit_waiting(world);
+            }
             State::Idle => {}
         }
     }
@@ -445,11 +493,42 @@ impl Group {
         again: bool,
         world: &mut World<'_>,
     ) -> bool {
-        let over = if matches!(self.state, State::Idle) { self.stage } else { self.stage - 1 };
+        let over = self.over();
         if again && stage <= over {
             world.out.send(arbiter, PeerMessage::Release { stage: over, epoch: self.epoch });
         }
         stage <= over
+    }
+
+    /// The last stage that is over.
+    fn over(&self) -> u64 {
+        if matches!(self.state, State::Idle) { self.stage } else { self.stage - 1 }
+    }
+
+    /// What was sent to `arbiter` last may be lost.
+    pub(crate) fn reconnect(&self, arbiter: MemberId, world: &mut World<'_>) {
+        if !world.quorum.contains(&arbiter) {
+            return;
+        }
+        let over = self.over();
+        if over > 0 {
+            world.out.send(arbiter, PeerMessage::Release { stage: over, epoch: self.epoch });
+        }
+        self.ask_again(arbiter, world);
+    }
+
+    /// Asks an arbiter again that has not answered.
+    fn ask_again(&self, arbiter: MemberId, world: &mut World<'_>) {
+        let (State::Wanting(wanting), Some(rank)) = (&self.state, self.rank(world.me)) else {
+            return;
+        };
+        if wanting.votes.contains_key(&arbiter) {
+            return;
+        }
+        if let Some(&grant) = wanting.yielded.get(&arbiter) {
+            world.out.send(arbiter, PeerMessage::Relinquish { stage: self.stage, grant });
+        }
+        world.out.send(arbiter, PeerMessage::Request { rank });
     }
 
     // ---- time ----
@@ -459,23 +538,13 @@ impl Group {
         match &self.state {
             State::Idle => false,
             State::Wanting(_) => true,
-            State::Holding(holding) => holding.contested || !self.waiting.is_empty(),
+            State::Holding(holding) => !holding.rivals.is_empty() || !self.waiting.is_empty(),
         }
     }
 
     /// Nothing has happened for long: asks again whoever has not answered.
     pub(crate) fn retry(&mut self, world: &mut World<'_>) {
-        if let (State::Wanting(wanting), Some(rank)) = (&self.state, self.rank(world.me)) {
-            let missing =
-                world.quorum.iter().filter(|arbiter| !wanting.votes.contains_key(arbiter));
-            for arbiter in missing {
-                if let Some(&grant) = wanting.yielded.get(arbiter) {
-                    let stage = self.stage;
-                    world.out.send(*arbiter, PeerMessage::Relinquish { stage, grant });
-                }
-                world.out.send(*arbiter, PeerMessage::Request { rank });
-            }
-        }
+        world.quorum.iter().for_each(|arbiter| self.ask_again(*arbiter, world));
         self.tell_inside(world);
     }
 }

@@ -9,6 +9,9 @@
 //! * [`Process`]: who wants to enter.
 //! * [`simulation`]: a cluster and its network in one thread, from a seed.
 //!
+//! With the feature `network`, which is on by default, there is the real thing too: `wire` has what is said over sockets,
+//! `node` a member as a process. `docs/gbp-cluster.md` tells how to run a cluster.
+//!
 //! # Rooms, sessions and the paper's groups
 //!
 //! The paper has m groups, each at a node, and lets a process pick one. Here a room has m members, and each
@@ -54,19 +57,32 @@
 //! ```
 
 mod arbiter;
+#[cfg(feature = "network")]
+mod client;
+#[cfg(feature = "network")]
+mod clock;
 mod coterie;
 mod group;
 mod member;
 mod message;
 mod name;
+#[cfg(feature = "network")]
+pub mod node;
 mod output;
 mod process;
 mod rank;
 mod record;
+mod rivals;
 mod settings;
 pub mod simulation;
 mod time;
+#[cfg(feature = "network")]
+pub mod wire;
 
+#[cfg(feature = "network")]
+pub use client::opener;
+#[cfg(feature = "network")]
+pub use clock::Clock;
 pub use coterie::{Coterie, CoterieError, Quorum};
 pub use member::{Member, Refused, StageInside};
 pub use message::{GroupMessage, PeerMessage, ProcessMessage};
@@ -75,5 +91,5 @@ pub use output::Output;
 pub use process::{Busy, Process, Standing};
 pub use rank::{Claim, Precedence, Rank};
 pub use record::{Durable, OpenStage, Record, Vote};
-pub use settings::Settings;
+pub use settings::{Admission, Settings};
 pub use time::Time;

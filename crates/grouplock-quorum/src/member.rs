@@ -11,7 +11,7 @@ use crate::group::{Ask, Group, World};
 use crate::message::{PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId, home};
 use crate::output::{Outbox, Output};
-use crate::rank::Rank;
+use crate::rank::{Claim, Rank};
 use crate::record::Durable;
 use crate::settings::Settings;
 use crate::time::Time;
@@ -137,7 +137,7 @@ pub struct StageInside<'a> {
     pub epoch: u64,
     /// How many are inside.
     pub inside: usize,
-    /// Somebody of another session waits.
+    /// Another member's group wants the room.
     pub contested: bool,
 }
 
@@ -168,7 +168,7 @@ impl Member {
         let mut out = Outbox::new(me);
         let mut world = World { me, quorum, settings: &settings, now, out: &mut out };
         let group = Group::recover(&durable, &mut world);
-        let arbiter = Arbiter::recover(durable.vote);
+        let arbiter = Arbiter::recover(durable.vote, settings.admission);
         let (retry_at, sweep_at) = (None, None);
         let mut member = Member { me, coterie, settings, arbiter, group, out, retry_at, sweep_at };
         member.settle(now);
@@ -238,6 +238,18 @@ impl Member {
         self.settle(now);
     }
 
+    /// Messages to `peer` may have been lost, and now it can be reached again: says at once what it may have missed, instead
+    /// of after `retry`.
+    pub fn handle_reconnect(&mut self, now: Time, peer: MemberId) {
+        if peer == self.me || peer.0 >= self.coterie.members() {
+            return;
+        }
+        self.arbiter.reconnect(peer, &mut self.out);
+        let (group, mut world) = self.group(now);
+        group.reconnect(peer, &mut world);
+        self.settle(now);
+    }
+
     /// What to do next, in order; `None` when all is done.
     pub fn poll_transmit(&mut self) -> Option<Output> {
         self.out.pop()
@@ -259,7 +271,7 @@ impl Member {
             session: &holding.session,
             epoch: holding.epoch,
             inside: holding.inside.len(),
-            contested: holding.contested,
+            contested: !holding.rivals.is_empty(),
         })
     }
 
@@ -274,6 +286,21 @@ impl Member {
         let mut waiting: Vec<_> = self.group.waiting().iter().collect();
         waiting.sort_by_key(|(process, waiting)| (waiting.claim, **process));
         waiting.into_iter().map(|(process, waiting)| (*process, waiting.session.as_str())).collect()
+    }
+
+    /// The number of the request with which a process waits here, and how it stands.
+    pub fn waits(&self, process: ProcessId) -> Option<(u64, Claim)> {
+        self.group.waiting().get(&process).map(|waiting| (waiting.attempt, waiting.claim))
+    }
+
+    /// Whether a process is inside the stage that is under way here.
+    pub fn is_inside(&self, process: ProcessId) -> bool {
+        self.group.holding().is_some_and(|holding| holding.inside.contains_key(&process))
+    }
+
+    /// The highest epoch that was held here or that this arbiter has heard to be over.
+    pub fn epoch(&self) -> u64 {
+        self.group.epoch().max(self.arbiter.vote().epoch)
     }
 
     /// The number of the last stage that was started here.
@@ -333,17 +360,17 @@ impl Member {
             PeerMessage::Release { stage, epoch } => {
                 self.arbiter.release(from, stage, epoch, &mut self.out);
             }
-            PeerMessage::Locked { stage, grant, epoch, contested } => {
+            PeerMessage::Locked { stage, grant, epoch, rival } => {
                 let (group, mut world) = self.group(now);
-                group.locked(from, (stage, grant), epoch, contested, &mut world);
+                group.locked(from, (stage, grant), epoch, rival, &mut world);
             }
-            PeerMessage::Inquire { stage, grant, again } => {
+            PeerMessage::Inquire { stage, grant, rival, again } => {
                 let (group, mut world) = self.group(now);
-                group.inquire(from, (stage, grant), again, &mut world);
+                group.inquire(from, (stage, grant), rival, again, &mut world);
             }
-            PeerMessage::Contested { stage, again, .. } => {
+            PeerMessage::Contested { stage, rival, again, .. } => {
                 let (group, mut world) = self.group(now);
-                group.contested(from, stage, again, &mut world);
+                group.contested(from, stage, rival, again, &mut world);
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::rank::Rank;
+use crate::rank::{Claim, Rank};
 use crate::time::Time;
 
 /// Between members: from a group to an arbiter of its quorum, or back.
@@ -26,8 +26,8 @@ pub enum PeerMessage {
         grant: u64,
         /// The highest epoch the arbiter has heard to be over.
         epoch: u64,
-        /// Somebody else waits for the vote.
-        contested: bool,
+        /// The best claim of those others who wait for the vote.
+        rival: Option<Claim>,
     },
     /// Rel-Group, arbiter to group: somebody ranks before you; give my vote back unless you are inside.
     Inquire {
@@ -35,16 +35,21 @@ pub enum PeerMessage {
         stage: u64,
         /// The grant in question.
         grant: u64,
+        /// The claim of the one who ranks before.
+        rival: Claim,
         /// Sent before without an answer.
         again: bool,
     },
-    /// Not in the paper, arbiter to group: somebody who ranks after you waits for the vote. Without it a
-    /// group would take itself for alone and let newcomers in for ever.
+    /// Not in the paper, arbiter to group: who waits for the vote is another than you were told, or nobody any
+    /// more. Without it a group would take itself for alone and let newcomers in for ever, or keep them
+    /// out for the sake of somebody who gave up.
     Contested {
         /// The stage that has the vote.
         stage: u64,
         /// The grant in question.
         grant: u64,
+        /// The best claim of those others who wait for the vote.
+        rival: Option<Claim>,
         /// Sent before; a group that is past the stage says so.
         again: bool,
     },

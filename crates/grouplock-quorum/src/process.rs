@@ -158,6 +158,19 @@ impl Process {
         }
     }
 
+    /// The connection to its home is a new one, and what was said on the old one may be lost: says it again.
+    pub fn handle_reconnect(&mut self, now: Time) {
+        self.lose_if_late(now);
+        self.speak(now);
+    }
+
+    /// The same for one that is out: its last request is over.
+    pub fn leave_again(&mut self, home: MemberId) {
+        if matches!(self.state, State::Outside | State::Lost) {
+            self.deny(home, self.attempt);
+        }
+    }
+
     /// What to send, and to whom.
     pub fn poll_transmit(&mut self) -> Option<(MemberId, ProcessMessage)> {
         self.out.pop_front()

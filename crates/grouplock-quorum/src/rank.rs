@@ -43,6 +43,16 @@ pub struct Claim {
     asked: Time,
 }
 
+impl Claim {
+    /// Before all others.
+    pub(crate) const FIRST: Claim = Claim { urgency: i64::MIN, asked: Time::ZERO };
+
+    /// When it was made.
+    pub fn asked(self) -> Time {
+        self.asked
+    }
+}
+
 /// How a stage stands among those of all members: the smaller, the sooner. No two are equal, as the member
 /// and the stage's number break ties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

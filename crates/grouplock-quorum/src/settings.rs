@@ -2,7 +2,21 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::rank::Precedence;
+
+/// Who enters with a stage, of those who wait for its session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Admission {
+    /// All of them, also those who came after somebody who waits for another session. This is the paper's rule: the
+    /// most are inside together. A newcomer joins a stage under way if nobody competes.
+    #[default]
+    Together,
+    /// Those whose claim is better than that of everyone who waits for another session, at the beginning and
+    /// later: first come, first served between sessions, as far as the clocks of the members agree.
+    InOrder,
+}
 
 /// Must be the same at all members and processes of a cluster.
 ///
@@ -16,10 +30,13 @@ use crate::rank::Precedence;
 /// };
 /// assert_eq!(settings.lease, None);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Settings {
     /// How priority and waiting are weighed.
     pub precedence: Precedence,
+    /// Who enters with a stage. Whichever it is, a newcomer also joins if it will be out before those inside are, by
+    /// what they said: that delays nobody.
+    pub admission: Admission,
     /// How long a message to a process takes, for the admission rule: the paper's tc.
     pub link_delay: Duration,
     /// How long to wait for an answer before asking again. Longer than a message and its answer take.
@@ -34,6 +51,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             precedence: Precedence::Aged { weight: Duration::from_secs(10) },
+            admission: Admission::Together,
             link_delay: Duration::ZERO,
             retry: Duration::from_secs(1),
             lease: None,

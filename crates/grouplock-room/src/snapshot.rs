@@ -134,8 +134,10 @@ pub struct Snapshot {
     pub deaths: u64,
     /// When it was taken.
     pub taken: SystemTime,
-    /// False if the room changed so fast that parts may be of different moments.
+    /// False if the room changed so fast that parts may be of different moments, or if some are missing.
     pub exact: bool,
+    /// Servers that did not answer, in words: what they know is missing.
+    pub unanswered: Vec<String>,
 }
 
 impl Snapshot {
@@ -151,6 +153,7 @@ impl Snapshot {
             deaths: 0,
             taken,
             exact: true,
+            unanswered: Vec::new(),
         }
     }
 

@@ -135,6 +135,10 @@ impl View {
 
     fn detail(&self, room: &Snapshot) -> Paragraph<'_> {
         let mut lines = Vec::new();
+        for server in &room.unanswered {
+            let style = Style::new().fg(Color::Red);
+            lines.push(Line::styled(format!("no answer from {server}"), style));
+        }
         match &room.inside {
             Some(phase) => self.phase(&mut lines, "inside", phase, room.taken),
             None => lines.push(Line::raw("nobody is inside")),

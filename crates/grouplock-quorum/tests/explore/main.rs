@@ -7,7 +7,7 @@ mod printed;
 
 use std::time::{Duration, Instant};
 
-use grouplock_quorum::{Coterie, MemberId, Precedence};
+use grouplock_quorum::{Admission, Coterie, MemberId, Precedence};
 use model::{Plan, Scenario, at, explore};
 
 /// Explores, demands that all properties hold, and that what makes them worth something was reached.
@@ -97,6 +97,23 @@ fn with_processes_at_a_distance() {
     let back = distant(&[at(0).rounds(2), at(1).priority(1)]);
     let back = Scenario { cancel: true, ..back };
     holds("processes: one comes back, giving up", &back, &[ALL, YIELDS]);
+}
+
+#[test]
+fn in_order() {
+    let in_order = |scenario| Scenario { admission: Admission::InOrder, ..scenario };
+    let groups = in_order(Scenario::new(triangle(), &rising()));
+    holds("3 groups, in order", &groups, &[ALL, YIELDS]);
+    holds("3 groups, in order, giving up", &Scenario { cancel: true, ..groups }, &[ALL, YIELDS]);
+    let distant = |processes: &[Plan]| {
+        in_order(Scenario { direct: false, ..Scenario::new(triangle(), processes) })
+    };
+    let shared = distant(&[at(0), at(0).priority(2), at(1).priority(1)]);
+    holds("processes: 2 of one session, 1 between, in order", &shared, &[ALL, YIELDS, SHARE]);
+    let giving_up = Scenario { cancel: true, ..shared };
+    holds("the same, giving up", &giving_up, &[ALL, YIELDS, SHARE]);
+    let base = Scenario { patience: 6, crashes: 1, ..Scenario::new(triangle(), &two()) };
+    holds("2 groups, in order, a restart", &in_order(base), &[ALL, YIELDS]);
 }
 
 #[test]

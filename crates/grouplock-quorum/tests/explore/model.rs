@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grouplock_quorum::{
-    Coterie, Durable, GroupMessage, Member, MemberId, Output, PeerMessage, Precedence, Process,
-    ProcessId, ProcessMessage, Settings, Standing, Time, home,
+    Admission, Coterie, Durable, GroupMessage, Member, MemberId, Output, PeerMessage, Precedence,
+    Process, ProcessId, ProcessMessage, Settings, Standing, Time, home,
 };
 use stateright::{Checker, Model, Property};
 
@@ -18,6 +18,7 @@ use stateright::{Checker, Model, Property};
 pub(crate) struct Scenario {
     pub(crate) coterie: Arc<Coterie>,
     pub(crate) precedence: Precedence,
+    pub(crate) admission: Admission,
     pub(crate) processes: Vec<Plan>,
     /// Messages between two parties arrive in the order in which they were sent.
     pub(crate) ordered: bool,
@@ -81,6 +82,7 @@ impl Scenario {
         Scenario {
             coterie: Arc::new(coterie),
             precedence: Precedence::Static,
+            admission: Admission::Together,
             processes: processes.to_vec(),
             ordered: false,
             direct: true,
@@ -98,6 +100,7 @@ impl Scenario {
     fn settings(&self) -> Settings {
         Settings {
             precedence: self.precedence,
+            admission: self.admission,
             link_delay: Duration::ZERO,
             retry: Duration::from_millis(1),
             lease: None,

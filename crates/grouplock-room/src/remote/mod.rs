@@ -492,6 +492,7 @@ impl Watch for OnSeat {
         }
     }
 
+    /// Once it is lost: when others may be let in, which may be past.
     fn valid_until(&self) -> Option<Instant> {
         self.0.lock().valid_until()
     }

@@ -1,0 +1,61 @@
+//! `grouplock serve`: one member of a GBP cluster.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use grouplock_quorum::node::{self, Config};
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::exit::failed;
+
+/// Runs one member of a GBP cluster until SIGTERM or SIGINT.
+///
+/// When it listens it prints one line that begins with `ready:`; its log goes to the standard error. Exit codes: 0 if it was
+/// told to end, 125 if it cannot start or its disk fails.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// What this member is told; see docs/gbp-cluster.md.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Only checks the configuration and the certificates.
+    #[arg(long)]
+    check: bool,
+    /// How much is written to the log: error, warn, info, debug, trace or off.
+    #[arg(long, value_name = "LEVEL", default_value_t = LevelFilter::INFO)]
+    log: LevelFilter,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let config = match Config::read(&arguments.config) {
+        Ok(config) => config,
+        Err(error) => return failed(error),
+    };
+    if arguments.check {
+        return match node::check(&config) {
+            Ok(()) => {
+                let file = arguments.config.display();
+                let (id, members) = (config.id, config.members());
+                crate::lab::say(&format!("`{file}` is good: {id} of {members}\n"));
+                ExitCode::SUCCESS
+            }
+            Err(error) => failed(error),
+        };
+    }
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .with_max_level(arguments.log)
+        .init();
+    let result = node::run(&config, |ready| {
+        let mut out = std::io::stdout().lock();
+        // Whoever started it may not care.
+        let _ = writeln!(out, "{ready}").and_then(|()| out.flush());
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(error),
+    }
+}

@@ -1,0 +1,186 @@
+//! One client per process and place.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use grouplock_room::{Place, RoomError, RoomName};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinSet;
+
+use super::dial::{Connection, Target};
+use super::driver::{Driver, Order};
+use super::link::Dialler;
+use super::parts::Parts;
+use super::security::Security;
+use super::view;
+use crate::clock::Clock;
+use crate::name::ProcessId;
+use crate::wire::Cluster;
+
+/// How long one of the hosts of a place may keep us from trying the next.
+const NEXT_HOST: Duration = Duration::from_millis(200);
+/// How long to wait for a driver that has answers to wait for itself.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// All that this process has to do with the cluster at a place. Once made it stays: a program that looks at a room again
+/// and again would else connect again and again.
+pub(super) struct Client {
+    place: String,
+    cluster: Cluster,
+    clock: Clock,
+    orders: UnboundedSender<Order>,
+    /// The process whose thread drives it: a child that was forked has none.
+    pid: u32,
+    random: RandomState,
+    processes: AtomicU64,
+}
+
+static CLIENTS: Mutex<Vec<(String, Arc<Client>)>> = Mutex::new(Vec::new());
+
+fn known(place: &str) -> Option<Arc<Client>> {
+    let clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut here = clients.iter().filter(|(at, client)| at == place && client.is_ours());
+    here.next().map(|(_, client)| Arc::clone(client))
+}
+
+impl Client {
+    /// The one that there is, or a new one.
+    pub(super) fn at(place: &Place) -> Result<Arc<Self>, RoomError> {
+        let name = place.to_string();
+        if let Some(client) = known(&name) {
+            return Ok(client);
+        }
+        let client = Arc::new(Client::start(place)?);
+        // If somebody was faster, theirs is the one.
+        if let Some(client) = known(&name) {
+            return Ok(client);
+        }
+        let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.push((name, Arc::clone(&client)));
+        Ok(client)
+    }
+
+    fn start(place: &Place) -> Result<Self, RoomError> {
+        let Place::Servers { hosts, .. } = place else {
+            let (place, reason) = (place.to_string(), "expected gbp://host:port");
+            return Err(RoomError::BadPlace { place, reason });
+        };
+        let (hosts, name) = (hosts.clone(), place.to_string());
+        let random = RandomState::new();
+        let security = Security::of(place)?;
+        let clock = Clock::start();
+        // Nobody can guess it who does not know the state of the hasher, which is random and nowhere else.
+        let dialler = Dialler { security, clock, client: random.hash_one("client"), cluster: None };
+        let (orders, inbox) = unbounded_channel();
+        let (tell, told) = mpsc::channel();
+        let theirs = name.clone();
+        let work = move || drive(theirs, &hosts, dialler, &tell, inbox);
+        let cannot = |error: std::io::Error| RoomError::Backend(Box::new(error));
+        std::thread::Builder::new().name("grouplock-gbp".into()).spawn(work).map_err(cannot)?;
+        let gone = |_| RoomError::Backend("the thread that talks to the cluster has ended".into());
+        let cluster = told.recv().map_err(gone)??;
+        let (pid, processes) = (std::process::id(), AtomicU64::new(0));
+        Ok(Client { place: name, cluster, clock, orders, pid, random, processes })
+    }
+
+    pub(super) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    pub(super) fn is_ours(&self) -> bool {
+        self.pid == std::process::id()
+    }
+
+    /// A number that no process has had and none will have.
+    pub(super) fn new_process(&self) -> ProcessId {
+        ProcessId(self.random.hash_one(self.processes.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    pub(super) fn order(&self, order: Order) {
+        // The driver ends after us.
+        let _ = self.orders.send(order);
+    }
+
+    /// What the members see.
+    ///
+    /// # Errors
+    /// If none answers.
+    pub(super) fn look(&self, room: Option<&RoomName>) -> Result<Parts, RoomError> {
+        if !self.is_ours() {
+            return Err(RoomError::Forked);
+        }
+        let (answer, answered) = mpsc::channel();
+        self.order(Order::Look { room: room.map(RoomName::to_string), answer });
+        let parts = answered.recv_timeout(LOOK).unwrap_or_default();
+        if parts.answered.is_empty() {
+            return Err(view::unreachable(&self.place, &self.cluster, &parts));
+        }
+        Ok(parts)
+    }
+
+    /// The rooms that members know of.
+    pub(super) fn rooms(&self) -> Result<Vec<RoomName>, RoomError> {
+        let parts = self.look(None)?;
+        let names = parts.answered.values().flat_map(|part| &part.rooms);
+        let names: BTreeSet<_> = names.filter_map(|name| RoomName::new(name).ok()).collect();
+        Ok(names.into_iter().collect())
+    }
+}
+
+/// The thread of a client.
+fn drive(
+    place: String,
+    hosts: &[String],
+    dialler: Dialler,
+    tell: &mpsc::Sender<Result<Cluster, RoomError>>,
+    inbox: UnboundedReceiver<Order>,
+) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return drop(tell.send(Err(RoomError::Backend(Box::new(error))))),
+    };
+    runtime.block_on(async move {
+        match find(hosts, &dialler).await {
+            Ok(connection) => {
+                let cluster = connection.welcome.cluster.clone();
+                let driver = Driver::new(place, dialler, connection);
+                if tell.send(Ok(cluster)).is_ok() {
+                    driver.run(inbox).await;
+                }
+            }
+            Err(reason) => drop(tell.send(Err(RoomError::Unreachable { place, reason }))),
+        }
+    });
+}
+
+/// A connection to one of the hosts; the next is tried when one fails or takes long.
+async fn find(hosts: &[String], dialler: &Dialler) -> Result<Connection, String> {
+    let mut failures = Vec::new();
+    let mut dials = JoinSet::new();
+    let mut rest = hosts.iter();
+    loop {
+        if let Some(host) = rest.next() {
+            let (dialler, host) = (dialler.clone(), host.clone());
+            dials.spawn(async move {
+                let target = Target::unknown(&host, &dialler.security);
+                dialler.dial(&target).await.map_err(|error| format!("{host}: {error}"))
+            });
+        } else if dials.is_empty() {
+            return Err(failures.join("; "));
+        }
+        let patience = if rest.len() > 0 { NEXT_HOST } else { Duration::from_secs(3600) };
+        match tokio::time::timeout(patience, dials.join_next()).await {
+            Ok(Some(Ok(Ok(connection)))) => return Ok(connection),
+            Ok(Some(Ok(Err(failure)))) => failures.push(failure),
+            Ok(Some(Err(_)) | None) | Err(_) => {}
+        }
+    }
+}

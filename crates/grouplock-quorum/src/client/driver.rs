@@ -1,0 +1,530 @@
+//! The task that talks to the members for all requests of a client.
+//!
+//! It has a [`Process`] of the protocol core for each request and a link to each member that is needed. Whatever was
+//! said on a link that broke may be lost, so when it stands again everything that is outstanding there is said again: who
+//! waits keeps its place, who is inside stays inside. A request that is over stays until its home has heard
+//! of it: a Ping follows the Leave, and the Pong tells that the home has read both.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use grouplock_room::remote::{Admission, Desk};
+use grouplock_room::{Loss, Patience, RoomError};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::clock::{before, instant, time};
+use super::dial::{Connection, Target};
+use super::entry::{
+    DOUBT, Decision, Entry, FAREWELL, FIRST_LOOK, FIRST_WORD, Phase, drift, notice,
+};
+use super::link::{self, Dialler, News};
+use super::parts::Parts;
+use super::question::{Asker, Question};
+use super::view::{self, Obstacle};
+use crate::clock::Clock;
+use crate::message::{GroupMessage, ProcessMessage};
+use crate::name::{MemberId, ProcessId, home};
+use crate::process::{Process, Standing};
+use crate::time::Time;
+use crate::wire::{About, Cluster, Frame};
+
+/// What those who enter want done.
+pub(super) enum Order {
+    Enter(Box<Wanted>),
+    /// The request is withdrawn, or the room left.
+    End(ProcessId),
+    Look {
+        room: Option<String>,
+        answer: std::sync::mpsc::Sender<Parts>,
+    },
+}
+
+/// A request.
+pub(super) struct Wanted {
+    pub(super) process: ProcessId,
+    pub(super) room: String,
+    pub(super) session: String,
+    pub(super) about: About,
+    pub(super) desk: Desk,
+    /// Whether somebody is blocked until it is known if it has to wait.
+    pub(super) decide: bool,
+}
+
+/// The connection to a member, as far as there is one.
+pub(super) enum Link {
+    /// Nobody has needed it yet.
+    Unused,
+    Dialling,
+    Up {
+        frames: UnboundedSender<Frame>,
+        /// Whose Leave went before each Ping that was not answered yet.
+        leaving: VecDeque<ProcessId>,
+    },
+    Down {
+        why: String,
+    },
+}
+
+pub(super) struct Driver {
+    place: String,
+    cluster: Cluster,
+    pub(super) clock: Clock,
+    lease: Duration,
+    dialler: Dialler,
+    pub(super) links: Vec<Link>,
+    entries: HashMap<ProcessId, Entry>,
+    timers: BTreeSet<(Time, ProcessId)>,
+    pub(super) questions: HashMap<u64, Question>,
+    pub(super) last_question: u64,
+    tell: UnboundedSender<(MemberId, News)>,
+    news: UnboundedReceiver<(MemberId, News)>,
+}
+
+impl Driver {
+    /// With the connection that told us of the cluster.
+    pub(super) fn new(place: String, dialler: Dialler, first: Connection) -> Self {
+        let cluster = first.welcome.cluster.clone();
+        let (tell, news) = unbounded_channel();
+        let dialler = Dialler { cluster: Some(cluster.fingerprint()), ..dialler };
+        let mut driver = Driver {
+            place,
+            clock: dialler.clock,
+            // Without leases nothing ends by itself, and a home that was told nothing waits for ever.
+            lease: cluster.settings.lease.unwrap_or(Duration::from_secs(60)),
+            links: cluster.members.iter().map(|_| Link::Unused).collect(),
+            cluster,
+            dialler,
+            entries: HashMap::new(),
+            timers: BTreeSet::new(),
+            questions: HashMap::new(),
+            last_question: 0,
+            tell,
+            news,
+        };
+        driver.start_link(first.welcome.me, Some(first));
+        driver
+    }
+
+    /// Until there are no orders any more and nothing is left to be told.
+    pub(super) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
+        let mut open = true;
+        while open || !self.entries.is_empty() {
+            let alarm = self.alarm().map(|time| instant(self.clock, time).into());
+            tokio::select! {
+                order = orders.recv(), if open => match order {
+                    Some(order) => self.obey(order),
+                    None => open = false,
+                },
+                Some((member, news)) = self.news.recv() => self.hear(member, news),
+                () = sleep_until(alarm) => self.ring(),
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Enter(wanted) => self.enter(*wanted),
+            Order::End(process) => self.end(process, None),
+            Order::Look { room, answer } => self.ask(room, Asker::Caller(answer)),
+        }
+    }
+
+    // ---- requests ----
+
+    fn enter(&mut self, wanted: Wanted) {
+        let Wanted { process: id, room, session, about, desk, decide } = wanted;
+        let (now, members) = (self.clock.now(), self.links.len() as u16);
+        let mut process = Process::new(id, members, self.cluster.settings);
+        // A process that has never asked is not busy.
+        let _ = process.ask(now, &session, about.expected, about.priority);
+        let by = now + FIRST_WORD;
+        let decision = if decide { Decision::Open { by } } else { Decision::Made };
+        let home = home(&session, members);
+        let deadline = desk.patience().deadline().map(|deadline| time(self.clock, deadline));
+        let entry = Entry {
+            room,
+            home,
+            session,
+            process,
+            about,
+            phase: Phase::Asking(decision),
+            introduced: false,
+            farewell: deadline.map(|deadline| before(deadline, FAREWELL)),
+            deadline,
+            armed: None,
+            desk,
+        };
+        self.entries.insert(id, entry);
+        self.start_link(home, None);
+        self.settle(id);
+        if let Link::Down { why } = &self.links[home.index()] {
+            let why = why.clone();
+            self.fail_impatient(home, &why);
+        }
+    }
+
+    /// It is over. If there is an error, it is told when nothing is left of the request.
+    fn end(&mut self, id: ProcessId, error: Option<RoomError>) {
+        let until = self.clock.now() + self.lease;
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        if matches!(entry.phase, Phase::Ending { .. }) {
+            return;
+        }
+        entry.process.leave();
+        entry.phase = Phase::Ending { error, until };
+        if !matches!(self.links[entry.home.index()], Link::Up { .. })
+            && let Phase::Ending { error, .. } = &mut entry.phase
+            && let Some(error) = error.take()
+        {
+            entry.desk.failed(error);
+        }
+        self.settle(id);
+    }
+
+    /// Its home has read that it is over.
+    fn ended(&mut self, id: ProcessId) {
+        let Some(entry) = self.forget(id) else { return };
+        match entry.phase {
+            Phase::Ending { error: Some(error), .. } => entry.desk.failed(error),
+            _ => entry.desk.left(),
+        }
+    }
+
+    /// Sends what there is to send, tells what there is to tell, and sets the timer.
+    fn settle(&mut self, id: ProcessId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let link = &mut self.links[entry.home.index()];
+        while let Some((_, message)) = entry.process.poll_transmit() {
+            if let Link::Up { frames, leaving } = link {
+                let leaves = matches!(message, ProcessMessage::Leave { .. });
+                let about = (!entry.introduced && !leaves).then(|| entry.about.clone());
+                entry.introduced |= about.is_some();
+                let room = entry.room.clone();
+                // A link that has just broken tells so itself.
+                let _ = frames.send(Frame::Process { room, process: id, message, about });
+                if leaves && matches!(entry.phase, Phase::Ending { .. }) {
+                    leaving.push_back(id);
+                    let _ = frames.send(Frame::Ping);
+                }
+            }
+        }
+        if self.update(id) {
+            self.arm(id);
+        }
+    }
+
+    /// Tells the one who asked how its process stands; false if the request is over.
+    fn update(&mut self, id: ProcessId) -> bool {
+        let Some(entry) = self.entries.get_mut(&id) else { return false };
+        match (entry.process.standing(), &mut entry.phase) {
+            (Standing::Inside { epoch, valid_until }, Phase::Asking(_)) => {
+                let ends = valid_until.map(|until| before(until, drift(self.lease)));
+                let told = ends.map(|ends| before(ends, notice(self.lease)));
+                entry.desk.grace(notice(self.lease));
+                entry.phase = Phase::Inside { ends, lost: false };
+                let valid_until = told.map(|told| instant(self.clock, told));
+                // If it is not wanted any more, an order to end it is on its way.
+                let _ = entry.desk.granted(Admission { epoch, recovered: None, valid_until });
+            }
+            (Standing::Inside { valid_until, .. }, Phase::Inside { ends, lost: false }) => {
+                let later = valid_until.map(|until| before(until, drift(self.lease)));
+                if later > *ends {
+                    *ends = later;
+                    let told = later.map(|later| before(later, notice(self.lease)));
+                    let told = told.map(|told| instant(self.clock, told));
+                    if let Some(told) = told {
+                        // If it comes too late, the timer tells.
+                        let _ = entry.desk.renewed(told);
+                    }
+                }
+            }
+            (Standing::Lost, Phase::Inside { .. }) => {
+                let (home, peer) = (entry.home, &self.cluster.members[entry.home.index()]);
+                let why = format!("{home} ({}) has given the place away", peer.address);
+                entry.desk.lost(Loss::Expired(why));
+                self.forget(id);
+                return false;
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn forget(&mut self, id: ProcessId) -> Option<Entry> {
+        let entry = self.entries.remove(&id)?;
+        if let Some(time) = entry.armed {
+            self.timers.remove(&(time, id));
+        }
+        Some(entry)
+    }
+
+    fn arm(&mut self, id: ProcessId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let due = entry.due(self.lease);
+        if due != entry.armed {
+            if let Some(time) = entry.armed {
+                self.timers.remove(&(time, id));
+            }
+            self.timers.extend(due.map(|time| (time, id)));
+            entry.armed = due;
+        }
+    }
+
+    /// Those without patience do not wait for a home that is down.
+    fn fail_impatient(&mut self, home: MemberId, why: &str) {
+        let impatient = |entry: &Entry| {
+            entry.home == home
+                && matches!(entry.phase, Phase::Asking(_))
+                && entry.desk.patience() == Patience::None
+        };
+        let all = self.entries.iter().filter(|(_, entry)| impatient(entry));
+        let all: Vec<_> = all.map(|(id, _)| *id).collect();
+        for id in all {
+            self.fail_unreachable(id, why);
+        }
+    }
+
+    fn fail_unreachable(&mut self, id: ProcessId, why: &str) {
+        let Some(entry) = self.entries.get(&id) else { return };
+        let (home, session) = (entry.home, &entry.session);
+        let address = &self.cluster.members[home.index()].address;
+        let reason = format!(
+            "session `{session}` is at home at {home} ({address}), which must be up to enter it: {why}"
+        );
+        self.end(id, Some(RoomError::Unreachable { place: self.place.clone(), reason }));
+    }
+
+    // ---- whether it has to wait ----
+
+    /// It does, or nothing is known to the contrary.
+    fn conclude(&mut self, id: ProcessId, inside: Option<String>) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        if entry.desk.patience() == Patience::None {
+            self.end(id, Some(RoomError::Occupied { inside }));
+        } else {
+            entry.phase = Phase::Asking(Decision::Made);
+            entry.desk.queued();
+            self.arm(id);
+        }
+    }
+
+    /// The members have answered.
+    pub(super) fn weigh(&mut self, id: ProcessId, parts: &Parts) {
+        let now = self.clock.now();
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let Phase::Asking(Decision::Looking { by }) = entry.phase else { return };
+        let admission = self.cluster.settings.admission;
+        match view::in_the_way(id, &entry.session, admission, parts) {
+            Obstacle::Session(inside) => self.conclude(id, Some(inside)),
+            Obstacle::Waiters => self.conclude(id, None),
+            Obstacle::None => {
+                let at = now + FIRST_LOOK * 2;
+                entry.phase = Phase::Asking(Decision::Look { at, by });
+                self.arm(id);
+            }
+        }
+    }
+
+    // ---- members ----
+
+    pub(super) fn start_link(&mut self, member: MemberId, first: Option<Connection>) {
+        let link = &mut self.links[member.index()];
+        if !matches!(link, Link::Unused) {
+            return;
+        }
+        *link = Link::Dialling;
+        let peer = &self.cluster.members[member.index()];
+        let (address, name) = (peer.address.clone(), peer.name.clone());
+        let target = Target { address, name, member: Some(member) };
+        let tell = self.tell.clone();
+        let tell = move |news| tell.send((member, news)).is_ok();
+        tokio::spawn(link::keep(self.dialler.clone(), target, first, tell));
+    }
+
+    fn hear(&mut self, member: MemberId, news: News) {
+        match news {
+            News::Up(frames) => {
+                self.links[member.index()] = Link::Up { frames, leaving: VecDeque::new() };
+                self.resume(member);
+            }
+            News::Down(why) => {
+                self.links[member.index()] = Link::Down { why: why.clone() };
+                self.miss(member, &why);
+                self.fail_impatient(member, &why);
+            }
+            News::Heard(frame) => self.read(member, frame),
+        }
+    }
+
+    /// Says again what is outstanding at that member.
+    fn resume(&mut self, member: MemberId) {
+        let now = self.clock.now();
+        let here = self.entries.iter().filter(|(_, entry)| entry.home == member);
+        let here: Vec<_> = here.map(|(id, _)| *id).collect();
+        for id in here {
+            let Some(entry) = self.entries.get_mut(&id) else { continue };
+            entry.introduced = false;
+            match entry.phase {
+                Phase::Asking(_) | Phase::Inside { lost: false, .. } => {
+                    entry.process.handle_reconnect(now);
+                }
+                Phase::Inside { lost: true, .. } => {}
+                Phase::Ending { .. } => entry.process.leave_again(member),
+            }
+            self.settle(id);
+        }
+        if let Link::Up { frames, .. } = &self.links[member.index()] {
+            for (number, question) in &self.questions {
+                if question.open.contains_key(&member) {
+                    let (question, room) = (*number, question.room.clone());
+                    let _ = frames.send(Frame::Look { question, room });
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, member: MemberId, frame: Frame) {
+        match frame {
+            Frame::Group { room, process, message } => {
+                self.read_group(member, room, process, message);
+            }
+            Frame::Queued { process, .. } => {
+                let now = self.clock.now();
+                if let Some(entry) = self.entries.get_mut(&process)
+                    && let Phase::Asking(decision @ Decision::Open { .. }) = &mut entry.phase
+                {
+                    *decision = Decision::Look { at: now + FIRST_LOOK, by: now + DOUBT };
+                    self.arm(process);
+                }
+            }
+            Frame::Seen { question, seen } => self.read_seen(member, question, seen),
+            Frame::Pong => {
+                if let Link::Up { leaving, .. } = &mut self.links[member.index()]
+                    && let Some(id) = leaving.pop_front()
+                {
+                    self.ended(id);
+                }
+            }
+            // Nothing that a client is sent.
+            _ => {}
+        }
+    }
+
+    fn read_group(&mut self, from: MemberId, room: String, id: ProcessId, message: GroupMessage) {
+        let now = self.clock.now();
+        match self.entries.get_mut(&id) {
+            Some(entry) if entry.home == from => {
+                entry.process.handle(now, from, message);
+                self.settle(id);
+            }
+            Some(_) => {}
+            // It has left, or died with another client of the same secret: nobody is inside.
+            None => {
+                if let GroupMessage::Enter { attempt, .. } = message
+                    && let Link::Up { frames, .. } = &self.links[from.index()]
+                {
+                    let message = ProcessMessage::Leave { attempt };
+                    let _ = frames.send(Frame::Process { room, process: id, message, about: None });
+                }
+            }
+        }
+    }
+
+    // ---- time ----
+
+    fn alarm(&self) -> Option<Time> {
+        let entries = self.timers.first().map(|(time, _)| *time);
+        entries.into_iter().chain(self.questions.values().map(|question| question.by)).min()
+    }
+
+    fn ring(&mut self) {
+        let now = self.clock.now();
+        self.ring_for_questions(now);
+        while let Some((time, id)) = self.timers.first().copied()
+            && time <= now
+        {
+            self.timers.pop_first();
+            self.entries.get_mut(&id).into_iter().for_each(|entry| entry.armed = None);
+            self.ring_for(id, now);
+        }
+    }
+
+    fn ring_for(&mut self, id: ProcessId, now: Time) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        match entry.phase {
+            Phase::Asking(decision) => {
+                if entry.farewell.take_if(|time| *time <= now).is_some()
+                    && let Link::Down { why } = &self.links[entry.home.index()]
+                {
+                    let why = why.clone();
+                    return self.fail_unreachable(id, &why);
+                }
+                if entry.deadline.is_some_and(|deadline| deadline <= now) {
+                    entry.deadline = None;
+                    entry.desk.expired();
+                }
+                entry.process.handle_timeout(now);
+                self.decide(id, decision, now);
+                self.settle(id);
+            }
+            Phase::Inside { ends, lost: false } => {
+                let told = ends.map(|ends| before(ends, notice(self.lease)));
+                if told.is_some_and(|told| told <= now) {
+                    entry.phase = Phase::Inside { ends, lost: true };
+                    let (home, peer) = (entry.home, &self.cluster.members[entry.home.index()]);
+                    let why = match &self.links[home.index()] {
+                        Link::Down { why } => why.as_str(),
+                        _ => "it does not answer",
+                    };
+                    let why = format!("{home} ({}) cannot confirm it: {why}", peer.address);
+                    entry.desk.lost(Loss::Expired(why));
+                    self.arm(id);
+                } else {
+                    entry.process.handle_timeout(now);
+                    self.settle(id);
+                }
+            }
+            // If the holder has not ended it by now, others may be inside: the home may know at once.
+            Phase::Inside { lost: true, .. } => self.end(id, None),
+            // Its lease is over, so nothing is left of it.
+            Phase::Ending { .. } => self.ended(id),
+        }
+    }
+
+    fn decide(&mut self, id: ProcessId, decision: Decision, now: Time) {
+        match decision {
+            Decision::Open { by } if by <= now => {
+                let home = self.entries.get(&id).map(|entry| entry.home);
+                let why = home.and_then(|home| match &self.links[home.index()] {
+                    Link::Up { .. } => None,
+                    Link::Down { why } => Some(why.clone()),
+                    Link::Unused | Link::Dialling => Some("no answer".to_owned()),
+                });
+                let impatient = |entry: &Entry| entry.desk.patience() == Patience::None;
+                match why {
+                    Some(why) if self.entries.get(&id).is_some_and(impatient) => {
+                        self.fail_unreachable(id, &why);
+                    }
+                    _ => self.conclude(id, None),
+                }
+            }
+            Decision::Look { by, .. } | Decision::Looking { by } if by <= now => {
+                self.conclude(id, None);
+            }
+            Decision::Look { at, by } if at <= now => {
+                let Some(entry) = self.entries.get_mut(&id) else { return };
+                entry.phase = Phase::Asking(Decision::Looking { by });
+                let room = entry.room.clone();
+                self.ask(Some(room), Asker::Entry(id));
+            }
+            _ => {}
+        }
+    }
+}
+
+async fn sleep_until(alarm: Option<tokio::time::Instant>) {
+    match alarm {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}

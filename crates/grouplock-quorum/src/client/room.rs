@@ -1,0 +1,104 @@
+//! An open room on a cluster.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use grouplock_room::backend::Submitted;
+use grouplock_room::remote::{self, Ticket};
+use grouplock_room::{
+    Backend, Capabilities, Patience, Policy, Request, RoomError, RoomName, Snapshot,
+};
+
+use super::about::Myself;
+use super::connect::Client;
+use super::driver::{Order, Wanted};
+use super::view;
+use crate::wire::LONGEST_SESSION;
+
+/// How often members are asked again if their answers are of different moments.
+const LOOKS: u32 = 20;
+/// The pause between.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
+pub(super) struct GbpRoom {
+    client: Arc<Client>,
+    name: RoomName,
+    myself: Myself,
+}
+
+impl GbpRoom {
+    pub(super) fn new(client: Arc<Client>, name: RoomName, command: Option<&str>) -> Self {
+        GbpRoom { client, name, myself: Myself::new(command) }
+    }
+
+    /// `decide`: somebody is blocked until it is known whether the request has to wait.
+    fn ask(
+        &self,
+        request: &Request<'_>,
+        patience: Patience,
+        decide: bool,
+    ) -> Result<Ticket, RoomError> {
+        let length = request.session.len();
+        if length > LONGEST_SESSION {
+            return Err(RoomError::SessionTooLong { length, max: LONGEST_SESSION });
+        }
+        if !self.client.is_ours() {
+            return Err(RoomError::Forked);
+        }
+        let process = self.client.new_process();
+        let client = Arc::clone(&self.client);
+        let end = move || client.order(Order::End(process));
+        let (ticket, desk) = remote::ask(view::holder(process), patience, end);
+        let since = self.client.clock().now();
+        let about = self.myself.about(since, request.priority.0, request.expected);
+        let (room, session) = (self.name.to_string(), request.session.to_owned());
+        let wanted = Wanted { process, room, session, about, desk, decide };
+        self.client.order(Order::Enter(Box::new(wanted)));
+        Ok(ticket)
+    }
+}
+
+impl Backend for GbpRoom {
+    fn capabilities(&self) -> Capabilities {
+        let settings = &self.client.cluster().settings;
+        let mut capabilities = Capabilities::least(LONGEST_SESSION);
+        capabilities.priority = view::policy(settings) != Policy::Fifo;
+        capabilities.leases = settings.lease.is_some();
+        capabilities
+    }
+
+    fn submit(&self, request: &Request<'_>) -> Result<Submitted, RoomError> {
+        if !request.patience.exhausted() {
+            return self.ask(request, request.patience, true)?.submitted();
+        }
+        let started = Instant::now();
+        let submitted = self.ask(request, Patience::None, true)?.submitted();
+        submitted.map_err(|error| match error {
+            RoomError::Occupied { .. } if request.patience != Patience::None => {
+                RoomError::TimedOut { waited: started.elapsed() }
+            }
+            error => error,
+        })
+    }
+
+    fn begin(&self, request: &Request<'_>) -> Result<Submitted, RoomError> {
+        if request.patience.exhausted() {
+            return self.submit(request);
+        }
+        Ok(self.ask(request, request.patience, false)?.begun())
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, RoomError> {
+        let (name, cluster) = (self.name.as_str(), self.client.cluster());
+        let mut looks = 1;
+        loop {
+            let parts = self.client.look(Some(&self.name))?;
+            let agree = parts.agree();
+            if agree || looks == LOOKS {
+                return Ok(view::snapshot(name, cluster, &parts, agree));
+            }
+            looks += 1;
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+}

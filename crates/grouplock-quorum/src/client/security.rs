@@ -1,0 +1,114 @@
+//! How a client proves who it is, and knows whom it talks to.
+
+use std::path::PathBuf;
+
+use grouplock_room::{Place, RoomError};
+use rustls::pki_types::ServerName;
+use tokio_rustls::TlsConnector;
+
+use crate::wire::Identity;
+
+/// The options of a place, and the variables that stand in for them.
+const OPTIONS: [(&str, &str); 3] = [
+    ("cacert", "GROUPLOCK_GBP_CACERT"),
+    ("cert", "GROUPLOCK_GBP_CERT"),
+    ("key", "GROUPLOCK_GBP_KEY"),
+];
+
+/// What a place says besides its hosts.
+#[derive(Clone)]
+pub(super) enum Security {
+    /// Only with members on this machine.
+    PlainText,
+    /// With certificates on both sides.
+    Tls {
+        connector: TlsConnector,
+        /// What the certificate of the first member we meet has to be for, if not its host.
+        name: Option<String>,
+    },
+}
+
+impl Security {
+    /// As the options of the place or else the environment tell.
+    ///
+    /// # Errors
+    /// If an option is unknown, or some of the three files are missing or not what they should be.
+    pub(super) fn of(place: &Place) -> Result<Self, RoomError> {
+        let Place::Servers { options, path, .. } = place else { return Ok(Security::PlainText) };
+        if !path.is_empty() {
+            return Err(bad("the path of a gbp place", path, "there are no paths in a cluster"));
+        }
+        let known = |name: &str| name == "name" || OPTIONS.iter().any(|(known, _)| name == *known);
+        if let Some((name, _)) = options.iter().find(|(name, _)| !known(name)) {
+            let expected = "expected cacert, cert, key or name";
+            return Err(bad("an option of a gbp place", name, expected));
+        }
+        let option = |name: &str| {
+            options.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.clone())
+        };
+        let files = OPTIONS.map(|(name, variable)| {
+            option(name)
+                .or_else(|| std::env::var(variable).ok())
+                .filter(|file| !file.is_empty())
+                .map(PathBuf::from)
+        });
+        match files {
+            [None, None, None] => Ok(Security::PlainText),
+            [Some(authority), Some(certificate), Some(key)] => {
+                let identity = Identity { cert: &certificate, key: &key, ca: &authority };
+                let config = identity.client_config();
+                let config = config.map_err(|error| RoomError::Backend(Box::new(error)))?;
+                Ok(Security::Tls { connector: config.into(), name: option("name") })
+            }
+            files => {
+                let missing = OPTIONS.iter().zip(&files).filter(|(_, file)| file.is_none());
+                let missing: Vec<_> = missing
+                    .map(|((name, variable), _)| format!("{name} (or {variable})"))
+                    .collect();
+                let expected = "cacert, cert and key belong together";
+                Err(bad("what is given for TLS without", &missing.join(", "), expected))
+            }
+        }
+    }
+}
+
+/// As a certificate names it.
+pub(super) fn server_name(name: &str) -> Result<ServerName<'static>, String> {
+    ServerName::try_from(name.to_owned()).map_err(|_| {
+        format!("`{name}` cannot be in a certificate: expected a host name or an address")
+    })
+}
+
+fn bad(what: &'static str, value: &str, expected: &str) -> RoomError {
+    RoomError::BadOption { what, value: format!("`{value}`"), expected: expected.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(place: &str) -> String {
+        let place: Place = place.parse().unwrap();
+        match Security::of(&place) {
+            Ok(_) => panic!("{place} is refused"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn half_of_what_tls_needs_is_refused_with_what_is_missing() {
+        let message = refusal("gbp://127.0.0.1:1?cert=/c.pem");
+        assert!(message.contains("cacert (or GROUPLOCK_GBP_CACERT)"), "{message}");
+        assert!(message.contains("key (or GROUPLOCK_GBP_KEY)"), "{message}");
+        let message = refusal("gbp://127.0.0.1:1?cacert=/no/ca.pem&cert=/c.pem&key=/k.pem");
+        assert!(message.contains("/c.pem"), "{message}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        assert!(refusal("gbp://127.0.0.1:1?ttl=3").contains("ttl"));
+        assert!(refusal("gbp://127.0.0.1:1/path").contains("/path"));
+        let plain = "gbp://127.0.0.1:1".parse().unwrap();
+        assert!(matches!(Security::of(&plain), Ok(Security::PlainText)));
+    }
+}

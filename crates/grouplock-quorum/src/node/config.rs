@@ -1,0 +1,447 @@
+//! `node.toml`: what a member is told.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::name::MemberId;
+use crate::rank::Precedence;
+use crate::settings::{Admission, Settings};
+use crate::wire::{Cluster, CoterieKind, Peer};
+
+/// What a member is told, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Which member this is.
+    pub id: MemberId,
+    /// Where it listens for members and clients.
+    pub listen: SocketAddr,
+    /// Where its promises are kept.
+    pub data: PathBuf,
+    /// Where it shows its state over HTTP.
+    pub status: Option<SocketAddr>,
+    /// What all members must agree on.
+    pub cluster: Cluster,
+    /// How connections are protected.
+    pub security: Security,
+}
+
+/// How connections are protected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Security {
+    /// Not at all; only on this machine.
+    Plain,
+    /// TLS, with certificates on both sides.
+    Tls {
+        /// This member's certificate and those between it and the authority, PEM.
+        cert: PathBuf,
+        /// Its key, PEM.
+        key: PathBuf,
+        /// The authority for members and clients, PEM.
+        ca: PathBuf,
+    },
+}
+
+/// What is wrong with a configuration.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("cannot read `{path}`: {source}", path = .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is not TOML, has a key that there is none, or lacks one.
+    #[error("`{path}` is no configuration: {why}", path = .path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        why: String,
+    },
+    /// A value makes no sense.
+    #[error("`{path}`: {key} cannot be {value}: expected {expected}", path = .path.display())]
+    Bad {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: String,
+        /// What it is set to.
+        value: String,
+        /// What it could be set to.
+        expected: String,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    id: u16,
+    listen: Option<String>,
+    data: PathBuf,
+    status: Option<String>,
+    #[serde(default)]
+    status_public: bool,
+    cluster: FileCluster,
+    tls: FileTls,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileCluster {
+    name: String,
+    members: Vec<FileMember>,
+    coterie: String,
+    policy: Option<String>,
+    lease: Option<String>,
+    retry: Option<String>,
+    link_delay: Option<String>,
+    clock_tolerance: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileMember {
+    address: String,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileTls {
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+    ca: Option<PathBuf>,
+    #[serde(default)]
+    plaintext: bool,
+}
+
+/// A key that has a value it cannot have.
+struct Wrong {
+    key: String,
+    value: String,
+    expected: String,
+}
+
+fn wrong<T>(key: &str, value: impl Into<String>, expected: impl Into<String>) -> Result<T, Wrong> {
+    Err(Wrong { key: key.to_owned(), value: value.into(), expected: expected.into() })
+}
+
+impl Config {
+    /// Reads and checks a file. Paths in it are relative to its directory.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        Self::parse(&text, path)
+    }
+
+    /// The same with the text; `path` is for messages and for what is relative to it.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let file: File = toml::from_str(text).map_err(|error| ConfigError::Syntax {
+            path: path.to_owned(),
+            why: error.to_string().trim_end().to_owned(),
+        })?;
+        let base = path.parent().unwrap_or(Path::new(""));
+        check(&file, base).map_err(|Wrong { key, value, expected }| ConfigError::Bad {
+            path: path.to_owned(),
+            key,
+            value,
+            expected,
+        })
+    }
+
+    /// How many members there are.
+    pub fn members(&self) -> u16 {
+        self.cluster.members.len() as u16
+    }
+}
+
+fn check(file: &File, base: &Path) -> Result<Config, Wrong> {
+    let security = security(&file.tls, base)?;
+    let plain = security == Security::Plain;
+    let cluster = cluster(&file.cluster, plain)?;
+    let members = cluster.members.len();
+    let Some(me) = cluster.members.get(usize::from(file.id)) else {
+        return wrong(
+            "id",
+            file.id.to_string(),
+            format!("0 to {}: a place in members", members - 1),
+        );
+    };
+    let listen = match &file.listen {
+        Some(listen) => listening("listen", listen)?,
+        None => listening("listen (by default this member's address)", &me.address)?,
+    };
+    if plain && !listen.ip().is_loopback() {
+        return wrong(
+            "listen",
+            format!("`{listen}`"),
+            "a loopback address such as 127.0.0.1, as tls.plaintext is true",
+        );
+    }
+    let status = file.status.as_deref().map(|status| listening("status", status)).transpose()?;
+    if let Some(status) = status
+        && !status.ip().is_loopback()
+        && !file.status_public
+    {
+        return wrong(
+            "status",
+            format!("`{status}`"),
+            "a loopback address such as 127.0.0.1, or status_public = true: anyone who reaches it sees all rooms",
+        );
+    }
+    let data = base.join(&file.data);
+    Ok(Config { id: MemberId(file.id), listen, data, status, cluster, security })
+}
+
+fn security(tls: &FileTls, base: &Path) -> Result<Security, Wrong> {
+    match (tls.plaintext, &tls.cert, &tls.key, &tls.ca) {
+        (true, None, None, None) => Ok(Security::Plain),
+        (false, Some(cert), Some(key), Some(ca)) => {
+            Ok(Security::Tls { cert: base.join(cert), key: base.join(key), ca: base.join(ca) })
+        }
+        (true, ..) => wrong("tls.plaintext", "true", "no cert, key or ca beside it"),
+        (false, cert, key, ca) => {
+            let missing = [("cert", cert), ("key", key), ("ca", ca)];
+            let missing = missing.iter().find(|(_, path)| path.is_none()).map_or("cert", |m| m.0);
+            wrong(
+                &format!("tls.{missing}"),
+                "missing",
+                "files for cert, key and ca, or plaintext = true for members on one machine",
+            )
+        }
+    }
+}
+
+fn cluster(file: &FileCluster, plain: bool) -> Result<Cluster, Wrong> {
+    if file.name.is_empty() || file.name.len() > 64 || file.name.chars().any(char::is_control) {
+        return wrong("cluster.name", format!("`{}`", file.name), "1 to 64 printable characters");
+    }
+    let mut members: Vec<Peer> = Vec::new();
+    for (number, member) in file.members.iter().enumerate() {
+        let key = format!("cluster.members[{number}].address");
+        let Some(host) = host_of(&member.address) else {
+            return wrong(&key, format!("`{}`", member.address), "host:port");
+        };
+        if plain && !host.parse().is_ok_and(|address: IpAddr| address.is_loopback()) {
+            return wrong(
+                &key,
+                format!("`{}`", member.address),
+                "a loopback address such as 127.0.0.1:7100, as tls.plaintext is true",
+            );
+        }
+        if members.iter().any(|other| other.address == member.address) {
+            return wrong(&key, format!("`{}`", member.address), "each member once");
+        }
+        let name = member.name.clone().unwrap_or_else(|| host.to_owned());
+        if rustls::pki_types::ServerName::try_from(name.as_str()).is_err() {
+            let key = format!("cluster.members[{number}].name");
+            return wrong(
+                &key,
+                format!("`{name}`"),
+                "a host name or IP address, as in certificates",
+            );
+        }
+        members.push(Peer { address: member.address.clone(), name });
+    }
+    let Ok(coterie) = file.coterie.parse::<CoterieKind>() else {
+        let value = format!("`{}`", file.coterie);
+        return wrong("cluster.coterie", value, "`plane`, `grid` or `majority`");
+    };
+    let count = u16::try_from(members.len()).unwrap_or(u16::MAX);
+    if let Err(error) = coterie.coterie(count) {
+        let sizes = "plane: 3, 7, 13, 21 or 31 members; grid: a product such as 4, 6 or 9; majority: any number";
+        return wrong(
+            "cluster.coterie",
+            format!("`{coterie}` with {} members", members.len()),
+            format!("{sizes} ({error})"),
+        );
+    }
+    let settings = settings(file)?;
+    let tolerance = time("cluster.clock_tolerance", file.clock_tolerance.as_deref(), "5s")?;
+    if tolerance.is_zero() {
+        return wrong("cluster.clock_tolerance", "0", "more than nothing, such as `5s`");
+    }
+    Ok(Cluster { name: file.name.clone(), members, coterie, settings, clock_tolerance: tolerance })
+}
+
+fn settings(file: &FileCluster) -> Result<Settings, Wrong> {
+    let retry = time("cluster.retry", file.retry.as_deref(), "1s")?;
+    let lease = time("cluster.lease", file.lease.as_deref(), "10s")?;
+    if retry < Duration::from_millis(10) {
+        return wrong("cluster.retry", format!("{} ms", retry.as_millis()), "at least `10ms`");
+    }
+    if lease < retry * 4 {
+        return wrong(
+            "cluster.lease",
+            format!("{} ms", lease.as_millis()),
+            format!("at least four times cluster.retry, which is {} ms", retry.as_millis()),
+        );
+    }
+    let policy = file.policy.as_deref().unwrap_or("fifo");
+    let precedence = match policy.split_once(':') {
+        None if policy == "fifo" => Some(Precedence::Aged { weight: Duration::ZERO }),
+        None if policy == "static" => Some(Precedence::Static),
+        Some(("priority", weight)) => duration(weight).map(|weight| Precedence::Aged { weight }),
+        _ => None,
+    };
+    let Some(precedence) = precedence else {
+        return wrong(
+            "cluster.policy",
+            format!("`{policy}`"),
+            "`fifo`, `priority:TIME` with what a step of priority is worth, such as `priority:10s`, or `static`",
+        );
+    };
+    let link_delay = time("cluster.link_delay", file.link_delay.as_deref(), "0ms")?;
+    // The paper's precedence with the paper's admission; else what rooms promise everywhere.
+    let admission = match precedence {
+        Precedence::Static => Admission::Together,
+        Precedence::Aged { .. } => Admission::InOrder,
+    };
+    Ok(Settings { precedence, admission, link_delay, retry, lease: Some(lease) })
+}
+
+/// The host of `host:port`, without the brackets of an IPv6 address.
+fn host_of(address: &str) -> Option<&str> {
+    let (host, port) = address.rsplit_once(':')?;
+    port.parse::<u16>().ok().filter(|port| *port != 0)?;
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    (!host.is_empty() && !host.contains([' ', '/', '@'])).then_some(host)
+}
+
+fn listening(key: &str, text: &str) -> Result<SocketAddr, Wrong> {
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    match found {
+        Some(address) => Ok(address),
+        None => wrong(
+            key,
+            format!("`{text}`"),
+            "an address of this machine and a port, such as 127.0.0.1:7100",
+        ),
+    }
+}
+
+fn time(key: &str, text: Option<&str>, default: &str) -> Result<Duration, Wrong> {
+    let text = text.unwrap_or(default);
+    match duration(text) {
+        Some(time) if time <= Duration::from_secs(86_400) => Ok(time),
+        _ => wrong(key, format!("`{text}`"), "a time of at most a day such as `10s` or `500ms`"),
+    }
+}
+
+/// A whole number with its unit.
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let number = text[..digits].parse().ok()?;
+    match &text[digits..] {
+        "s" => Some(Duration::from_secs(number)),
+        "ms" => Some(Duration::from_millis(number)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+id = 1
+data = "data"
+status = "127.0.0.1:7201"
+
+[cluster]
+name = "example"
+members = [
+  { address = "127.0.0.1:7100" },
+  { address = "127.0.0.1:7101", name = "one" },
+  { address = "[::1]:7102" },
+]
+coterie = "plane"
+policy = "priority:10s"
+lease = "4s"
+
+[tls]
+plaintext = true
+"#;
+
+    fn parse(text: &str) -> Result<Config, ConfigError> {
+        Config::parse(text, Path::new("/etc/grouplock/node.toml"))
+    }
+
+    #[test]
+    fn a_good_one_says_what_it_means() {
+        let config = parse(GOOD).unwrap();
+        assert_eq!(config.id, MemberId(1));
+        assert_eq!(config.listen, "127.0.0.1:7101".parse().unwrap());
+        assert_eq!(config.data, Path::new("/etc/grouplock/data"));
+        assert_eq!(config.security, Security::Plain);
+        let names = config.cluster.members.iter().map(|peer| peer.name.as_str());
+        assert_eq!(names.collect::<Vec<_>>(), ["127.0.0.1", "one", "::1"]);
+        let settings = config.cluster.settings;
+        assert_eq!(settings.lease, Some(Duration::from_secs(4)));
+        assert_eq!(settings.precedence, Precedence::Aged { weight: Duration::from_secs(10) });
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_key_value_and_what_was_expected() {
+        for (old, new, key, value, expected) in [
+            ("id = 1", "id = 3", "id", "3", "0 to 2"),
+            ("\"plane\"", "\"planet\"", "cluster.coterie", "`planet`", "`majority`"),
+            ("\"plane\"", "\"grid\"", "cluster.coterie", "`grid` with 3", "3, 7, 13"),
+            ("lease = \"4s\"", "lease = \"3s\"", "cluster.lease", "3000 ms", "four times"),
+            ("lease = \"4s\"", "lease = \"4\"", "cluster.lease", "`4`", "`500ms`"),
+            ("priority:10s", "batch:3", "cluster.policy", "`batch:3`", "`static`"),
+            ("127.0.0.1:7100", "10.0.0.1:7100", "members[0].address", "10.0.0.1", "loopback"),
+            ("127.0.0.1:7100", "127.0.0.1:7101", "members[1].address", "7101", "once"),
+            ("127.0.0.1:7100", "127.0.0.1", "members[0].address", "`127.0.0.1`", "host:port"),
+            ("127.0.0.1:7201", "0.0.0.0:7201", "status", "0.0.0.0", "status_public"),
+            ("127.0.0.1:7201", "here", "status", "`here`", "an address"),
+            ("data =", "listen = \"0.0.0.0:7101\"\ndata =", "listen", "0.0.0.0", "loopback"),
+            ("plaintext = true", "cert = \"c\"\nkey = \"k\"", "tls.ca", "missing", "plaintext"),
+            (
+                "plaintext = true",
+                "plaintext = true\nca = \"c\"",
+                "tls.plaintext",
+                "true",
+                "no cert",
+            ),
+            ("name = \"example\"", "name = \"\"", "cluster.name", "``", "1 to 64"),
+            ("name = \"one\"", "name = \"o n e\"", "members[1].name", "`o n e`", "certificates"),
+        ] {
+            let text = GOOD.replacen(old, new, 1);
+            assert_ne!(text, GOOD, "{old}");
+            let message = parse(&text).unwrap_err().to_string();
+            for part in ["/etc/grouplock/node.toml", key, value, expected] {
+                assert!(message.contains(part), "{part} is missing in: {message}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_or_missing_key_is_named_with_its_line() {
+        for (old, new, part) in [
+            ("lease =", "leese =", "leese"),
+            ("coterie = \"plane\"", "", "coterie"),
+            ("id = 1", "id = \"one\"", "invalid type"),
+            ("id = 1", "id = 70000", "70000"),
+            ("[tls]", "[tls", "tls"),
+        ] {
+            let message = parse(&GOOD.replacen(old, new, 1)).unwrap_err().to_string();
+            assert!(message.contains(part) && message.contains("line"), "{message}");
+        }
+        let missing = Config::read(Path::new("/nonexistent/node.toml")).unwrap_err().to_string();
+        assert!(missing.contains("`/nonexistent/node.toml`"), "{missing}");
+    }
+}

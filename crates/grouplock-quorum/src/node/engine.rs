@@ -1,0 +1,442 @@
+//! The heart of a member: one task that owns all rooms and the disk.
+//!
+//! It takes what has arrived, up to a number of frames at a time, and lets the rooms handle it. Then it
+//! writes everything that is to be saved, flushes once, and only then sends anything.
+
+mod out;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::connection::Outbox;
+use super::metrics::{Direction, Gauges, Metrics, peer_kind, process_kind};
+use super::room::{NotItsProcess, Room, Tally, To, Wishes};
+use super::status::Status;
+use super::storage::{Storage, StorageError};
+use crate::clock::Clock;
+use crate::coterie::Coterie;
+use crate::member::{Member, Refused};
+use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
+use crate::name::{MemberId, ProcessId};
+use crate::time::Time;
+use crate::wire::{About, Cluster, Frame, Reason};
+
+/// How many inputs may wait. When so many do, connections are not read.
+pub(super) const INBOX: usize = 1024;
+/// How many inputs share a flush.
+const TOGETHER: usize = 128;
+/// How many rooms there can be.
+const MOST_ROOMS: usize = 65_536;
+/// How often the time of day is compared with the clock.
+const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
+
+/// How long others have their turn while there is much to say again.
+const BREATH: Duration = Duration::from_millis(5);
+
+/// Names an accepted connection.
+pub(super) type ConnectionId = u64;
+
+/// Who is at the other end of an accepted connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    Member(MemberId),
+    Client(u64),
+}
+
+/// What the engine is told.
+#[derive(Debug)]
+pub(super) enum Input {
+    /// A connection was accepted.
+    Joined { connection: ConnectionId, who: Who, address: String, outbox: Outbox },
+    /// Something came over it.
+    Said { connection: ConnectionId, frame: Frame },
+    /// It is gone.
+    Left { connection: ConnectionId },
+    /// The connection that we dialled is up.
+    LinkUp { peer: MemberId, outbox: Outbox },
+    /// And down.
+    LinkDown { peer: MemberId },
+    /// Somebody wants to see all of it.
+    Show(oneshot::Sender<(Gauges, Option<Status>)>, bool),
+    /// Time to end.
+    Stop,
+}
+
+struct Connection {
+    who: Who,
+    address: String,
+    outbox: Outbox,
+}
+
+/// See the module.
+pub(super) struct Engine {
+    me: MemberId,
+    cluster: Cluster,
+    coterie: Arc<Coterie>,
+    clock: Clock,
+    metrics: Arc<Metrics>,
+    storage: Storage,
+    rooms: BTreeMap<Arc<str>, Room>,
+    wakes: BTreeSet<(Time, Arc<str>)>,
+    links: Vec<Option<Outbox>>,
+    connections: HashMap<ConnectionId, Connection>,
+    /// The connection of each client, by its secret.
+    clients: HashMap<u64, ConnectionId>,
+    wishes: Wishes,
+    /// Requests that came in this round: if they still wait when it is over, the client is told.
+    fresh: Vec<(Arc<str>, ProcessId, u64, u64)>,
+    /// Members that can be reached again, and rooms in which they may have missed something.
+    resume: VecDeque<(MemberId, Arc<str>)>,
+    jumped: bool,
+}
+
+impl Engine {
+    /// With what is on disk.
+    pub(super) fn new(
+        me: MemberId,
+        cluster: Cluster,
+        coterie: Arc<Coterie>,
+        clock: Clock,
+        metrics: Arc<Metrics>,
+        storage: Storage,
+    ) -> Result<Self, Refused> {
+        let now = clock.now();
+        let mut rooms = BTreeMap::new();
+        for (name, durable) in storage.rooms() {
+            let (quorums, settings) = (coterie.clone(), cluster.settings);
+            let member = Member::recover(me, quorums, settings, durable.clone(), now)?;
+            rooms.insert(name.clone(), Room::new(name.clone(), member, Some(durable), now));
+        }
+        let links = cluster.members.iter().map(|_| None).collect();
+        let mut engine = Engine {
+            me,
+            cluster,
+            coterie,
+            clock,
+            metrics,
+            storage,
+            rooms,
+            wakes: BTreeSet::new(),
+            links,
+            connections: HashMap::new(),
+            clients: HashMap::new(),
+            wishes: Wishes::default(),
+            fresh: Vec::new(),
+            resume: VecDeque::new(),
+            jumped: false,
+        };
+        let names: Vec<_> = engine.rooms.keys().cloned().collect();
+        for name in names {
+            engine.settle(&name, now, None);
+        }
+        Ok(engine)
+    }
+
+    /// Runs until it is told to stop, or the disk fails: then nothing has been sent that depends on what was not saved.
+    pub(super) async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<Input>,
+    ) -> Result<(), StorageError> {
+        let mut look = tokio::time::interval(LOOK_AT_CLOCK);
+        loop {
+            let sleep = self.until_next_wake();
+            let input = tokio::select! {
+                input = inbox.recv() => input,
+                () = tokio::time::sleep(sleep) => None,
+                _ = look.tick() => {
+                    self.look_at_clock();
+                    None
+                }
+            };
+            let mut next = input;
+            for _ in 0..TOGETHER {
+                let Some(input) = next else { break };
+                if matches!(input, Input::Stop) {
+                    self.flush()?;
+                    self.say_goodbye();
+                    return Ok(());
+                }
+                self.handle(input);
+                next = inbox.try_recv().ok();
+            }
+            if let Some(input) = next {
+                self.handle(input);
+            }
+            self.wake();
+            self.say_again();
+            self.flush()?;
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        let now = self.clock.now();
+        match input {
+            Input::Joined { connection, who, address, outbox } => {
+                if let Who::Client(client) = who
+                    && let Some(old) = self.clients.insert(client, connection)
+                    && let Some(old) = self.connections.get(&old)
+                {
+                    // It has dialled again, so the old one is dead even if we have not noticed.
+                    old.outbox.cut();
+                }
+                self.connections.insert(connection, Connection { who, address, outbox });
+            }
+            Input::Left { connection } => {
+                if let Some(Connection { who: Who::Client(client), .. }) =
+                    self.connections.remove(&connection)
+                    && self.clients.get(&client) == Some(&connection)
+                {
+                    self.clients.remove(&client);
+                }
+            }
+            Input::Said { connection, frame } => self.said(now, connection, frame),
+            Input::LinkUp { peer, outbox } => {
+                if let Some(link) = self.links.get_mut(peer.index()) {
+                    *link = Some(outbox);
+                }
+                let rooms = self.rooms.keys().cloned();
+                self.resume.retain(|(other, _)| *other != peer);
+                self.resume.extend(rooms.map(|room| (peer, room)));
+            }
+            Input::LinkDown { peer } => {
+                if let Some(link) = self.links.get_mut(peer.index()) {
+                    *link = None;
+                }
+                self.resume.retain(|(other, _)| *other != peer);
+            }
+            Input::Show(answer, all) => {
+                // Who asked may have gone.
+                let _ = answer.send((self.gauges(), all.then(|| self.status(now))));
+            }
+            Input::Stop => {}
+        }
+    }
+
+    fn said(&mut self, now: Time, connection: ConnectionId, frame: Frame) {
+        // It may have been refused, with more of its frames on the way.
+        let Some(Connection { who, .. }) = self.connections.get(&connection) else { return };
+        match (*who, frame) {
+            (Who::Member(peer), Frame::Peer { room, message }) => {
+                if let Err(reason) = self.peer(now, peer, room, message) {
+                    // The others of its messages may be right.
+                    self.metrics.refuse(&peer.to_string(), &reason);
+                }
+            }
+            (Who::Client(client), Frame::Process { room, process, message, about }) => {
+                if let Err(reason) = self.process(now, client, room, process, message, about) {
+                    self.refuse(connection, reason);
+                }
+            }
+            (Who::Client(_), Frame::Look { question, room }) => {
+                self.look(now, connection, question, room.as_deref());
+            }
+            (who, frame) => {
+                let role = match who {
+                    Who::Member(_) => "member",
+                    Who::Client(_) => "client",
+                };
+                let (frame, role) = (frame.kind().to_owned(), role.to_owned());
+                self.refuse(connection, Reason::NotItsRole { frame, role });
+            }
+        }
+    }
+
+    fn peer(
+        &mut self,
+        now: Time,
+        peer: MemberId,
+        room: String,
+        message: PeerMessage,
+    ) -> Result<(), Reason> {
+        if let PeerMessage::Request { rank } = &message {
+            // It may have been asked long ago, but not in the future.
+            let ahead = rank.claim.asked().since(now);
+            self.check_clock(ahead)?;
+        }
+        let name = self.room(room, now)?;
+        self.metrics.message(peer_kind(&message), Direction::Received, false);
+        if let Some(room) = self.rooms.get_mut(&name) {
+            let handled = room.member.handle(now, peer, message);
+            handled.map_err(|refused| Reason::Protocol(refused.to_string()))?;
+            self.settle(&name, now, None);
+        }
+        Ok(())
+    }
+
+    fn process(
+        &mut self,
+        now: Time,
+        client: u64,
+        room: String,
+        process: ProcessId,
+        message: ProcessMessage,
+        about: Option<About>,
+    ) -> Result<(), Reason> {
+        let attempt = match &message {
+            ProcessMessage::Ask { attempt, sent, .. } => {
+                self.check_clock(sent.since(now).max(now.since(*sent)))?;
+                Some(*attempt)
+            }
+            ProcessMessage::Leave { .. } | ProcessMessage::Renew { .. } => None,
+        };
+        let name = if attempt.is_some() {
+            self.room(room, now)?
+        } else {
+            let Some((name, _)) = self.rooms.get_key_value(room.as_str()) else {
+                self.unknown_room(client, room, process, &message);
+                return Ok(());
+            };
+            name.clone()
+        };
+        let Some(room) = self.rooms.get_mut(&name) else { return Ok(()) };
+        let repeated = room.is_repeated(process, &message);
+        let (kind, renewal) =
+            (process_kind(&message), matches!(message, ProcessMessage::Renew { .. }));
+        self.metrics.message(kind, Direction::Received, repeated && !renewal);
+        if let Err(NotItsProcess) = room.hear(now, process, client, &message, about) {
+            return Err(Reason::NotItsProcess(process));
+        }
+        let handled = room.member.handle_process(now, process, message);
+        if let Err(refused) = handled {
+            room.forget(process);
+            return Err(Reason::Protocol(refused.to_string()));
+        }
+        if let Some(attempt) = attempt.filter(|_| !repeated) {
+            self.fresh.push((name.clone(), process, attempt, client));
+        }
+        self.settle(&name, now, Some((process, client)));
+        if let Some(room) = self.rooms.get_mut(&name) {
+            room.forget(process);
+        }
+        Ok(())
+    }
+
+    /// Nobody is inside a room that was never heard of.
+    fn unknown_room(
+        &mut self,
+        client: u64,
+        room: String,
+        process: ProcessId,
+        message: &ProcessMessage,
+    ) {
+        self.metrics.message(process_kind(message), Direction::Received, true);
+        if let ProcessMessage::Renew { attempt, .. } = *message {
+            let message = GroupMessage::Gone { attempt };
+            let frame = Frame::Group { room, process, message };
+            self.wishes.send.push((To::Client(client), frame, false));
+        }
+    }
+
+    fn check_clock(&self, apart: Duration) -> Result<(), Reason> {
+        let tolerance = self.cluster.clock_tolerance;
+        if apart > tolerance { Err(Reason::Clock { apart, tolerance }) } else { Ok(()) }
+    }
+
+    /// The room of that name, which is made if there is none.
+    fn room(&mut self, name: String, now: Time) -> Result<Arc<str>, Reason> {
+        if let Some((name, _)) = self.rooms.get_key_value(name.as_str()) {
+            return Ok(name.clone());
+        }
+        if self.rooms.len() >= MOST_ROOMS {
+            return Err(Reason::TooMany { what: "rooms".to_owned(), most: MOST_ROOMS as u64 });
+        }
+        let name: Arc<str> = name.into();
+        let member = Member::new(self.me, self.coterie.clone(), self.cluster.settings);
+        let member = member.map_err(|refused| Reason::Protocol(refused.to_string()))?;
+        self.rooms.insert(name.clone(), Room::new(name.clone(), member, None, now));
+        Ok(name)
+    }
+
+    /// Takes what a room wants done, and notes when it wants to be woken.
+    fn settle(&mut self, name: &Arc<str>, now: Time, asker: Option<(ProcessId, u64)>) {
+        let Some(room) = self.rooms.get_mut(name) else { return };
+        let tally = room.drain(now, asker, &mut self.wishes);
+        let wake = room.member.poll_timeout();
+        if wake != room.wake {
+            if let Some(old) = room.wake {
+                self.wakes.remove(&(old, name.clone()));
+            }
+            if let Some(new) = wake {
+                self.wakes.insert((new, name.clone()));
+            }
+            room.wake = wake;
+        }
+        self.count(tally);
+    }
+
+    fn count(&self, tally: Tally) {
+        let Tally { stages, entries, votes, deaths, nobody } = tally;
+        self.metrics.stages.fetch_add(stages, Relaxed);
+        self.metrics.entries.fetch_add(entries, Relaxed);
+        self.metrics.votes.fetch_add(votes, Relaxed);
+        self.metrics.deaths.fetch_add(deaths, Relaxed);
+        self.metrics.unsent.fetch_add(nobody, Relaxed);
+    }
+
+    // ---- time ----
+
+    fn until_next_wake(&self) -> Duration {
+        if !self.resume.is_empty() {
+            return BREATH;
+        }
+        let now = self.clock.now();
+        self.wakes.first().map_or(Duration::from_secs(3600), |(at, _)| at.since(now))
+    }
+
+    fn wake(&mut self) {
+        let now = self.clock.now();
+        while let Some((at, name)) = self.wakes.first()
+            && *at <= now
+        {
+            let name = name.clone();
+            let Some(room) = self.rooms.get_mut(&name) else { return };
+            let before: Vec<_> = room.member.inside().map(|(process, _)| process).collect();
+            room.member.handle_timeout(now);
+            self.settle(&name, now, None);
+            if let Some(room) = self.rooms.get_mut(&name) {
+                let deaths = room.bury(&before);
+                if deaths > 0 {
+                    tracing::warn!(
+                        "room `{name}`: {deaths} inside were silent for a lease and are taken for dead"
+                    );
+                }
+                self.count(Tally { deaths, ..Tally::default() });
+            }
+        }
+    }
+
+    /// To those who can be reached again: some rooms at a time, as there may be more than an outbox holds.
+    fn say_again(&mut self) {
+        let now = self.clock.now();
+        for _ in 0..TOGETHER.min(self.resume.len()) {
+            let Some((peer, name)) = self.resume.pop_front() else { return };
+            let link = self.links.get(peer.index()).and_then(Option::as_ref);
+            if !link.is_some_and(Outbox::has_room) {
+                self.resume.push_back((peer, name));
+                continue;
+            }
+            if let Some(room) = self.rooms.get_mut(&name) {
+                room.member.handle_reconnect(now, peer);
+                self.settle(&name, now, None);
+            }
+        }
+    }
+
+    fn look_at_clock(&mut self) {
+        let drift = self.clock.drift();
+        let jumped = drift > self.cluster.clock_tolerance;
+        if jumped && !self.jumped {
+            self.metrics.clock_jumps.fetch_add(1, Relaxed);
+            tracing::warn!(
+                "the time of day is now {:.3} s away from this member's clock, which goes on as before; \
+                 other members may refuse a member that starts with the new time: restart all of them, or set it right",
+                drift.as_secs_f64()
+            );
+        }
+        self.jumped = jumped;
+    }
+}

@@ -1,0 +1,147 @@
+//! What leaves the engine: to disk, then to others.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::super::connection::{NotSent, OUTBOX};
+use super::super::hooks;
+use super::super::metrics::{Direction, Gauges, group_kind, peer_kind};
+use super::super::room::{To, Wishes};
+use super::super::status::Status;
+use super::super::storage::StorageError;
+use super::{Connection, ConnectionId, Engine, Who};
+use crate::time::Time;
+use crate::wire::{Frame, Reason, Seen};
+
+impl Engine {
+    pub(super) fn flush(&mut self) -> Result<(), StorageError> {
+        let Wishes { save, send } = std::mem::take(&mut self.wishes);
+        if !save.is_empty() {
+            let save = hooks::before_commit(save);
+            let voted = hooks::votes(&save);
+            if !save.is_empty() {
+                self.metrics.flushed(self.storage.commit(save)?);
+            }
+            hooks::after_commit(voted);
+        }
+        for (to, frame, repeated) in send {
+            self.send(to, frame, repeated);
+        }
+        for (name, process, attempt, client) in std::mem::take(&mut self.fresh) {
+            let waits = self.rooms.get(&name).and_then(|room| room.member.waits(process));
+            if waits.is_some_and(|(waiting, _)| waiting == attempt) {
+                let room = name.to_string();
+                self.send(To::Client(client), Frame::Queued { room, process, attempt }, false);
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, to: To, frame: Frame, repeated: bool) {
+        let kind = match &frame {
+            Frame::Peer { message, .. } => Some(peer_kind(message)),
+            Frame::Group { message, .. } => Some(group_kind(message)),
+            _ => None,
+        };
+        let outbox = match to {
+            To::Member(peer) => self.links.get(peer.index()).and_then(Option::as_ref),
+            To::Client(client) => {
+                let connection = self.clients.get(&client);
+                let connection = connection.and_then(|id| self.connections.get(id));
+                connection.map(|connection| &connection.outbox)
+            }
+        };
+        match outbox.map(|outbox| outbox.push(frame)) {
+            Some(Ok(())) => {
+                if let Some(kind) = kind {
+                    self.metrics.message(kind, Direction::Sent, repeated);
+                }
+            }
+            Some(Err(NotSent::Full)) => {
+                self.metrics.unsent.fetch_add(1, Relaxed);
+                let whom = match to {
+                    To::Member(peer) => peer.to_string(),
+                    To::Client(_) => "a client".to_owned(),
+                };
+                self.metrics.refuse(&whom, &Reason::NotReading(OUTBOX as u64));
+                if let Some(outbox) = outbox {
+                    outbox.cut();
+                }
+            }
+            Some(Err(NotSent::Gone)) | None => {
+                self.metrics.unsent.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    /// Closes a connection. What else came over it is not looked at.
+    pub(super) fn refuse(&mut self, connection: ConnectionId, reason: Reason) {
+        let Some(Connection { who, address, outbox }) = self.connections.remove(&connection) else {
+            return;
+        };
+        if let Who::Client(client) = who
+            && self.clients.get(&client) == Some(&connection)
+        {
+            self.clients.remove(&client);
+        }
+        self.metrics.refuse(&address, &reason);
+        outbox.refuse(reason);
+    }
+
+    pub(super) fn look(
+        &mut self,
+        now: Time,
+        connection: ConnectionId,
+        question: u64,
+        room: Option<&str>,
+    ) {
+        let mut pieces: Vec<Seen> = if let Some(name) = room {
+            self.rooms.get(name).map(|room| room.look(now)).unwrap_or_default()
+        } else {
+            let names: Vec<_> = self.rooms.keys().map(ToString::to_string).collect();
+            names.chunks(128).map(|piece| Seen::Rooms(piece.to_vec())).collect()
+        };
+        pieces.push(Seen::End);
+        let Some(Connection { outbox, .. }) = self.connections.get(&connection) else { return };
+        for seen in pieces {
+            if outbox.push(Frame::Seen { question, seen }) == Err(NotSent::Full) {
+                self.refuse(connection, Reason::NotReading(OUTBOX as u64));
+                return;
+            }
+        }
+    }
+
+    pub(super) fn say_goodbye(&self) {
+        self.connections.values().for_each(|connection| connection.outbox.refuse(Reason::Ending));
+    }
+
+    // ---- what there is to see ----
+
+    pub(super) fn gauges(&self) -> Gauges {
+        let members = self.rooms.values().map(|room| &room.member);
+        let (inside, waiting) = members.fold((0, 0), |(inside, waiting), member| {
+            (inside + member.inside().count(), waiting + member.waiting().len())
+        });
+        Gauges {
+            rooms: self.rooms.len(),
+            inside,
+            waiting,
+            clients: self.clients.len(),
+            members_connected: self.links.iter().flatten().count(),
+            log_bytes: self.storage.length(),
+        }
+    }
+
+    pub(super) fn status(&self, now: Time) -> Status {
+        let connected: Vec<bool> = self.links.iter().map(Option::is_some).collect();
+        let gauges = self.gauges();
+        Status::new(
+            self.me,
+            &self.cluster,
+            &self.coterie,
+            &connected,
+            &gauges,
+            self.rooms.values(),
+            now,
+        )
+    }
+}

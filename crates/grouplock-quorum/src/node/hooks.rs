@@ -1,0 +1,73 @@
+//! Where tests take hold of a running member. Without the feature `test-hooks` nothing of this is left.
+
+use std::sync::Arc;
+
+use crate::clock::Clock;
+use crate::record::Record;
+
+type Records = Vec<(Arc<str>, Record)>;
+
+/// How many of them are votes.
+pub(super) fn votes(records: &Records) -> u64 {
+    records.iter().filter(|(_, record)| matches!(record, Record::Vote(_))).count() as u64
+}
+
+#[cfg(feature = "test-hooks")]
+mod armed {
+    use super::{Clock, Record, Records};
+    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+    static VOTES: AtomicU64 = AtomicU64::new(0);
+
+    fn number(variable: &str) -> Option<i64> {
+        std::env::var(variable).ok()?.parse().ok()
+    }
+
+    /// `GROUPLOCK_TEST_CLOCK`: by how many seconds the clock is wrong.
+    pub(in super::super) fn clock(clock: Clock) -> Clock {
+        clock.shifted(number("GROUPLOCK_TEST_CLOCK").unwrap_or(0))
+    }
+
+    /// `GROUPLOCK_TEST_FORGET`: what is not saved, `votes` or `inside`.
+    pub(in super::super) fn before_commit(mut records: Records) -> Records {
+        match std::env::var("GROUPLOCK_TEST_FORGET").as_deref() {
+            Ok("votes") => records.retain(|(_, record)| !matches!(record, Record::Vote(_))),
+            Ok("inside") => records.retain(|(_, record)| {
+                !matches!(record, Record::Opened(_) | Record::Admitted { .. })
+            }),
+            _ => {}
+        }
+        records
+    }
+
+    /// `GROUPLOCK_TEST_KILL_AT_VOTE`: after which vote, saved but not sent, the process is killed.
+    pub(in super::super) fn after_commit(votes: u64) {
+        let before = VOTES.fetch_add(votes, SeqCst);
+        if let Some(at) = number("GROUPLOCK_TEST_KILL_AT_VOTE").map(i64::unsigned_abs)
+            && before < at
+            && before + votes >= at
+        {
+            let me = nix::unistd::Pid::this();
+            let _ = nix::sys::signal::kill(me, nix::sys::signal::Signal::SIGKILL);
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+}
+
+#[cfg(feature = "test-hooks")]
+pub(super) use armed::{after_commit, before_commit, clock};
+
+#[cfg(not(feature = "test-hooks"))]
+pub(super) fn clock(clock: Clock) -> Clock {
+    clock
+}
+
+#[cfg(not(feature = "test-hooks"))]
+pub(super) fn before_commit(records: Records) -> Records {
+    records
+}
+
+#[cfg(not(feature = "test-hooks"))]
+pub(super) fn after_commit(_votes: u64) {}

@@ -1,0 +1,179 @@
+//! The status page: a few documents over HTTP/1.1, GET only, one request per connection.
+//!
+//! Written by hand as there is so little of it: no bodies are read, nothing in the request but method, path and host is
+//! looked at, and a request has to be small and come soon.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::timeout;
+
+use super::accept::House;
+use super::engine::Input;
+use super::metrics::Gauges;
+use super::status::Status;
+
+/// The longest request, in bytes.
+const LONGEST: usize = 8 * 1024;
+/// How long a request and its answer may take, each.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How many are served at once.
+const AT_ONCE: usize = 64;
+
+const PAGE: &str = include_str!("page/index.html");
+
+struct Answer {
+    status: &'static str,
+    kind: &'static str,
+    body: String,
+}
+
+impl Answer {
+    fn text(status: &'static str, body: &str) -> Self {
+        Answer { status, kind: "text/plain; charset=utf-8", body: format!("{body}\n") }
+    }
+}
+
+/// Serves for ever.
+pub(super) async fn serve(house: Arc<House>, listener: TcpListener) {
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok((stream, address)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let house = house.clone();
+        tokio::spawn(async move {
+            if let Err(error) = serve_one(&house, stream).await {
+                tracing::debug!("status page: {address}: {error}");
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn serve_one(house: &House, mut stream: TcpStream) -> std::io::Result<()> {
+    let local = stream.local_addr()?;
+    let answer = match timeout(PATIENCE, request(&mut stream)).await {
+        Err(_) => Answer::text("408 Request Timeout", "the request took too long"),
+        Ok(request) => match request? {
+            None => Answer::text("431 Request Header Fields Too Large", "the request is too long"),
+            Some(request) => answer(house, &request, local).await,
+        },
+    };
+    let Answer { status, kind, body } = answer;
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
+         X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+         Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+         img-src data:; connect-src 'self'; frame-ancestors 'none'\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    let write = async {
+        stream.write_all(head.as_bytes()).await?;
+        stream.write_all(body.as_bytes()).await?;
+        stream.shutdown().await?;
+        // What is left of the request is read, or the system would throw away the answer with the connection.
+        let mut rest = (&mut stream).take(8 * LONGEST as u64);
+        tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
+    };
+    timeout(PATIENCE, write).await.unwrap_or(Ok(0)).map(drop)
+}
+
+/// The head of the request; `None` if it is too long.
+async fn request(stream: &mut TcpStream) -> std::io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    loop {
+        let mut chunk = [0; 1024];
+        let read = stream.read(&mut chunk).await?;
+        bytes.extend_from_slice(&chunk[..read]);
+        if bytes.len() > LONGEST {
+            return Ok(None);
+        }
+        if read == 0 || bytes.windows(4).any(|end| end == b"\r\n\r\n") {
+            return Ok(Some(String::from_utf8_lossy(&bytes).into_owned()));
+        }
+    }
+}
+
+async fn answer(house: &House, request: &str, local: SocketAddr) -> Answer {
+    let mut lines = request.split("\r\n");
+    let line = lines.next().unwrap_or_default();
+    let mut words = line.split(' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Answer::text("400 Bad Request", "expected a request of HTTP/1.1");
+    };
+    if !version.starts_with("HTTP/1.") {
+        return Answer::text("505 HTTP Version Not Supported", "expected HTTP/1.1");
+    }
+    if method != "GET" {
+        return Answer::text("405 Method Not Allowed", "expected GET");
+    }
+    let host = lines
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.eq_ignore_ascii_case("host"))
+        .map(|(_, value)| value.trim());
+    if local.ip().is_loopback() && !host.is_some_and(is_here) {
+        return Answer::text("403 Forbidden", "expected the host to be localhost or an address");
+    }
+    let path = target.split('?').next().unwrap_or_default();
+    match path {
+        "/" => Answer { status: "200 OK", kind: "text/html; charset=utf-8", body: PAGE.to_owned() },
+        "/metrics" => match show(house, false).await {
+            Some((gauges, _)) => Answer {
+                status: "200 OK",
+                kind: "text/plain; version=0.0.4; charset=utf-8",
+                body: house.metrics.text(&gauges),
+            },
+            None => Answer::text("503 Service Unavailable", "this member is ending"),
+        },
+        "/status.json" => match show(house, true).await.and_then(|(_, status)| status) {
+            Some(status) => match serde_json::to_string(&status) {
+                Ok(body) => Answer { status: "200 OK", kind: "application/json", body },
+                Err(error) => Answer::text("500 Internal Server Error", &error.to_string()),
+            },
+            None => Answer::text("503 Service Unavailable", "this member is ending"),
+        },
+        _ => Answer::text("404 Not Found", "expected /, /status.json or /metrics"),
+    }
+}
+
+/// A page elsewhere that has its own name lead to this machine must not read what is here.
+fn is_here(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
+}
+
+async fn show(house: &House, all: bool) -> Option<(Gauges, Option<Status>)> {
+    let (answer, shown) = oneshot::channel();
+    house.engine.send(Input::Show(answer, all)).await.ok()?;
+    timeout(PATIENCE, shown).await.ok()?.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_here() {
+        for host in ["localhost", "LocalHost:80", "127.0.0.1", "127.0.0.1:7200", "[::1]:7200"] {
+            assert!(is_here(host), "{host}");
+        }
+        for host in
+            ["", "example.org", "example.org:7200", "localhost.example.org", "127.0.0.1.x:1"]
+        {
+            assert!(!is_here(host), "{host}");
+        }
+    }
+}

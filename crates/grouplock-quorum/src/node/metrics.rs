@@ -1,0 +1,248 @@
+//! What a member counts, in the text format of Prometheus.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
+use crate::wire::Reason;
+
+/// Upper bounds of the histogram of flushes, in seconds.
+const BOUNDS: [f64; 7] = [0.000_1, 0.000_3, 0.001, 0.003, 0.01, 0.1, 1.0];
+
+/// Where a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Direction {
+    Sent,
+    Received,
+}
+
+/// Everything that is counted. Counters of different kinds need not be of the same moment.
+#[derive(Debug, Default)]
+pub(super) struct Metrics {
+    messages: Mutex<BTreeMap<(&'static str, Direction, bool), u64>>,
+    refused: Mutex<BTreeMap<&'static str, u64>>,
+    refused_by_others: Mutex<BTreeMap<&'static str, u64>>,
+    flushes: [AtomicU64; BOUNDS.len() + 1],
+    flush_micros: AtomicU64,
+    pub(super) unsent: AtomicU64,
+    pub(super) links_made: AtomicU64,
+    pub(super) links_broken: AtomicU64,
+    pub(super) connections: AtomicU64,
+    pub(super) stages: AtomicU64,
+    pub(super) entries: AtomicU64,
+    pub(super) deaths: AtomicU64,
+    pub(super) votes: AtomicU64,
+    pub(super) clock_jumps: AtomicU64,
+}
+
+/// What is so now, and not counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gauges {
+    pub(super) rooms: usize,
+    pub(super) inside: usize,
+    pub(super) waiting: usize,
+    pub(super) clients: usize,
+    pub(super) members_connected: usize,
+    pub(super) log_bytes: u64,
+}
+
+pub(super) fn peer_kind(message: &PeerMessage) -> &'static str {
+    match message {
+        PeerMessage::Request { .. } => "request",
+        PeerMessage::Locked { .. } => "locked",
+        PeerMessage::Inquire { .. } => "inquire",
+        PeerMessage::Contested { .. } => "contested",
+        PeerMessage::Relinquish { .. } => "relinquish",
+        PeerMessage::Release { .. } => "release",
+    }
+}
+
+pub(super) fn process_kind(message: &ProcessMessage) -> &'static str {
+    match message {
+        ProcessMessage::Ask { .. } => "ask",
+        ProcessMessage::Leave { .. } => "leave",
+        ProcessMessage::Renew { .. } => "renew",
+    }
+}
+
+pub(super) fn group_kind(message: &GroupMessage) -> &'static str {
+    match message {
+        GroupMessage::Enter { .. } => "enter",
+        GroupMessage::Renewed { .. } => "renewed",
+        GroupMessage::Gone { .. } => "gone",
+    }
+}
+
+impl Metrics {
+    pub(super) fn message(&self, kind: &'static str, direction: Direction, repeated: bool) {
+        add(&self.messages, (kind, direction, repeated));
+    }
+
+    /// Somebody was refused: also a line in the log.
+    pub(super) fn refuse(&self, whom: &str, reason: &Reason) {
+        tracing::warn!("refused {whom}: {reason}");
+        add(&self.refused, reason.label());
+    }
+
+    /// Another member refused us.
+    pub(super) fn refused_by(&self, whom: &str, reason: &Reason) {
+        tracing::warn!("{whom} refused this member: {reason}");
+        add(&self.refused_by_others, reason.label());
+    }
+
+    pub(super) fn flushed(&self, took: Duration) {
+        let bucket = BOUNDS.iter().position(|bound| took.as_secs_f64() <= *bound);
+        self.flushes[bucket.unwrap_or(BOUNDS.len())].fetch_add(1, Relaxed);
+        self.flush_micros.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    /// The text for Prometheus.
+    pub(super) fn text(&self, now: &Gauges) -> String {
+        let mut page = Page(String::new());
+        page.family("grouplock_messages_total", "counter", "Messages of the protocol.");
+        for ((kind, direction, repeated), count) in snapshot(&self.messages) {
+            let direction = match direction {
+                Direction::Sent => "sent",
+                Direction::Received => "received",
+            };
+            let labels =
+                format!("kind=\"{kind}\",direction=\"{direction}\",repeated=\"{repeated}\"");
+            page.labelled("grouplock_messages_total", &labels, count);
+        }
+        page.family("grouplock_refused_total", "counter", "What was refused, by reason.");
+        for (reason, count) in snapshot(&self.refused) {
+            page.labelled("grouplock_refused_total", &format!("reason=\"{reason}\""), count);
+        }
+        let name = "grouplock_refused_by_members_total";
+        page.family(name, "counter", "How often other members refused this one, by reason.");
+        for (reason, count) in snapshot(&self.refused_by_others) {
+            page.labelled(name, &format!("reason=\"{reason}\""), count);
+        }
+        self.flushes(&mut page);
+        let counters = [
+            (
+                "grouplock_unsent_total",
+                &self.unsent,
+                "Messages that were not sent as nobody was connected.",
+            ),
+            ("grouplock_links_made_total", &self.links_made, "Connections made to other members."),
+            (
+                "grouplock_links_broken_total",
+                &self.links_broken,
+                "Connections to other members that broke.",
+            ),
+            ("grouplock_connections_total", &self.connections, "Connections accepted."),
+            ("grouplock_stages_total", &self.stages, "Stages that began here."),
+            ("grouplock_entries_total", &self.entries, "Processes that entered here."),
+            ("grouplock_deaths_total", &self.deaths, "Processes whose lease ran out inside."),
+            ("grouplock_votes_total", &self.votes, "Votes given."),
+            (
+                "grouplock_clock_jumps_total",
+                &self.clock_jumps,
+                "Times the time of day was seen to have jumped.",
+            ),
+        ];
+        for (name, counter, help) in counters {
+            page.family(name, "counter", help);
+            page.plain(name, counter.load(Relaxed));
+        }
+        let gauges = [
+            ("grouplock_rooms", now.rooms as u64, "Rooms known here."),
+            ("grouplock_inside", now.inside as u64, "Processes inside here."),
+            ("grouplock_waiting", now.waiting as u64, "Processes that wait here."),
+            ("grouplock_clients", now.clients as u64, "Clients connected."),
+            (
+                "grouplock_members_connected",
+                now.members_connected as u64,
+                "Other members this one is connected to.",
+            ),
+            ("grouplock_log_bytes", now.log_bytes, "The length of the log on disk."),
+        ];
+        for (name, value, help) in gauges {
+            page.family(name, "gauge", help);
+            page.plain(name, value);
+        }
+        page.0
+    }
+
+    fn flushes(&self, page: &mut Page) {
+        let name = "grouplock_flush_seconds";
+        page.family(name, "histogram", "How long it took to flush the log to disk.");
+        let mut total = 0;
+        for (bucket, count) in self.flushes.iter().enumerate() {
+            total += count.load(Relaxed);
+            let bound = BOUNDS.get(bucket).map_or("+Inf".to_owned(), ToString::to_string);
+            page.labelled(&format!("{name}_bucket"), &format!("le=\"{bound}\""), total);
+        }
+        let micros = self.flush_micros.load(Relaxed);
+        page.line(&format!("{name}_sum {}.{:06}", micros / 1_000_000, micros % 1_000_000));
+        page.plain(&format!("{name}_count"), total);
+    }
+}
+
+fn add<K: Ord>(counters: &Mutex<BTreeMap<K, u64>>, key: K) {
+    let mut counters = counters.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    *counters.entry(key).or_default() += 1;
+}
+
+fn snapshot<K: Ord + Clone>(counters: &Mutex<BTreeMap<K, u64>>) -> BTreeMap<K, u64> {
+    counters.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+}
+
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "{line}");
+    }
+
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        self.line(&format!("# HELP {name} {help}"));
+        self.line(&format!("# TYPE {name} {kind}"));
+    }
+
+    fn labelled(&mut self, name: &str, labels: &str, value: u64) {
+        self.line(&format!("{name}{{{labels}}} {value}"));
+    }
+
+    fn plain(&mut self, name: &str, value: u64) {
+        self.line(&format!("{name} {value}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_has_each_family_once_and_every_value() {
+        let metrics = Metrics::default();
+        metrics.message("request", Direction::Sent, false);
+        metrics.message("request", Direction::Sent, false);
+        metrics.refuse("somebody", &Reason::Ending);
+        metrics.flushed(Duration::from_micros(500));
+        metrics.flushed(Duration::from_secs(2));
+        let text = metrics.text(&Gauges { rooms: 3, ..Gauges::default() });
+        let sent = "kind=\"request\",direction=\"sent\",repeated=\"false\"";
+        for line in [
+            &format!("grouplock_messages_total{{{sent}}} 2"),
+            "grouplock_refused_total{reason=\"ending\"} 1",
+            "grouplock_flush_seconds_bucket{le=\"0.0003\"} 0",
+            "grouplock_flush_seconds_bucket{le=\"0.001\"} 1",
+            "grouplock_flush_seconds_bucket{le=\"+Inf\"} 2",
+            "grouplock_flush_seconds_sum 2.000500",
+            "grouplock_flush_seconds_count 2",
+            "grouplock_rooms 3",
+        ] {
+            assert_eq!(text.lines().filter(|l| *l == line).count(), 1, "{line}\n{text}");
+        }
+        let mut families: Vec<_> = text.lines().filter(|l| l.starts_with("# TYPE")).collect();
+        let all = families.len();
+        families.dedup();
+        assert_eq!(families.len(), all);
+    }
+}

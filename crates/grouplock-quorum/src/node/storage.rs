@@ -1,0 +1,382 @@
+//! What a member must not forget, on disk.
+//!
+//! One file, `log`, only ever appended to. It consists of batches, each written by one call and flushed before anything
+//! that depends on it is sent:
+//!
+//! ```text
+//! "GBPb" · length of the payload, u32 · CRC32 of number and payload, u32 · number of the batch, u64 · payload
+//! ```
+//!
+//! Numbers are little-endian. The payload is a list of entries in postcard. The first batch holds the head: whose file it is. When the file
+//! has become much longer than what it says, it is written anew under another name and takes the place of the old one.
+//!
+//! **Torn or damaged?** Only the last batch can be incomplete after a crash: all before it were flushed. So a bad batch with
+//! a good one after it is damage, and the member does not start: it might have forgotten a vote. A bad one at the end is cut off.
+//!
+//! **A failed write or flush** ends the member. What the kernel did with the data is unknown then, and a second flush may
+//! say that all is well when it is not.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::name::MemberId;
+use crate::record::{Durable, Record};
+use crate::wire::CoterieKind;
+
+const MARK: &[u8; 4] = b"GBPb";
+const HEAD: usize = 20;
+/// How many rooms are in one batch of a file that is written anew.
+const ROOMS_PER_BATCH: usize = 256;
+/// A file is not written anew before it is this long.
+const SMALL: u64 = 1024 * 1024;
+/// It is written anew when it is so many times longer than when it was new.
+const GROWTH: u64 = 4;
+
+/// Whose file it is. Addresses and times are not in it: they may change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Head {
+    /// Of the file's format.
+    pub(super) format: u32,
+    pub(super) cluster: String,
+    pub(super) me: MemberId,
+    pub(super) members: u16,
+    pub(super) coterie: CoterieKind,
+}
+
+/// The format of files that are written here.
+pub(super) const FORMAT: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+enum Entry {
+    Head(Head),
+    Room(String, Durable),
+    Record(String, Record),
+}
+
+/// As [`Entry`], but borrowed: they are encoded alike.
+#[derive(Serialize)]
+enum EntryRef<'a> {
+    Head(&'a Head),
+    Room(&'a str, &'a Durable),
+    Record(&'a str, &'a Record),
+}
+
+/// What can go wrong with a member's disk.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StorageError {
+    /// The operating system refused.
+    #[error("cannot {what} `{path}`: {source}", path = .path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another process has the directory.
+    #[error("`{path}` is used by another process: is this member running already?", path = .path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The data are another member's.
+    #[error(
+        "`{path}` belongs to {found}, but this is {expected}: a member needs its own data",
+        path = .path.display()
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Whose data they are.
+        found: String,
+        /// Who wanted to use them.
+        expected: String,
+    },
+    /// The data are damaged.
+    #[error(
+        "`{path}` is damaged at byte {at} and goes on after it: a vote may be forgotten, so this member must not vote; \
+         restore the disk, or end all members and clients and start the cluster with empty data",
+        path = .path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        at: u64,
+    },
+    /// It is no file of ours.
+    #[error("`{path}` is no log of a member: {reason}", path = .path.display())]
+    NotALog {
+        /// The file.
+        path: PathBuf,
+        /// How that was seen.
+        reason: String,
+    },
+}
+
+/// An open log.
+#[derive(Debug)]
+pub(super) struct Storage {
+    directory: PathBuf,
+    head: Head,
+    file: File,
+    /// The number of the next batch.
+    next: u64,
+    length: u64,
+    /// How long the file was when it was written anew.
+    new_length: u64,
+    rooms: BTreeMap<Arc<str>, Durable>,
+    buffer: Vec<u8>,
+    /// Kept as long as the directory is used.
+    _lock: Flock<File>,
+}
+
+impl Storage {
+    /// Opens a member's directory, and makes it if it is not there.
+    pub(super) fn open(directory: &Path, head: Head) -> Result<Self, StorageError> {
+        fs::create_dir_all(directory).map_err(io_error("make the directory", directory))?;
+        let lock = lock(directory)?;
+        let path = directory.join("log");
+        if !path.try_exists().map_err(io_error("look for", &path))? {
+            let file = write_anew(directory, &head, &BTreeMap::new())?;
+            let (next, length, rooms) = (file.next, file.length, BTreeMap::new());
+            return Ok(Storage {
+                directory: directory.to_owned(),
+                head,
+                file: file.file,
+                next,
+                length,
+                new_length: length,
+                rooms,
+                buffer: Vec::new(),
+                _lock: lock,
+            });
+        }
+        let bytes = fs::read(&path).map_err(io_error("read", &path))?;
+        let Contents { rooms, next, length } = read(&bytes, &path, &head)?;
+        let file = File::options().append(true).open(&path).map_err(io_error("open", &path))?;
+        if length < bytes.len() as u64 {
+            let lost = bytes.len() as u64 - length;
+            tracing::warn!(
+                "the last {lost} bytes of `{}` are incomplete, as after a crash; they are cut off",
+                path.display()
+            );
+            file.set_len(length).map_err(io_error("cut", &path))?;
+            file.sync_all().map_err(io_error("flush", &path))?;
+        }
+        Ok(Storage {
+            directory: directory.to_owned(),
+            head,
+            file,
+            next,
+            length,
+            new_length: length,
+            rooms,
+            buffer: Vec::new(),
+            _lock: lock,
+        })
+    }
+
+    /// What each room's part was when it was last saved.
+    pub(super) fn rooms(&self) -> &BTreeMap<Arc<str>, Durable> {
+        &self.rooms
+    }
+
+    /// Puts all of it on disk, and tells how long the flush took. After an error nothing more may be sent.
+    pub(super) fn commit(
+        &mut self,
+        records: Vec<(Arc<str>, Record)>,
+    ) -> Result<Duration, StorageError> {
+        let path = self.directory.join("log");
+        let entries: Vec<_> =
+            records.iter().map(|(room, record)| EntryRef::Record(room, record)).collect();
+        self.buffer.clear();
+        batch(&mut self.buffer, self.next, &entries, &path)?;
+        drop(entries);
+        self.file.write_all(&self.buffer).map_err(io_error("write", &path))?;
+        let began = Instant::now();
+        self.file.sync_data().map_err(io_error("flush", &path))?;
+        let took = began.elapsed();
+        self.next += 1;
+        self.length += self.buffer.len() as u64;
+        for (room, record) in records {
+            self.rooms.entry(room).or_default().apply(record);
+        }
+        if self.length > SMALL && self.length > GROWTH * self.new_length {
+            self.compact()?;
+        }
+        Ok(took)
+    }
+
+    fn compact(&mut self) -> Result<(), StorageError> {
+        let new = write_anew(&self.directory, &self.head, &self.rooms)?;
+        tracing::info!("the log was written anew: {} bytes instead of {}", new.length, self.length);
+        self.file = new.file;
+        self.next = new.next;
+        self.length = new.length;
+        self.new_length = new.length;
+        Ok(())
+    }
+
+    /// The length of the log, in bytes.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StorageError {
+    move |source| StorageError::Io { what, path: path.to_owned(), source }
+}
+
+fn lock(directory: &Path) -> Result<Flock<File>, StorageError> {
+    let path = directory.join("lock");
+    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(io_error("open", &path))?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
+        Errno::EWOULDBLOCK => StorageError::InUse { path: directory.to_owned() },
+        other => io_error("lock", &path)(other.into()),
+    })
+}
+
+/// Appends a batch to `bytes`.
+fn batch(
+    bytes: &mut Vec<u8>,
+    number: u64,
+    entries: &[EntryRef<'_>],
+    path: &Path,
+) -> Result<(), StorageError> {
+    let payload = postcard::to_allocvec(entries).map_err(io::Error::other);
+    let payload = payload.map_err(io_error("encode what is to be written to", path))?;
+    let length = u32::try_from(payload.len()).map_err(io::Error::other);
+    let length = length.map_err(io_error("write so much at once to", path))?;
+    bytes.extend_from_slice(MARK);
+    bytes.extend_from_slice(&length.to_le_bytes());
+    bytes.extend_from_slice(&checksum(number, &payload).to_le_bytes());
+    bytes.extend_from_slice(&number.to_le_bytes());
+    bytes.extend_from_slice(&payload);
+    Ok(())
+}
+
+fn checksum(number: u64, payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&number.to_le_bytes());
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+struct New {
+    file: File,
+    next: u64,
+    length: u64,
+}
+
+/// Writes a file with that content, and puts it in the place of the old one.
+fn write_anew(
+    directory: &Path,
+    head: &Head,
+    rooms: &BTreeMap<Arc<str>, Durable>,
+) -> Result<New, StorageError> {
+    let (path, new) = (directory.join("log"), directory.join("log.new"));
+    let mut bytes = Vec::new();
+    batch(&mut bytes, 0, &[EntryRef::Head(head)], &new)?;
+    let mut next = 1;
+    let entries: Vec<_> =
+        rooms.iter().map(|(room, durable)| EntryRef::Room(room, durable)).collect();
+    for chunk in entries.chunks(ROOMS_PER_BATCH) {
+        batch(&mut bytes, next, chunk, &new)?;
+        next += 1;
+    }
+    let file = File::options().create(true).truncate(true).write(true).open(&new);
+    let mut file = file.map_err(io_error("make", &new))?;
+    file.write_all(&bytes).map_err(io_error("write", &new))?;
+    file.sync_all().map_err(io_error("flush", &new))?;
+    fs::rename(&new, &path).map_err(io_error("give its name to", &new))?;
+    let folder = File::open(directory).map_err(io_error("open", directory))?;
+    folder.sync_all().map_err(io_error("flush", directory))?;
+    Ok(New { file, next, length: bytes.len() as u64 })
+}
+
+struct Contents {
+    rooms: BTreeMap<Arc<str>, Durable>,
+    next: u64,
+    /// Up to where it is good.
+    length: u64,
+}
+
+fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageError> {
+    let not_a_log =
+        |reason: &str| StorageError::NotALog { path: path.to_owned(), reason: reason.to_owned() };
+    let Some((head, mut at)) = take(bytes, 0, Some(0)) else {
+        return Err(not_a_log("it does not begin with a head"));
+    };
+    match head.as_slice() {
+        [Entry::Head(head)] if head == expected => {}
+        [Entry::Head(head)] => {
+            return Err(StorageError::Foreign {
+                path: path.to_owned(),
+                found: head.to_string(),
+                expected: expected.to_string(),
+            });
+        }
+        _ => return Err(not_a_log("it does not begin with a head")),
+    }
+    let mut rooms: BTreeMap<Arc<str>, Durable> = BTreeMap::new();
+    let mut next = 1;
+    while at < bytes.len() {
+        let Some((entries, end)) = take(bytes, at, Some(next)) else {
+            if (at..bytes.len()).any(|later| take(bytes, later, None).is_some()) {
+                return Err(StorageError::Damaged { path: path.to_owned(), at: at as u64 });
+            }
+            break;
+        };
+        for entry in entries {
+            match entry {
+                Entry::Head(_) => return Err(not_a_log("it has a second head")),
+                Entry::Room(room, durable) => drop(rooms.insert(room.into(), durable)),
+                Entry::Record(room, record) => rooms.entry(room.into()).or_default().apply(record),
+            }
+        }
+        (at, next) = (end, next + 1);
+    }
+    Ok(Contents { rooms, next, length: at as u64 })
+}
+
+/// The batch that begins at `at`, and where it ends; `None` if there is no good one, or not of that number.
+fn take(bytes: &[u8], at: usize, number: Option<u64>) -> Option<(Vec<Entry>, usize)> {
+    let (head, rest) = bytes.get(at..)?.split_first_chunk::<HEAD>()?;
+    let (mark, head) = head.split_first_chunk::<4>()?;
+    let (length, head) = head.split_first_chunk::<4>()?;
+    let (sum, head) = head.split_first_chunk::<4>()?;
+    let found = u64::from_le_bytes(head.try_into().ok()?);
+    if mark != MARK || number.is_some_and(|number| number != found) {
+        return None;
+    }
+    let length = u32::from_le_bytes(*length) as usize;
+    let payload = rest.get(..length)?;
+    if checksum(found, payload) != u32::from_le_bytes(*sum) {
+        return None;
+    }
+    let entries = postcard::from_bytes(payload).ok()?;
+    Some((entries, at + HEAD + length))
+}
+
+impl std::fmt::Display for Head {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Head { format, cluster, me, members, coterie } = self;
+        write!(f, "{me} of {members} ({coterie}) in the cluster `{cluster}`, format {format}")
+    }
+}
+
+#[cfg(test)]
+mod tests;

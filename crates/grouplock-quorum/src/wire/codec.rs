@@ -1,0 +1,252 @@
+//! Frames as bytes.
+
+use std::io;
+
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::frame::Frame;
+use super::limits::BadName;
+use super::reason::Reason;
+
+/// The longest frame, in bytes, without its length.
+pub const LONGEST: usize = 64 * 1024;
+
+const LENGTH: usize = 4;
+
+/// Why a frame could not be read or written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// Longer than [`LONGEST`].
+    #[error("a frame of {0} bytes, at most {LONGEST} are possible")]
+    TooLong(u64),
+    /// Not a frame.
+    #[error("{length} bytes that are no frame: {why}")]
+    Malformed {
+        /// How many.
+        length: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// The connection ended in the middle of a frame.
+    #[error("the connection ended in the middle of a frame, after {0} bytes of it")]
+    Truncated(usize),
+    /// A name in it is none.
+    #[error("{0}")]
+    BadName(#[from] BadName),
+    /// The connection broke.
+    #[error("the connection broke: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl WireError {
+    /// What to tell the other side; `None` if it is no longer there.
+    pub fn reason(&self) -> Option<Reason> {
+        match self {
+            WireError::TooLong(length) => {
+                Some(Reason::TooLong { length: *length, most: LONGEST as u64 })
+            }
+            WireError::Malformed { .. } | WireError::Truncated(_) => {
+                Some(Reason::Malformed(self.to_string()))
+            }
+            WireError::BadName(bad) => Some(Reason::BadName(bad.to_string())),
+            WireError::Io(_) => None,
+        }
+    }
+}
+
+/// Appends a frame to `bytes`.
+///
+/// # Errors
+/// [`WireError::TooLong`]. Then `bytes` is as before.
+pub fn encode(frame: &Frame, bytes: &mut Vec<u8>) -> Result<(), WireError> {
+    let encoded = postcard::to_allocvec(frame)
+        .map_err(|why| WireError::Malformed { length: 0, why: why.to_string() })?;
+    if encoded.len() > LONGEST {
+        return Err(WireError::TooLong(encoded.len() as u64));
+    }
+    bytes.extend_from_slice(&(encoded.len() as u32).to_be_bytes());
+    bytes.extend_from_slice(&encoded);
+    Ok(())
+}
+
+/// Writes one frame and flushes.
+///
+/// # Errors
+/// If it is too long, or the connection broke.
+pub async fn write<W: AsyncWrite + Unpin>(stream: &mut W, frame: &Frame) -> Result<(), WireError> {
+    let mut bytes = Vec::new();
+    encode(frame, &mut bytes)?;
+    stream.write_all(&bytes).await?;
+    stream.flush().await?;
+    Ok(())
+}
+
+fn decode(bytes: &[u8]) -> Result<Frame, WireError> {
+    let malformed = |why: String| WireError::Malformed { length: bytes.len(), why };
+    match postcard::take_from_bytes::<Frame>(bytes) {
+        Ok((frame, [])) => {
+            frame.check_names()?;
+            Ok(frame)
+        }
+        Ok((frame, rest)) => {
+            Err(malformed(format!("{} bytes are left over after {}", rest.len(), frame.kind())))
+        }
+        Err(why) => Err(malformed(why.to_string())),
+    }
+}
+
+/// Reads frames.
+#[derive(Debug)]
+pub struct Reader<R> {
+    stream: R,
+    buffer: Vec<u8>,
+    /// Where what has not been taken begins.
+    start: usize,
+}
+
+impl<R: AsyncRead + Unpin> Reader<R> {
+    /// From a stream that is past its [opening](super::opening()).
+    pub fn new(stream: R) -> Self {
+        Reader { stream, buffer: Vec::new(), start: 0 }
+    }
+
+    /// The next frame, with its names checked; `None` if the other side has closed the connection between two frames.
+    ///
+    /// # Errors
+    /// If what comes is no frame. There is no going on after that.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if the future is dropped: what was read is kept for the next call.
+    pub async fn next(&mut self) -> Result<Option<Frame>, WireError> {
+        loop {
+            if let Some(frame) = self.take()? {
+                return Ok(Some(frame));
+            }
+            self.buffer.drain(..self.start);
+            self.start = 0;
+            let mut chunk = [0; 8 * 1024];
+            match self.stream.read(&mut chunk).await? {
+                0 if self.buffer.is_empty() => return Ok(None),
+                0 => return Err(WireError::Truncated(self.buffer.len())),
+                read => self.buffer.extend_from_slice(&chunk[..read]),
+            }
+        }
+    }
+
+    pub(crate) fn stream_mut(&mut self) -> &mut R {
+        &mut self.stream
+    }
+
+    fn take(&mut self) -> Result<Option<Frame>, WireError> {
+        let bytes = &self.buffer[self.start..];
+        let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Ok(None) };
+        let length = u32::from_be_bytes(*length) as usize;
+        if length > LONGEST {
+            return Err(WireError::TooLong(length as u64));
+        }
+        let Some(frame) = rest.get(..length) else { return Ok(None) };
+        let frame = decode(frame)?;
+        self.start += LENGTH + length;
+        Ok(Some(frame))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::limits::LONGEST_SESSION;
+    use super::*;
+    use crate::message::ProcessMessage;
+    use crate::name::ProcessId;
+    use crate::time::Time;
+
+    fn ask(room: &str, session: &str) -> Frame {
+        let session = session.to_owned();
+        let (attempt, stay, priority, sent) = (1, None, 0, Time::ZERO);
+        Frame::Process {
+            room: room.to_owned(),
+            process: ProcessId(7),
+            message: ProcessMessage::Ask { attempt, session, stay, priority, sent },
+            about: None,
+        }
+    }
+
+    fn bytes(frames: &[Frame]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for frame in frames {
+            encode(frame, &mut bytes).unwrap();
+        }
+        bytes
+    }
+
+    async fn read(bytes: &[u8]) -> Result<Vec<Frame>, WireError> {
+        let mut reader = Reader::new(bytes);
+        let mut frames = Vec::new();
+        while let Some(frame) = reader.next().await? {
+            frames.push(frame);
+        }
+        Ok(frames)
+    }
+
+    #[tokio::test]
+    async fn frames_read_as_they_were_written() {
+        let frames = vec![Frame::Ping, ask("room", ""), ask("ру́м", "session"), Frame::Pong];
+        assert_eq!(read(&bytes(&frames)).await.unwrap(), frames);
+    }
+
+    #[tokio::test]
+    async fn a_frame_that_comes_in_drops_is_a_frame() {
+        let (mut near, far) = tokio::io::duplex(3);
+        let whole = bytes(&[ask("room", "session"), Frame::Ping]);
+        let writer = tokio::spawn(async move { near.write_all(&whole).await });
+        let mut reader = Reader::new(far);
+        assert_eq!(reader.next().await.unwrap(), Some(ask("room", "session")));
+        assert_eq!(reader.next().await.unwrap(), Some(Frame::Ping));
+        writer.await.unwrap().unwrap();
+        assert_eq!(reader.next().await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_frame_is_refused() {
+        let label = async |bytes: &[u8]| read(bytes).await.unwrap_err().reason().unwrap().label();
+        assert_eq!(label(&[0, 1, 0, 1]).await, "too_long");
+        assert_eq!(label(&[255; 64]).await, "too_long");
+        assert_eq!(label(&[0, 0, 0, 0]).await, "malformed");
+        assert_eq!(label(&[0, 0, 0, 1, 200]).await, "malformed");
+        // Something is left over.
+        let mut long = bytes(&[Frame::Ping]);
+        long[3] += 1;
+        long.push(0);
+        assert_eq!(label(&long).await, "malformed");
+        let cut = bytes(&[ask("room", "session")]);
+        for end in 1..cut.len() {
+            assert_eq!(label(&cut[..end]).await, "malformed");
+        }
+        assert_eq!(label(&bytes(&[ask("", "s")])).await, "bad_name");
+        assert_eq!(label(&bytes(&[ask(&"x".repeat(241), "s")])).await, "bad_name");
+        assert_eq!(label(&bytes(&[ask("r", &"s".repeat(LONGEST_SESSION + 1))])).await, "bad_name");
+    }
+
+    #[tokio::test]
+    async fn no_bytes_make_the_reader_panic() {
+        let mut random = fastrand::Rng::with_seed(5);
+        for _ in 0..20_000 {
+            let length = random.usize(..40);
+            let mut bytes: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
+            if length > 4 {
+                bytes[..4].copy_from_slice(&(length as u32 - 4).to_be_bytes());
+                bytes[4] %= 12;
+            }
+            let _ = read(&bytes).await;
+        }
+    }
+
+    #[test]
+    fn a_frame_too_long_is_not_sent() {
+        let seen = super::super::seen::Seen::Rooms(vec!["x".repeat(LONGEST)]);
+        let mut bytes = vec![1];
+        assert!(encode(&Frame::Seen { question: 0, seen }, &mut bytes).is_err());
+        assert_eq!(bytes, [1]);
+    }
+}

@@ -1,0 +1,32 @@
+//! What members and clients say to each other, as bytes.
+//!
+//! A connection begins with eight bytes from each side: `GBPLK`, the [version](VERSION) as two bytes, big end first, and
+//! a zero. They never change, so that another version is recognised whatever else it says. Then frames follow: a
+//! length of four bytes, big end first, and that many bytes of [postcard](https://postcard.jamesmunns.com/wire-format).
+//! The dialler's first frame is [`Hello`], the answer [`Welcome`] or [`Frame::Refused`].
+//!
+//! * [`frame`](Frame): what is said.
+//! * [`codec`](Reader): frames as bytes, and their limits.
+//! * [`Cluster`]: what all members must agree on, and its fingerprint.
+//! * [`Reason`]: why somebody is not listened to.
+
+mod cluster;
+mod codec;
+mod frame;
+mod limits;
+mod opening;
+mod reason;
+mod seen;
+mod tls;
+
+pub use cluster::{Cluster, CoterieKind, Fingerprint, Peer};
+pub use codec::{LONGEST, Reader, WireError, encode, write};
+pub use frame::{About, Frame, Hello, Role, Welcome};
+pub use limits::{
+    BadName, LONGEST_COMMAND, LONGEST_HOST, LONGEST_SESSION, LONGEST_USER, PING_AFTER, SILENT_AFTER,
+};
+pub use opening::{BadOpening, VERSION, exchange_openings, opening};
+pub use reason::Reason;
+pub use seen::{Inside, Participant, PastStage, Seen, Stage, Waiter};
+pub(crate) use tls::is_for;
+pub use tls::{Identity, TlsError};

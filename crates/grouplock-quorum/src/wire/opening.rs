@@ -1,0 +1,84 @@
+//! The first eight bytes of each side.
+
+use std::io;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// The version of everything that follows the opening. Members and clients of different versions do not talk.
+pub const VERSION: u16 = 1;
+
+const MAGIC: &[u8; 5] = b"GBPLK";
+
+/// Why the other side's opening is not accepted.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BadOpening {
+    /// It speaks something else.
+    #[error(
+        "it begins with {0:02x?}, expected `GBPLK`: this is no member or client of a GBP cluster"
+    )]
+    Foreign([u8; 8]),
+    /// It speaks another version of this.
+    #[error("it speaks version {0}, expected version {VERSION}")]
+    Version(u16),
+    /// It says nothing.
+    #[error("it said nothing for {} s, expected eight bytes", .0.as_secs_f32())]
+    Silent(Duration),
+    /// The connection broke.
+    #[error("the connection ended before it had begun: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// What this side begins with.
+pub fn opening() -> [u8; 8] {
+    let [high, low] = VERSION.to_be_bytes();
+    let [a, b, c, d, e] = *MAGIC;
+    [a, b, c, d, e, high, low, 0]
+}
+
+/// Says ours and checks theirs, within `patience`.
+///
+/// # Errors
+/// If theirs is missing or another one.
+pub async fn exchange_openings<S>(stream: &mut S, patience: Duration) -> Result<(), BadOpening>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let exchange = async {
+        stream.write_all(&opening()).await?;
+        stream.flush().await?;
+        let mut theirs = [0; 8];
+        stream.read_exact(&mut theirs).await?;
+        check(theirs)
+    };
+    tokio::time::timeout(patience, exchange).await.map_err(|_| BadOpening::Silent(patience))?
+}
+
+fn check(theirs: [u8; 8]) -> Result<(), BadOpening> {
+    if theirs == opening() {
+        return Ok(());
+    }
+    match theirs {
+        [m @ .., high, low, 0] if m == *MAGIC => {
+            Err(BadOpening::Version(u16::from_be_bytes([high, low])))
+        }
+        _ => Err(BadOpening::Foreign(theirs)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_version_is_told_from_another_protocol() {
+        assert!(check(opening()).is_ok());
+        let stale = check(*b"GBPLK\0\x09\0").unwrap_err();
+        assert_eq!(stale.to_string(), "it speaks version 9, expected version 1");
+        let foreign = check(*b"GET / HT").unwrap_err().to_string();
+        assert!(foreign.contains("no member or client"), "{foreign}");
+        assert!(matches!(check(*b"GBPLK\0\x01\x01"), Err(BadOpening::Foreign(_))));
+    }
+}

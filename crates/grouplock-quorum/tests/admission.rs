@@ -1,0 +1,168 @@
+//! Who enters with whom, and before whom. Three members, a network that delivers at once, and a clock that goes on by a
+//! millisecond with every request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use grouplock_quorum::{
+    Admission, Coterie, Member, MemberId, Output, Precedence, Process, ProcessId, Settings,
+    Standing, Time,
+};
+
+struct Cluster {
+    members: Vec<Member>,
+    processes: Vec<(Process, &'static str)>,
+    settings: Settings,
+    now: u64,
+}
+
+impl Cluster {
+    fn new(admission: Admission, weight: Duration) -> Self {
+        let precedence = Precedence::Aged { weight };
+        let settings = Settings { precedence, admission, ..Settings::default() };
+        let coterie = Arc::new(Coterie::plane(3).unwrap());
+        let member = |id| Member::new(MemberId(id), coterie.clone(), settings).unwrap();
+        Cluster { members: (0..3).map(member).collect(), processes: Vec::new(), settings, now: 1 }
+    }
+
+    fn in_order() -> Self {
+        Cluster::new(Admission::InOrder, Duration::ZERO)
+    }
+
+    fn now(&self) -> Time {
+        Time::from_micros(self.now * 1000)
+    }
+
+    /// The number of the process that asks.
+    fn ask(&mut self, session: &'static str, priority: i32, stay: Option<Duration>) -> usize {
+        self.now += 1;
+        let number = self.processes.len();
+        let mut process = Process::new(ProcessId(number as u64), 3, self.settings);
+        process.ask(self.now(), session, stay, priority).unwrap();
+        self.processes.push((process, session));
+        self.deliver();
+        number
+    }
+
+    fn leave(&mut self, number: usize) {
+        self.processes[number].0.leave();
+        self.deliver();
+    }
+
+    fn deliver(&mut self) {
+        let mut quiet = false;
+        while !quiet {
+            quiet = true;
+            let now = self.now();
+            for (process, _) in &mut self.processes {
+                while let Some((home, message)) = process.poll_transmit() {
+                    quiet = false;
+                    let id = process.id();
+                    self.members[home.index()].handle_process(now, id, message).unwrap();
+                }
+            }
+            for from in 0..3_u16 {
+                while let Some(output) = self.members[usize::from(from)].poll_transmit() {
+                    quiet = false;
+                    let from = MemberId(from);
+                    match output {
+                        Output::Save(_) => {}
+                        Output::ToMember(to, message) => {
+                            self.members[to.index()].handle(now, from, message).unwrap();
+                        }
+                        Output::ToProcess(to, message) => {
+                            self.processes[to.0 as usize].0.handle(now, from, message);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn inside(&self) -> Vec<usize> {
+        let inside = |process: &Process| matches!(process.standing(), Standing::Inside { .. });
+        (0..self.processes.len()).filter(|number| inside(&self.processes[*number].0)).collect()
+    }
+
+    /// Lets everyone who is inside leave, until nobody is: the sessions in the order in which they were inside.
+    fn order(&mut self) -> Vec<Vec<&'static str>> {
+        let mut order = Vec::new();
+        loop {
+            let inside = self.inside();
+            if inside.is_empty() {
+                return order;
+            }
+            order.push(inside.iter().map(|number| self.processes[*number].1).collect());
+            inside.into_iter().for_each(|number| self.leave(number));
+        }
+    }
+}
+
+#[test]
+fn in_order_nobody_enters_before_who_came_before_for_another_session() {
+    for names in [["a", "b", "c"], ["a", "c", "b"], ["s", "t", "u"], ["x", "y", "z"]] {
+        let [a, b, c] = names;
+        let mut cluster = Cluster::in_order();
+        for session in [a, b, b, c, a, b, a] {
+            cluster.ask(session, 0, None);
+        }
+        let expected = [vec![a], vec![b, b], vec![c], vec![a], vec![b], vec![a]];
+        assert_eq!(cluster.order(), expected);
+        let mut cluster = Cluster::in_order();
+        for session in [a, b, a, b] {
+            cluster.ask(session, 0, None);
+        }
+        assert_eq!(cluster.order(), [[a], [b], [a], [b]]);
+    }
+}
+
+#[test]
+fn together_all_of_a_session_enter() {
+    let mut cluster = Cluster::new(Admission::Together, Duration::ZERO);
+    for session in ["a", "b", "c", "b", "a"] {
+        cluster.ask(session, 0, None);
+    }
+    assert_eq!(cluster.order(), [vec!["a"], vec!["b", "b"], vec!["c"], vec!["a"]]);
+}
+
+#[test]
+fn a_better_claim_joins_and_a_worse_one_waits() {
+    let mut cluster = Cluster::new(Admission::InOrder, Duration::from_secs(60));
+    cluster.ask("a", 0, None);
+    for (session, priority) in [("b", 0), ("c", 5), ("d", -3), ("c", 1), ("e", 5)] {
+        cluster.ask(session, priority, None);
+    }
+    cluster.ask("a", 4, None);
+    assert_eq!(cluster.inside(), [0], "two rank before it");
+    let joined = cluster.ask("a", 9, None);
+    assert_eq!(cluster.inside(), [0, joined], "it ranks before all who wait");
+    let expected =
+        [vec!["a", "a"], vec!["c"], vec!["e"], vec!["a"], vec!["c"], vec!["b"], vec!["d"]];
+    assert_eq!(cluster.order(), expected);
+}
+
+#[test]
+fn when_nobody_competes_any_more_who_waits_is_let_in() {
+    // Sessions with the same home as the one inside, and with others.
+    for other in ["b", "c", "d", "e", "f", "g"] {
+        for admission in [Admission::InOrder, Admission::Together] {
+            let mut cluster = Cluster::new(admission, Duration::ZERO);
+            let first = cluster.ask("a", 0, None);
+            let gives_up = cluster.ask(other, 0, None);
+            let behind = cluster.ask("a", 0, None);
+            assert_eq!(cluster.inside(), [first]);
+            cluster.leave(gives_up);
+            assert_eq!(cluster.inside(), [first, behind], "{other} gave up");
+        }
+    }
+}
+
+#[test]
+fn who_is_out_before_those_inside_may_join() {
+    let mut cluster = Cluster::in_order();
+    let first = cluster.ask("a", 0, Some(Duration::from_secs(10)));
+    cluster.ask("b", 0, None);
+    let short = cluster.ask("a", 0, Some(Duration::from_secs(5)));
+    cluster.ask("a", 0, Some(Duration::from_secs(20)));
+    assert_eq!(cluster.inside(), [first, short]);
+}

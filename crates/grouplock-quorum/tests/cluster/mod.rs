@@ -1,0 +1,440 @@
+//! A cluster on this machine: each member a process of its own, with ports that were free and a directory that goes away.
+//!
+//! A member is this test program again, running the test called `member`, which every file that uses this has:
+//!
+//! ```ignore
+//! #[test]
+//! fn member() {
+//!     cluster::play_member();
+//! }
+//! ```
+//!
+//! Members are killed when the cluster is dropped, and by the kernel if the thread that started them ends.
+
+#![allow(dead_code, reason = "no test file needs all of it")]
+
+pub(crate) mod certificates;
+pub(crate) mod client;
+pub(crate) mod ledger;
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use grouplock_quorum::node::{self, Config};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// How long anything may take that has to happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+
+const CONFIG: &str = "GROUPLOCK_TEST_MEMBER";
+
+/// Becomes a member if it was started as one; else does nothing.
+pub(crate) fn play_member() {
+    let Ok(path) = std::env::var(CONFIG) else { return };
+    set_pdeathsig(Signal::SIGKILL).expect("the kernel can end us with our parent");
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG)
+        .init();
+    let config = match Config::read(Path::new(&path)) {
+        Ok(config) => config,
+        Err(error) => fail(&error.to_string()),
+    };
+    let result = node::run(&config, |ready| {
+        println!("\n@{ready}");
+        std::io::stdout().flush().expect("someone listens");
+    });
+    match result {
+        Ok(()) => std::process::exit(0),
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
+fn fail(why: &str) -> ! {
+    println!("\n@failed: {why}");
+    let _ = std::io::stdout().flush();
+    std::process::exit(1);
+}
+
+/// A directory of the test's own, in memory where possible.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::SeqCst);
+        let memory = Path::new("/dev/shm");
+        let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let path = base.join(format!("grouplock-gbp-{}-{number}", std::process::id()));
+        fs::create_dir(&path).expect("a directory for the test");
+        Scratch(path)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What the members are told.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) members: u16,
+    pub(crate) coterie: &'static str,
+    pub(crate) policy: &'static str,
+    pub(crate) lease: &'static str,
+    pub(crate) retry: &'static str,
+    pub(crate) clock_tolerance: &'static str,
+    pub(crate) tls: bool,
+}
+
+impl Options {
+    pub(crate) fn new(members: u16) -> Self {
+        let coterie = if [3, 7, 13].contains(&members) { "plane" } else { "majority" };
+        Options {
+            members,
+            coterie,
+            policy: "fifo",
+            lease: "4s",
+            retry: "200ms",
+            clock_tolerance: "5s",
+            tls: false,
+        }
+    }
+}
+
+struct Running {
+    child: Child,
+    said: Receiver<String>,
+    status: SocketAddr,
+}
+
+pub(crate) struct Cluster {
+    pub(crate) options: Options,
+    pub(crate) scratch: Scratch,
+    ports: Vec<u16>,
+    running: Vec<Option<Running>>,
+    environment: BTreeMap<usize, Vec<(String, String)>>,
+    /// How large files may become, in the shell's blocks.
+    pub(crate) limits: BTreeMap<usize, u32>,
+}
+
+impl Cluster {
+    /// All members, running; not necessarily connected yet.
+    pub(crate) fn start(options: impl Borrow<Options>) -> Self {
+        let options = options.borrow();
+        // A port that was free may be taken by the time it is used; then all is done again.
+        for _ in 0..10 {
+            let mut cluster = Self::prepare(options.clone());
+            let started: Result<Vec<()>, String> =
+                (0..cluster.len()).map(|id| cluster.try_launch(id)).collect();
+            match started {
+                Ok(_) => return cluster,
+                Err(why) if why.contains("cannot listen") => {}
+                Err(why) => panic!("a member does not start: {why}"),
+            }
+        }
+        panic!("no free ports");
+    }
+
+    /// The files, and no member running.
+    pub(crate) fn prepare(options: Options) -> Self {
+        let scratch = Scratch::new();
+        if options.tls {
+            certificates::make(scratch.path(), options.members);
+        }
+        let ports = free_ports(options.members.into());
+        let running = ports.iter().map(|_| None).collect();
+        let cluster = Cluster {
+            options,
+            scratch,
+            ports,
+            running,
+            environment: BTreeMap::new(),
+            limits: BTreeMap::new(),
+        };
+        for id in 0..cluster.len() {
+            fs::write(cluster.config(id), cluster.toml(id)).expect("a configuration");
+        }
+        cluster
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// The configuration of a member.
+    pub(crate) fn toml(&self, id: usize) -> String {
+        let Options { coterie, policy, lease, retry, clock_tolerance, tls, .. } = self.options;
+        let mut members = String::new();
+        for id in 0..self.len() {
+            let address = self.address(id);
+            write!(members, "{{ address = \"{address}\", name = \"member-{id}.test\" }}, ")
+                .expect("it is a text");
+        }
+        let tls = if tls {
+            format!("cert = \"member-{id}.pem\"\nkey = \"member-{id}.key\"\nca = \"ca.pem\"")
+        } else {
+            "plaintext = true".to_owned()
+        };
+        format!(
+            "id = {id}\ndata = \"data-{id}\"\nstatus = \"127.0.0.1:0\"\n\n[cluster]\nname = \"test\"\n\
+             members = [{members}]\ncoterie = \"{coterie}\"\npolicy = \"{policy}\"\nlease = \"{lease}\"\n\
+             retry = \"{retry}\"\nclock_tolerance = \"{clock_tolerance}\"\n\n[tls]\n{tls}\n"
+        )
+    }
+
+    pub(crate) fn config(&self, id: usize) -> PathBuf {
+        self.scratch.path().join(format!("node-{id}.toml"))
+    }
+
+    pub(crate) fn data(&self, id: usize) -> PathBuf {
+        self.scratch.path().join(format!("data-{id}"))
+    }
+
+    pub(crate) fn address(&self, id: usize) -> String {
+        format!("127.0.0.1:{}", self.ports[id])
+    }
+
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        (0..self.len()).map(|id| self.address(id)).collect()
+    }
+
+    /// As `--at` takes it.
+    pub(crate) fn place(&self, id: usize) -> String {
+        format!("gbp://{}", self.address(id))
+    }
+
+    /// An environment variable for the next starts of a member.
+    pub(crate) fn set(&mut self, id: usize, variable: &str, value: &str) {
+        let variables = self.environment.entry(id).or_default();
+        variables.push((variable.to_owned(), value.to_owned()));
+    }
+
+    /// None of those any more.
+    pub(crate) fn unset(&mut self, id: usize) {
+        self.environment.remove(&id);
+    }
+
+    /// Starts a member that is not running. To be called from a thread that lives as long as the cluster.
+    pub(crate) fn launch(&mut self, id: usize) {
+        self.try_launch(id).unwrap_or_else(|why| panic!("member {id} does not start: {why}"));
+    }
+
+    /// The same; an error is what it said when it failed.
+    pub(crate) fn try_launch(&mut self, id: usize) -> Result<(), String> {
+        assert!(self.running[id].is_none(), "member {id} runs");
+        let mut child = self.spawn(&self.config(id), id);
+        let said = listen(&mut child);
+        match said.recv_timeout(PATIENCE).ok() {
+            Some(line) if line.starts_with("ready: ") => {
+                let (_, status) = line.split_once("http://").expect("it has a status page");
+                let status = status.trim_end_matches('/').parse().expect("an address");
+                self.running[id] = Some(Running { child, said, status });
+                Ok(())
+            }
+            line => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(line.unwrap_or("it said nothing".to_owned()))
+            }
+        }
+    }
+
+    /// A process with any configuration; its log goes where that of member `id` goes.
+    pub(crate) fn spawn(&self, config: &Path, id: usize) -> Child {
+        let log = fs::File::options().create(true).append(true).open(self.log_path(id));
+        let program = std::env::current_exe().expect("this program has a path");
+        let mut command = match self.limits.get(&id) {
+            None => Command::new(program),
+            Some(blocks) => {
+                // Its log is thrown away: it must not grow either.
+                let script =
+                    format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\" 2>/dev/null");
+                let mut shell = Command::new("sh");
+                shell.arg("-c").arg(script).arg(program);
+                shell
+            }
+        };
+        command
+            .args(["--exact", "member", "--nocapture", "--test-threads=1"])
+            .env(CONFIG, config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log.expect("a file for the log"));
+        for (variable, value) in self.environment.get(&id).into_iter().flatten() {
+            command.env(variable, value);
+        }
+        command.spawn().expect("this program can be started")
+    }
+
+    pub(crate) fn is_running(&self, id: usize) -> bool {
+        self.running[id].is_some()
+    }
+
+    /// Ends a member as hard as possible.
+    pub(crate) fn kill(&mut self, id: usize) {
+        let mut running = self.running[id].take().expect("it runs");
+        let _ = running.child.kill();
+        let _ = running.child.wait();
+    }
+
+    /// Waits for a member that ends by itself: its exit code, `None` if a signal ended it.
+    pub(crate) fn wait(&mut self, id: usize) -> Option<i32> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let running = self.running[id].as_mut().expect("it runs");
+            if let Some(status) = running.child.try_wait().expect("it is our child") {
+                self.running[id] = None;
+                return status.code();
+            }
+            assert!(Instant::now() < deadline, "member {id} does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The next thing a member says.
+    pub(crate) fn hear(&self, id: usize) -> Option<String> {
+        self.running[id].as_ref().expect("it runs").said.recv_timeout(PATIENCE).ok()
+    }
+
+    /// Ends a member in good order: its exit code.
+    pub(crate) fn stop(&mut self, id: usize) -> Option<i32> {
+        self.signal(id, Signal::SIGTERM);
+        self.wait(id)
+    }
+
+    pub(crate) fn signal(&self, id: usize, signal: Signal) {
+        let running = self.running[id].as_ref().expect("it runs");
+        kill(Pid::from_raw(running.child.id().cast_signed()), signal).expect("it is our child");
+    }
+
+    fn log_path(&self, id: usize) -> PathBuf {
+        self.scratch.path().join(format!("stderr-{id}.txt"))
+    }
+
+    /// All that a member has written to its log.
+    pub(crate) fn log(&self, id: usize) -> String {
+        fs::read_to_string(self.log_path(id)).unwrap_or_default()
+    }
+
+    pub(crate) fn status_address(&self, id: usize) -> SocketAddr {
+        self.running[id].as_ref().expect("it runs").status
+    }
+
+    /// A document of the status page.
+    pub(crate) fn get(&self, id: usize, path: &str) -> String {
+        let response = request(
+            self.status_address(id),
+            &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        );
+        let (head, body) = response.split_once("\r\n\r\n").expect("a response");
+        assert!(head.starts_with("HTTP/1.1 200 "), "{response}");
+        body.to_owned()
+    }
+
+    /// The sum of all values of a metric whose labels contain that.
+    pub(crate) fn metric(&self, id: usize, name: &str, labels: &str) -> u64 {
+        let text = self.get(id, "/metrics");
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let ours = lines.filter_map(|line| line.rsplit_once(' ')).filter(|(key, _)| {
+            let (family, rest) = key.split_once('{').unwrap_or((key, ""));
+            family == name && rest.contains(labels)
+        });
+        ours.map(|(_, value)| value.parse::<u64>().expect("a whole number")).sum()
+    }
+
+    pub(crate) fn refused(&self, id: usize, reason: &str) -> u64 {
+        self.metric(id, "grouplock_refused_total", &format!("reason=\"{reason}\""))
+    }
+
+    /// Waits until every running member is connected to every other.
+    pub(crate) fn wait_connected(&self) {
+        let running: Vec<_> = (0..self.len()).filter(|id| self.is_running(*id)).collect();
+        let others = running.len() as u64 - 1;
+        eventually("members are connected", || {
+            running.iter().all(|id| self.metric(*id, "grouplock_members_connected", "") >= others)
+        });
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for id in 0..self.len() {
+                let log = self.log(id);
+                let lines: Vec<_> = log.lines().collect();
+                let last = &lines[lines.len().saturating_sub(15)..];
+                eprintln!("---- the end of member {id}'s log ----\n{}", last.join("\n"));
+            }
+        }
+        for running in self.running.iter_mut().flatten() {
+            let _ = running.child.kill();
+            let _ = running.child.wait();
+        }
+    }
+}
+
+/// One request over HTTP, and all that comes back.
+pub(crate) fn request(address: SocketAddr, text: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("the status page listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.write_all(text.as_bytes()).expect("it reads");
+    let mut response = String::new();
+    let _ = stream.read_to_string(&mut response);
+    response
+}
+
+/// Waits until it is so.
+pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !so() {
+        assert!(Instant::now() < deadline, "it did not come to pass that {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What a member says.
+pub(crate) fn listen(child: &mut Child) -> Receiver<String> {
+    let stdout = child.stdout.take().expect("it is piped");
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines() {
+            let Ok(line) = line else { break };
+            if let Some(said) = line.strip_prefix('@') {
+                let _ = sender.send(said.to_owned());
+            }
+        }
+    });
+    receiver
+}
+
+/// Below those that the system gives to whoever dials, so that nobody takes them by accident.
+fn free_ports(count: usize) -> Vec<u16> {
+    let mut ports = Vec::new();
+    let mut random = fastrand::Rng::new();
+    while ports.len() < count {
+        let port = random.u16(10_000..32_000);
+        if !ports.contains(&port) && TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            ports.push(port);
+        }
+    }
+    ports
+}

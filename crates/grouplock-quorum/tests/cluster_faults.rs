@@ -1,0 +1,282 @@
+//! Members and clients that die, disks that fail: one at a time, and what exactly happens then.
+
+mod cluster;
+
+use std::time::{Duration, Instant};
+
+use cluster::client::{Raw, session_at};
+use cluster::{Cluster, Options, PATIENCE, eventually};
+use grouplock_quorum::wire::{Frame, Role};
+use grouplock_quorum::{Coterie, GroupMessage, MemberId, ProcessMessage};
+
+#[test]
+fn member() {
+    cluster::play_member();
+}
+
+/// Long enough for everything to go wrong that is going to.
+const A_WHILE: Duration = Duration::from_millis(800);
+
+fn start(options: Options) -> Cluster {
+    let cluster = Cluster::start(options);
+    cluster.wait_connected();
+    cluster
+}
+
+/// With leases that do not run out during the test.
+fn patient(members: u16) -> Options {
+    Options { lease: "60s", ..Options::new(members) }
+}
+
+fn client_at(cluster: &Cluster, id: usize) -> Raw {
+    Raw::client(&cluster.address(id), fastrand::u64(..)).unwrap().0
+}
+
+#[test]
+fn a_dead_member_stops_those_who_need_its_vote_and_nobody_else() {
+    let mut cluster = start(patient(7));
+    let coterie = Coterie::plane(7).unwrap();
+    let dead = MemberId(3);
+    cluster.kill(dead.index());
+    let (needing, others): (Vec<u16>, Vec<u16>) = (0..7)
+        .filter(|id| MemberId(*id) != dead)
+        .partition(|id| coterie.quorum(MemberId(*id)).unwrap().contains(&dead));
+    assert_eq!((needing.len(), others.len()), (2, 4));
+    for id in others {
+        let mut client = client_at(&cluster, id.into());
+        let room = format!("room of {id}");
+        client.ask(&room, &session_at(id, 7), 1).unwrap();
+        assert!(client.entered(1, PATIENCE).unwrap().is_some(), "member {id} does not need it");
+    }
+    let mut waiting = Vec::new();
+    for id in needing {
+        let mut client = client_at(&cluster, id.into());
+        client.ask(&format!("room of {id}"), &session_at(id, 7), 1).unwrap();
+        assert_eq!(client.entered(1, A_WHILE).unwrap(), None, "member {id} needs it");
+        waiting.push(client);
+    }
+    cluster.launch(dead.index());
+    for mut client in waiting {
+        assert!(client.entered(1, PATIENCE).unwrap().is_some(), "it is back");
+    }
+}
+
+/// Member 1 has voted for a stage of member 0, is killed and starts again. Then somebody wants in who needs its vote.
+/// Whether it is let in although somebody is inside.
+fn votes_twice(forget: Option<&str>) -> bool {
+    let mut cluster = Cluster::prepare(patient(3));
+    if let Some(what) = forget {
+        cluster.set(1, "GROUPLOCK_TEST_FORGET", what);
+    }
+    (0..3).for_each(|id| cluster.launch(id));
+    cluster.wait_connected();
+    let mut inside = client_at(&cluster, 0);
+    inside.ask("room", &session_at(0, 3), 1).unwrap();
+    let epoch = inside.entered(1, PATIENCE).unwrap().expect("the room is empty");
+    cluster.kill(1);
+    cluster.launch(1);
+    cluster.wait_connected();
+    let mut other = client_at(&cluster, 1);
+    other.ask("room", &session_at(1, 3), 2).unwrap();
+    if other.entered(2, A_WHILE).unwrap().is_some() {
+        return true;
+    }
+    inside.leave("room", 1).unwrap();
+    let next = other.entered(2, PATIENCE).unwrap().expect("the room is empty again");
+    assert!(next > epoch);
+    false
+}
+
+#[test]
+fn a_member_that_comes_back_keeps_its_promise() {
+    assert!(!votes_twice(None));
+}
+
+/// If this is not seen then the test above shows nothing.
+#[test]
+fn a_member_that_forgets_its_votes_is_caught() {
+    assert!(votes_twice(Some("votes")));
+}
+
+/// The home of a session is killed while somebody is inside. Whether somebody else is let in meanwhile.
+fn lets_in_twice(forget: Option<&str>) -> bool {
+    let mut cluster = Cluster::prepare(patient(3));
+    if let Some(what) = forget {
+        cluster.set(0, "GROUPLOCK_TEST_FORGET", what);
+    }
+    (0..3).for_each(|id| cluster.launch(id));
+    cluster.wait_connected();
+    let mut inside = client_at(&cluster, 0);
+    inside.ask("room", &session_at(0, 3), 1).unwrap();
+    inside.entered(1, PATIENCE).unwrap().expect("the room is empty");
+    cluster.kill(0);
+    let mut other = client_at(&cluster, 1);
+    other.ask("room", &session_at(1, 3), 2).unwrap();
+    assert_eq!(other.entered(2, A_WHILE).unwrap(), None, "while it is dead");
+    cluster.launch(0);
+    cluster.wait_connected();
+    if other.entered(2, A_WHILE).unwrap().is_some() {
+        return true;
+    }
+    // Who was inside is inside still, and can leave.
+    let mut inside = client_at(&cluster, 0);
+    let sent = inside.clock.now();
+    inside.process("room", 1, ProcessMessage::Renew { attempt: 1, sent }).unwrap();
+    let renewed = loop {
+        if let Some(Frame::Group { message, .. }) = inside.hear(PATIENCE).unwrap() {
+            break message;
+        }
+    };
+    assert!(!matches!(renewed, GroupMessage::Gone { .. }), "{renewed:?}");
+    inside.leave("room", 1).unwrap();
+    other.entered(2, PATIENCE).unwrap().expect("the room is empty again");
+    false
+}
+
+#[test]
+fn a_home_that_comes_back_still_has_those_inside() {
+    assert!(!lets_in_twice(None));
+}
+
+/// If this is not seen then the test above shows nothing.
+#[test]
+fn a_home_that_forgets_who_is_inside_is_caught() {
+    assert!(lets_in_twice(Some("inside")));
+}
+
+#[test]
+fn killed_between_the_disk_and_the_network_a_vote_counts() {
+    let mut cluster = Cluster::prepare(patient(3));
+    cluster.set(1, "GROUPLOCK_TEST_KILL_AT_VOTE", "1");
+    (0..3).for_each(|id| cluster.launch(id));
+    cluster.wait_connected();
+    let mut first = client_at(&cluster, 0);
+    first.ask("room", &session_at(0, 3), 1).unwrap();
+    assert_eq!(cluster.wait(1), None, "it was killed by the hook");
+    assert_eq!(first.entered(1, A_WHILE).unwrap(), None, "the vote was not sent");
+    cluster.unset(1);
+    // Alone: so that nobody can have told it for whom it voted.
+    cluster.kill(2);
+    cluster.signal(0, nix::sys::signal::Signal::SIGSTOP);
+    cluster.launch(1);
+    let status = cluster.get(1, "/status.json");
+    assert!(status.contains("\"voted_for\":{\"member\":0,\"stage\":1,"), "{status}");
+    cluster.signal(0, nix::sys::signal::Signal::SIGCONT);
+    cluster.launch(2);
+    assert!(first.entered(1, PATIENCE).unwrap().is_some(), "the vote is sent again");
+}
+
+#[test]
+fn a_dead_client_loses_its_place_when_its_lease_ends_and_not_before() {
+    let cluster = start(Options { lease: "2s", ..Options::new(3) });
+    let mut dead = client_at(&cluster, 0);
+    dead.ask("room", &session_at(0, 3), 1).unwrap();
+    dead.entered(1, PATIENCE).unwrap().expect("the room is empty");
+    let died = Instant::now();
+    drop(dead);
+    let mut waits = client_at(&cluster, 1);
+    let session = session_at(1, 3);
+    let deadline = died + PATIENCE;
+    // Who waits has to be heard too.
+    let let_in = loop {
+        assert!(Instant::now() < deadline, "the dead are not noticed");
+        waits.ask("room", &session, 2).unwrap();
+        if waits.entered(2, Duration::from_millis(300)).unwrap().is_some() {
+            break died.elapsed();
+        }
+    };
+    assert!(let_in >= Duration::from_millis(1900), "its lease had not ended: {let_in:?}");
+    assert_eq!(cluster.metric(0, "grouplock_deaths_total", ""), 1);
+    assert!(cluster.log(0).contains("taken for dead"));
+    assert!(cluster.get(0, "/status.json").contains("\"died\":true"));
+}
+
+#[test]
+fn a_client_that_connects_again_keeps_its_place() {
+    let cluster = start(Options::new(3));
+    let session = session_at(0, 3);
+    let secret = 4711;
+    let (mut inside, _) = Raw::client(&cluster.address(0), secret).unwrap();
+    inside.ask("room", &session, 1).unwrap();
+    let epoch = inside.entered(1, PATIENCE).unwrap();
+    let mut waits = client_at(&cluster, 1);
+    waits.ask("room", &session_at(1, 3), 2).unwrap();
+    assert!(matches!(waits.hear(PATIENCE).unwrap(), Some(Frame::Queued { .. })));
+    drop(inside);
+    let mut again = Raw::connect(&cluster.address(0)).unwrap();
+    again.greet(None, Role::Client { client: secret }).unwrap();
+    // It asks with the number it had, as it may not have heard the answer.
+    again.ask("room", &session, 1).unwrap();
+    assert_eq!(again.entered(1, PATIENCE).unwrap(), epoch);
+    assert_eq!(waits.entered(2, Duration::from_millis(300)).unwrap(), None);
+    again.leave("room", 1).unwrap();
+    assert!(waits.entered(2, PATIENCE).unwrap().is_some());
+}
+
+#[test]
+fn a_member_that_is_told_to_end_says_so() {
+    let mut cluster = start(Options::new(3));
+    let mut client = client_at(&cluster, 0);
+    assert_eq!(cluster.stop(0), Some(0));
+    assert_eq!(client.refusal(), "ending");
+    cluster.launch(0);
+    cluster.wait_connected();
+}
+
+#[test]
+fn a_disk_that_is_full_ends_the_member_before_it_says_anything_more() {
+    let mut cluster = Cluster::prepare(patient(3));
+    cluster.limits.insert(0, 16);
+    (0..3).for_each(|id| cluster.launch(id));
+    cluster.wait_connected();
+    let session = session_at(0, 3);
+    let mut client = client_at(&cluster, 0);
+    let mut last = 0;
+    for process in 0..10_000 {
+        let entered = client.ask("room", &session, process).and_then(|()| {
+            let epoch = client.entered(process, PATIENCE)?;
+            client.leave("room", process)?;
+            Ok(epoch)
+        });
+        match entered {
+            Ok(Some(epoch)) => last = epoch,
+            Ok(None) | Err(_) => break,
+        }
+    }
+    assert!(last > 0, "it failed too early");
+    let said = cluster.hear(0).expect("it says why");
+    assert!(said.contains("failed: cannot write") && said.contains("log"), "{said}");
+    assert_eq!(cluster.wait(0), Some(1));
+    // With a larger disk it goes on where it was: no epoch comes twice.
+    cluster.limits.clear();
+    cluster.launch(0);
+    cluster.wait_connected();
+    let mut client = client_at(&cluster, 0);
+    client.ask("room", &session, 20_000).unwrap();
+    // Someone may still be inside on disk whose leave was not saved: then it is the same stage.
+    let next = client.entered(20_000, Duration::from_millis(500)).unwrap();
+    assert!(next.is_none_or(|next| next >= last), "{next:?} after {last}");
+}
+
+#[test]
+fn a_member_that_was_stopped_and_goes_on_does_no_harm() {
+    let cluster = start(patient(3));
+    let mut inside = client_at(&cluster, 0);
+    inside.ask("room", &session_at(0, 3), 1).unwrap();
+    inside.entered(1, PATIENCE).unwrap().expect("the room is empty");
+    let mut other = client_at(&cluster, 2);
+    cluster.signal(1, nix::sys::signal::Signal::SIGSTOP);
+    // Member 2 asks 2 and 0: it does not need the one that is stopped.
+    other.ask("room", &session_at(2, 3), 2).unwrap();
+    assert_eq!(other.entered(2, A_WHILE).unwrap(), None);
+    inside.leave("room", 1).unwrap();
+    let second = other.entered(2, PATIENCE).unwrap().expect("the room is empty");
+    cluster.signal(1, nix::sys::signal::Signal::SIGCONT);
+    let mut third = client_at(&cluster, 1);
+    third.ask("room", &session_at(1, 3), 3).unwrap();
+    assert_eq!(third.entered(3, A_WHILE).unwrap(), None);
+    other.leave("room", 2).unwrap();
+    let next = third.entered(3, PATIENCE).unwrap().expect("the room is empty again");
+    assert!(next > second);
+    eventually("all is quiet", || cluster.metric(1, "grouplock_waiting", "") == 0);
+}
