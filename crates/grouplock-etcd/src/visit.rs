@@ -90,7 +90,20 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
     let mark = who::write(&mark);
     let mut visit =
         Visit { client, ticket, lease, mark, desk, patience, quiet, ended, resent: false };
-    let entered = visit.enter(&who).await;
+    let mut entered = visit.enter(&who).await;
+    if let Err(Trouble::Lost(loss)) = &entered {
+        // The servers have forgotten the lease, and everything under it, before this was asked: nothing is lost by
+        // asking with another one.
+        visit.lease.end(loss.clone());
+        entered = match visit.client.lease().await {
+            Ok(lease) => {
+                visit.ticket.lease = lease.id;
+                visit.lease = lease;
+                visit.enter(&who).await
+            }
+            Err(failure) => Err(failure.into()),
+        };
+    }
     drop(asking);
     match entered {
         Ok(Standing::Inside(inside)) => visit.stay(inside).await,

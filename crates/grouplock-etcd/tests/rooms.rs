@@ -115,6 +115,22 @@ fn a_lease_is_renewed_for_as_long_as_somebody_is_inside() {
 }
 
 #[test]
+fn a_lease_that_was_taken_away_is_replaced_when_somebody_enters() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=60");
+    let room = open(&place, "taken");
+    let guard = room.enter("a").expect("it is empty");
+    let keys = server.told(&["get", "--prefix", prefix(&place), "-w", "fields"]);
+    let leases = keys.lines().filter_map(|line| line.strip_prefix("\"Lease\" : "));
+    let lease = leases.map(|lease| lease.parse::<i64>().expect("a number")).max();
+    server.told(&["lease", "revoke", &format!("{:x}", lease.expect("it has one"))]);
+    let next = room.try_enter("b").expect("with another lease");
+    assert_eq!(next.standing(), Standing::Held);
+    until("the other knows", || matches!(guard.standing(), Standing::Lost(_)));
+    assert!(next.recovered().is_some(), "it did not leave by itself");
+}
+
+#[test]
 fn after_a_server_that_does_not_answer_a_holder_knows_before_others_are_let_in() {
     if !server::is_installed() {
         return;
