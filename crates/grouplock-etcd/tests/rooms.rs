@@ -206,6 +206,26 @@ fn a_room_has_the_keys_that_are_documented() {
     assert_eq!(keys(), [format!("{base}/phase")]);
 }
 
+/// With a lease of a minute the queue is read every twenty seconds: sooner only the watch tells.
+#[test]
+fn who_waits_is_told_by_the_watch() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=60");
+    let room = open(&place, "watch");
+    std::thread::scope(|scope| {
+        let mut inside = room.enter("0").expect("it is empty");
+        for session in ["1", "2", "3"] {
+            let next = scope.spawn(|| room.request(session).timeout(LONG).enter());
+            until("it waits", || room.snapshot().expect("it can be looked at").waiters() == 1);
+            inside.leave().expect("it can be left");
+            let left = Instant::now();
+            inside = next.join().expect("no panic").expect("it is told");
+            assert!(left.elapsed() < Duration::from_secs(5), "after {:?}", left.elapsed());
+        }
+        inside.leave().expect("it can be left");
+    });
+}
+
 #[test]
 fn rooms_are_listed_and_looked_for() {
     let Some(server) = server::shared() else { return };
