@@ -19,6 +19,8 @@ pub(crate) const EPOCHS: &str = "epochs are shared and grow";
 pub(crate) const ORDER: &str = "first come, first served";
 /// Who comes in is told of those who died inside, and of nobody else.
 pub(crate) const DEATHS: &str = "deaths are told";
+/// Who is not in the queue any more changes nothing by coming in from there.
+pub(crate) const TRACE: &str = "who is gone leaves no trace";
 /// When nothing more can happen, nobody waits and no key is left in the queue.
 pub(crate) const REST: &str = "nobody is left behind";
 
@@ -204,6 +206,7 @@ impl World {
     /// The server does what is asked.
     fn serve(&self, state: &mut State, who: usize, round: u8, ask: &Ask) -> Answer {
         let ticket = self.ticket(who, round);
+        let before = state.store.clone();
         let response = match state.store.txn(&self.request(&ticket, ask)) {
             Ok(response) => response,
             Err(NoLease) => return Answer::NoLease,
@@ -222,13 +225,18 @@ impl World {
                     Answer::Inside(inside.place, inside.epoch)
                 }
                 Standing::Queued(place) => Answer::Queued(place),
-                Standing::Absent(_) => match ask {
-                    Ask::Claim(place) if self.mutant == Mutant::ClaimUnchecked => {
-                        let phase = &state.store.keys[&ticket.keys.phase()];
-                        Answer::Inside(*place, phase.mod_revision)
+                Standing::Absent(_) => {
+                    if matches!(ask, Ask::Claim(_)) && state.store != before {
+                        state.wrong.insert(TRACE);
                     }
-                    _ => Answer::Absent,
-                },
+                    match ask {
+                        Ask::Claim(place) if self.mutant == Mutant::ClaimUnchecked => {
+                            let phase = &state.store.keys[&ticket.keys.phase()];
+                            Answer::Inside(*place, phase.mod_revision)
+                        }
+                        _ => Answer::Absent,
+                    }
+                }
             },
             Ask::Leave(..) => Answer::Left(Ticket::read_leave(&response) != Left::Taken),
             Ask::Abandon => Answer::Left(true),
@@ -479,6 +487,7 @@ impl Model for World {
             Property::always(EPOCHS, |_, state: &State| !state.wrong.contains(EPOCHS)),
             Property::always(ORDER, |_, state: &State| !state.wrong.contains(ORDER)),
             Property::always(DEATHS, |_, state: &State| !state.wrong.contains(DEATHS)),
+            Property::always(TRACE, |_, state: &State| !state.wrong.contains(TRACE)),
             Property::always(REST, |world: &World, state: &State| {
                 let mut actions = Vec::new();
                 world.actions(state, &mut actions);
