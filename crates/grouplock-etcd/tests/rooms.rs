@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actor::Actor;
-use grouplock_room::{Guard, Places, Room, RoomError, RoomOptions, Standing};
+use grouplock_room::{Guard, Places, Room, RoomError, RoomName, RoomOptions, Standing};
 use nix::sys::signal::Signal;
 use server::Server;
 
@@ -239,7 +239,7 @@ fn rooms_are_listed_and_looked_for() {
         drop(open(&place, name).enter("s").expect("it is empty"));
     }
     let names = places.list(place.as_str()).expect("three");
-    let names: Vec<_> = names.iter().map(|name| name.as_str()).collect();
+    let names: Vec<_> = names.iter().map(RoomName::as_str).collect();
     assert_eq!(names, ["one", "strange / name", "two"]);
     places.open(place.as_str(), "one", &existing).expect("somebody was there");
 }
