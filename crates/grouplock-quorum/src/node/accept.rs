@@ -45,6 +45,8 @@ pub(super) struct House {
     /// The members that are connected to us.
     pub(super) guests: Mutex<HashMap<MemberId, Guest>>,
     pub(super) next: AtomicU64,
+    /// How many connections are served.
+    pub(super) open: AtomicU64,
 }
 
 /// A member that is connected to us.
@@ -69,6 +71,18 @@ impl House {
     }
 }
 
+impl House {
+    /// Waits until all connections are closed, but not for long.
+    pub(super) async fn empty(&self) {
+        for _ in 0..100 {
+            if self.open.load(Relaxed) == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
 /// Accepts for ever.
 pub(super) async fn accept(house: Arc<House>, listener: TcpListener, tls: Option<TlsAcceptor>) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
@@ -85,7 +99,9 @@ pub(super) async fn accept(house: Arc<House>, listener: TcpListener, tls: Option
         };
         let (house, tls) = (house.clone(), tls.clone());
         tokio::spawn(async move {
+            house.open.fetch_add(1, Relaxed);
             secure(&house, stream, address, tls).await;
+            house.open.fetch_sub(1, Relaxed);
             drop(place);
         });
     }

@@ -127,7 +127,7 @@ pub fn run(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeError>
         .build()
         .map_err(|source| NodeError::Io { what: "start", source })?;
     let result = runtime.block_on(serve(config, ready));
-    // Last words are written; whoever does not read them has to do without.
+    // Nothing that is still going on is worth waiting for.
     runtime.shutdown_timeout(Duration::from_millis(200));
     result
 }
@@ -182,6 +182,7 @@ async fn serve(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeEr
         engine: inbox.clone(),
         guests: Mutex::new(HashMap::new()),
         next: AtomicU64::new(0),
+        open: AtomicU64::new(0),
     });
     let signals =
         |kind| signal(kind).map_err(|source| NodeError::Io { what: "wait for signals", source });
@@ -204,7 +205,10 @@ async fn serve(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeEr
     }
     tracing::info!("told to end");
     let _ = inbox.send(Input::Stop).await;
-    ended.await.unwrap_or(Err(NodeError::Engine))
+    let result = ended.await.unwrap_or(Err(NodeError::Engine));
+    // Last words are being written; whoever does not read them has to do without.
+    house.empty().await;
+    result
 }
 
 /// Gives the engine a thread of its own: flushing a disk takes time, and connections have to go on meanwhile.
