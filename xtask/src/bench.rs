@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::run::Program;
-use crate::steps::finish;
+use crate::steps::{finish, need_etcd};
 
 /// The plans of the comparison.
 pub(crate) const PLANS: [&str; 4] = ["smoke", "quick", "standard", "full"];
@@ -24,8 +24,16 @@ pub(crate) fn run(plan: &str) -> ExitCode {
             .arguments(&page)
             .run()
             .and_then(|()| program("rooms").arguments(&["--out", "docs/benchmarks/rooms.md"]).run())
+            .and_then(|()| etcd())
     });
     finish(result)
+}
+
+/// Rooms on etcd. The programs are measured as well, and `grouplock` is found beside the one that measures.
+fn etcd() -> Result<(), String> {
+    need_etcd()?;
+    Program::cargo(&["build", "--release", "-p", "grouplock-cli"]).run()?;
+    program("etcd").arguments(&["--out", "docs/benchmarks/etcd.md"]).run()
 }
 
 /// A program of the bench crate.

@@ -88,6 +88,7 @@ pub(crate) fn setup() -> ExitCode {
         ("miri", need_miri()),
         ("the sources of the standard library", need_sources()),
         ("chromium and chromedriver", need_chromium()),
+        ("etcd and etcdctl", need_etcd()),
     ] {
         match result {
             Ok(()) => println!("{what}: there"),
@@ -125,6 +126,7 @@ pub(crate) fn soak() -> ExitCode {
                 let quorum = ["test", "--release", "-p", "grouplock-quorum", "--", "--ignored"];
                 Program::cargo(&quorum).run()
             })
+            .and_then(|()| soak_etcd())
             .and_then(|()| BIG.iter().try_for_each(|big| explore(big))),
     )
 }
@@ -141,6 +143,16 @@ fn soak_lock() -> Result<(), String> {
         .variable("GROUPLOCK_LOOM_SECONDS", "60")
         .run()?;
     model("shuttle").variable("GROUPLOCK_EXECUTIONS", "30000").run()
+}
+
+/// Every fault of rooms on etcd, again and again.
+fn soak_etcd() -> Result<(), String> {
+    need_etcd()?;
+    Program::cargo(&["test", "--release", "-p", "grouplock-etcd", "--tests"])
+        .arguments(&["--", "--ignored", "--nocapture"])
+        .variable("GROUPLOCK_ETCD", "required")
+        .variable("GROUPLOCK_FAULTS", "20")
+        .run()
 }
 
 /// Explorations of minutes: algorithm, processes, sessions, and what else there is to say.
@@ -185,7 +197,15 @@ fn tests() -> Outcome {
     if let Err(reason) = need_chromium() {
         println!("The tests of the report in a browser will be skipped: {reason}");
     }
-    Program::cargo(&["test", "--workspace"]).run().into()
+    let tests = Program::cargo(&["test", "--workspace"]);
+    match need_etcd() {
+        // A server that is there and does not work is a failure, not a reason to skip.
+        Ok(()) => tests.variable("GROUPLOCK_ETCD", "required").run().into(),
+        Err(reason) => {
+            println!("The tests of rooms on etcd will be skipped: {reason}");
+            tests.run().into()
+        }
+    }
 }
 
 /// Lints for each feature alone and for all together; then the tests of the features. `send_guard` keeps the guards of mutexes from being watched, so
@@ -314,10 +334,30 @@ fn need_chromium() -> Result<(), String> {
     if there() {
         return Ok(());
     }
-    Program::new("apt-get").arguments(&["update"]).run()?;
-    let packages = ["install", "--yes", "chromium", "chromium-driver"];
-    Program::new("apt-get").arguments(&packages).run()?;
+    install(&["chromium", "chromium-driver"])?;
     if there() { Ok(()) } else { Err("installed, but it does not run".to_owned()) }
+}
+
+/// For the tests and measurements of rooms on etcd, which start servers of their own.
+pub(crate) fn need_etcd() -> Result<(), String> {
+    let there = || {
+        let etcdctl = Program::new("etcdctl").variable("ETCDCTL_API", "3");
+        Program::new("etcd").arguments(&["--version"]).succeeds()
+            && etcdctl.arguments(&["version"]).succeeds()
+    };
+    if there() {
+        return Ok(());
+    }
+    install(&["etcd-server", "etcd-client"])?;
+    // The package starts a service that nobody here asked for; where there is no systemd it does not.
+    Program::new("systemctl").arguments(&["disable", "--now", "etcd"]).succeeds();
+    if there() { Ok(()) } else { Err("installed, but it does not run".to_owned()) }
+}
+
+/// Installs packages of Debian's.
+fn install(packages: &[&str]) -> Result<(), String> {
+    Program::new("apt-get").arguments(&["update"]).run()?;
+    Program::new("apt-get").arguments(&["install", "--yes"]).arguments(packages).run()
 }
 
 fn need_sources() -> Result<(), String> {

@@ -6,11 +6,13 @@
 //!
 //! * [`uncontended`]: a passage through each algorithm of [`grouplock_algorithms`], alone.
 //! * [`comparison`]: `GroupLock` and the locks people use otherwise, by threads that compete.
+//! * [`etcd`]: rooms on etcd against etcd's own lock, on the same server. `src/bin/etcd.rs`.
 //! * [`handover_by_hand`]: the peer that shows what the [`Memory`](grouplock_algorithms::memory::Memory)
 //!   trait costs: the same algorithm written straight on atomics.
 //! * [`rooms`]: the same between processes, against what the kernel and the C library offer. `src/bin/rooms.rs`.
 
 pub mod comparison;
+pub mod etcd;
 pub mod handover_by_hand;
 pub mod instructions;
 pub mod machine;

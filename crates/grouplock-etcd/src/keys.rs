@@ -99,6 +99,11 @@ impl Keys {
         format!("{}died", self.base).into_bytes()
     }
 
+    /// What is known of the dead, and the marks: `died` and `h/` are neighbours.
+    pub fn deaths(&self) -> Span {
+        Span { start: self.died(), end: self.marks().end }
+    }
+
     /// What keeps a request that is over from being done once more.
     pub fn tombstone(&self, id: &str) -> Vec<u8> {
         format!("{}t/{id}", self.base).into_bytes()

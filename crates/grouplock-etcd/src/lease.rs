@@ -85,8 +85,18 @@ impl Lease {
         });
     }
 
-    /// Renews it again and again, until it is over.
+    /// Renews it again and again until it is over, and then ends it at the servers as well. They may have renewed it without our
+    /// knowing, as a new leader does with all leases, and others would have to wait for that.
     pub(crate) async fn keep(self: Arc<Self>, rpc: Arc<Rpc>) {
+        self.renew_while_possible(&rpc).await;
+        // Whoever was inside counts on being alone until then, and has to be gone.
+        let until = self.news.borrow().until + self.ttl.saturating_sub(trusted(self.ttl));
+        sleep_until(until.into()).await;
+        // If they cannot be reached for as long as it lasts, it ends by itself.
+        _ = rpc.revoke(self.id, Instant::now() + 2 * self.ttl).await;
+    }
+
+    async fn renew_while_possible(&self, rpc: &Rpc) {
         loop {
             sleep(self.ttl / 3).await;
             let until = self.news.borrow().until;

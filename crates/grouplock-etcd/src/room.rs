@@ -1,6 +1,7 @@
 //! A room on etcd.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use grouplock_room::backend::Submitted;
@@ -29,12 +30,15 @@ pub(crate) struct EtcdRoom {
     /// Held for writing by nobody for longer than it takes to get it: who gets it knows that all requests that came
     /// before have been answered.
     asking: Arc<RwLock<()>>,
+    /// Whether the room was empty the last time somebody came through this handle.
+    quiet: Arc<AtomicBool>,
 }
 
 impl EtcdRoom {
     pub(crate) fn new(client: Arc<Client>, name: RoomName, command: Option<&str>) -> Self {
         let keys = Keys::new(format!("{}/{}/", client.settings.prefix, name.encoded()));
-        EtcdRoom { client, name, keys, myself: who::myself(command), asking: Arc::default() }
+        let quiet = Arc::new(AtomicBool::new(true));
+        EtcdRoom { client, name, keys, myself: who::myself(command), asking: Arc::default(), quiet }
     }
 
     /// Whether anybody has ever been here.
@@ -70,10 +74,10 @@ impl EtcdRoom {
         });
         let (client, keys, asking) =
             (Arc::clone(&self.client), self.keys.clone(), Arc::clone(&self.asking));
-        let patience = request.patience;
+        let (patience, quiet) = (request.patience, Arc::clone(&self.quiet));
         self.client.runtime.spawn(async move {
             let asking = asking.read_owned().await;
-            visit::serve(Wish { client, keys, who, patience, asking }, desk, ended).await;
+            visit::serve(Wish { client, keys, who, patience, quiet, asking }, desk, ended).await;
         });
         Ok(ticket)
     }

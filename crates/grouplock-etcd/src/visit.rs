@@ -1,6 +1,7 @@
 //! One request from its beginning to its end, as a task on the thread that talks to the servers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use grouplock_room::remote::{Admission, Desk};
@@ -23,6 +24,8 @@ pub(crate) struct Wish {
     pub(crate) keys: Keys,
     pub(crate) who: Who,
     pub(crate) patience: Patience,
+    /// Whether the room was empty the last time somebody came.
+    pub(crate) quiet: Arc<AtomicBool>,
     /// Keeps looks at the room behind requests that came before them.
     pub(crate) asking: tokio::sync::OwnedRwLockReadGuard<()>,
 }
@@ -35,6 +38,7 @@ struct Visit {
     mark: Vec<u8>,
     desk: Desk,
     patience: Patience,
+    quiet: Arc<AtomicBool>,
     /// Says that nobody wants it any more.
     ended: oneshot::Receiver<()>,
     /// Whether a request to enter may still be on its way.
@@ -66,7 +70,7 @@ fn forgotten() -> Loss {
 
 /// Serves a request until its end.
 pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) {
-    let Wish { client, keys, who, patience, asking } = wish;
+    let Wish { client, keys, who, patience, quiet, asking } = wish;
     let lease = match client.lease().await {
         Ok(lease) => lease,
         Err(failure) => return desk.failed(failure.into()),
@@ -84,8 +88,22 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
         lease: lease.id,
     };
     let mark = who::write(&mark);
-    let mut visit = Visit { client, ticket, lease, mark, desk, patience, ended, resent: false };
-    let entered = visit.enter(&who).await;
+    let mut visit =
+        Visit { client, ticket, lease, mark, desk, patience, quiet, ended, resent: false };
+    let mut entered = visit.enter(&who).await;
+    if let Err(Trouble::Lost(loss)) = &entered {
+        // The servers have forgotten the lease, and everything under it, before this was asked: nothing is lost by
+        // asking with another one.
+        visit.lease.end(loss.clone());
+        entered = match visit.client.lease().await {
+            Ok(lease) => {
+                visit.ticket.lease = lease.id;
+                visit.lease = lease;
+                visit.enter(&who).await
+            }
+            Err(failure) => Err(failure.into()),
+        };
+    }
     drop(asking);
     match entered {
         Ok(Standing::Inside(inside)) => visit.stay(inside).await,
@@ -120,11 +138,24 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
 impl Visit {
     /// Asks for entry.
     async fn enter(&mut self, who: &Who) -> Result<Standing, Trouble> {
+        let who = who::write(who);
+        // Relaxed: it is a guess, and a wrong one costs a request.
+        if self.quiet.load(Ordering::Relaxed) {
+            let request = self.ticket.knock(&who, &self.mark);
+            let answer = self.client.rpc.txn(request, self.client.patience()).await?;
+            self.resent = answer.resent;
+            if let Some(inside) = self.ticket.read_knock(answer.message) {
+                return Ok(Standing::Inside(inside));
+            }
+        }
         let wait = !self.patience.exhausted();
-        let request = self.ticket.enter(&who::write(who), &self.mark, wait);
+        let request = self.ticket.enter(&who, &self.mark, wait);
         let answer = self.client.rpc.txn(request, self.client.patience()).await?;
-        self.resent = answer.resent;
-        self.read(answer.message)
+        self.resent |= answer.resent;
+        let standing = self.read(answer.message)?;
+        let alone = matches!(&standing, Standing::Inside(inside) if inside.place == inside.epoch);
+        self.quiet.store(alone, Ordering::Relaxed);
+        Ok(standing)
     }
 
     /// Waits in the queue and comes in.

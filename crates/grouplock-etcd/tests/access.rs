@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use actor::Actor;
-use grouplock_room::{Places, Room, RoomError, RoomOptions};
+use grouplock_room::{Guard, Places, Room, RoomError, RoomOptions};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use server::Server;
 
@@ -19,7 +19,7 @@ fn open(place: &str) -> Result<Room, RoomError> {
 /// Enters and leaves; what went wrong if something did.
 fn visit(place: &str) -> Result<(), String> {
     let room = open(place).map_err(|error| error.to_string())?;
-    room.enter("s").and_then(|guard| guard.leave()).map_err(|error| error.to_string())
+    room.enter("s").and_then(Guard::leave).map_err(|error| error.to_string())
 }
 
 /// Not a test: what [`Actor::start`] runs. Visits a room and tells how it went.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actor::Actor;
-use grouplock_room::{Guard, Places, Room, RoomError, RoomOptions, Standing};
+use grouplock_room::{Guard, Places, Room, RoomError, RoomName, RoomOptions, Standing};
 use nix::sys::signal::Signal;
 use server::Server;
 
@@ -115,6 +115,22 @@ fn a_lease_is_renewed_for_as_long_as_somebody_is_inside() {
 }
 
 #[test]
+fn a_lease_that_was_taken_away_is_replaced_when_somebody_enters() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=60");
+    let room = open(&place, "taken");
+    let guard = room.enter("a").expect("it is empty");
+    let keys = server.told(&["get", "--prefix", prefix(&place), "-w", "fields"]);
+    let leases = keys.lines().filter_map(|line| line.strip_prefix("\"Lease\" : "));
+    let lease = leases.map(|lease| lease.parse::<i64>().expect("a number")).max();
+    server.told(&["lease", "revoke", &format!("{:x}", lease.expect("it has one"))]);
+    let next = room.try_enter("b").expect("with another lease");
+    assert_eq!(next.standing(), Standing::Held);
+    until("the other knows", || matches!(guard.standing(), Standing::Lost(_)));
+    assert!(next.recovered().is_some(), "it did not leave by itself");
+}
+
+#[test]
 fn after_a_server_that_does_not_answer_a_holder_knows_before_others_are_let_in() {
     if !server::is_installed() {
         return;
@@ -190,6 +206,26 @@ fn a_room_has_the_keys_that_are_documented() {
     assert_eq!(keys(), [format!("{base}/phase")]);
 }
 
+/// With a lease of a minute the queue is read every twenty seconds: sooner only the watch tells.
+#[test]
+fn who_waits_is_told_by_the_watch() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=60");
+    let room = open(&place, "watch");
+    std::thread::scope(|scope| {
+        let mut inside = room.enter("0").expect("it is empty");
+        for session in ["1", "2", "3"] {
+            let next = scope.spawn(|| room.request(session).timeout(LONG).enter());
+            until("it waits", || room.snapshot().expect("it can be looked at").waiters() == 1);
+            inside.leave().expect("it can be left");
+            let left = Instant::now();
+            inside = next.join().expect("no panic").expect("it is told");
+            assert!(left.elapsed() < Duration::from_secs(5), "after {:?}", left.elapsed());
+        }
+        inside.leave().expect("it can be left");
+    });
+}
+
 #[test]
 fn rooms_are_listed_and_looked_for() {
     let Some(server) = server::shared() else { return };
@@ -203,7 +239,7 @@ fn rooms_are_listed_and_looked_for() {
         drop(open(&place, name).enter("s").expect("it is empty"));
     }
     let names = places.list(place.as_str()).expect("three");
-    let names: Vec<_> = names.iter().map(|name| name.as_str()).collect();
+    let names: Vec<_> = names.iter().map(RoomName::as_str).collect();
     assert_eq!(names, ["one", "strange / name", "two"]);
     places.open(place.as_str(), "one", &existing).expect("somebody was there");
 }

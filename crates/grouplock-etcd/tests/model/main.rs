@@ -4,7 +4,7 @@ mod store;
 mod world;
 
 use stateright::{Checker, HasDiscoveries, Model};
-use world::{DEATHS, EPOCHS, EXCLUSION, Mutant, ORDER, REST, World};
+use world::{DEATHS, EPOCHS, EXCLUSION, Mutant, ORDER, REST, TRACE, World};
 
 fn world(sessions: &[&'static str]) -> World {
     World {
@@ -12,6 +12,7 @@ fn world(sessions: &[&'static str]) -> World {
         rounds: 1,
         resends: 0,
         expiries: 0,
+        knocks: true,
         withdrawals: false,
         mutant: Mutant::None,
     }
@@ -41,21 +42,27 @@ fn convicted(world: World, property: &'static str) {
 #[test]
 fn three_with_expiring_leases() {
     holds(World { expiries: 2, ..world(&["a", "b", "a"]) });
+    holds(World { expiries: 2, knocks: false, ..world(&["a", "b", "a"]) });
 }
 
 #[test]
 fn three_with_repeated_requests() {
-    holds(World { resends: 2, ..world(&["a", "b", "a"]) });
+    holds(World { resends: 1, ..world(&["a", "b", "a"]) });
+    holds(World { resends: 1, knocks: false, ..world(&["a", "b", "a"]) });
 }
 
 #[test]
 fn two_that_withdraw_on_a_bad_network_with_expiring_leases() {
-    let bad = World { resends: 2, expiries: 1, withdrawals: true, ..world(&["a", "b"]) };
+    let knocking = World { resends: 1, expiries: 1, withdrawals: true, ..world(&["a", "b"]) };
+    holds(World { sessions: vec!["a", "a"], ..knocking.clone() });
+    let bad = World { knocks: false, ..knocking.clone() };
     holds(World { sessions: vec!["a", "a"], ..bad.clone() });
     // Two of different sessions are never inside together, which else is asked for.
-    let checker = bad.checker().threads(2).spawn_bfs().join();
-    for property in [EXCLUSION, EPOCHS, ORDER, DEATHS, REST] {
-        checker.assert_no_discovery(property);
+    for world in [knocking, bad] {
+        let checker = world.checker().threads(2).spawn_bfs().join();
+        for property in [EXCLUSION, EPOCHS, ORDER, DEATHS, TRACE, REST] {
+            checker.assert_no_discovery(property);
+        }
     }
 }
 
@@ -65,6 +72,10 @@ fn two_that_withdraw_on_a_bad_network_with_expiring_leases() {
 fn soak_three_with_everything() {
     let bad = World { resends: 1, expiries: 1, withdrawals: true, ..world(&["a", "b", "a"]) };
     holds(bad);
+    for knocks in [false, true] {
+        holds(World { resends: 2, knocks, ..world(&["a", "b", "a"]) });
+        holds(World { resends: 2, expiries: 1, withdrawals: true, knocks, ..world(&["a", "a"]) });
+    }
     holds(World { rounds: 2, resends: 1, expiries: 1, ..world(&["a", "a"]) });
 }
 
@@ -72,7 +83,8 @@ fn soak_three_with_everything() {
 #[test]
 fn who_comes_in_without_looking_for_its_own_key_is_convicted() {
     let bug = World { expiries: 1, mutant: Mutant::ClaimUnchecked, ..world(&["a", "b", "a"]) };
-    convicted(bug, EXCLUSION);
+    convicted(bug.clone(), EXCLUSION);
+    convicted(bug, TRACE);
 }
 
 #[test]
@@ -94,6 +106,17 @@ fn who_does_not_wait_for_its_turn_is_convicted() {
 #[test]
 fn who_enters_without_looking_is_convicted() {
     convicted(World { mutant: Mutant::Blind, ..world(&["a", "b"]) }, EXCLUSION);
+}
+
+#[test]
+fn who_knocks_without_looking_is_convicted() {
+    convicted(World { mutant: Mutant::BlindKnock, ..world(&["a", "b"]) }, EXCLUSION);
+}
+
+#[test]
+fn who_knocks_after_its_end_is_convicted() {
+    let bug = World { resends: 1, mutant: Mutant::UndeadKnock, ..world(&["a", "b"]) };
+    convicted(bug, REST);
 }
 
 #[test]

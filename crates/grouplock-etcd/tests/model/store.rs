@@ -44,10 +44,12 @@ impl Store {
         // etcd looks for the leases of what it is going to put before it puts anything.
         self.check(request)?;
         let mut changed = false;
-        let response = self.apply(request, &mut changed);
+        let mut response = self.apply(request, &mut changed);
         if changed {
             self.revision += 1;
         }
+        response.header =
+            Some(ResponseHeader { revision: self.revision, ..ResponseHeader::default() });
         Ok(response)
     }
 

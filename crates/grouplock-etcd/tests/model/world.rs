@@ -19,6 +19,8 @@ pub(crate) const EPOCHS: &str = "epochs are shared and grow";
 pub(crate) const ORDER: &str = "first come, first served";
 /// Who comes in is told of those who died inside, and of nobody else.
 pub(crate) const DEATHS: &str = "deaths are told";
+/// Who is not in the queue any more changes nothing by coming in from there.
+pub(crate) const TRACE: &str = "who is gone leaves no trace";
 /// When nothing more can happen, nobody waits and no key is left in the queue.
 pub(crate) const REST: &str = "nobody is left behind";
 
@@ -37,6 +39,10 @@ pub(crate) enum Mutant {
     Impatient,
     /// Who enters at once does not look for others in the queue.
     Blind,
+    /// Who knocks does not look for anybody in the queue.
+    BlindKnock,
+    /// Who knocks does not look for its tombstone.
+    UndeadKnock,
     /// Who is inside believes it for as long as it likes.
     Trusting,
 }
@@ -52,6 +58,8 @@ pub(crate) struct World {
     pub(crate) resends: u8,
     /// How many leases may run out.
     pub(crate) expiries: u8,
+    /// Whether they knock first.
+    pub(crate) knocks: bool,
     /// Whether those who wait may give up.
     pub(crate) withdrawals: bool,
     pub(crate) mutant: Mutant,
@@ -96,6 +104,7 @@ enum Stage {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Ask {
+    Knock,
     Enter,
     Claim(i64),
     Leave(i64, bool),
@@ -107,6 +116,8 @@ enum Answer {
     Inside(i64, i64),
     Queued(i64),
     Absent,
+    /// To one who has knocked: somebody is there.
+    Occupied,
     Left(bool),
     NoLease,
 }
@@ -150,6 +161,7 @@ impl World {
             _ => panic!("a transaction within a transaction"),
         };
         let mut request = match ask {
+            Ask::Knock => ticket.knock(b"w", b"m"),
             Ask::Enter => ticket.enter(b"w", b"m", true),
             Ask::Claim(place) => ticket.claim(*place, b"m"),
             Ask::Leave(place, resent) => ticket.leave(*place, *resent),
@@ -163,6 +175,8 @@ impl World {
                 come_in.compare[1].key = b"nothing".to_vec();
                 request.success[0].request = Some(Request::Txn(come_in));
             }
+            (Mutant::BlindKnock, Ask::Knock) => drop(request.compare.remove(0)),
+            (Mutant::UndeadKnock, Ask::Knock) => drop(request.compare.pop()),
             (Mutant::NoTombstone, Ask::Leave(place, _)) => request = ticket.leave(*place, false),
             (Mutant::NoTombstone, Ask::Abandon) => {
                 request.success.pop();
@@ -192,24 +206,37 @@ impl World {
     /// The server does what is asked.
     fn serve(&self, state: &mut State, who: usize, round: u8, ask: &Ask) -> Answer {
         let ticket = self.ticket(who, round);
+        let before = state.store.clone();
         let response = match state.store.txn(&self.request(&ticket, ask)) {
             Ok(response) => response,
             Err(NoLease) => return Answer::NoLease,
         };
         match ask {
+            Ask::Knock => match ticket.read_knock(response) {
+                Some(inside) => {
+                    self.check(state, who, &inside);
+                    Answer::Inside(inside.place, inside.epoch)
+                }
+                None => Answer::Occupied,
+            },
             Ask::Enter | Ask::Claim(_) => match ticket.read(response).expect("it can be read") {
                 Standing::Inside(inside) => {
                     self.check(state, who, &inside);
                     Answer::Inside(inside.place, inside.epoch)
                 }
                 Standing::Queued(place) => Answer::Queued(place),
-                Standing::Absent(_) => match ask {
-                    Ask::Claim(place) if self.mutant == Mutant::ClaimUnchecked => {
-                        let phase = &state.store.keys[&ticket.keys.phase()];
-                        Answer::Inside(*place, phase.mod_revision)
+                Standing::Absent(_) => {
+                    if matches!(ask, Ask::Claim(_)) && state.store != before {
+                        state.wrong.insert(TRACE);
                     }
-                    _ => Answer::Absent,
-                },
+                    match ask {
+                        Ask::Claim(place) if self.mutant == Mutant::ClaimUnchecked => {
+                            let phase = &state.store.keys[&ticket.keys.phase()];
+                            Answer::Inside(*place, phase.mod_revision)
+                        }
+                        _ => Answer::Absent,
+                    }
+                }
             },
             Ask::Leave(..) => Answer::Left(Ticket::read_leave(&response) != Left::Taken),
             Ask::Abandon => Answer::Left(true),
@@ -265,8 +292,13 @@ impl World {
         if round != person.round || person.stage != Stage::Asking(ask.clone()) {
             return;
         }
+        if *answer == Answer::Occupied && !person.doubts {
+            return self.ask(state, who, Ask::Enter);
+        }
         person.stage = match answer {
-            Answer::NoLease | Answer::Absent | Answer::Left(false) => Stage::Lost,
+            Answer::NoLease | Answer::Absent | Answer::Occupied | Answer::Left(false) => {
+                Stage::Lost
+            }
             Answer::Left(true) => {
                 person.round += 1;
                 person.resent = false;
@@ -294,7 +326,7 @@ impl World {
         state.resends -= 1;
         let person = &mut state.people[who];
         let Stage::Asking(ask) = person.stage.clone() else { return };
-        person.resent |= ask == Ask::Enter;
+        person.resent |= matches!(ask, Ask::Knock | Ask::Enter);
         person.asked.push((person.round, ask));
         person.asked.sort();
     }
@@ -345,7 +377,7 @@ impl Model for World {
                         let lost = (0..person.told.len()).filter(mine);
                         actions.extend(lost.map(|n| Action::Lose(who, n)));
                     }
-                    if *ask == Ask::Enter && self.withdrawals {
+                    if matches!(ask, Ask::Knock | Ask::Enter) && self.withdrawals {
                         actions.push(Action::GiveUp(who));
                     }
                 }
@@ -369,7 +401,7 @@ impl Model for World {
             let unaware =
                 matches!(
                     person.stage,
-                    Stage::Queued(_) | Stage::Asking(Ask::Enter | Ask::Claim(_))
+                    Stage::Queued(_) | Stage::Asking(Ask::Knock | Ask::Enter | Ask::Claim(_))
                 ) && !person.told.iter().any(|(_, _, answer)| matches!(answer, Answer::Inside(..)))
                     && !state
                         .store
@@ -385,7 +417,10 @@ impl Model for World {
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
         let mut state = last.clone();
         match action {
-            Action::Ask(who) => self.ask(&mut state, who, Ask::Enter),
+            Action::Ask(who) => {
+                let first = if self.knocks { Ask::Knock } else { Ask::Enter };
+                self.ask(&mut state, who, first);
+            }
             Action::Serve(who, n) => {
                 let (round, ask) = state.people[who].asked.remove(n);
                 let answer = self.serve(&mut state, who, round, &ask);
@@ -452,6 +487,7 @@ impl Model for World {
             Property::always(EPOCHS, |_, state: &State| !state.wrong.contains(EPOCHS)),
             Property::always(ORDER, |_, state: &State| !state.wrong.contains(ORDER)),
             Property::always(DEATHS, |_, state: &State| !state.wrong.contains(DEATHS)),
+            Property::always(TRACE, |_, state: &State| !state.wrong.contains(TRACE)),
             Property::always(REST, |world: &World, state: &State| {
                 let mut actions = Vec::new();
                 world.actions(state, &mut actions);

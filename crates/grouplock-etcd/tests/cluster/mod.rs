@@ -1,0 +1,308 @@
+//! Clusters of real etcd servers that can be killed, stopped and cut off.
+//!
+//! Whoever makes a cluster has to keep its thread: the servers die with it, so that none is left when a test ends in whatever way.
+
+#![allow(dead_code, reason = "no test file needs all of it")]
+
+pub(crate) mod gateway;
+pub(crate) mod network;
+#[path = "../server/mod.rs"]
+mod server;
+
+use std::fs::File;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use gateway::Status;
+use network::{MORTAL, Network};
+use server::Scratch;
+
+/// How long a server may take to be there, on a machine that does other things as well.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Says what is not tested, past the test harness, which hides what passing tests print.
+pub(crate) fn skip(reason: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    // Nobody to tell if that fails.
+    _ = writeln!(std::io::stderr(), "SKIPPED {test}: {reason}");
+}
+
+/// What the installed etcd calls itself, such as "etcd 3.4.23".
+pub(crate) fn version() -> Option<String> {
+    let output = Command::new("etcd").arg("--version").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.lines().next()?.strip_prefix("etcd Version: ").map(|number| format!("etcd {number}"))
+}
+
+/// Whether etcd is installed. If it is not, says so, or fails where `GROUPLOCK_ETCD=required` demands it.
+pub(crate) fn etcd_is_here() -> bool {
+    if version().is_some() {
+        return true;
+    }
+    let required = std::env::var("GROUPLOCK_ETCD").is_ok_and(|value| value == "required");
+    assert!(!required, "etcd is required here, but it is not installed (package etcd-server)");
+    skip("etcd is not installed (package etcd-server)");
+    false
+}
+
+/// Several etcd servers.
+pub(crate) struct Cluster {
+    // The order matters: servers end before their network, and before their directory goes.
+    members: Vec<Member>,
+    network: Option<Network>,
+    folder: Scratch,
+}
+
+struct Member {
+    client: SocketAddr,
+    command: Vec<String>,
+    log: PathBuf,
+    process: Option<Child>,
+}
+
+/// A port below those that the kernel gives to outgoing connections, so that it is still free when a killed server comes back.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let start = (std::process::id() as u16).wrapping_mul(37);
+        let port = 20_000 + start.wrapping_add(step) % 12_000;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+impl Cluster {
+    /// So many servers on this machine's loopback. `None`, and said so, if etcd is not installed.
+    pub(crate) fn start(members: u8) -> Option<Self> {
+        etcd_is_here().then(|| {
+            let address = |_| SocketAddr::from(([127, 0, 0, 1], free_port()));
+            let clients = (0..members).map(address).collect();
+            let peers = (0..members).map(address).collect();
+            Self::run(clients, peers, None)
+        })
+    }
+
+    /// Three servers on a network that can be cut. `None`, and said so, if this machine does not allow it.
+    pub(crate) fn start_apart() -> Option<Self> {
+        if !etcd_is_here() {
+            return None;
+        }
+        match Network::new(3) {
+            Ok(network) => {
+                let clients = (0..3).map(|member| network.client(member)).collect();
+                let peers = (0..3).map(Network::peer).collect();
+                Some(Self::run(clients, peers, Some(network)))
+            }
+            Err(reason) => {
+                skip(&format!("no network namespaces: {reason}"));
+                None
+            }
+        }
+    }
+
+    fn run(clients: Vec<SocketAddr>, peers: Vec<SocketAddr>, network: Option<Network>) -> Self {
+        let folder = Scratch::new();
+        let all: Vec<String> = (0..).zip(&peers).map(|(i, p)| format!("m{i}=http://{p}")).collect();
+        let member = |(number, (client, peer)): (usize, (SocketAddr, SocketAddr))| {
+            let inside = network.as_ref().map(|network| network.enter(number)).unwrap_or_default();
+            let flags = [
+                ("--name", format!("m{number}")),
+                ("--data-dir", folder.path().join(format!("m{number}")).display().to_string()),
+                ("--listen-client-urls", format!("http://{client}")),
+                ("--advertise-client-urls", format!("http://{client}")),
+                ("--listen-peer-urls", format!("http://{peer}")),
+                ("--initial-advertise-peer-urls", format!("http://{peer}")),
+                ("--initial-cluster", all.join(",")),
+                ("--initial-cluster-token", folder.path().display().to_string()),
+                // Elections in half a second instead of one to two, and leases of a second are possible.
+                ("--heartbeat-interval", "50".to_owned()),
+                ("--election-timeout", "500".to_owned()),
+                ("--logger", "zap".to_owned()),
+            ];
+            let mut command: Vec<String> = MORTAL.map(str::to_owned).to_vec();
+            command.extend(inside);
+            command.push("etcd".to_owned());
+            command.extend(flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]));
+            let log = folder.path().join(format!("m{number}.log"));
+            Member { client, command, log, process: None }
+        };
+        let members = clients.into_iter().zip(peers).enumerate().map(member).collect();
+        let mut cluster = Cluster { members, network, folder };
+        for number in 0..cluster.members.len() {
+            cluster.members[number].start();
+        }
+        cluster.await_health();
+        cluster
+    }
+
+    /// The addresses for clients.
+    pub(crate) fn endpoints(&self) -> Vec<SocketAddr> {
+        self.members.iter().map(|member| member.client).collect()
+    }
+
+    /// Where rooms on it live, with leases of so many seconds.
+    pub(crate) fn place(&self, ttl: u64) -> String {
+        let hosts: Vec<String> = self.endpoints().iter().map(SocketAddr::to_string).collect();
+        format!("etcd://{}?ttl={ttl}", hosts.join(","))
+    }
+
+    /// Calls a method of etcd on the first member that answers.
+    pub(crate) fn call(&self, path: &str, request: &Value) -> Value {
+        let calls = self.members.iter().map(|member| {
+            gateway::call(member.client, path, request, Duration::from_secs(5))
+                .map_err(|error| error.to_string())
+        });
+        let mut errors = Vec::new();
+        for call in calls {
+            match call {
+                Ok(answer) => return answer,
+                Err(error) => errors.push(error),
+            }
+        }
+        panic!("no member answers to {path}: {errors:?}")
+    }
+
+    /// Calls a method of etcd on one member.
+    pub(crate) fn call_on(&self, member: usize, path: &str, request: &Value) -> Value {
+        let server = self.members[member].client;
+        gateway::call(server, path, request, Duration::from_secs(5)).expect("the member answers")
+    }
+
+    fn statuses(&self) -> Vec<Option<Status>> {
+        self.members.iter().map(|member| gateway::status(member.client).ok()).collect()
+    }
+
+    /// Whether clients reach a member.
+    pub(crate) fn answers(&self, member: usize) -> bool {
+        gateway::status(self.members[member].client).is_ok()
+    }
+
+    /// Who leads, by the word of those that know the latest term.
+    pub(crate) fn leader(&self) -> usize {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let seen = self.statuses();
+            let latest =
+                seen.iter().flatten().max_by_key(|status| (status.leader != 0, status.term));
+            if let Some(latest) = latest
+                && let Some(leader) = seen
+                    .iter()
+                    .position(|status| status.is_some_and(|status| status.member == latest.leader))
+            {
+                return leader;
+            }
+            assert!(Instant::now() < deadline, "there is no leader: {seen:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The revision that the store has reached, on any member.
+    pub(crate) fn revision(&self) -> i64 {
+        self.statuses().into_iter().flatten().map(|status| status.revision).max().unwrap_or(0)
+    }
+
+    /// Waits until all members agree on a leader and writing works.
+    pub(crate) fn await_health(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let seen = self.statuses();
+            let agreed = seen.iter().all(|status| {
+                status.is_some_and(|status| {
+                    status.leader != 0
+                        && Some((status.leader, status.term))
+                            == seen[0].map(|first| (first.leader, first.term))
+                })
+            });
+            if agreed && self.members.iter().all(Member::writes) {
+                return;
+            }
+            for member in &mut self.members {
+                if let Some(status) = member.process.as_mut().and_then(|it| it.try_wait().ok()?) {
+                    panic!("etcd ended with {status}:\n{}", member.last_words());
+                }
+            }
+            assert!(Instant::now() < deadline, "the cluster does not become healthy: {seen:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills a member as a power failure would.
+    pub(crate) fn kill(&mut self, member: usize) {
+        self.members[member].end();
+    }
+
+    /// Starts a member that was killed, with the data it had.
+    pub(crate) fn restart(&mut self, member: usize) {
+        self.members[member].start();
+    }
+
+    /// Stops a member as if its machine had frozen.
+    pub(crate) fn stop(&self, member: usize) {
+        self.members[member].signal(Signal::SIGSTOP);
+    }
+
+    /// Lets a stopped member go on.
+    pub(crate) fn go_on(&self, member: usize) {
+        self.members[member].signal(Signal::SIGCONT);
+    }
+
+    /// The network, if this cluster has one that can be cut.
+    pub(crate) fn network(&self) -> &Network {
+        self.network.as_ref().expect("the cluster was started apart")
+    }
+}
+
+impl Member {
+    fn start(&mut self) {
+        let log = File::options().create(true).append(true).open(&self.log);
+        let log = log.expect("the log can be written");
+        let errors = log.try_clone().expect("a file can be shared");
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]).stdin(Stdio::null()).stdout(log).stderr(errors);
+        self.process = Some(command.spawn().expect("etcd can be started"));
+    }
+
+    fn signal(&self, signal: Signal) {
+        let process = self.process.as_ref().expect("the member runs");
+        let pid = i32::try_from(process.id()).expect("a process number is small");
+        kill(Pid::from_raw(pid), signal).expect("a child can be signalled");
+    }
+
+    fn end(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // It may have ended already.
+            _ = process.kill();
+            _ = process.wait();
+        }
+    }
+
+    fn writes(&self) -> bool {
+        let request = json!({ "key": "aGVhbHRo" });
+        gateway::call(self.client, "/v3/kv/put", &request, Duration::from_secs(1)).is_ok()
+    }
+
+    fn last_words(&self) -> String {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(15)..].join("\n")
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            _ = writeln!(std::io::stderr(), "etcd on {}:\n{}", self.client, self.last_words());
+        }
+        self.end();
+    }
+}

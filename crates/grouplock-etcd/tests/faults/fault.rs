@@ -1,0 +1,168 @@
+//! The faults, each as something to be done to a [`Stage`].
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use nix::sys::signal::Signal::SIGCONT;
+use serde_json::json;
+
+use crate::clock;
+use crate::cluster::Cluster;
+use crate::stage::{Stage, TTL};
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    LeaderKilled,
+    LeaderStopped,
+    LeaderCutFromMembers,
+    LeaderCutFromAll,
+    MemberKilled,
+    AllKilled,
+    ServerRestarted,
+    Compaction,
+    ClientKilled,
+    ClientStopped,
+    WaiterStopped,
+    LeaseRevoked,
+}
+
+/// Longer than a lease lasts, also if it was renewed just before.
+const LONGER_THAN_A_LEASE: Duration = Duration::from_millis(TTL * 1000 + 1200);
+
+impl Fault {
+    pub(crate) const ALL: [Fault; 12] = [
+        Fault::LeaderKilled,
+        Fault::LeaderStopped,
+        Fault::LeaderCutFromMembers,
+        Fault::LeaderCutFromAll,
+        Fault::MemberKilled,
+        Fault::AllKilled,
+        Fault::ServerRestarted,
+        Fault::Compaction,
+        Fault::ClientKilled,
+        Fault::ClientStopped,
+        Fault::WaiterStopped,
+        Fault::LeaseRevoked,
+    ];
+
+    /// In words.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Fault::LeaderKilled => "the leader is killed (SIGKILL) and restarted",
+            Fault::LeaderStopped => "the leader is stopped (SIGSTOP) for longer than a lease",
+            Fault::LeaderCutFromMembers => "the leader is cut off from the other members",
+            Fault::LeaderCutFromAll => "the leader is cut off from the members and the clients",
+            Fault::MemberKilled => "a follower is killed and restarted",
+            Fault::AllKilled => "all three members are killed and restarted",
+            Fault::ServerRestarted => "one node only: the server is killed and restarted",
+            Fault::Compaction => "the history is compacted and all members defragmented",
+            Fault::ClientKilled => "a client process is killed while inside",
+            Fault::ClientStopped => "a client process is stopped inside for longer than its lease",
+            Fault::WaiterStopped => {
+                "a client process is stopped in the queue for longer than its lease"
+            }
+            Fault::LeaseRevoked => "all leases are revoked from outside",
+        }
+    }
+
+    /// The cluster it takes. `None`, and said so, if it cannot be had.
+    pub(crate) fn cluster(self) -> Option<Cluster> {
+        match self {
+            Fault::LeaderCutFromMembers | Fault::LeaderCutFromAll => Cluster::start_apart(),
+            Fault::ServerRestarted => Cluster::start(1),
+            _ => Cluster::start(3),
+        }
+    }
+
+    /// Lets it happen, waits for the recovery while it lasts if the room should go on without what is missing, and
+    /// for the recovery afterwards.
+    pub(crate) fn inject(self, stage: &mut Stage) {
+        let everybody = stage.workers();
+        let mut since = clock::now();
+        match self {
+            Fault::LeaderKilled | Fault::MemberKilled => {
+                let leader = stage.cluster.leader();
+                let victim = if self == Fault::LeaderKilled { leader } else { (leader + 1) % 3 };
+                since = clock::now();
+                stage.cluster.kill(victim);
+                stage.await_recovery(since, &everybody);
+                stage.cluster.restart(victim);
+                stage.cluster.await_health();
+            }
+            Fault::LeaderStopped => {
+                let leader = stage.cluster.leader();
+                since = clock::now();
+                stage.cluster.stop(leader);
+                std::thread::sleep(LONGER_THAN_A_LEASE);
+                stage.await_recovery(since, &everybody);
+                stage.cluster.go_on(leader);
+                stage.cluster.await_health();
+            }
+            Fault::LeaderCutFromMembers | Fault::LeaderCutFromAll => {
+                let leader = stage.cluster.leader();
+                since = clock::now();
+                stage.cluster.network().link_to_members(leader, false);
+                if self == Fault::LeaderCutFromAll {
+                    stage.cluster.network().link_to_clients(leader, false);
+                }
+                std::thread::sleep(LONGER_THAN_A_LEASE);
+                stage.await_recovery(since, &everybody);
+                stage.cluster.network().link_to_members(leader, true);
+                stage.cluster.network().link_to_clients(leader, true);
+                stage.cluster.await_health();
+            }
+            Fault::AllKilled | Fault::ServerRestarted => {
+                let members = 0..stage.cluster.endpoints().len();
+                members.clone().for_each(|member| stage.cluster.kill(member));
+                std::thread::sleep(Duration::from_millis(300));
+                members.for_each(|member| stage.cluster.restart(member));
+                stage.cluster.await_health();
+                stage.await_recovery(since, &everybody);
+            }
+            Fault::Compaction => {
+                let revision = stage.cluster.revision().to_string();
+                let request = json!({ "revision": revision, "physical": true });
+                stage.cluster.call("/v3/kv/compaction", &request);
+                for member in 0..stage.cluster.endpoints().len() {
+                    stage.cluster.call_on(member, "/v3/maintenance/defragment", &json!({}));
+                }
+                stage.await_recovery(since, &everybody);
+            }
+            Fault::ClientKilled => {
+                let (victim, _) = stage.stop_crew(true);
+                since = clock::now();
+                let mut crew = stage.crews.swap_remove(victim);
+                crew.kill();
+                stage.record.killed(&crew.workers, since);
+                stage.await_recovery(since, &stage.workers());
+                stage.add_crew();
+            }
+            Fault::ClientStopped | Fault::WaiterStopped => {
+                let (sleeper, holdings) = stage.stop_crew(self == Fault::ClientStopped);
+                since = clock::now();
+                let asleep: BTreeSet<usize> =
+                    stage.crews[sleeper].workers.iter().copied().collect();
+                std::thread::sleep(LONGER_THAN_A_LEASE);
+                stage.await_recovery(since, &(&everybody - &asleep));
+                let woken = clock::now();
+                stage.crews[sleeper].signal(SIGCONT);
+                stage.await_entries(woken, &everybody);
+                let all = stage.record.holdings();
+                for holding in holdings {
+                    assert!(all[holding].lost, "it slept and did not notice: {:?}", all[holding]);
+                }
+            }
+            Fault::LeaseRevoked => {
+                let leases = stage.cluster.call("/v3/lease/leases", &json!({}));
+                for lease in leases["leases"].as_array().into_iter().flatten() {
+                    stage.cluster.call("/v3/lease/revoke", &json!({ "ID": lease["ID"] }));
+                }
+                stage.record.revoked(since, clock::now());
+                stage.await_recovery(since, &everybody);
+            }
+        }
+        // What was missing is back; nobody is left behind.
+        stage.await_entries(clock::now(), &stage.workers());
+    }
+}

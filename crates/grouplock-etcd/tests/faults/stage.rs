@@ -1,0 +1,221 @@
+//! A cluster, a room on it, and workers who enter it all the time.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal::{SIGCONT, SIGSTOP};
+
+use crate::clock::{self, Nanos};
+use crate::cluster::Cluster;
+use crate::crew::Crew;
+use crate::record::{self, Record};
+use crate::worker::Plan;
+
+/// How long a lease lasts, in seconds.
+pub(crate) const TTL: u64 = 2;
+
+/// How long it may take until everybody has been inside again after a fault. The old holder's lease has to run out, a leader to be
+/// elected, which prolongs all leases, and connections to be made; the machine may be slow.
+pub(crate) const BOUND: Duration = Duration::from_secs(15);
+
+/// Everything there is.
+pub(crate) struct Stage {
+    pub(crate) cluster: Cluster,
+    pub(crate) record: Arc<Record>,
+    pub(crate) crews: Vec<Crew>,
+    plan: Plan,
+    threads: Vec<JoinHandle<()>>,
+    next: usize,
+    recoveries: Vec<Recovery>,
+    _socket: Socket,
+}
+
+/// How long it took after a fault.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recovery {
+    /// Until somebody opened a new phase.
+    pub(crate) phase: Duration,
+    /// Until everybody had been inside again.
+    pub(crate) everybody: Duration,
+}
+
+/// What a run has shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) recoveries: Vec<Recovery>,
+    pub(crate) entries: usize,
+    pub(crate) phases: usize,
+    pub(crate) lost: usize,
+    pub(crate) uses: u64,
+    pub(crate) refused: usize,
+}
+
+/// The socket of the record, which goes with the value.
+struct Socket(PathBuf);
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Stage {
+    /// With workers in this process and in two others.
+    pub(crate) fn new(cluster: Cluster) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("grouplock-faults-{}-{number}", std::process::id());
+        let socket = Socket(std::env::temp_dir().join(name));
+        let record = Arc::new(Record::default());
+        record::serve(&record, &socket.0);
+        let place = cluster.place(TTL);
+        let plan = Plan { place, socket: socket.0.clone(), workers: vec![0, 1], sessions: 3 };
+        let threads = plan.start(Some(&record));
+        let (crews, recoveries) = (Vec::new(), Vec::new());
+        let next = 2;
+        let mut stage =
+            Stage { cluster, record, crews, plan, threads, next, recoveries, _socket: socket };
+        stage.add_crew();
+        stage.add_crew();
+        stage.await_entries(0, &stage.workers());
+        stage
+    }
+
+    /// Another process with two workers. Their numbers are new, so that nobody is taken for one that was killed.
+    pub(crate) fn add_crew(&mut self) {
+        let workers = vec![self.next, self.next + 1];
+        self.next += 2;
+        self.crews.push(Crew::start(&Plan { workers, ..self.plan.clone() }));
+    }
+
+    /// Everybody who is alive.
+    pub(crate) fn workers(&self) -> BTreeSet<usize> {
+        let others = self.crews.iter().flat_map(|crew| &crew.workers);
+        self.plan.workers.iter().chain(others).copied().collect()
+    }
+
+    /// Waits until each of them has been let in since that time.
+    pub(crate) fn await_entries(&self, since: Nanos, who: &BTreeSet<usize>) {
+        let deadline = Instant::now() + BOUND;
+        while !self.record.entered_since(since).is_superset(who) {
+            assert!(Instant::now() < deadline, "not all enter: {}", self.describe());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until a new phase was opened after `fault`, and until everybody of `who` has been inside again.
+    pub(crate) fn await_recovery(&mut self, fault: Nanos, who: &BTreeSet<usize>) {
+        let deadline = Instant::now() + BOUND;
+        loop {
+            if let Some(recovery) = self.recovery(fault, who) {
+                self.recoveries.push(recovery);
+                return;
+            }
+            assert!(Instant::now() < deadline, "no recovery from the fault: {}", self.describe());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn recovery(&self, fault: Nanos, who: &BTreeSet<usize>) -> Option<Recovery> {
+        let holdings = self.record.holdings();
+        let before = holdings.iter().filter(|one| one.from <= fault);
+        let epoch = before.map(|one| one.epoch).max().unwrap_or(0);
+        let after = |from: Nanos| Duration::from_nanos(from - fault);
+        let mut later: Vec<_> = holdings.iter().filter(|one| one.from > fault).collect();
+        later.sort_by_key(|one| one.from);
+        let phase = later.iter().find(|one| one.epoch > epoch).map(|one| after(one.from))?;
+        let mut missing = who.clone();
+        later.iter().find_map(|one| {
+            missing.remove(&one.worker);
+            missing.is_empty().then(|| Recovery { phase, everybody: after(one.from) })
+        })
+    }
+
+    /// Waits until a worker of one of the crews is inside, or all of a crew wait, and stops that crew. Which one, and its holdings.
+    pub(crate) fn stop_crew(&self, inside: bool) -> (usize, Vec<usize>) {
+        let deadline = Instant::now() + BOUND;
+        loop {
+            for (number, crew) in self.crews.iter().enumerate() {
+                let fits = || self.record.inside(&crew.workers).is_empty() != inside;
+                if !fits() {
+                    continue;
+                }
+                crew.signal(SIGSTOP);
+                // What it said before it stopped may still be on the way.
+                std::thread::sleep(Duration::from_millis(20));
+                if fits() {
+                    return (number, self.record.inside(&crew.workers));
+                }
+                crew.signal(SIGCONT);
+            }
+            assert!(Instant::now() < deadline, "there is never such a crew: {}", self.describe());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn describe(&self) -> String {
+        let now = clock::now();
+        let holdings = self.record.holdings();
+        let last = |worker: &usize| {
+            let last = holdings.iter().rev().find(|one| one.worker == *worker);
+            last.map(|one| {
+                (*worker, Duration::from_nanos(now.saturating_sub(one.from)), one.to.is_none())
+            })
+        };
+        let last: Vec<_> = self.workers().iter().map(last).collect();
+        let room = self.plan.room().snapshot();
+        let failures = self.record.failures();
+        format!(
+            "{} entries; (worker, since its last entry, inside): {last:?}; failures: {failures:?}; \
+             room: {room:?}",
+            holdings.len()
+        )
+    }
+
+    /// Ends the work, and checks that nothing contradicts the promises and that the room is empty and can be entered.
+    pub(crate) fn finish(mut self) -> Outcome {
+        self.record.end();
+        let deadline = Instant::now() + BOUND;
+        for thread in self.threads.drain(..) {
+            thread.join().expect("a worker does not panic");
+        }
+        let ends: Vec<_> = self.crews.iter_mut().map(|crew| crew.join(deadline)).collect();
+        assert!(ends.iter().all(Result::is_ok), "{ends:?}: {}", self.describe());
+        let room = self.plan.room();
+        let left = loop {
+            let snapshot = room.snapshot().expect("the room can be looked at");
+            if snapshot.holders() + snapshot.waiters() == 0 || Instant::now() > deadline {
+                break snapshot;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(left.holders() + left.waiters(), 0, "the room is not empty: {left:?}");
+        let last = room.try_enter("the last").expect("an empty room can be entered");
+        let holdings = self.record.holdings();
+        let phases: BTreeSet<u64> = holdings.iter().map(|one| one.epoch).collect();
+        assert!(phases.last().is_none_or(|largest| *largest < last.epoch()), "{last:?}");
+        last.leave().expect("the room can be left");
+        let contradictions = self.record.contradictions();
+        assert!(contradictions.is_empty(), "{}", contradictions.join("\n"));
+        let (uses, refused) = self.record.uses();
+        Outcome {
+            recoveries: std::mem::take(&mut self.recoveries),
+            entries: holdings.len(),
+            phases: phases.len(),
+            lost: holdings.iter().filter(|one| one.lost).count(),
+            uses,
+            refused,
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // Also when a test fails: the workers of this process would go on and disturb the other tests.
+        self.record.end();
+    }
+}

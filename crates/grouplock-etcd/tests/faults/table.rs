@@ -1,0 +1,91 @@
+//! The page that shows what was injected and what held.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::fault::Fault;
+use crate::stage::{BOUND, Outcome, Recovery, TTL};
+
+/// The outcomes of a run. Displayed, it is the complete page.
+pub(crate) struct Table {
+    times: usize,
+    rows: Vec<(Fault, Option<Outcome>)>,
+}
+
+impl Table {
+    pub(crate) fn new(times: usize) -> Self {
+        Table { times, rows: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, fault: Fault, outcome: Option<Outcome>) {
+        self.rows.push((fault, outcome));
+    }
+}
+
+/// The middle and the worst of some times, in seconds.
+fn spread(recoveries: &[Recovery], time: impl Fn(&Recovery) -> Duration) -> String {
+    let mut times: Vec<f64> = recoveries.iter().map(|one| time(one).as_secs_f64()).collect();
+    times.sort_by(f64::total_cmp);
+    match &times[..] {
+        [] => "–".to_owned(),
+        times => format!("{:.2} / {:.2}", times[times.len() / 2], times[times.len() - 1]),
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = crate::cluster::version().unwrap_or_default();
+        writeln!(
+            f,
+            "\
+# Rooms on etcd: the faults
+
+What was done to a cluster of {version} and to its clients while six workers in three processes entered three sessions of one room
+all the time, with leases of {TTL} s. This page is written by the command
+
+```
+GROUPLOCK_FAULTS={} GROUPLOCK_FAULT_TABLE=$PWD/docs/etcd-faults.md \\
+  cargo test --release -p grouplock-etcd --test faults -- --ignored --exact fault_table --nocapture
+```
+
+and fails, instead of being written, if one of these does not hold:
+
+* **No two sessions at once** among holders that believed to hold: from the return of `enter` until they began to leave, were told of a
+  loss, or `valid_until` had passed. Members of a phase have one epoch, and later phases larger ones.
+* **No stale use.** Every holder uses a resource with its epoch about once a millisecond; the resource refuses an epoch smaller
+  than the largest it has seen. No holder was refused before its `valid_until`.
+* **It goes on.** After each fault, while what failed is still missing, everybody is inside again within {} s (also again after it
+  is back; with all servers gone: after they are back).
+* **Nothing is left.** In the end the room is empty, and can be entered at once.
+* A client that was stopped inside for longer than its lease finds the holding lost when it wakes.
+
+When all leases are revoked by somebody else, no lock can keep its promise: from that moment on only the epochs protect the
+resource. The beliefs of those who lost their place that way end, for the first check, with the revocation.
+
+| fault | times | entries | phases | uses of the resource | refused, rightly | holdings lost | next phase, s (median / worst) | everybody in again, s (median / worst) | all held |
+|---|---|---|---|---|---|---|---|---|---|",
+            self.times,
+            BOUND.as_secs()
+        )?;
+        for (fault, outcome) in &self.rows {
+            let Some(it) = outcome else {
+                writeln!(f, "| {} | not possible on this machine | | | | | | | | |", fault.text())?;
+                continue;
+            };
+            writeln!(
+                f,
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} | yes |",
+                fault.text(),
+                it.recoveries.len(),
+                it.entries,
+                it.phases,
+                it.uses,
+                it.refused,
+                it.lost,
+                spread(&it.recoveries, |one| one.phase),
+                spread(&it.recoveries, |one| one.everybody),
+            )?;
+        }
+        Ok(())
+    }
+}

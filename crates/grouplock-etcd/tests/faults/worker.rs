@@ -1,0 +1,124 @@
+//! Those who enter and leave all the time.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use grouplock_room::{Guard, LossWatch, Places, Room, RoomOptions, Standing};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{self, Nanos};
+use crate::record::{Desk, News, Record};
+
+/// What workers need to know.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    /// Where the room is.
+    pub(crate) place: String,
+    /// Where the record is.
+    pub(crate) socket: PathBuf,
+    /// The numbers of the workers of one process.
+    pub(crate) workers: Vec<usize>,
+    /// How many sessions there are.
+    pub(crate) sessions: u64,
+}
+
+/// The room that all enter.
+pub(crate) const ROOM: &str = "faults";
+
+/// How long a worker waits before it asks again.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Plan {
+    pub(crate) fn room(&self) -> Room {
+        let places = Places::new().with(grouplock_etcd::opener());
+        places.open(&self.place, ROOM, &RoomOptions::new()).expect("the room can be opened")
+    }
+
+    /// Puts the workers to work, in threads of this process.
+    pub(crate) fn start(&self, record: Option<&Arc<Record>>) -> Vec<JoinHandle<()>> {
+        let room = self.room();
+        let start = |&worker: &usize| {
+            let mut desk = match record {
+                Some(record) => Desk::Here(Arc::clone(record)),
+                None => Desk::connect(&self.socket),
+            };
+            let (room, sessions) = (room.clone(), self.sessions);
+            std::thread::spawn(move || work(&room, worker, sessions, &mut desk))
+        };
+        self.workers.iter().map(start).collect()
+    }
+}
+
+/// Numbers that look random, the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn throw(&mut self, sides: u64) -> u64 {
+        // splitmix64
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+}
+
+/// Enters and leaves until the record says that it is over.
+fn work(room: &Room, worker: usize, sessions: u64, desk: &mut Desk) {
+    let mut dice = Dice(worker as u64);
+    loop {
+        let session = dice.throw(sessions);
+        // Mostly short, so that the room changes hands often; sometimes long, so that faults meet somebody inside.
+        let longest = if dice.throw(8) == 0 { 300 } else { 15 };
+        let stay = Duration::from_millis(dice.throw(longest));
+        let over = match room.request(&format!("session {session}")).timeout(PATIENCE).enter() {
+            Ok(guard) => inside(guard, worker, session, stay, desk),
+            Err(error) => {
+                let over = desk.tell(News::Failed { error: error.to_string() }).over;
+                std::thread::sleep(Duration::from_millis(50));
+                over
+            }
+        };
+        if over {
+            return;
+        }
+    }
+}
+
+/// Whether a holder may still believe to hold, when that was, and until when at most.
+fn believes(watch: &LossWatch) -> (bool, Nanos, Nanos) {
+    // In this order, as the process can be stopped between any two of them.
+    let valid_until = watch.valid_until().map_or(Nanos::MAX, clock::at);
+    let held = watch.standing() == Standing::Held;
+    let now = clock::now();
+    (held && now < valid_until, now, valid_until)
+}
+
+/// Uses the resource for a while, as long as it is held. Whether it is time to end.
+fn inside(guard: Guard<'_>, worker: usize, session: u64, stay: Duration, desk: &mut Desk) -> bool {
+    let at = clock::now();
+    let watch = guard.watch();
+    let holding = desk.tell(News::Entered { worker, session, epoch: guard.epoch(), at }).holding;
+    let mut promised = at;
+    loop {
+        let (held, now, valid_until) = believes(&watch);
+        if !held {
+            // One that is lost knows until when the others are kept out; else the promise has run out between two looks.
+            let lost = matches!(watch.standing(), Standing::Lost(_));
+            let kept_out = watch.valid_until().filter(|_| lost).map(clock::at);
+            let to = kept_out.unwrap_or_else(|| now.min(promised.max(at)));
+            desk.tell(News::Ended { holding, at: to, lost: true });
+            break;
+        }
+        promised = valid_until;
+        if now > at + clock::nanos(stay) {
+            desk.tell(News::Ended { holding, at: now, lost: false });
+            break;
+        }
+        desk.tell(News::Uses { holding, valid_until });
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let error = guard.leave().err().map(|error| error.to_string());
+    desk.tell(News::Left { error }).over
+}
