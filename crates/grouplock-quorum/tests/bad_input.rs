@@ -19,8 +19,9 @@ fn member() {
 
 /// Does something to member 0 and demands that it is refused for that reason.
 fn refused(cluster: &Cluster, reason: &str, what: impl FnOnce(&Cluster)) {
-    let before = cluster.refused(0, reason);
+    // In this order: the line is written before it is counted, and others may be refused meanwhile.
     let lines = cluster.log(0).matches(" refused ").count();
+    let before = cluster.refused(0, reason);
     what(cluster);
     eventually(&format!("`{reason}` is counted"), || cluster.refused(0, reason) > before);
     assert!(cluster.log(0).matches(" refused ").count() > lines, "no line in the log");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use grouplock_quorum::{
     Coterie, GroupMessage, Member, MemberId, Output, ProcessId, ProcessMessage, Settings, Time,
+    home as home_of,
 };
 
 const NOW: Time = Time::ZERO;
@@ -27,11 +28,11 @@ impl Three {
         self.carry();
     }
 
-    fn ask(&mut self, home: u16, process: u64) {
-        let mut names = (0..).map(|number| format!("s{number}"));
-        let session = names.find(|name| grouplock_quorum::home(name, 3) == MemberId(home));
+    fn ask(&mut self, home: u16, process: u64, priority: i32) {
+        let mut names = (0..100).map(|number| format!("s{number}"));
+        let session = names.find(|name| home_of(name, 3) == MemberId(home));
         let session = session.expect("there are enough names");
-        let (attempt, stay, priority, sent) = (1, None, 0, NOW);
+        let (attempt, stay, sent) = (1, None, NOW);
         let ask = ProcessMessage::Ask { attempt, session, stay, priority, sent };
         self.tell(home.into(), process, ask);
     }
@@ -40,15 +41,13 @@ impl Three {
     fn carry(&mut self) {
         while let Some((from, output)) = self.next() {
             match output {
-                Output::Save(_) => {}
-                Output::ToMember(to, _) if self.broken.contains(&(from, to.0)) => {}
-                Output::ToMember(to, message) => {
+                Output::ToMember(to, message) if !self.broken.contains(&(from, to.0)) => {
                     self.members[to.index()].handle(NOW, MemberId(from), message).unwrap();
                 }
                 Output::ToProcess(process, GroupMessage::Enter { .. }) => {
-                    self.entered.push(process)
+                    self.entered.push(process);
                 }
-                Output::ToProcess(..) => {}
+                Output::Save(_) | Output::ToMember(..) | Output::ToProcess(..) => {}
             }
         }
     }
@@ -68,7 +67,7 @@ impl Three {
 fn a_request_and_its_answer() {
     let mut three = Three::new();
     three.broken = vec![(0, 1), (1, 0)];
-    three.ask(0, 7);
+    three.ask(0, 7, 0);
     assert!(three.entered.is_empty());
     three.mend(0, 1);
     assert!(three.entered.is_empty(), "the answer is lost");
@@ -79,8 +78,8 @@ fn a_request_and_its_answer() {
 #[test]
 fn a_release() {
     let mut three = Three::new();
-    three.ask(0, 7);
-    three.ask(1, 8);
+    three.ask(0, 7, 0);
+    three.ask(1, 8, 0);
     assert_eq!(three.entered, [ProcessId(7)]);
     three.broken = vec![(0, 1)];
     three.tell(0, 7, ProcessMessage::Leave { attempt: 1 });
@@ -94,11 +93,8 @@ fn an_inquiry_and_its_answer() {
     let mut three = Three::new();
     // Member 1 votes for itself, but cannot have the vote of 2: then 0, which ranks before, wants that of 1.
     three.broken = vec![(1, 2), (1, 0)];
-    three.ask(1, 8);
-    let session = (0..).map(|n| format!("s{n}")).find(|n| grouplock_quorum::home(n, 3).0 == 0);
-    let session = session.expect("there are enough names");
-    let (attempt, stay, priority, sent) = (1, None, 5, NOW);
-    three.tell(0, 7, ProcessMessage::Ask { attempt, session, stay, priority, sent });
+    three.ask(1, 8, 0);
+    three.ask(0, 7, 5);
     assert!(three.entered.is_empty());
     three.mend(1, 0);
     assert_eq!(three.entered, [ProcessId(7)], "the vote was given back and told of");
