@@ -130,7 +130,7 @@ fn session_at(member: MemberId, members: u16, nth: usize) -> String {
 }
 
 /// What `l` processes of one session, inside together, have cost at each home: the least and the most.
-fn idle(members: &Members, l: usize) -> Result<(i64, i64)> {
+fn idle(members: &Members, l: u32) -> Result<(i64, i64)> {
     let room = room(members)?;
     let mut costs = Vec::new();
     for home in (0..members.count()).map(MemberId) {
@@ -169,13 +169,11 @@ fn contended(members: &Members) -> Result<Counts> {
             Ok::<(), grouplock_room::RoomError>(())
         };
         let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(move || work(n))).collect();
-        let results =
-            threads.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked"));
-        results
-            .filter_map(|result| {
-                result.map_or_else(|e| Some(e.to_string()), |r| r.err().map(|e| e.to_string()))
-            })
-            .next()
+        threads.into_iter().find_map(|thread| match thread.join() {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("a thread panicked".to_owned()),
+        })
     });
     match failed {
         Some(failed) => Err(failed.into()),
@@ -241,11 +239,11 @@ fn write_page(directory: &Path) -> Result<()> {
     let names = ["contended, fifo", "contended, priority", "3(q−1), idle", "6(q−1)"];
     let mut lines: Vec<plot::Line> = names.map(|name| (name.to_owned(), Vec::new())).to_vec();
     for size in SIZES {
-        let q = Coterie::plane(size)?.largest_quorum() as i64;
+        let q = i64::try_from(Coterie::plane(size)?.largest_quorum())?;
         let members = Members::start(size, "fifo", &memory)?;
         for l in [1, 2, 5] {
             let (least, most) = idle(&members, l)?;
-            let formula = 3 * l as i64 + 3 * (q - 1);
+            let formula = 3 * i64::from(l) + 3 * (q - 1);
             let met = if (least, most) == (formula, formula) { "yes" } else { "**no**" };
             writeln!(idle_rows, "| {size} | {q} | {l} | {least} – {most} | {formula} | {met} |")?;
         }

@@ -113,6 +113,8 @@ impl Play {
             proxies.iter().map(|proxy| proxy.address.clone()).collect()
         };
         let ledger = cluster.scratch.path().join("ledger");
+        // So that it is there before the first has entered.
+        drop(Ledger::open(&ledger));
         let place = format!("gbp://{}", addresses.join(","));
         let walkers = Vec::new();
         let mut play = Play { cluster, proxies, place, walkers, lives: 0, ledger };
