@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 
 use grouplock_room::RoomError;
+use nix::sys::signal::SigSet;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
@@ -63,6 +64,9 @@ impl Client {
         let (stop, stopped) = oneshot::channel::<Option<Arc<Lease>>>();
         let theirs = Arc::clone(&rpc);
         let run = move || {
+            // Signals are the business of the program's own threads: one that they have blocked, to read it from a
+            // descriptor, must not be taken by this one. It cannot fail with a set that is valid.
+            _ = SigSet::all().thread_block();
             runtime.block_on(async move {
                 // Nothing is held by then, so that others need not wait for the lease; the servers need not
                 // remember it either.

@@ -45,7 +45,7 @@ all the time, with leases of {TTL} s. This page is written by the command
 
 ```
 GROUPLOCK_FAULTS={} GROUPLOCK_FAULT_TABLE=$PWD/docs/etcd-faults.md \\
-  cargo test --release -p grouplock-etcd --test faults -- --ignored --exact fault_table --nocapture
+  cargo test -p grouplock-etcd --test faults -- --ignored --exact fault_table --nocapture
 ```
 
 and fails, instead of being written, if one of these does not hold:
