@@ -9,7 +9,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -32,11 +34,7 @@ impl Cluster {
 
     fn try_start() -> Option<Self> {
         let place = Place::new();
-        // Below those that the system gives to whoever dials.
-        let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-        let first = 10_000 + u16::try_from(std::process::id() % 4000).expect("it is small") * 5;
-        let candidates = (0..20_000).map(|n| 10_000 + (first - 10_000 + n * 7) % 22_000);
-        let ports: Vec<u16> = candidates.filter(free).take(3).collect();
+        let ports: [u16; 3] = std::array::from_fn(|_| free_port());
         let mut list = String::new();
         for port in &ports {
             _ = writeln!(list, "  {{ address = \"127.0.0.1:{port}\" }},");
@@ -113,6 +111,19 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         (0..3).for_each(|id| self.kill(id));
+    }
+}
+
+/// Below those that the system gives to whoever dials, and never the same twice: a member that is down may come back.
+fn free_port() -> u16 {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let step = TRIED.fetch_add(1, Ordering::Relaxed);
+        let number = 10_000 + (std::process::id().wrapping_mul(101).wrapping_add(step)) % 22_000;
+        let port = u16::try_from(number).expect("it is below 32000");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
     }
 }
 
@@ -207,10 +218,17 @@ fn a_member_that_is_down_is_named_and_the_others_go_on() {
 
 /// Writes the time to a file again and again, and cannot be asked to end.
 fn stubborn(file: &str) -> String {
-    format!("trap '' TERM; while :; do cat /proc/uptime > '{file}'; sleep 0.02; done")
+    format!("trap '' TERM; while :; do cat /proc/uptime >> '{file}'; sleep 0.02; done")
 }
 
-/// The time in a file that [`stubborn`] wrote.
+/// The last time that [`stubborn`] wrote into a file. It may have been killed in the middle of a line.
+fn last_in(file: &Path) -> f64 {
+    let text = fs::read_to_string(file).expect("it can be read");
+    let whole = text.rsplit_once('\n').expect("it has a line").0;
+    time_in(whole.lines().last().expect("it has a line"))
+}
+
+/// The first number in a text.
 fn time_in(text: &str) -> f64 {
     text.split(' ').next().and_then(|time| time.parse().ok()).expect("the time since the start")
 }
@@ -222,10 +240,10 @@ fn when_the_home_falls_silent_the_command_ends_before_others_enter() {
     let file = cluster.place.file("beat");
     let script = stubborn(&file.to_string_lossy());
     let run = Running::start(cluster.grouplock(&["run", "r", &session, "-c", &script]));
-    until("it is inside", || file.exists());
+    line_of(&file);
     cluster.signal(1, Signal::SIGSTOP);
     assert_eq!(run.code(), Some(123), "the place was lost");
-    let last = time_in(&line_of(&file));
+    let last = last_in(&file);
     cluster.signal(1, Signal::SIGCONT);
     // At home elsewhere, and needs the vote that the lost one had.
     let (code, entered, trouble) =
@@ -234,7 +252,7 @@ fn when_the_home_falls_silent_the_command_ends_before_others_enter() {
     assert!(last < time_in(&entered), "{last} and then {entered}");
     // It has been killed, so it writes no more.
     std::thread::sleep(Duration::from_millis(100));
-    assert!((time_in(&line_of(&file)) - last).abs() < f64::EPSILON);
+    assert!((last_in(&file) - last).abs() < f64::EPSILON);
 }
 
 #[test]
@@ -243,12 +261,12 @@ fn when_run_is_killed_the_command_dies_before_others_enter() {
     let file = cluster.place.file("beat");
     let script = stubborn(&file.to_string_lossy());
     let run = Running::start(cluster.grouplock(&["run", "r", "a", "-c", &script]));
-    until("it is inside", || file.exists());
+    line_of(&file);
     run.send(Signal::SIGKILL);
     let (code, entered, trouble) =
         cluster.said(&["run", "-w", "15", "r", "b", "--", "cat", "/proc/uptime"]);
     assert_eq!(code, 0, "{trouble}");
-    let last = time_in(&line_of(&file));
+    let last = last_in(&file);
     assert!(last < time_in(&entered), "{last} and then {entered}");
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use cluster::client::Walker;
 use cluster::ledger::{Ledger, check};
 use cluster::{Cluster, Options, PATIENCE, eventually};
-use grouplock_quorum::{Precedence, Settings};
+use grouplock_quorum::Settings;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
@@ -31,13 +31,7 @@ fn walker() {
     let mut words = play.split(' ');
     let (name, directory) = (words.next().expect("a name"), words.next().expect("a directory"));
     let addresses: Vec<String> = words.map(str::to_owned).collect();
-    let settings = Settings {
-        precedence: Precedence::Aged { weight: Duration::ZERO },
-        link_delay: Duration::ZERO,
-        retry: RETRY,
-        lease: Some(LEASE),
-        ..Settings::default()
-    };
+    let settings = Settings { retry: RETRY, lease: Some(LEASE), ..Settings::default() };
     let mut ledger = Ledger::open(&Path::new(directory).join("ledger"));
     let mut walker = Walker::new(&addresses, settings, "room");
     while !Path::new(directory).join("stop").exists() {
@@ -48,8 +42,8 @@ fn walker() {
             continue;
         }
         ledger.enter(name, &session, epoch);
-        walker.stay(Duration::from_millis(fastrand::u64(..8)));
-        ledger.leave(name, &session, epoch);
+        let ago = walker.stay(Duration::from_millis(fastrand::u64(..8)));
+        ledger.leave(name, &session, epoch, ago);
         walker.leave();
     }
     std::process::exit(0);

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use grouplock_room::{Place, RoomError, RoomName};
+use grouplock_room::{Place, RoomError, RoomName, remote};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
@@ -80,7 +80,7 @@ impl Client {
         let theirs = name.clone();
         let work = move || drive(theirs, &hosts, dialler, &tell, inbox);
         let cannot = |error: std::io::Error| RoomError::Backend(Box::new(error));
-        std::thread::Builder::new().name("grouplock-gbp".into()).spawn(work).map_err(cannot)?;
+        remote::spawn("grouplock-gbp", work).map_err(cannot)?;
         let gone = |_| RoomError::Backend("the thread that talks to the cluster has ended".into());
         let cluster = told.recv().map_err(gone)??;
         let (pid, processes) = (std::process::id(), AtomicU64::new(0));

@@ -13,14 +13,12 @@ use grouplock_room::{Loss, Patience, RoomError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::clock::{before, instant, time};
+use super::decision::{DOUBT, Decision, FIRST_LOOK, FIRST_WORD};
 use super::dial::{Connection, Target};
-use super::entry::{
-    DOUBT, Decision, Entry, FAREWELL, FIRST_LOOK, FIRST_WORD, Phase, drift, notice,
-};
+use super::entry::{Entry, FAREWELL, Phase, drift, notice};
 use super::link::{self, Dialler, News};
 use super::parts::Parts;
 use super::question::{Asker, Question};
-use super::view::{self, Obstacle};
 use crate::clock::Clock;
 use crate::message::{GroupMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId, home};
@@ -67,12 +65,12 @@ pub(super) enum Link {
 
 pub(super) struct Driver {
     place: String,
-    cluster: Cluster,
+    pub(super) cluster: Cluster,
     pub(super) clock: Clock,
     lease: Duration,
     dialler: Dialler,
     pub(super) links: Vec<Link>,
-    entries: HashMap<ProcessId, Entry>,
+    pub(super) entries: HashMap<ProcessId, Entry>,
     timers: BTreeSet<(Time, ProcessId)>,
     pub(super) questions: HashMap<u64, Question>,
     pub(super) last_question: u64,
@@ -164,7 +162,7 @@ impl Driver {
     }
 
     /// It is over. If there is an error, it is told when nothing is left of the request.
-    fn end(&mut self, id: ProcessId, error: Option<RoomError>) {
+    pub(super) fn end(&mut self, id: ProcessId, error: Option<RoomError>) {
         let until = self.clock.now() + self.lease;
         let Some(entry) = self.entries.get_mut(&id) else { return };
         if matches!(entry.phase, Phase::Ending { .. }) {
@@ -258,7 +256,7 @@ impl Driver {
         Some(entry)
     }
 
-    fn arm(&mut self, id: ProcessId) {
+    pub(super) fn arm(&mut self, id: ProcessId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let due = entry.due(self.lease);
         if due != entry.armed {
@@ -284,7 +282,7 @@ impl Driver {
         }
     }
 
-    fn fail_unreachable(&mut self, id: ProcessId, why: &str) {
+    pub(super) fn fail_unreachable(&mut self, id: ProcessId, why: &str) {
         let Some(entry) = self.entries.get(&id) else { return };
         let (home, session) = (entry.home, &entry.session);
         let address = &self.cluster.members[home.index()].address;
@@ -292,37 +290,6 @@ impl Driver {
             "session `{session}` is at home at {home} ({address}), which must be up to enter it: {why}"
         );
         self.end(id, Some(RoomError::Unreachable { place: self.place.clone(), reason }));
-    }
-
-    // ---- whether it has to wait ----
-
-    /// It does, or nothing is known to the contrary.
-    fn conclude(&mut self, id: ProcessId, inside: Option<String>) {
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        if entry.desk.patience() == Patience::None {
-            self.end(id, Some(RoomError::Occupied { inside }));
-        } else {
-            entry.phase = Phase::Asking(Decision::Made);
-            entry.desk.queued();
-            self.arm(id);
-        }
-    }
-
-    /// The members have answered.
-    pub(super) fn weigh(&mut self, id: ProcessId, parts: &Parts) {
-        let now = self.clock.now();
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        let Phase::Asking(Decision::Looking { by }) = entry.phase else { return };
-        let admission = self.cluster.settings.admission;
-        match view::in_the_way(id, &entry.session, admission, parts) {
-            Obstacle::Session(inside) => self.conclude(id, Some(inside)),
-            Obstacle::Waiters => self.conclude(id, None),
-            Obstacle::None => {
-                let at = now + FIRST_LOOK * 2;
-                entry.phase = Phase::Asking(Decision::Look { at, by });
-                self.arm(id);
-            }
-        }
     }
 
     // ---- members ----
@@ -488,36 +455,6 @@ impl Driver {
             Phase::Inside { lost: true, .. } => self.end(id, None),
             // Its lease is over, so nothing is left of it.
             Phase::Ending { .. } => self.ended(id),
-        }
-    }
-
-    fn decide(&mut self, id: ProcessId, decision: Decision, now: Time) {
-        match decision {
-            Decision::Open { by } if by <= now => {
-                let home = self.entries.get(&id).map(|entry| entry.home);
-                let why = home.and_then(|home| match &self.links[home.index()] {
-                    Link::Up { .. } => None,
-                    Link::Down { why } => Some(why.clone()),
-                    Link::Unused | Link::Dialling => Some("no answer".to_owned()),
-                });
-                let impatient = |entry: &Entry| entry.desk.patience() == Patience::None;
-                match why {
-                    Some(why) if self.entries.get(&id).is_some_and(impatient) => {
-                        self.fail_unreachable(id, &why);
-                    }
-                    _ => self.conclude(id, None),
-                }
-            }
-            Decision::Look { by, .. } | Decision::Looking { by } if by <= now => {
-                self.conclude(id, None);
-            }
-            Decision::Look { at, by } if at <= now => {
-                let Some(entry) = self.entries.get_mut(&id) else { return };
-                entry.phase = Phase::Asking(Decision::Looking { by });
-                let room = entry.room.clone();
-                self.ask(Some(room), Asker::Entry(id));
-            }
-            _ => {}
         }
     }
 }

@@ -6,17 +6,12 @@ use grouplock_room::RoomError;
 use grouplock_room::remote::Desk;
 
 use super::clock::before;
+use super::decision::Decision;
 use crate::name::MemberId;
 use crate::process::Process;
 use crate::time::Time;
 use crate::wire::About;
 
-/// How long a blocking request waits for its home's first word before it counts as one that waits.
-pub(super) const FIRST_WORD: Duration = Duration::from_secs(2);
-/// How long after it was queued it may turn out that nobody is in the way.
-pub(super) const DOUBT: Duration = Duration::from_secs(1);
-/// When to look who is in the way: an idle room is entered before that.
-pub(super) const FIRST_LOOK: Duration = Duration::from_millis(2);
 /// How long before its patience ends a request whose home is down is told so.
 pub(super) const FAREWELL: Duration = Duration::from_millis(20);
 
@@ -54,19 +49,6 @@ pub(super) enum Phase {
         /// When the home knows without being told.
         until: Time,
     },
-}
-
-/// Whether a blocking request has to wait: [`Backend::submit`](grouplock_room::Backend::submit) has to know.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Decision {
-    /// Nobody asks.
-    Made,
-    /// The home has not said anything yet.
-    Open { by: Time },
-    /// It is in the queue, and will be let in if nobody is in the way: look then.
-    Look { at: Time, by: Time },
-    /// The members have been asked.
-    Looking { by: Time },
 }
 
 /// How long before others may be let in a holder is told of its loss: time to end what it does.

@@ -17,7 +17,7 @@ use crate::wire::{Fingerprint, Frame, Hello, PING_AFTER, Role, SILENT_AFTER, Wir
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(2);
 /// A connection that lasted so long was a good one.
-const STEADY: Duration = Duration::from_secs(1);
+const STEADY: Duration = Duration::from_millis(200);
 
 /// What becomes of the connection.
 #[derive(Debug)]

@@ -5,12 +5,13 @@
 //! they promise is told in `docs/gbp-cluster.md`.
 //!
 //! * [`driver`]: the task that talks to the members, one per process and place.
-//! * [`entry`]: a request in its hands. · [`question`], [`parts`], [`view`]: what members see, put together.
+//! * [`entry`], [`decision`]: a request in its hands, and whether it has to wait. · [`question`], [`parts`], [`view`]: what members see, put together.
 //! * [`link`], [`dial`], [`security`]: the connection to a member.
 
 mod about;
 mod clock;
 mod connect;
+mod decision;
 mod dial;
 mod driver;
 mod entry;

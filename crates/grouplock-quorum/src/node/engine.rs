@@ -394,11 +394,11 @@ impl Engine {
         {
             let name = name.clone();
             let Some(room) = self.rooms.get_mut(&name) else { return };
-            let before: Vec<_> = room.member.inside().map(|(process, _)| process).collect();
+            let before = room.living();
             room.member.handle_timeout(now);
             self.settle(&name, now, None);
             if let Some(room) = self.rooms.get_mut(&name) {
-                let deaths = room.bury(&before);
+                let deaths = room.bury(before);
                 if deaths > 0 {
                     tracing::warn!(
                         "room `{name}`: {deaths} inside were silent for a lease and are taken for dead"

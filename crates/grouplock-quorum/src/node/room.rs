@@ -7,7 +7,7 @@ use crate::member::Member;
 use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId};
 use crate::output::Output;
-use crate::rank::Rank;
+use crate::rank::Claim;
 use crate::record::{Durable, Record};
 use crate::time::Time;
 use crate::wire::{About, Frame, Inside, Participant, PastStage, Seen, Stage, Waiter};
@@ -64,7 +64,7 @@ struct Running {
 }
 
 /// What was said last to each member, to tell what is said again.
-type Said = BTreeMap<(MemberId, u8), (u64, Option<Rank>)>;
+type Said = BTreeMap<(MemberId, u8), (u64, Option<Claim>)>;
 
 #[derive(Debug)]
 pub(super) struct Room {
@@ -178,15 +178,21 @@ impl Room {
         tally
     }
 
-    /// Forgets those who are neither inside nor waiting; tells how many.
+    /// Forgets a process that is neither inside nor waiting.
     pub(super) fn forget(&mut self, process: ProcessId) {
         if !self.member.is_inside(process) && self.member.waits(process).is_none() {
             self.people.remove(&process);
         }
     }
 
-    /// The clock has been told: who is not here any more has died.
-    pub(super) fn bury(&mut self, before: &[ProcessId]) -> u64 {
+    /// The epoch of the stage under way and who is in it, to be compared by [`bury`](Room::bury).
+    pub(super) fn living(&self) -> (u64, Vec<ProcessId>) {
+        let epoch = self.running.as_ref().map_or(0, |running| running.epoch);
+        (epoch, self.member.inside().map(|(process, _)| process).collect())
+    }
+
+    /// The clock has been told: who is not here any more has died. How many of those inside.
+    pub(super) fn bury(&mut self, (epoch, before): (u64, Vec<ProcessId>)) -> u64 {
         let member = &self.member;
         let gone =
             |process: &ProcessId| !member.is_inside(*process) && member.waits(*process).is_none();
@@ -194,10 +200,12 @@ impl Room {
         let died = before.iter().filter(|process| gone(process)).count() as u64;
         self.deaths += died;
         if died > 0 {
-            match &mut self.running {
-                Some(running) => running.died = true,
-                // The stage ended with them.
-                None => drop(self.past.back_mut().map(|past| past.died = true)),
+            // The stage may have ended with them, and the next have begun.
+            let past = self.past.iter_mut().rev().find(|past| past.epoch == epoch);
+            match (&mut self.running, past) {
+                (_, Some(past)) => past.died = true,
+                (Some(running), None) => running.died = true,
+                (None, None) => {}
             }
         }
         died
@@ -250,10 +258,10 @@ impl Room {
 
     fn says_again(&mut self, to: MemberId, message: &PeerMessage) -> bool {
         let (kind, key) = match *message {
-            PeerMessage::Request { rank } => (0, (rank.stage, Some(rank))),
+            PeerMessage::Request { rank } => (0, (rank.stage, Some(rank.claim))),
             PeerMessage::Locked { grant, .. } => (1, (grant, None)),
             PeerMessage::Inquire { grant, .. } => (2, (grant, None)),
-            PeerMessage::Contested { grant, .. } => (3, (grant, None)),
+            PeerMessage::Contested { grant, rival, .. } => (3, (grant, rival)),
             PeerMessage::Relinquish { grant, .. } => (4, (grant, None)),
             PeerMessage::Release { stage, .. } => (5, (stage, None)),
         };

@@ -19,6 +19,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -145,7 +146,9 @@ pub(super) struct Storage {
 impl Storage {
     /// Opens a member's directory, and makes it if it is not there.
     pub(super) fn open(directory: &Path, head: Head) -> Result<Self, StorageError> {
-        fs::create_dir_all(directory).map_err(io_error("make the directory", directory))?;
+        // Names of sessions are nobody else's business.
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        made.map_err(io_error("make the directory", directory))?;
         let lock = lock(directory)?;
         let path = directory.join("log");
         if !path.try_exists().map_err(io_error("look for", &path))? {
@@ -175,7 +178,7 @@ impl Storage {
             file.set_len(length).map_err(io_error("cut", &path))?;
             file.sync_all().map_err(io_error("flush", &path))?;
         }
-        Ok(Storage {
+        let mut storage = Storage {
             directory: directory.to_owned(),
             head,
             file,
@@ -185,7 +188,12 @@ impl Storage {
             rooms,
             buffer: Vec::new(),
             _lock: lock,
-        })
+        };
+        // How long it was when it was new is not known, and must not be taken to be what it is now.
+        if length > SMALL {
+            storage.compact()?;
+        }
+        Ok(storage)
     }
 
     /// What each room's part was when it was last saved.

@@ -275,13 +275,24 @@ impl Walker {
         None
     }
 
-    /// Is inside for a time; whether it still was at the end.
-    pub(crate) fn stay(&mut self, time: Duration) -> bool {
+    /// Is inside for a time, or until its lease ends; how long ago that was, if it did.
+    pub(crate) fn stay(&mut self, time: Duration) -> Duration {
         let until = Instant::now() + time;
-        while Instant::now() < until && self.is_inside() {
+        loop {
+            let overdue = self.overdue();
+            if !overdue.is_zero() || !self.is_inside() || Instant::now() >= until {
+                return overdue;
+            }
             self.step();
         }
-        self.is_inside()
+    }
+
+    /// How long ago its lease ended, if it is inside but does not know yet that it is too late.
+    pub(crate) fn overdue(&self) -> Duration {
+        match self.process.standing() {
+            Standing::Inside { valid_until: Some(until), .. } => self.clock.now().since(until),
+            _ => Duration::ZERO,
+        }
     }
 
     pub(crate) fn is_inside(&mut self) -> bool {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 
@@ -26,9 +27,15 @@ impl Ledger {
         self.line(&format!("{} enter {client} {session} {epoch}", now()));
     }
 
-    /// Before it leaves.
-    pub(crate) fn leave(&mut self, client: &str, session: &str, epoch: u64) {
-        self.line(&format!("{} leave {client} {session} {epoch}", now()));
+    /// Before it leaves; or after it had to be out, so long ago.
+    pub(crate) fn leave(&mut self, client: &str, session: &str, epoch: u64, ago: Duration) {
+        let at = now().saturating_sub(u64::try_from(ago.as_nanos()).unwrap_or(u64::MAX));
+        self.line(&format!("{at} leave {client} {session} {epoch}"));
+    }
+
+    /// What was so at some time before now.
+    pub(crate) fn note(&mut self, at: u64, what: &str, client: &str, session: &str, epoch: u64) {
+        self.line(&format!("{at} {what} {client} {session} {epoch}"));
     }
 
     /// Before it is killed.
@@ -76,7 +83,6 @@ pub(crate) fn check(path: &Path) -> Result<usize, String> {
     }
     stays.extend(inside.into_values());
     stays.sort_by_key(|stay| stay.from);
-    // The latest of the stays so far that ends last, of each of the last sessions: enough to look at those still inside.
     let mut open: Vec<&Stay> = Vec::new();
     let mut largest: Option<&Stay> = None;
     for stay in &stays {

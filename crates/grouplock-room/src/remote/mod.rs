@@ -20,9 +20,13 @@
 mod tests;
 
 use std::fmt;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use nix::sys::signal::{SigSet, SigmaskHow};
 
 use crate::backend::{Holding, Pending, Submitted, Watch};
 use crate::error::RoomError;
@@ -33,6 +37,19 @@ use crate::snapshot::HolderId;
 /// How long dropping a ticket or a holding waits for the servers to hear of it. Leaving by
 /// [`leave`](Holding::leave) waits for as long as the lease lasts.
 const PATIENCE_OF_DROP: Duration = Duration::from_secs(2);
+
+/// Starts the thread on which a backend talks to its servers. No signal is handled there: one that the program waits for in a
+/// thread of its own, or through a descriptor, would else be lost on this one.
+///
+/// # Errors
+/// If there can be no more threads.
+pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    // A thread begins with the mask of the one that starts it.
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    let started = thread::Builder::new().name(name.to_owned()).spawn(work);
+    before.thread_set_mask()?;
+    started
+}
 
 /// What is told with a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -149,6 +149,26 @@ fn a_long_log_is_written_anew_and_says_the_same() {
 }
 
 #[test]
+fn a_long_log_is_written_anew_when_it_is_opened() {
+    let scratch = Scratch::new();
+    let mut storage = open(&scratch).unwrap();
+    let many =
+        |grant| (0..70_000).map(move |n| (room(&format!("room {n}")), vote(grant))).collect();
+    storage.commit(many(1)).unwrap();
+    let new = storage.length();
+    storage.commit(many(2)).unwrap();
+    storage.commit(many(3)).unwrap();
+    assert!(storage.length() > SMALL && storage.length() > 2 * new, "not long enough to tell");
+    let rooms = storage.rooms().clone();
+    drop(storage);
+    let storage = open(&scratch).unwrap();
+    assert!(storage.length() < 2 * new, "{} bytes, {new} would do", storage.length());
+    assert_eq!(*storage.rooms(), rooms);
+    drop(storage);
+    assert_eq!(*open(&scratch).unwrap().rooms(), rooms);
+}
+
+#[test]
 fn only_one_at_a_time_and_only_its_own() {
     let scratch = Scratch::new();
     let storage = open(&scratch).unwrap();

@@ -1,0 +1,136 @@
+//! A client in a process of its own: enters and leaves, and writes down when it was inside by a clock that all share.
+
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use grouplock_room::{Guard, Places, Room, RoomOptions, Standing};
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::cluster::ledger::{Ledger, now};
+
+const PLAY: &str = "GROUPLOCK_TEST_CLIENT";
+const SESSIONS: u8 = 6;
+
+/// The body of the test `walker`: walks if that is what this process was started for.
+pub(crate) fn play() {
+    let Ok(play) = std::env::var(PLAY) else { return };
+    set_pdeathsig(Signal::SIGKILL).expect("the kernel can end us with our parent");
+    let mut words = play.split(' ');
+    let mut word = || words.next().expect("a name, a directory and a place");
+    let (name, directory, place) = (word(), Path::new(word()), word());
+    let mut ledger = Ledger::open(&directory.join("ledger"));
+    let places = Places::new().with(grouplock_quorum::opener());
+    let room = loop {
+        match places.open(place, "room", &RoomOptions::new()) {
+            Ok(room) => break room,
+            Err(_) if directory.join("stop").exists() => return,
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    while !directory.join("stop").exists() {
+        visit(&room, name, directory, &mut ledger);
+    }
+}
+
+fn visit(room: &Room, name: &str, directory: &Path, ledger: &mut Ledger) {
+    let session = format!("session-{}", fastrand::u8(..SESSIONS));
+    let Ok(guard) = room.request(&session).timeout(Duration::from_secs(2)).enter() else {
+        std::thread::sleep(Duration::from_millis(5));
+        return;
+    };
+    // Who is stopped between the grant and this line may have lost the place: only what is so after the clock was
+    // read was so at that time.
+    let entered = now();
+    if guard.standing() != Standing::Held {
+        return;
+    }
+    ledger.note(entered, "enter", name, &session, guard.epoch());
+    let last = stay(&guard, entered);
+    if guard.standing() == Standing::Held {
+        write_to_resource(directory, guard.epoch());
+    }
+    ledger.note(last, "leave", name, &session, guard.epoch());
+    // If the place was lost, that has been noticed above.
+    let _ = guard.leave();
+}
+
+/// The last time at which it was certainly inside.
+fn stay(guard: &Guard<'_>, entered: u64) -> u64 {
+    let end = Instant::now() + Duration::from_micros(fastrand::u64(..6000));
+    let mut last = entered;
+    while Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(1));
+        let time = now();
+        if guard.standing() != Standing::Held {
+            break;
+        }
+        last = time;
+    }
+    last
+}
+
+/// A resource that accepts no epoch smaller than the largest it has seen. What it refused is counted in a file.
+fn write_to_resource(directory: &Path, epoch: u64) {
+    let open = |name: &str| {
+        let path = directory.join(name);
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        options.open(path).expect("the resource can be opened")
+    };
+    let Ok(mut file) = Flock::lock(open("resource"), FlockArg::LockExclusive) else { return };
+    let mut text = String::new();
+    file.read_to_string(&mut text).expect("the resource can be read");
+    let largest: u64 = text.trim().parse().unwrap_or(0);
+    if epoch < largest {
+        let mut refused = open("refused");
+        refused.seek(std::io::SeekFrom::End(0)).expect("it is a file");
+        refused.write_all(b"x").expect("it can be written");
+    } else {
+        file.rewind().expect("it is a file");
+        file.write_all(format!("{epoch:020}").as_bytes()).expect("it can be written");
+    }
+}
+
+/// Such a process.
+pub(crate) struct Walker {
+    pub(crate) name: String,
+    child: Child,
+}
+
+impl Walker {
+    pub(crate) fn start(name: String, directory: &Path, place: &str) -> Self {
+        let child = Command::new(std::env::current_exe().expect("this program has a path"))
+            .args(["--exact", "walker", "--nocapture", "--test-threads=1"])
+            .env(PLAY, format!("{name} {} {place}", directory.display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn();
+        Walker { name, child: child.expect("this program can be started") }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().cast_signed());
+        kill(pid, signal).expect("it is our child");
+    }
+
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+}
+
+impl Drop for Walker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
