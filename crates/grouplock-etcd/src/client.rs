@@ -83,7 +83,7 @@ impl Client {
             rpc,
             settings,
             runtime: handle,
-            id: fastrand::u64(..),
+            id: getrandom::u64().map_err(std::io::Error::from)?,
             next: AtomicU64::new(0),
             lease: tokio::sync::Mutex::new(None),
             mirrors: Mutex::new(HashMap::new()),

@@ -37,6 +37,8 @@ pub(crate) enum Failure {
     Refused { place: String, message: String },
     #[error("`{place}` gave an answer that makes no sense: {what}")]
     Nonsense { place: String, what: &'static str },
+    #[error("the kernel gives no random numbers: {0}")]
+    Random(String),
     #[error("the connection to `{place}` was closed")]
     Closed { place: String },
 }

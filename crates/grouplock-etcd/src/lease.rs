@@ -42,7 +42,8 @@ impl Lease {
         let asked = Instant::now();
         let seconds = settings.ttl.as_secs().cast_signed();
         // Chosen here, so that the request can be repeated. 0 would mean that the server chooses.
-        let id = fastrand::i64(1..i64::MAX);
+        let random = getrandom::u64().map_err(|error| Failure::Random(error.to_string()))?;
+        let id = (random >> 1).max(1).cast_signed();
         let (ttl, sent) = match rpc.grant(LeaseGrantRequest { ttl: seconds, id }, until).await {
             // An earlier attempt may have been the one that made it.
             Ok(answer) if answer.message.error.is_empty() => {

@@ -60,12 +60,14 @@ impl Settings {
         place: &Place,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, RoomError> {
-        let Place::Servers { hosts, path, options, .. } = place else {
-            return Err(RoomError::BadPlace {
-                place: place.to_string(),
-                reason: "etcd://host:port is expected",
-            });
+        let bad_place = || RoomError::BadPlace {
+            place: place.to_string(),
+            reason: "etcd://host:port is expected",
         };
+        let Place::Servers { hosts, path, options, .. } = place else { return Err(bad_place()) };
+        if hosts.is_empty() {
+            return Err(bad_place());
+        }
         let named = |name| variable(name).filter(|value| !value.is_empty());
         let file = |name| named(name).map(PathBuf::from);
         let mut settings = Settings {

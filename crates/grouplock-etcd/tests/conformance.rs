@@ -31,7 +31,7 @@ impl Victim for Process {
 
 impl OnEtcd {
     fn new(server: Arc<Server>) -> Self {
-        let place = format!("etcd://{}/{}?ttl=2", server.endpoint(), server::fresh_prefix());
+        let place = format!("etcd://{}/{}?ttl=3", server.endpoint(), server::fresh_prefix());
         OnEtcd { server, place }
     }
 }

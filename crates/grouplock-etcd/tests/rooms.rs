@@ -23,6 +23,12 @@ fn place(server: &Server, options: &str) -> String {
     format!("etcd://{}/{}?{options}", server.endpoint(), server::fresh_prefix())
 }
 
+/// The same place with a lease of one second, for those who are to lose it.
+fn short_of(place: &str) -> String {
+    let (same, _) = place.split_once('?').expect("it has options");
+    format!("{same}?ttl=1")
+}
+
 fn prefix(place: &str) -> &str {
     place.split(['/', '?']).nth(3).expect("it has a prefix")
 }
@@ -62,10 +68,10 @@ fn actor() {
 #[test]
 fn a_waiter_whose_lease_expired_while_it_waited_is_not_let_in() {
     let Some(server) = server::shared() else { return };
-    let place = place(&server, "ttl=1");
+    let place = place(&server, "ttl=20");
     let room = open(&place, "old bug");
     let inside = room.enter("a").expect("it is empty");
-    let waiter = Actor::start(&[&place, "old bug", "b"]);
+    let waiter = Actor::start(&[&short_of(&place), "old bug", "b"]);
     until("it waits", || room.snapshot().expect("it can be looked at").waiters() == 1);
     // It notices nothing of what happens now.
     waiter.signal(Signal::SIGSTOP);
@@ -83,9 +89,9 @@ fn a_waiter_whose_lease_expired_while_it_waited_is_not_let_in() {
 #[test]
 fn one_who_was_stopped_for_longer_than_its_lease_knows_it_at_once() {
     let Some(server) = server::shared() else { return };
-    let place = place(&server, "ttl=1");
+    let place = place(&server, "ttl=20");
     let room = open(&place, "stopped");
-    let mut stopped = Actor::start(&[&place, "stopped", "a"]);
+    let mut stopped = Actor::start(&[&short_of(&place), "stopped", "a"]);
     let said = stopped.hear().expect("it enters");
     let epoch: u64 = said.strip_prefix("inside ").expect("it enters").parse().expect("a number");
     stopped.tell("standing");
@@ -103,12 +109,13 @@ fn one_who_was_stopped_for_longer_than_its_lease_knows_it_at_once() {
 #[test]
 fn a_lease_is_renewed_for_as_long_as_somebody_is_inside() {
     let Some(server) = server::shared() else { return };
-    let place = place(&server, "ttl=1");
+    let place = place(&server, "ttl=3");
     let room = open(&place, "renewed");
     let guard = room.enter("a").expect("it is empty");
     let first = guard.watch().valid_until().expect("it has a lease");
-    assert!(first <= Instant::now() + Duration::from_millis(800), "trusted for less than it lasts");
-    std::thread::sleep(Duration::from_millis(2500));
+    let trusted = Duration::from_millis(2400);
+    assert!(first <= Instant::now() + trusted, "trusted for less than it lasts");
+    std::thread::sleep(Duration::from_millis(4500));
     assert_eq!(guard.standing(), Standing::Held);
     assert!(guard.watch().valid_until().expect("it has a lease") > first);
     guard.leave().expect("it can be left");
@@ -247,13 +254,13 @@ fn rooms_are_listed_and_looked_for() {
 #[test]
 fn after_a_death_the_next_hold_back_if_the_place_says_so() {
     let Some(server) = server::shared() else { return };
-    let place = place(&server, "ttl=1&delay=700ms");
+    let place = place(&server, "ttl=20&delay=700ms");
     let room = open(&place, "delay");
     // Not after one who has left.
     let started = Instant::now();
     room.enter("a").expect("it is empty").leave().expect("it can be left");
     room.enter("b").expect("it is empty").leave().expect("it can be left");
-    let mut victim = Actor::start(&[&place, "delay", "a"]);
+    let mut victim = Actor::start(&[&short_of(&place), "delay", "a"]);
     assert!(victim.hear().is_some_and(|said| said.starts_with("inside")));
     assert!(started.elapsed() < LONG);
     victim.kill();

@@ -116,7 +116,7 @@ The same etcd, one run, in turns. Milliseconds; a ratio is taken within each rou
 quartiles in parentheses.
 
 * On {}, {cores} cores, {}, with {}, release profile; etcd {}, one member on this machine's loopback. The load average was {} when it
-  began.
+  began; niceness {}.
 * **enter and leave, alone**: nobody else is there. *A room*: `Room::enter` and `Guard::leave` through the public interface. *RPC*: `Lock` and
   `Unlock` of etcd's lock service over a connection that stays open, with a lease that lasts and needs no care, by a runtime on the
   calling thread. Each party is a process of its own.
@@ -128,12 +128,18 @@ quartiles in parentheses.
   with `true` inside. Hand-over: from the moment the first one's command is told to end until the other's command looks at the clock; the other
   program was started so long before.
 
+Why a room takes longer than the RPC when it is alone: entering and leaving are one request each for both, but a room writes three keys where the
+lock writes one (the place in the queue, a mark by which others learn of a death, the phase with its epoch), looks for others and for the dead
+in the same transaction, and makes its requests on a thread of its own, so that any number of threads and tasks share a connection, a
+lease and a watch. The slower the disk, the less of that is seen.
+
 To repeat it: `cargo build --release -p grouplock-cli && cargo run --release -p grouplock-bench --bin etcd -- --out docs/benchmarks/etcd.md`",
             machine::processor(),
             machine::system(),
             machine::RUSTC,
             self.version,
             self.load,
+            machine::niceness().map_or_else(|| "unknown".to_owned(), |nice| nice.to_string()),
         )?;
         for section in &self.sections {
             let fsync = Spread::of(section.fsync.iter().copied());

@@ -24,7 +24,7 @@ pub(crate) enum News {
     /// It holds no more since then, as it was going to leave or found that it had lost.
     Ended { holding: usize, at: Nanos, lost: bool },
     /// It has left, or that failed.
-    Left { error: Option<String> },
+    Left { holding: usize, error: Option<String> },
     /// It was not let in.
     Failed { error: String },
 }
@@ -91,8 +91,9 @@ impl Record {
                 let ended = &mut book.holdings[holding];
                 (ended.to, ended.lost) = (Some(at), lost);
             }
-            News::Left { error: None } => {}
-            News::Left { error: Some(error) } => {
+            News::Left { error: None, .. } => {}
+            News::Left { holding, error: Some(error) } => {
+                book.holdings[holding].lost = true;
                 *book.failures.entry(format!("leaving: {error}")).or_default() += 1;
             }
             News::Failed { error } => {
@@ -151,19 +152,15 @@ impl Record {
         self.book().failures.clone()
     }
 
+    /// How many were inside together with another session, those included whose lease was taken away by force.
+    pub(crate) fn overlaps(&self) -> usize {
+        history::contradictions(&self.book().beliefs(|_| None)).len()
+    }
+
     /// All that contradicts the promises.
     pub(crate) fn contradictions(&self) -> Vec<String> {
         let book = self.book();
-        let beliefs: Vec<Belief> = book
-            .holdings
-            .iter()
-            .map(|one| {
-                let to = one.to.unwrap_or(Nanos::MAX);
-                let to = book.taken_away(one).map_or(to, |at| to.min(at));
-                let Holding { worker, session, epoch, from, .. } = *one;
-                Belief { worker, session, epoch, from, to }
-            })
-            .collect();
+        let beliefs = book.beliefs(|one| book.taken_away(one));
         let excused = |holding: usize, at: Nanos| {
             book.taken_away(&book.holdings[holding]).is_some_and(|since| at >= since)
         };
@@ -174,6 +171,17 @@ impl Record {
 }
 
 impl Book {
+    /// What holders believed, but for the time after `end` says that it was taken from them.
+    fn beliefs(&self, end: impl Fn(&Holding) -> Option<Nanos>) -> Vec<Belief> {
+        let belief = |one: &Holding| {
+            let to = one.to.unwrap_or(Nanos::MAX);
+            let to = end(one).map_or(to, |at| to.min(at));
+            let Holding { worker, session, epoch, from, .. } = *one;
+            Belief { worker, session, epoch, from, to }
+        };
+        self.holdings.iter().map(belief).collect()
+    }
+
     /// When a holding was taken away by force, if it was. Also one that was granted before and told after, up to a second.
     fn taken_away(&self, holding: &Holding) -> Option<Nanos> {
         let ended = holding.to.unwrap_or(Nanos::MAX);

@@ -52,6 +52,7 @@ pub(crate) struct Outcome {
     pub(crate) lost: usize,
     pub(crate) uses: u64,
     pub(crate) refused: usize,
+    pub(crate) overlaps: usize,
 }
 
 /// The socket of the record, which goes with the value.
@@ -200,7 +201,8 @@ impl Stage {
         assert!(phases.last().is_none_or(|largest| *largest < last.epoch()), "{last:?}");
         last.leave().expect("the room can be left");
         let contradictions = self.record.contradictions();
-        assert!(contradictions.is_empty(), "{}", contradictions.join("\n"));
+        let failures = self.record.failures();
+        assert!(contradictions.is_empty(), "{}\nfailures: {failures:?}", contradictions.join("\n"));
         let (uses, refused) = self.record.uses();
         Outcome {
             recoveries: std::mem::take(&mut self.recoveries),
@@ -209,6 +211,7 @@ impl Stage {
             lost: holdings.iter().filter(|one| one.lost).count(),
             uses,
             refused,
+            overlaps: self.record.overlaps(),
         }
     }
 }

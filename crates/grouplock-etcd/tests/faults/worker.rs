@@ -120,5 +120,5 @@ fn inside(guard: Guard<'_>, worker: usize, session: u64, stay: Duration, desk: &
         std::thread::sleep(Duration::from_millis(1));
     }
     let error = guard.leave().err().map(|error| error.to_string());
-    desk.tell(News::Left { error }).over
+    desk.tell(News::Left { holding, error }).over
 }

@@ -6,7 +6,7 @@
 #![allow(dead_code, reason = "no test file needs all of it")]
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
@@ -38,7 +38,9 @@ pub(crate) fn is_installed() -> bool {
     if !found {
         let required = std::env::var_os("GROUPLOCK_ETCD").is_some_and(|value| value == "required");
         assert!(!required, "etcd and etcdctl are required here, and not installed");
-        eprintln!("notice: etcd and etcdctl are not installed; this test was skipped");
+        // Past the test harness, which hides what passing tests print. There is nobody to tell if that fails.
+        let notice = "notice: etcd and etcdctl are not installed; this test was skipped";
+        _ = writeln!(std::io::stderr(), "{notice}");
     }
     found
 }
