@@ -1,18 +1,11 @@
 //! Members and clients that die, disks that fail: one at a time, and what exactly happens then.
 
-mod cluster;
-
 use std::time::{Duration, Instant};
 
-use cluster::client::{Raw, session_at};
-use cluster::{Cluster, Options, PATIENCE, eventually};
+use crate::cluster::client::{Raw, session_at};
+use crate::cluster::{Cluster, Options, PATIENCE, eventually};
 use grouplock_quorum::wire::{Frame, Role};
 use grouplock_quorum::{Coterie, GroupMessage, MemberId, ProcessMessage};
-
-#[test]
-fn member() {
-    cluster::play_member();
-}
 
 /// Long enough for everything to go wrong that is going to.
 const A_WHILE: Duration = Duration::from_millis(800);

@@ -1,23 +1,16 @@
 //! Clients in processes of their own enter and leave while members and clients are killed at random moments. Whatever
 //! happens: no two sessions inside at once, and epochs grow.
 
-mod cluster;
-
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cluster::client::Walker;
-use cluster::ledger::{Ledger, check};
-use cluster::{Cluster, Options, PATIENCE, eventually};
+use crate::cluster::client::Walker;
+use crate::cluster::ledger::{Ledger, check};
+use crate::cluster::{Cluster, Options, PATIENCE, eventually};
 use grouplock_quorum::Settings;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
-
-#[test]
-fn member() {
-    cluster::play_member();
-}
 
 const PLAY: &str = "GROUPLOCK_TEST_WALKER";
 const LEASE: Duration = Duration::from_secs(2);
@@ -58,7 +51,7 @@ impl Walkers {
         let directory = cluster.scratch.path().display().to_string();
         let play = format!("{name} {directory} {}", cluster.addresses().join(" "));
         Command::new(std::env::current_exe().expect("this program has a path"))
-            .args(["--exact", "walker", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "storm::walker", "--nocapture", "--test-threads=1"])
             .env(PLAY, play)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

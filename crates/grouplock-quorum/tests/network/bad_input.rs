@@ -1,21 +1,14 @@
 //! What a member refuses: each with a line in its log, a metric that grows, and nothing granted; others are still served.
 
-mod cluster;
-
 use std::fs;
 use std::time::Duration;
 
-use cluster::client::{Raw, session_at};
-use cluster::{Cluster, Options, PATIENCE, eventually, listen, request};
+use crate::cluster::client::{Raw, session_at};
+use crate::cluster::{Cluster, Options, PATIENCE, eventually, listen, request};
 use grouplock_quorum::wire::{Fingerprint, Frame, Role, encode};
 use grouplock_quorum::{
     Claim, MemberId, PeerMessage, Precedence, ProcessId, ProcessMessage, Rank, Time,
 };
-
-#[test]
-fn member() {
-    cluster::play_member();
-}
 
 /// Does something to member 0 and demands that it is refused for that reason.
 fn refused(cluster: &Cluster, reason: &str, what: impl FnOnce(&Cluster)) {

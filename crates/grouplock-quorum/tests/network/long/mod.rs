@@ -4,10 +4,8 @@
 //! everybody has to get in again.
 //!
 //! `cargo xtask soak` runs the long version. The table in `docs/quorum/faults.md` is written by
-//! `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test -p grouplock-quorum --test faults -- --ignored`.
+//! `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test -p grouplock-quorum --test network -- --ignored long`.
 
-#[path = "../cluster/mod.rs"]
-mod cluster;
 mod proxy;
 mod walker;
 
@@ -18,16 +16,11 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cluster::ledger::{Ledger, check};
-use cluster::{Cluster, Options, PATIENCE, eventually};
+use crate::cluster::ledger::{Ledger, check};
+use crate::cluster::{Cluster, Options, PATIENCE, eventually};
 use nix::sys::signal::Signal;
 use proxy::Proxy;
 use walker::Walker;
-
-#[test]
-fn member() {
-    cluster::play_member();
-}
 
 #[test]
 fn walker() {
@@ -282,7 +275,7 @@ fn line(row: &Row) -> String {
 const INTRODUCTION: &str = "\
 # GBP with things going wrong
 
-Written by `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test -p grouplock-quorum --test faults -- --ignored`; the figures are those of one run.
+Written by `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test -p grouplock-quorum --test network -- --ignored long`; the figures are those of one run.
 
 Members and clients are processes on one machine; leases take 1 s. Each client enters one of six sessions through `grouplock_room::Room`, stays up to
 6 ms and leaves, again and again, and writes down when it was inside by CLOCK_MONOTONIC, which all processes share. It counts itself inside until the last moment at which its

@@ -106,7 +106,7 @@ pub(crate) struct Walker {
 impl Walker {
     pub(crate) fn start(name: String, directory: &Path, place: &str) -> Self {
         let child = Command::new(std::env::current_exe().expect("this program has a path"))
-            .args(["--exact", "walker", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "long::walker", "--nocapture", "--test-threads=1"])
             .env(PLAY, format!("{name} {} {place}", directory.display()))
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -1,18 +1,11 @@
 //! The status page of a member does in a browser what it says.
 
-mod cluster;
-
 use std::path::Path;
 
-use cluster::client::session_at;
-use cluster::{Cluster, Options, eventually};
+use crate::cluster::client::session_at;
+use crate::cluster::{Cluster, Options, eventually};
 use grouplock_browser::Browser;
 use grouplock_room::{Places, Room, RoomOptions};
-
-#[test]
-fn member() {
-    cluster::play_member();
-}
 
 /// A browser; nothing, and a notice, if there is none.
 fn browser(name: &str) -> Option<Browser> {

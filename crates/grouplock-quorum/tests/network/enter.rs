@@ -1,17 +1,10 @@
 //! Members in processes of their own: entering, sharing, excluding, the figures.
 
-mod cluster;
-
 use std::time::Duration;
 
-use cluster::client::{Raw, Walker, session_at};
-use cluster::{Cluster, Options, PATIENCE, eventually};
+use crate::cluster::client::{Raw, Walker, session_at};
+use crate::cluster::{Cluster, Options, PATIENCE, eventually};
 use grouplock_quorum::{Coterie, Settings};
-
-#[test]
-fn member() {
-    cluster::play_member();
-}
 
 const SOON: Duration = Duration::from_millis(400);
 

@@ -1,15 +1,8 @@
 //! Rooms on a cluster that talks TLS.
 
-mod cluster;
-
-use cluster::{Cluster, Options};
+use crate::cluster::{Cluster, Options};
 use grouplock_quorum::{MemberId, home};
 use grouplock_room::{Places, Room, RoomError, RoomOptions};
-
-#[test]
-fn member() {
-    cluster::play_member();
-}
 
 fn open(place: &str) -> Result<Room, RoomError> {
     Places::new().with(grouplock_quorum::opener()).open(place, "room", &RoomOptions::new())

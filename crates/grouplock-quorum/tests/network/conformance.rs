@@ -1,13 +1,11 @@
 //! Rooms on a GBP cluster pass the suite that all kinds of rooms have to pass. Members are processes.
 
-mod cluster;
-
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use cluster::{Cluster, Options};
+use crate::cluster::{Cluster, Options};
 use grouplock_quorum::home;
 use grouplock_room::conformance::{Subject, Victim, case};
 use grouplock_room::{Guard, Places, Policy, Room, RoomError, RoomOptions};
@@ -107,7 +105,7 @@ impl Process {
         let program = std::env::current_exe().expect("this program has a path");
         let mut command = Command::new(program);
         command
-            .args(["--exact", "victim", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "conformance::victim", "--nocapture", "--test-threads=1"])
             .env(VICTIM, [place, room, session].join("\u{1f}"))
             .stdin(Stdio::piped())
             .stdout(Stdio::null());
@@ -143,12 +141,6 @@ fn victim() {
     let guard = room.enter(role[2]).expect("it is admitted at some time");
     let _ = std::io::stdin().read_line(&mut String::new());
     drop(guard);
-}
-
-/// Not a test: a member.
-#[test]
-fn member() {
-    cluster::play_member();
 }
 
 /// The loss is brought about by stopping a member, which the other cases need.

@@ -1,13 +1,6 @@
 //! A cluster on this machine: each member a process of its own, with ports that were free and a directory that goes away.
 //!
-//! A member is this test program again, running the test called `member`, which every file that uses this has:
-//!
-//! ```ignore
-//! #[test]
-//! fn member() {
-//!     cluster::play_member();
-//! }
-//! ```
+//! A member is this test program again, running the test called `member`.
 //!
 //! Members are killed when the cluster is dropped, and by the kernel if the thread that started them ends.
 

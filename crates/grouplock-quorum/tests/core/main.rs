@@ -1,0 +1,5 @@
+//! The protocol without sockets: in a few steps by hand, and in a simulated cluster.
+
+mod admission;
+mod reconnect;
+mod simulated;
