@@ -83,7 +83,7 @@ impl Client {
             rpc,
             settings,
             runtime: handle,
-            id: getrandom::u64().map_err(std::io::Error::from)?,
+            id: getrandom::u64().map_err(|error| std::io::Error::other(error.to_string()))?,
             next: AtomicU64::new(0),
             lease: tokio::sync::Mutex::new(None),
             mirrors: Mutex::new(HashMap::new()),
