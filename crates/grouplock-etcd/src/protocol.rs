@@ -1,4 +1,4 @@
-//! What is asked of etcd, and what the answers mean. No clocks, no network: the model in `tests/model.rs` explores this
+//! What is asked of etcd, and what the answers mean. No clocks, no network: the model in `tests/model` explores this
 //! text.
 //!
 //! Whether somebody is inside is decided by the queue alone: it is those of the first session, in the order of

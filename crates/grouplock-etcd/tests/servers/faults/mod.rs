@@ -5,8 +5,6 @@
 //! been true: see [history].
 
 mod clock;
-#[path = "../cluster/mod.rs"]
-mod cluster;
 mod crew;
 mod fault;
 mod history;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use nix::sys::signal::Signal::SIGCONT;
 use serde_json::json;
 
-use crate::clock;
+use super::clock;
+use super::stage::{Stage, TTL};
 use crate::cluster::{self, Cluster};
-use crate::stage::{Stage, TTL};
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal::{SIGCONT, SIGSTOP};
 
-use crate::clock::{self, Nanos};
+use super::clock::{self, Nanos};
+use super::crew::Crew;
+use super::record::{self, Record};
+use super::worker::Plan;
 use crate::cluster::Cluster;
-use crate::crew::Crew;
-use crate::record::{self, Record};
-use crate::worker::Plan;
 
 /// How long a lease lasts, in seconds.
 pub(crate) const TTL: u64 = 2;

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{self, Nanos};
-use crate::history::{self, Belief};
-use crate::resource::Resource;
+use super::clock::{self, Nanos};
+use super::history::{self, Belief};
+use super::resource::Resource;
 
 /// What a worker has to say.
 #[derive(Clone, Debug, Serialize, Deserialize)]

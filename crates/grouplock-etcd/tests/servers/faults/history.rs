@@ -1,6 +1,6 @@
 //! Whether what holders believed can all have been true at once.
 
-use crate::clock::Nanos;
+use super::clock::Nanos;
 
 /// Somebody believed to hold the room, from the return of `enter` to the moment it began to leave, was told of a loss, or reached the
 /// end of what `valid_until` had promised, whichever came first.

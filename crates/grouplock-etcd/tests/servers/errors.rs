@@ -1,7 +1,6 @@
 //! What users are told when something is wrong with the place or the servers.
 
-mod server;
-
+use crate::server;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 

@@ -1,15 +1,13 @@
 //! What rooms on etcd promise beyond the suite, on a real server.
 
-mod actor;
-mod server;
-
+use crate::{actor, server};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actor::Actor;
+use crate::actor::Actor;
+use crate::server::Server;
 use grouplock_room::{Guard, Places, Room, RoomError, RoomName, RoomOptions, Standing};
 use nix::sys::signal::Signal;
-use server::Server;
 
 const LONG: Duration = Duration::from_secs(15);
 
@@ -71,7 +69,7 @@ fn a_waiter_whose_lease_expired_while_it_waited_is_not_let_in() {
     let place = place(&server, "ttl=20");
     let room = open(&place, "old bug");
     let inside = room.enter("a").expect("it is empty");
-    let waiter = Actor::start(&[&short_of(&place), "old bug", "b"]);
+    let waiter = Actor::start(module_path!(), &[&short_of(&place), "old bug", "b"]);
     until("it waits", || room.snapshot().expect("it can be looked at").waiters() == 1);
     // It notices nothing of what happens now.
     waiter.signal(Signal::SIGSTOP);
@@ -91,7 +89,7 @@ fn one_who_was_stopped_for_longer_than_its_lease_knows_it_at_once() {
     let Some(server) = server::shared() else { return };
     let place = place(&server, "ttl=20");
     let room = open(&place, "stopped");
-    let mut stopped = Actor::start(&[&short_of(&place), "stopped", "a"]);
+    let mut stopped = Actor::start(module_path!(), &[&short_of(&place), "stopped", "a"]);
     let said = stopped.hear().expect("it enters");
     let epoch: u64 = said.strip_prefix("inside ").expect("it enters").parse().expect("a number");
     stopped.tell("standing");
@@ -260,7 +258,7 @@ fn after_a_death_the_next_hold_back_if_the_place_says_so() {
     let started = Instant::now();
     room.enter("a").expect("it is empty").leave().expect("it can be left");
     room.enter("b").expect("it is empty").leave().expect("it can be left");
-    let mut victim = Actor::start(&[&short_of(&place), "delay", "a"]);
+    let mut victim = Actor::start(module_path!(), &[&short_of(&place), "delay", "a"]);
     assert!(victim.hear().is_some_and(|said| said.starts_with("inside")));
     assert!(started.elapsed() < LONG);
     victim.kill();

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::fault::Fault;
-use crate::stage::{BOUND, Outcome, Recovery, TTL};
+use super::fault::Fault;
+use super::stage::{BOUND, Outcome, Recovery, TTL};
 
 /// The outcomes of a run. Displayed, it is the complete page.
 pub(crate) struct Table {
@@ -45,7 +45,7 @@ all the time, with leases of {TTL} s. This page is written by the command
 
 ```
 GROUPLOCK_FAULTS={} GROUPLOCK_FAULT_TABLE=$PWD/docs/etcd-faults.md \\
-  cargo test -p grouplock-etcd --test faults -- --ignored --exact fault_table --nocapture
+  cargo test -p grouplock-etcd --test servers -- --ignored --exact faults::fault_table --nocapture
 ```
 
 and fails, instead of being written, if one of these does not hold:

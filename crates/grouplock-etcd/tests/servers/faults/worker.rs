@@ -8,8 +8,8 @@ use std::time::Duration;
 use grouplock_room::{Guard, LossWatch, Places, Room, RoomOptions, Standing};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{self, Nanos};
-use crate::record::{Desk, News, Record};
+use super::clock::{self, Nanos};
+use super::record::{Desk, News, Record};
 
 /// What workers need to know.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,15 +1,13 @@
 //! Rooms on etcd pass the suite, on a real server.
 
-mod actor;
-mod server;
-
+use crate::{actor, server};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::Actor;
+use crate::actor::Actor;
+use crate::server::Server;
 use grouplock_room::conformance::{Subject, Victim};
 use grouplock_room::{Guard, Places, Room, RoomError, RoomOptions};
-use server::Server;
 
 /// A place of its own on the shared server: no other test has its lease.
 struct OnEtcd {
@@ -42,7 +40,7 @@ impl Subject for OnEtcd {
     }
 
     fn victim(&self, room: &str, session: &str) -> Option<Box<dyn Victim>> {
-        Some(Box::new(Process(Actor::start(&[&self.place, room, session]))))
+        Some(Box::new(Process(Actor::start(module_path!(), &[&self.place, room, session]))))
     }
 
     /// Revokes the lease of the holder's key.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::worker::Plan;
 use crate::cluster::network::MORTAL;
-use crate::worker::Plan;
 
 const VARIABLE: &str = "GROUPLOCK_FAULTS_PLAN";
 
@@ -23,7 +23,7 @@ impl Crew {
         let us = std::env::current_exe().expect("a program knows where it is");
         let plan_text = serde_json::to_string(plan).expect("a plan can be written");
         let mut command = Command::new(program);
-        command.args(arguments).arg(us).args(["--exact", "actor", "--nocapture"]);
+        command.args(arguments).arg(us).args(["--exact", "faults::actor", "--nocapture"]);
         command.env(VARIABLE, plan_text).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().expect("this program can be started again");
         Crew { child, workers: plan.workers.clone() }

@@ -1,10 +1,8 @@
 //! The clusters of the fault tests do what those tests need: lose a leader and find another one.
 
-mod cluster;
-
 use std::time::{Duration, Instant};
 
-use cluster::Cluster;
+use crate::cluster::Cluster;
 
 /// Waits for a leader that is not `old`.
 fn another_leader(cluster: &Cluster, old: usize) -> usize {

@@ -1,7 +1,6 @@
 //! The servers that other tests use start, answer, and do not outlive anybody.
 
-mod server;
-
+use crate::server;
 use nix::sys::signal::Signal;
 
 #[test]

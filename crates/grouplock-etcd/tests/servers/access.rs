@@ -1,15 +1,13 @@
 //! Who may talk to the servers: TLS, client certificates, names and passwords.
 
-mod actor;
-mod server;
-
+use crate::{actor, server};
 use std::path::Path;
 use std::time::Duration;
 
-use actor::Actor;
+use crate::actor::Actor;
+use crate::server::Server;
 use grouplock_room::{Guard, Places, Room, RoomError, RoomOptions};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use server::Server;
 
 fn open(place: &str) -> Result<Room, RoomError> {
     let places = Places::new().with(grouplock_etcd::opener());
@@ -34,7 +32,7 @@ fn actor() {
 
 /// How a visit goes with these variables.
 fn visit_with(place: &str, variables: &[(&str, &str)]) -> String {
-    let actor = Actor::start_with(&[place], variables);
+    let actor = Actor::start_with(module_path!(), &[place], variables);
     actor.hear().expect("it says how it went")
 }
 
@@ -156,7 +154,7 @@ fn a_pass_that_has_run_out_is_fetched_anew() {
             let place = format!("etcd://{}?ttl=20", server.endpoint());
             let login =
                 [("GROUPLOCK_ETCD_USER", "root"), ("GROUPLOCK_ETCD_PASSWORD", "all mighty")];
-            let test = "a_pass_that_has_run_out_is_fetched_anew";
+            let test = "access::a_pass_that_has_run_out_is_fetched_anew";
             let actor = Actor::start_as(test, &[&place], &login);
             assert_eq!(actor.hear().as_deref(), Some("well"));
         }

@@ -6,8 +6,6 @@
 
 pub(crate) mod gateway;
 pub(crate) mod network;
-#[path = "../server/mod.rs"]
-mod server;
 
 use std::fs::File;
 use std::io::Write;
@@ -21,9 +19,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
+use crate::server::Scratch;
 use gateway::Status;
 use network::{MORTAL, Network};
-use server::Scratch;
 
 /// How long a server may take to be there, on a machine that does other things as well.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Other processes: this test program again, running the test called `actor`, which every file that uses this has.
+//! Other processes: this test program again, running the test called `actor` of the module that starts them.
 
 #![allow(dead_code, reason = "no test file needs all of it")]
 
@@ -37,14 +37,15 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// Starts this program again in that role.
-    pub(crate) fn start(role: &[&str]) -> Self {
-        Actor::start_with(role, &[])
+    /// Starts this program again in that role. `module` is `module_path!()`.
+    pub(crate) fn start(module: &str, role: &[&str]) -> Self {
+        Actor::start_with(module, role, &[])
     }
 
     /// The same with more in its environment.
-    pub(crate) fn start_with(role: &[&str], variables: &[(&str, &str)]) -> Self {
-        Actor::start_as("actor", role, variables)
+    pub(crate) fn start_with(module: &str, role: &[&str], variables: &[(&str, &str)]) -> Self {
+        let (_, module) = module.split_once("::").expect("a module is in a crate");
+        Actor::start_as(&format!("{module}::actor"), role, variables)
     }
 
     /// The same in a test of another name.

@@ -4,8 +4,6 @@
 //! first test is the control: it shows that the schedule finds the bug where there is one. The second is the same schedule with a
 //! room of ours.
 
-mod cluster;
-
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
@@ -14,7 +12,7 @@ use std::time::{Duration, Instant};
 use grouplock_room::{Guard, Places, Room, RoomError, RoomOptions, Standing};
 use serde_json::{Value, json};
 
-use cluster::{Cluster, gateway};
+use crate::cluster::{self, Cluster, gateway};
 
 /// Leases of a minute: none expires by itself, however slow the machine. They end by being revoked, which for those who wait is
 /// the same; and etcd's lock keeps the lease of a waiter alive by itself.

@@ -1,6 +1,6 @@
 //! What a room protects: something that remembers the largest epoch it has seen and refuses smaller ones.
 
-use crate::clock::Nanos;
+use super::clock::Nanos;
 
 /// The resource.
 #[derive(Debug, Default)]
