@@ -7,7 +7,7 @@
 //!                            storage
 //! ```
 //!
-//! One task, the [engine](engine), owns all rooms and the disk; everything else carries frames to it and from it.
+//! One task, the engine, owns all rooms and the disk; everything else carries frames to it and from it.
 //! Queues are bounded: when the engine is behind, connections are not read; who does not read what it is sent is cut off.
 //! The protocol repeats what is lost.
 
