@@ -1,6 +1,6 @@
 //! `grouplock run`, `status` and `top` with rooms on a real etcd.
 
-#[path = "../../grouplock-etcd/tests/server/mod.rs"]
+#[path = "../../grouplock-etcd/tests/servers/server/mod.rs"]
 mod server;
 
 use std::process::{Child, Command, Output, Stdio};

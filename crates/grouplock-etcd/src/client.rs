@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 
-use grouplock_room::RoomError;
-use nix::sys::signal::SigSet;
+use grouplock_room::{RoomError, remote};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
@@ -64,9 +63,6 @@ impl Client {
         let (stop, stopped) = oneshot::channel::<Option<Arc<Lease>>>();
         let theirs = Arc::clone(&rpc);
         let run = move || {
-            // Signals are the business of the program's own threads: one that they have blocked, to read it from a
-            // descriptor, must not be taken by this one. It cannot fail with a set that is valid.
-            _ = SigSet::all().thread_block();
             runtime.block_on(async move {
                 // Nothing is held by then, so that others need not wait for the lease; the servers need not
                 // remember it either.
@@ -78,7 +74,7 @@ impl Client {
                 }
             });
         };
-        std::thread::Builder::new().name("grouplock-etcd".to_owned()).spawn(run)?;
+        remote::spawn("grouplock-etcd", run)?;
         Ok(Client {
             rpc,
             settings,
