@@ -197,7 +197,7 @@ fn tests() -> Outcome {
     if let Err(reason) = need_chromium() {
         println!("The tests of the report in a browser will be skipped: {reason}");
     }
-    let tests = Program::cargo(&["test", "--workspace"]);
+    let tests = Program::cargo(&["test", "--workspace", "--no-fail-fast"]);
     match need_etcd() {
         // A server that is there and does not work is a failure, not a reason to skip.
         Ok(()) => tests.variable("GROUPLOCK_ETCD", "required").run().into(),

@@ -92,11 +92,14 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 
 fn examine(place: &Place, findings: &mut Findings) {
     system(findings);
+    let listed = places().list(place);
     if let Place::Directory(path) = place {
         directory(path, findings);
+        try_out(place, path, findings);
+    } else if listed.is_ok() {
+        findings.good("the servers answer");
     }
-    try_out(place, findings);
-    match places().list(place) {
+    match listed {
         Ok(names) => names.iter().for_each(|name| room(place, name, findings)),
         Err(error) => {
             findings.wrong(format!("the rooms cannot be listed: {error}"), advice(&error));
@@ -154,14 +157,7 @@ fn directory(path: &Path, findings: &mut Findings) {
 }
 
 /// Makes a room, enters and leaves it, and removes it.
-fn try_out(place: &Place, findings: &mut Findings) {
-    let Place::Directory(path) = place else {
-        match places().list(place) {
-            Ok(_) => findings.good("the servers answer"),
-            Err(error) => findings.wrong(error.to_string(), advice(&error)),
-        }
-        return;
-    };
+fn try_out(place: &Place, path: &Path, findings: &mut Findings) {
     let was_there = path.exists();
     let name = format!("doctor {}", std::process::id());
     let tried = places()

@@ -1,8 +1,8 @@
-//! The queue of a room, kept up to date for those who wait in it.
+//! The queue of a room, kept up to date for those who wait in it and those who stay inside for long.
 //!
 //! A watch is set first and the queue read then, so nothing is missed between the two. If the stream breaks, or
 //! requests have had to go to another server, the same is done there: what was missed meanwhile is in what is
-//! read, and a compaction cannot hurt. While somebody waits the queue is also read from time to time, in case a
+//! read, and a compaction cannot hurt. While somebody needs it the queue is also read from time to time, in case a
 //! stream is silent that should not be.
 
 use std::collections::HashMap;
@@ -17,14 +17,14 @@ use crate::keys::{Keys, Span};
 use crate::line::{Line, Turn};
 use crate::rpc::Rpc;
 
-/// A room that nobody has waited in for so long is not watched any more.
+/// A room that nobody has waited or stayed in for so long is not watched any more.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// The queue of a room.
 pub(crate) struct Mirror {
     rpc: Arc<Rpc>,
     queue: Span,
-    /// How often to read the queue while somebody waits.
+    /// How often to read the queue while somebody needs it.
     period: Duration,
     state: Mutex<State>,
 }
@@ -32,10 +32,25 @@ pub(crate) struct Mirror {
 struct State {
     line: Line,
     waiting: HashMap<i64, oneshot::Sender<Turn>>,
+    /// Those inside who want to know when their place is gone.
+    staying: HashMap<i64, oneshot::Sender<()>>,
     /// Whether a task keeps it up to date.
     watched: bool,
-    /// When somebody waited last.
+    /// When somebody needed it last.
     used: Instant,
+}
+
+impl State {
+    /// Forgets who does not listen any more. Whether somebody does.
+    fn is_needed(&mut self) -> bool {
+        self.waiting.retain(|_, tell| !tell.is_closed());
+        self.staying.retain(|_, tell| !tell.is_closed());
+        let needed = !self.waiting.is_empty() || !self.staying.is_empty();
+        if needed {
+            self.used = Instant::now();
+        }
+        needed
+    }
 }
 
 impl Mirror {
@@ -43,6 +58,7 @@ impl Mirror {
         let state = State {
             line: Line::new(keys.clone()),
             waiting: HashMap::new(),
+            staying: HashMap::new(),
             watched: false,
             used: Instant::now(),
         };
@@ -57,13 +73,7 @@ impl Mirror {
     pub(crate) async fn turn(self: &Arc<Self>, place: i64) -> Turn {
         loop {
             let told = {
-                let mut state = self.lock();
-                state.used = Instant::now();
-                if !state.watched {
-                    // Nothing old: what is not watched is not known.
-                    state.watched = true;
-                    tokio::spawn(keep(Arc::clone(self)));
-                }
+                let mut state = self.used();
                 match state.line.turn(place) {
                     Some(turn @ (Turn::Come | Turn::Gone)) => return turn,
                     Some(Turn::Wait) | None => {
@@ -79,6 +89,36 @@ impl Mirror {
         }
     }
 
+    /// Completes when one who has come at that revision is not there any more.
+    pub(crate) async fn gone(self: &Arc<Self>, place: i64) {
+        loop {
+            let told = {
+                let mut state = self.used();
+                if state.line.turn(place) == Some(Turn::Gone) {
+                    return;
+                }
+                let (tell, told) = oneshot::channel();
+                state.staying.insert(place, tell);
+                told
+            };
+            if told.await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Somebody needs it now.
+    fn used(self: &Arc<Self>) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        state.used = Instant::now();
+        if !state.watched {
+            // Nothing old: what is not watched is not known.
+            state.watched = true;
+            tokio::spawn(keep(Arc::clone(self)));
+        }
+        state
+    }
+
     /// Reads the queue. Whether there was any news in it.
     async fn read(&self) -> Result<bool, Failure> {
         let until = Instant::now() + self.period;
@@ -91,11 +131,8 @@ impl Mirror {
     fn update<T>(&self, change: impl FnOnce(&mut Line) -> T) -> T {
         let mut state = self.lock();
         let result = change(&mut state.line);
-        let State { line, waiting, used, .. } = &mut *state;
-        waiting.retain(|_, tell| !tell.is_closed());
-        if !waiting.is_empty() {
-            *used = Instant::now();
-        }
+        state.is_needed();
+        let State { line, waiting, staying, .. } = &mut *state;
         let called: Vec<_> = waiting
             .keys()
             .filter_map(|place| {
@@ -108,6 +145,10 @@ impl Mirror {
                 // Who does not listen any more has withdrawn.
                 _ = tell.send(turn);
             }
+        }
+        for (_, tell) in staying.extract_if(|place, _| line.turn(*place) == Some(Turn::Gone)) {
+            // Who does not listen any more has left.
+            _ = tell.send(());
         }
         result
     }
@@ -136,16 +177,15 @@ impl Mirror {
                 () = self.rpc.moved_from(node) => return Ok(true),
                 () = sleep_until(check) => {
                     check = tokio::time::Instant::now() + self.period;
-                    let (waits, used) = {
+                    let (needed, used) = {
                         let mut state = self.lock();
-                        state.waiting.retain(|_, tell| !tell.is_closed());
-                        (!state.waiting.is_empty(), state.used)
+                        (state.is_needed(), state.used)
                     };
-                    if waits && behind {
+                    if needed && behind {
                         self.rpc.give_up(node);
                         return Ok(true);
                     }
-                    if waits {
+                    if needed {
                         behind = self.read().await?;
                     } else if used.elapsed() > IDLE {
                         return Ok(false);
@@ -164,7 +204,7 @@ async fn keep(mirror: Arc<Mirror>) {
             Ok(false) => {
                 let mut state = mirror.lock();
                 // Somebody may have come at the last moment.
-                if state.waiting.is_empty() {
+                if !state.is_needed() {
                     state.watched = false;
                     return;
                 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use grouplock_room::remote::{Admission, Desk};
 use grouplock_room::{Loss, Patience, Recovered, RoomError};
 use tokio::sync::oneshot;
-use tokio::time::sleep_until;
+use tokio::time::{sleep, sleep_until};
 
 use crate::client::Client;
 use crate::error::Failure;
@@ -17,6 +17,10 @@ use crate::line::Turn;
 use crate::proto::{KeyValue, TxnResponse};
 use crate::protocol::{Inside, Left, MOST_BURIED, Standing, Ticket};
 use crate::who::{self, Died, Mark, Who};
+
+/// Who stays for longer than this watches its own key. A shorter stay is over before anything would come of it, and a watch
+/// costs the servers something.
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// What is wanted.
 pub(crate) struct Wish {
@@ -228,10 +232,21 @@ impl Visit {
         if self.desk.granted(admission) {
             // Only now is somebody told of the dead who will not be told again.
             self.bury(&inside, &told).await;
+            let mirror = self.client.mirror(&self.ticket.keys);
+            let taken = async {
+                sleep(MOMENT).await;
+                mirror.gone(place).await;
+            };
+            tokio::pin!(taken);
             loop {
                 tokio::select! {
                     biased;
                     _ = &mut self.ended => break,
+                    // Its time is not over, so somebody else has done it: the lease, or the key, was taken away.
+                    () = &mut taken => {
+                        let loss = Loss::Revoked("its key in etcd is gone".to_owned());
+                        return self.desk.lost(loss);
+                    }
                     changed = news.changed() => {
                         let latest = news.borrow_and_update().clone();
                         match latest.over {

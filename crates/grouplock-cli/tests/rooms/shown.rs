@@ -133,9 +133,15 @@ fn doctor_tells_what_is_wrong_and_what_to_do() {
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("WRONG rooms cannot live in"), "{text}");
 
-    let (code, text, _) = place.said(&["doctor", "--at", "etcd://localhost:1"]);
+    let (code, text, _) = place.said(&["doctor", "--at", "smoke://localhost:1"]);
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("correct --at or GROUPLOCK_AT"), "{text}");
+    for servers in ["etcd://localhost:1", "gbp://localhost:1"] {
+        let (code, text, _) = place.said(&["doctor", "--at", servers]);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("see that the servers run"), "{text}");
+        assert!(text.ends_with("1 thing is wrong\n"), "said once: {text}");
+    }
     let mut no_place = place.grouplock(&["doctor", "--at", ""]);
     let (code, text, _) = told(&no_place.output().expect("it starts"));
     assert_eq!(code, 1, "{text}");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::actor::Actor;
 use crate::server::Server;
-use grouplock_room::{Guard, Places, Room, RoomError, RoomName, RoomOptions, Standing};
+use grouplock_room::{Guard, Loss, Places, Room, RoomError, RoomName, RoomOptions, Standing};
 use nix::sys::signal::Signal;
 
 const LONG: Duration = Duration::from_secs(15);
@@ -125,14 +125,34 @@ fn a_lease_that_was_taken_away_is_replaced_when_somebody_enters() {
     let place = place(&server, "ttl=60");
     let room = open(&place, "taken");
     let guard = room.enter("a").expect("it is empty");
-    let keys = server.told(&["get", "--prefix", prefix(&place), "-w", "fields"]);
-    let leases = keys.lines().filter_map(|line| line.strip_prefix("\"Lease\" : "));
-    let lease = leases.map(|lease| lease.parse::<i64>().expect("a number")).max();
-    server.told(&["lease", "revoke", &format!("{:x}", lease.expect("it has one"))]);
+    revoke_lease(&server, &place);
     let next = room.try_enter("b").expect("with another lease");
     assert_eq!(next.standing(), Standing::Held);
     until("the other knows", || matches!(guard.standing(), Standing::Lost(_)));
     assert!(next.recovered().is_some(), "it did not leave by itself");
+}
+
+/// The first lease that a key under the prefix of the place has.
+fn revoke_lease(server: &Server, place: &str) {
+    let keys = server.told(&["get", "--prefix", prefix(place), "-w", "fields"]);
+    let leases = keys.lines().filter_map(|line| line.strip_prefix("\"Lease\" : "));
+    let lease = leases.map(|lease| lease.parse::<i64>().expect("a number")).max();
+    server.told(&["lease", "revoke", &format!("{:x}", lease.expect("it has one"))]);
+}
+
+#[test]
+fn a_holder_is_told_at_once_if_its_place_is_taken_away() {
+    let Some(server) = server::shared() else { return };
+    // Its next renewal would be in 20 s.
+    let place = place(&server, "ttl=60");
+    let room = open(&place, "revoked");
+    let guard = room.enter("a").expect("it is empty");
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(guard.standing(), Standing::Held, "it has the watch by now, and nothing happened");
+    revoke_lease(&server, &place);
+    let told = guard.watch().wait_until(Instant::now() + Duration::from_secs(10));
+    assert!(matches!(told, Standing::Lost(Loss::Revoked(_))), "{told:?}");
+    room.request("b").timeout(LONG).enter().expect("it is empty").leave().expect("it is left");
 }
 
 #[test]
