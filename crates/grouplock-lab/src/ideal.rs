@@ -36,6 +36,7 @@ impl RawMutex<SimMemory> for IdealLock {
             // By definition: what is put over it is explored as if everybody got it in the end.
             starvation_freedom: Claim::Yes,
             fcfs: Claim::No,
+            strong_fifo: Claim::No,
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::Yes),
             exit: Exit::BOUNDED,
