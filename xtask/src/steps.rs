@@ -170,8 +170,7 @@ const BIG: &[&[&str]] = &[
 ];
 
 fn explore(big: &[&str]) -> Result<(), String> {
-    let run =
-        ["run", "--release", "-p", "grouplock-cli", "--", "lab", "check", "--memory-limit", "8"];
+    let run = ["run", "--release", "-p", "grouplock-lab", "--", "check", "--memory-limit", "8"];
     Program::cargo(&run).arguments(big).run()
 }
 
