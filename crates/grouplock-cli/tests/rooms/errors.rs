@@ -79,7 +79,7 @@ fn without_a_default_place_that_is_said() {
     let place = Place::new();
     let mut command = place.grouplock(&["run", "r", "s", "--", "true"]);
     let command = command.env_remove("GROUPLOCK_AT").env_remove("XDG_RUNTIME_DIR");
-    let (code, _, trouble) = told(&command.output().expect("it starts"));
+    let (code, _, trouble) = told(command);
     assert_eq!(code, 125);
     assert!(trouble.contains("XDG_RUNTIME_DIR is not set"), "{trouble}");
 }
@@ -139,8 +139,7 @@ fn an_unwritable_place_is_named() {
         let program = place.file("grouplock");
         fs::copy(env!("CARGO_BIN_EXE_grouplock"), &program).expect("it can be copied");
         let mut command = std::process::Command::new(&program);
-        let output = command.args(arguments).uid(65534).gid(65534).output().expect("it starts");
-        let (code, _, trouble) = told(&output);
+        let (code, _, trouble) = told(command.args(arguments).uid(65534).gid(65534));
         assert_eq!(code, 125, "{trouble}");
         assert!(trouble.contains("no permission to"), "{trouble}");
         assert!(trouble.contains(&*closed.to_string_lossy()), "{trouble}");
