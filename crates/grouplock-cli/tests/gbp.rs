@@ -8,12 +8,11 @@ mod place;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use grouplock_testing::free_port;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use place::{Place, Running, line_of, told, until};
@@ -112,19 +111,6 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         (0..3).for_each(|id| self.kill(id));
     }
-}
-
-/// Below those that the system gives to whoever dials, and never the same twice: a member that is down may come back.
-fn free_port() -> u16 {
-    static TRIED: AtomicU32 = AtomicU32::new(0);
-    let next = |_| {
-        // Relaxed: only that each number is given once matters.
-        let step = TRIED.fetch_add(1, Ordering::Relaxed);
-        let number = 10_000 + (std::process::id().wrapping_mul(101).wrapping_add(step)) % 22_000;
-        u16::try_from(number).expect("it is below 32000")
-    };
-    let mut ports = (0..22_000).map(next);
-    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a port is free")
 }
 
 /// The home of a session among three.
