@@ -69,6 +69,7 @@ impl<M: Memory> RawMutex<M> for Clh<M> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
+            strong_fifo: Claim::No,
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::Yes),
             exit: Exit::BOUNDED,
