@@ -169,6 +169,15 @@ mod tests {
     }
 
     #[test]
+    fn a_test_that_hangs_is_named_and_killed() {
+        let said = "echo 'test a::b has been running for over 60 seconds'; sleep 600";
+        let limits = Limits { test: Duration::from_mins(1), program: Duration::from_mins(9) };
+        let ended = run("fake", Program::new("sh").arguments(&["-c", said]), limits);
+        assert!(ended.cut_off && ended.took < Duration::from_mins(1), "{:?}", ended.took);
+        assert!(ended.trouble.is_some_and(|why| why.contains("`a::b` ran for over 60 seconds")));
+    }
+
+    #[test]
     fn what_is_no_test_program_is_left_out() {
         assert_eq!(TestProgram::read(&line("bin", "program", false)), None);
         let library = line("lib", "lock", true)
