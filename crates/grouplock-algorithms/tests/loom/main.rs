@@ -187,8 +187,7 @@ macro_rules! group_tests {
         #[test]
         #[ignore = "up to a minute each; `cargo xtask soak` runs it"]
         fn two_sessions_without_bound_for_a_while() {
-            let sessions = &[&[2][..], &[3]];
-            let ended = explore_group::<Loom, $lock>(None, A_WHILE, sessions, |_, _, _| ());
+            let ended = explore_group::<Loom, $lock>(None, A_WHILE, &[&[2], &[3]], |_, _, _| ());
             println!("{}", if ended { "to the end" } else { "not to the end" });
         }
 
