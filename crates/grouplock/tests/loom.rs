@@ -314,7 +314,6 @@ mod striped {
         switch_two: Policy::Fifo, Some(2) => [|l| { enter(l, READ); switch(l, READ, WRITE) }, |l| enter(l, READ)];
         cancel_two: Policy::Fifo, Some(2) => [|l| { enter(l, READ); enter(l, READ) }, |l| give_up(l, WRITE)];
         try_two: PATIENT, Some(2) => [|l| { enter(l, READ); enter(l, READ) }, |l| try_enter(l, WRITE)];
-        #[ignore = "50,000 executions; `cargo xtask soak` runs it"]
         three_patient: PATIENT, Some(1) => [|l| { enter(l, READ); enter(l, READ) }, |l| enter(l, READ), |l| enter(l, WRITE)];
     }
 }
