@@ -103,8 +103,8 @@ const LONG: &[(&str, &str)] = &[
     ("grouplock-quorum", "explore"),
     ("grouplock-mutants", "convicted"),
     ("grouplock-cli", "rooms"),
-    ("grouplock-room", "kill_points"),
-    ("grouplock-room", "storm"),
+    ("grouplock-room", "directory"),
+    ("grouplock", "lock"),
     ("grouplock-algorithms", "loom"),
     ("grouplock-etcd", "model"),
     ("grouplock-algorithms", "threads"),
@@ -114,6 +114,7 @@ const LONG: &[(&str, &str)] = &[
 /// one fails; the failures.
 pub(crate) fn run_all(
     mut programs: Vec<TestProgram>,
+    filter: &[&str],
     variables: &[(&str, &str)],
     limits: Limits,
 ) -> Vec<String> {
@@ -131,7 +132,8 @@ pub(crate) fn run_all(
             scope.spawn(|| {
                 while let Some(program) = next() {
                     let shown = program.shown();
-                    let ended = run(&shown, program.program().variables(variables), limits);
+                    let program = program.program().arguments(filter).variables(variables);
+                    let ended = run(&shown, program, limits);
                     if let Some(trouble) = ended.trouble {
                         failures.lock().expect("as above").push(format!("{shown}: {trouble}"));
                     }
