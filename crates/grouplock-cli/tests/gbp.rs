@@ -42,7 +42,7 @@ impl Cluster {
         for id in 0..3 {
             let text = format!(
                 "id = {id}\ndata = \"data-{id}\"\n\n[cluster]\nname = \"test\"\n\
-                 members = [\n{list}]\ncoterie = \"plane\"\npolicy = \"fifo\"\nlease = \"2s\"\n\
+                 members = [\n{list}]\ncoterie = \"plane\"\npolicy = \"fifo\"\nlease = \"4s\"\n\
                  retry = \"200ms\"\n\n[tls]\nplaintext = true\n"
             );
             fs::write(place.file(&format!("{id}.toml")), text).expect("it can be written");
@@ -117,14 +117,14 @@ impl Drop for Cluster {
 /// Below those that the system gives to whoever dials, and never the same twice: a member that is down may come back.
 fn free_port() -> u16 {
     static TRIED: AtomicU32 = AtomicU32::new(0);
-    loop {
+    let next = |_| {
+        // Relaxed: only that each number is given once matters.
         let step = TRIED.fetch_add(1, Ordering::Relaxed);
         let number = 10_000 + (std::process::id().wrapping_mul(101).wrapping_add(step)) % 22_000;
-        let port = u16::try_from(number).expect("it is below 32000");
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
+        u16::try_from(number).expect("it is below 32000")
+    };
+    let mut ports = (0..22_000).map(next);
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a port is free")
 }
 
 /// The home of a session among three.
@@ -211,6 +211,7 @@ fn a_member_that_is_down_is_named_and_the_others_go_on() {
     assert_eq!(cluster.said(&["run", "-w", "10", "r", &session_at(1), "--", "true"]).0, 0);
     // Whoever waits for a home that comes back is let in.
     let waiter = Running::start(cluster.grouplock(&["run", "r", &lost, "--", "true"]));
+    // Mostly it has found nobody by then. Nothing depends on that: it is let in either way.
     std::thread::sleep(Duration::from_millis(300));
     assert!(cluster.launch(down), "it starts again");
     assert_eq!(waiter.code(), Some(0));
@@ -247,7 +248,7 @@ fn when_the_home_falls_silent_the_command_ends_before_others_enter() {
     cluster.signal(1, Signal::SIGCONT);
     // At home elsewhere, and needs the vote that the lost one had.
     let (code, entered, trouble) =
-        cluster.said(&["run", "-w", "15", "r", &session_at(0), "--", "cat", "/proc/uptime"]);
+        cluster.said(&["run", "-w", "30", "r", &session_at(0), "--", "cat", "/proc/uptime"]);
     assert_eq!(code, 0, "{trouble}");
     assert!(last < time_in(&entered), "{last} and then {entered}");
     // It has been killed, so it writes no more.
@@ -264,7 +265,7 @@ fn when_run_is_killed_the_command_dies_before_others_enter() {
     line_of(&file);
     run.send(Signal::SIGKILL);
     let (code, entered, trouble) =
-        cluster.said(&["run", "-w", "15", "r", "b", "--", "cat", "/proc/uptime"]);
+        cluster.said(&["run", "-w", "30", "r", "b", "--", "cat", "/proc/uptime"]);
     assert_eq!(code, 0, "{trouble}");
     let last = last_in(&file);
     assert!(last < time_in(&entered), "{last} and then {entered}");

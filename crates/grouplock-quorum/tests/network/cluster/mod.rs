@@ -8,7 +8,6 @@
 
 pub(crate) mod certificates;
 pub(crate) mod client;
-pub(crate) mod ledger;
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -423,11 +422,14 @@ pub(crate) fn listen(child: &mut Child) -> Receiver<String> {
 fn free_ports(count: usize) -> Vec<u16> {
     let mut ports = Vec::new();
     let mut random = fastrand::Rng::new();
-    while ports.len() < count {
+    for _ in 0..10_000 {
+        if ports.len() == count {
+            return ports;
+        }
         let port = random.u16(10_000..32_000);
         if !ports.contains(&port) && TcpListener::bind(("127.0.0.1", port)).is_ok() {
             ports.push(port);
         }
     }
-    ports
+    panic!("no free ports");
 }
