@@ -85,7 +85,7 @@ impl Cluster {
     }
 
     fn said(&self, arguments: &[&str]) -> (i32, String, String) {
-        told(&self.grouplock(arguments).output().expect("the program starts"))
+        told(&mut self.grouplock(arguments))
     }
 
     fn status(&self, room: &str) -> Value {
@@ -279,8 +279,8 @@ fn what_cannot_be_reached_is_named_with_why() {
         ("gbp://127.0.0.1:1?cert=/c.pem", "cacert, cert and key belong together"),
         ("gbp://127.0.0.1:1/path", "there are no paths in a cluster"),
     ] {
-        let output = place.grouplock(&["run", "--at", at, "r", "s", "--", "true"]).output();
-        let (code, _, trouble) = told(&output.expect("the program starts"));
+        let mut run = place.grouplock(&["run", "--at", at, "r", "s", "--", "true"]);
+        let (code, _, trouble) = told(&mut run);
         assert_eq!(code, 125, "{trouble}");
         assert!(trouble.contains(expected), "{expected} in {trouble}");
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use grouplock_room::{Access, Guard, Place, Places, Policy, Room, RoomError, RoomOptions};
+use grouplock_testing::{current_test, skip};
 
 use crate::process::{self, Actor, LONG, Scratch, until_waiting};
 
@@ -274,7 +275,7 @@ fn a_room_is_its_owners_or_the_groups() {
 /// What a process without privileges is told.
 fn unprivileged(scratch: &Scratch, act: &str) -> Option<String> {
     if !root() {
-        eprintln!("notice: not root, so nobody's permissions cannot be tried");
+        skip(&current_test(), "only root can try what nobody may do");
         return None;
     }
     let mut actor = Actor::start("errors::unprivileged_actor", &[act, scratch.text()]);
@@ -330,7 +331,7 @@ fn no_permission_is_told() {
 fn somebody_elses_file_in_a_shared_directory() {
     let scratch = Scratch::new();
     if !root() {
-        eprintln!("notice: not root, so a file cannot be given away");
+        skip(&current_test(), "only root can give a file away");
         return;
     }
     fs::set_permissions(scratch.path(), Permissions::from_mode(0o1777)).expect("it is ours");
@@ -343,9 +344,9 @@ fn somebody_elses_file_in_a_shared_directory() {
 #[test]
 fn no_default_place_is_told() {
     let scratch = Scratch::new();
-    if std::env::var_os("XDG_RUNTIME_DIR").is_none()
-        && let Some(said) = unprivileged(&scratch, "default place as nobody")
-    {
+    if std::env::var_os("XDG_RUNTIME_DIR").is_some() {
+        skip(&current_test(), "XDG_RUNTIME_DIR is set, so there is a default place");
+    } else if let Some(said) = unprivileged(&scratch, "default place as nobody") {
         assert_says(&said, &["XDG_RUNTIME_DIR is not set", "name a directory"]);
     }
     if root() {
@@ -365,7 +366,7 @@ impl Mounted {
             .arg(&path)
             .status();
         if !mounted.is_ok_and(|status| status.success()) {
-            eprintln!("notice: nothing can be mounted here, so this was not tried");
+            skip(&current_test(), "nothing can be mounted here");
             return None;
         }
         Some(Mounted(path))
