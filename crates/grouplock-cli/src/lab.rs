@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use grouplock_algorithms::claims::{Claim, Kind};
 use grouplock_lab::{
     Options, Outcome, Progress, Properties, Property, Sampling, Schedule, Subject, Turn, Verdict,
-    check, registry, replay, sample, starvation, trace,
+    check, registry, replay, sample, trace,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -76,9 +76,6 @@ pub(crate) struct CheckArguments {
     /// What the draws depend on: the same seed draws the same executions.
     #[arg(long, default_value_t = 1, requires = "sample")]
     seed: u64,
-    /// Look for starvation: a fair execution that goes on for ever and keeps somebody out. Takes the whole graph of states.
-    #[arg(long, conflicts_with_all = ["sample", "replay", "passages"])]
-    starvation: bool,
     /// Where to write the execution that violates something, for `--replay`. Without --json it is written in any case, to
     /// `ALGORITHM-NxM.trace.json` unless this says otherwise.
     #[arg(long, value_name = "FILE")]
@@ -110,11 +107,6 @@ pub(crate) fn run(command: &Command) -> ExitCode {
     }
 }
 
-/// What a paper may claim, of which an exploration looks at all but starvation, and `--starvation` at that.
-fn claimable() -> impl Iterator<Item = Property> {
-    Property::CLAIMABLE.into_iter().chain([Property::StarvationFreedom])
-}
-
 fn list(as_json: bool) -> ExitCode {
     let subjects = registry::all();
     let kind = |subject: &Subject| match subject.claims.kind {
@@ -123,7 +115,7 @@ fn list(as_json: bool) -> ExitCode {
     };
     let text = if as_json {
         let rows = subjects.iter().map(|subject| {
-            let claims = claimable().map(|property| {
+            let claims = Property::CLAIMABLE.into_iter().map(|property| {
                 let claim = property.claim(&subject.claims).to_string();
                 (property.name().to_owned(), claim.into())
             });
@@ -140,10 +132,12 @@ fn list(as_json: bool) -> ExitCode {
     } else {
         let line = |subject: &Subject| {
             let claims = &subject.claims;
-            let claimed = claimable().filter_map(|property| match property.claim(claims) {
-                Claim::Yes => Some(property.name().to_owned()),
-                Claim::Refuted(_) => Some(format!("{} (refuted)", property.name())),
-                Claim::No | Claim::NotApplicable => None,
+            let claimed = Property::CLAIMABLE.into_iter().filter_map(|property| {
+                match property.claim(claims) {
+                    Claim::Yes => Some(property.name().to_owned()),
+                    Claim::Refuted(_) => Some(format!("{} (refuted)", property.name())),
+                    Claim::No | Claim::NotApplicable => None,
+                }
             });
             let claimed: Vec<String> = claimed.collect();
             let (name, kind, source) = (subject.name, kind(subject), claims.source);
@@ -225,7 +219,6 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
     let result = match (&recording, arguments.sample) {
         (Some(recording), _) => replay(&subject, &options, &recording.schedule),
         (None, Some(drawn)) => sample(&subject, &options, &arguments.sampling(drawn)),
-        (None, None) if arguments.starvation => starvation(&subject, &options),
         (None, None) => check(&subject, &options),
     };
     let outcome = match result {
@@ -290,6 +283,9 @@ fn as_json(
         "sessions": arguments.sessions,
         "passages": arguments.passages,
         "properties": checked.iter().collect::<Vec<_>>(),
+        "looked_at": outcome.looked_at.iter().collect::<Vec<_>>(),
+        "in_part": outcome.in_part.iter().collect::<Vec<_>>(),
+        "bounds": outcome.bounds,
         "states": outcome.states,
         "depth": outcome.depth,
         "seconds": outcome.elapsed.as_secs_f64(),
@@ -315,12 +311,13 @@ fn as_text(subject: &Subject, arguments: &CheckArguments, outcome: &Outcome) -> 
         let _ = writeln!(text, "\n{}: {}", violation.property, violation.because);
     }
     let verdict = match outcome.verdict {
-        Verdict::Holds if arguments.starvation => "nobody starves",
         Verdict::Holds if arguments.basic => "mutual exclusion and deadlock freedom hold",
-        Verdict::Holds if subject.claims.starvation_freedom.is_claimed() => {
-            "all claims hold (but for starvation freedom, which --starvation looks at)"
+        Verdict::Holds if outcome.looked_at.contains(Property::DeadlockFreedom) => {
+            "all that was looked at holds"
         }
-        Verdict::Holds => "all claims hold",
+        Verdict::Holds => {
+            "all that was looked at holds, executions that go on for ever not among it"
+        }
         Verdict::Limit if arguments.replay.is_some() => "the execution violates nothing",
         Verdict::Limit if arguments.sample.is_some() => "nothing was found, which proves nothing",
         Verdict::Violated => "violated",
@@ -337,6 +334,9 @@ fn as_text(subject: &Subject, arguments: &CheckArguments, outcome: &Outcome) -> 
         outcome.runs,
         outcome.local_states,
     );
+    for bound in &outcome.bounds {
+        let _ = writeln!(text, "{}: at most {} of its own steps", bound.property, bound.steps);
+    }
     text
 }
 
