@@ -8,7 +8,6 @@ mod deaths;
 mod errors;
 mod fork;
 mod kill_points;
-mod ledger;
 mod process;
 mod scribble;
 mod standing;

@@ -8,7 +8,6 @@
 
 pub(crate) mod certificates;
 pub(crate) mod client;
-pub(crate) mod ledger;
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
