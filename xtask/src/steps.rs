@@ -13,7 +13,8 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// What it does, in a line.
     pub(crate) what: &'static str,
-    /// Steps of one lane run one after the other; lanes run at the same time. Those of a lane share a build directory, or use one core.
+    /// Steps of one lane run one after the other; lanes run at the same time. Those of the first share a build directory: the
+    /// mutants must not replace a program there that tests run.
     pub(crate) lane: usize,
     /// Without these it does not run.
     pub(crate) needs: &'static [Need],
@@ -52,11 +53,25 @@ pub(crate) const STEPS: &[Step] = &[
         check: doc,
     },
     Step {
+        name: "mutants",
+        what: "sources with one thing wrong, which tests must notice",
+        lane: 0,
+        needs: &[],
+        check: mutants,
+    },
+    Step {
         name: "miri",
         what: "undefined behaviour, with strict provenance",
         lane: 1,
         needs: &[Need::Miri],
         check: miri,
+    },
+    Step {
+        name: "tsan",
+        what: "data races, by the thread sanitizer",
+        lane: 1,
+        needs: &[Need::Sources],
+        check: tsan,
     },
     Step {
         name: "loom",
@@ -71,20 +86,6 @@ pub(crate) const STEPS: &[Step] = &[
         lane: 1,
         needs: &[],
         check: |tests| model("shuttle", tests),
-    },
-    Step {
-        name: "tsan",
-        what: "data races, by the thread sanitizer",
-        lane: 1,
-        needs: &[Need::Sources],
-        check: tsan,
-    },
-    Step {
-        name: "mutants",
-        what: "sources with one thing wrong, which tests must notice",
-        lane: 1,
-        needs: &[],
-        check: mutants,
     },
 ];
 
