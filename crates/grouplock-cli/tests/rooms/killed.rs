@@ -7,11 +7,12 @@ use std::process::Stdio;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::place::{Place, Running, children, line_of, mentioning, state, until};
+use crate::place::{Place, Running, children, line_of, mentioning, state, unique, until};
 
 /// A command whose shell has a child; it appends to `alive` as long as it lives.
 fn tick(place: &Place) -> (Running, Vec<i32>) {
-    let (pids, alive) = (place.file("pids"), place.file("alive"));
+    // A file of this round's own: one that the last round left would tell of its processes.
+    let (pids, alive) = (place.file(&format!("pids-{}", unique())), place.file("alive"));
     let script = format!(
         "(while :; do echo >> '{alive}'; sleep 0.01; done) & echo $$ $! > '{pids}'; wait",
         alive = alive.display(),
