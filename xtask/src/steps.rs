@@ -242,7 +242,10 @@ impl Tests {
     fn run(&self, shown: &str, cargo: Program) -> Result<(), String> {
         println!("$ {}", cargo.shown());
         let cargo = cargo.variables(&self.variables());
-        let ended = programs::run(shown, cargo, Limits::default());
+        let limits = Limits::default();
+        // It compiles first.
+        let limits = Limits { program: BUILD + limits.program, ..limits };
+        let ended = programs::run(shown, cargo, limits);
         ended.trouble.map_or(Ok(()), |trouble| Err(format!("{shown}: {trouble}")))
     }
 }
