@@ -48,6 +48,7 @@ impl<M: Memory, const FLAW: u8> RawMutex<M> for Careless<M, FLAW> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::No,
             fcfs: Claim::No,
+            strong_fifo: Claim::No,
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,

@@ -119,7 +119,6 @@ enum Then {
     GiveUp,
     Again,
     Leave,
-    Left,
     Enter,
     EnterAtLast,
     SeeToWaiters,
@@ -293,7 +292,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             if standing == GRANTED {
                 locked.unlock(Then::Leave); // 20
                 M::live(|| []);
-                self.give_back(Then::Left); // 20
+                self.give_back(Then::Again); // 20
             } else {
                 locked.remove(me.me); // 20
                 locked.unlock(Then::Again); // 20
@@ -509,6 +508,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
             // The internal lock goes to whoever is quickest.
             starvation_freedom: Claim::No,
             fcfs: in_order,
+            strong_fifo: Claim::NotApplicable,
             fife: in_order,
             entering: Entering::OCCUPANCY,
             exit: Exit { terminating: Claim::No, group_bounded: Claim::No, bounded: Claim::No },

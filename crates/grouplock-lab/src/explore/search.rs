@@ -8,15 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use rustc_hash::FxHashMap;
+
+use super::bounds::{Circle, Tread, longest};
 use super::canon::{Renamed, canonical};
 use super::checks;
+use super::fairness;
 use super::replay;
 use super::start::Start;
 use super::state::State;
 use super::stepper::{Choice, Fault, Obstacle, Stepper};
 use super::visited::{Visited, fingerprint};
-use super::{Options, Outcome, Progress, Verdict, Violation};
-use crate::automaton::Trouble;
+use super::{Options, Outcome, Progress, StepBound, Verdict, Violation};
+use crate::automaton::{LocalId, Trouble};
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
 
@@ -82,6 +86,8 @@ struct Search<'a> {
     renamed: Renamed,
     over: AtomicBool,
     end: Mutex<Option<End>>,
+    /// The steps that properties bound, and where each was first taken. The latest come last.
+    walked: Mutex<FxHashMap<Tread, (usize, Place, Choice)>>,
     /// The first panic. It ends one execution, not the search: a lock that panics has often broken a promise
     /// before, and that is the better thing to tell. So the search goes on for a while.
     panic: Mutex<Option<(Fault, Place, Choice, u64)>>,
@@ -103,7 +109,9 @@ pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
         held = held.with(Property::MutualExclusion);
     }
     let mut outcome = explore(subject, options);
-    if outcome.verdict != Verdict::Holds {
+    if outcome.verdict == Verdict::Holds {
+        outcome = fairness::look(subject, options, outcome);
+    } else {
         outcome.looked_at = held;
     }
     Outcome { elapsed: began.elapsed(), ..outcome }
@@ -120,19 +128,21 @@ fn explore(subject: &Subject, options: &Options) -> Outcome {
 }
 
 /// A register was written by another than its owner.
-struct Trespass;
+pub(super) struct Trespass;
 
 fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     let began = Instant::now();
     let mut start = Start::new(subject, options);
     let options = start.options.clone();
     let mut steppers = std::mem::take(&mut start.steppers);
+    steppers.iter_mut().for_each(|stepper| stepper.watching = true);
     let search = Search {
         options: &options,
         visited: Visited::new(),
         renamed: start.renamed,
         over: AtomicBool::new(false),
         end: Mutex::new(None),
+        walked: Mutex::default(),
         panic: Mutex::new(None),
     };
     let mut logs: Vec<Vec<Link>> = vec![Vec::new(); steppers.len()];
@@ -144,6 +154,8 @@ fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     level.push(&row, 0);
     let mut levels = vec![level];
     let mut depth = 0;
+    let mut bounds = Vec::new();
+    let mut walked = 0;
 
     loop {
         if let Some(progress) = options.progress {
@@ -155,6 +167,17 @@ fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
             });
         }
         levels = search.level(&mut steppers, &mut logs, &levels);
+        if !search.over.load(Ordering::Relaxed) && search.has_walked() > walked {
+            walked = search.has_walked();
+            match search.bounds() {
+                Ok(found) => bounds = found,
+                Err((property, circle)) => {
+                    let (place, choice) = search.latest(property, &circle);
+                    let fault = steppers[0].tell_circle(property, &circle);
+                    search.finish(End::Fault(fault, place, Some(choice)));
+                }
+            }
+        }
         if search.over.load(Ordering::Relaxed) || levels.iter().all(|l| l.states.is_empty()) {
             break;
         }
@@ -172,7 +195,7 @@ fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
             let verdict = if end.is_none() { Verdict::Holds } else { Verdict::Limit };
             let mut outcome = start.outcome(verdict, states, depth, None);
             if verdict == Verdict::Holds {
-                outcome.looked_at = options.properties;
+                (outcome.looked_at, outcome.bounds) = (options.properties, bounds);
             }
             return Ok(outcome);
         }
@@ -269,6 +292,33 @@ impl Search<'_> {
         panic.as_ref().is_some_and(|(.., at)| self.visited.len() > at * LOOK_ON)
     }
 
+    fn has_walked(&self) -> usize {
+        self.walked.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// The bounds so far; or a property and a circle that violates it.
+    fn bounds(&self) -> Result<Vec<StepBound>, (Property, Circle)> {
+        let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bounds = Vec::new();
+        for property in
+            Property::BOUNDING.into_iter().filter(|&p| self.options.properties.contains(p))
+        {
+            let of = walked.keys().filter(|tread| tread.0 == property);
+            let steps: Vec<_> = of.map(|&(_, from, to)| (from, to)).collect();
+            let steps = longest(&steps).map_err(|circle| (property, circle))? as u64;
+            bounds.push(StepBound { property, steps });
+        }
+        Ok(bounds)
+    }
+
+    /// Where the last step of `circle` to be found was taken: the one that closes it.
+    fn latest(&self, property: Property, circle: &[LocalId]) -> (Place, Choice) {
+        let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
+        let steps = circle.windows(2).filter_map(|step| walked.get(&(property, step[0], step[1])));
+        let (_, place, choice) = steps.max_by_key(|step| step.0).expect("a circle has steps");
+        (*place, *choice)
+    }
+
     /// A fault is more than a limit, and the first one counts.
     fn finish(&self, end: End) {
         let mut slot = self.end.lock().unwrap_or_else(PoisonError::into_inner);
@@ -312,6 +362,13 @@ impl Search<'_> {
                 }
                 Err(obstacle) => return Err(end(obstacle, Some(choice))),
             };
+            if !stepper.fresh.is_empty() {
+                let mut walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
+                for tread in stepper.fresh.drain(..) {
+                    let found = (walked.len(), place, choice);
+                    walked.entry(tread).or_insert(found);
+                }
+            }
             if !moved || successor == state {
                 continue;
             }

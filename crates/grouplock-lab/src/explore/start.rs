@@ -18,6 +18,8 @@ pub(super) struct Start {
     pub(super) options: Options,
     /// What changes its name from state to state.
     pub(super) renamed: Renamed,
+    /// Whether all processes differ in names only.
+    pub(super) alike: bool,
     pub(super) initial: State,
     /// One for each worker.
     pub(super) steppers: Vec<Stepper>,
@@ -39,6 +41,7 @@ impl Start {
             (false, false) if options.reductions.symmetry => Renamed::Objects,
             (false, _) => Renamed::Nothing,
         };
+        let alike = symmetric && (1..first.len()).all(same);
         let mut initial = State::first(&layout, &first, options.reductions.forget);
         let automaton = Arc::new(Mutex::new(automaton));
         let mut steppers: Vec<Stepper> = (0..options.workers.max(1))
@@ -50,7 +53,7 @@ impl Start {
         if renamed != Renamed::Nothing {
             initial = canonical(&initial, &layout, renamed).0;
         }
-        Start { began, automaton, options, renamed, initial, steppers }
+        Start { began, automaton, options, renamed, alike, initial, steppers }
     }
 
     /// The same for one who walks along a single execution: names stay as they are, so that the choices are a schedule.
@@ -77,6 +80,8 @@ impl Start {
             depth,
             violation,
             looked_at: Properties::default(),
+            in_part: Properties::default(),
+            bounds: Vec::new(),
             local_states: local_states as u64,
             runs,
             elapsed: self.began.elapsed(),

@@ -11,12 +11,12 @@ use clap::Args;
 use grouplock_algorithms::claims::Kind;
 use grouplock_lab::{
     Options, Outcome, Progress, Properties, Property, Sampling, Schedule, Subject, Turn, Verdict,
-    check, registry, replay, sample, starvation, trace,
+    check, registry, replay, sample, trace,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{claimable, refuse, say};
+use crate::{refuse, say};
 
 /// What to explore.
 #[derive(Clone, Debug, Args)]
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     basic: bool,
     /// Look at this property alone, claimed or not, and go on where another one is violated.
-    #[arg(long, value_name = "PROPERTY", conflicts_with_all = ["basic", "starvation", "replay"])]
+    #[arg(long, value_name = "PROPERTY", conflicts_with_all = ["basic", "replay"])]
     property: Option<Property>,
     /// Draw executions at random instead of exploring all: for sizes that cannot be exhausted.
     #[arg(long, value_enum, value_name = "SCHEDULE", conflicts_with = "replay")]
@@ -60,9 +60,6 @@ pub(crate) struct Arguments {
     /// What the draws depend on: the same seed draws the same executions.
     #[arg(long, default_value_t = 1, requires = "sample")]
     seed: u64,
-    /// Look for starvation: a fair execution that goes on for ever and keeps somebody out. Takes the whole graph of states.
-    #[arg(long, conflicts_with_all = ["sample", "replay", "passages"])]
-    starvation: bool,
     /// Where to write the execution that violates something, for `--replay`. Without --json it is written in any case, to
     /// `ALGORITHM-NxM.trace.json` unless this says otherwise.
     #[arg(long, value_name = "FILE")]
@@ -151,7 +148,6 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let result = match (&recording, arguments.sample) {
         (Some(recording), _) => replay(&subject, &options, &recording.schedule),
         (None, Some(drawn)) => sample(&subject, &options, &arguments.sampling(drawn)),
-        (None, None) if arguments.starvation => starvation(&subject, &options),
         (None, None) => check(&subject, &options),
     };
     let outcome = match result {
@@ -193,7 +189,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             "passages": arguments.passages,
             "properties": options.properties.iter().collect::<Vec<_>>(),
             "looked_at": looked_at.iter().collect::<Vec<_>>(),
+            "in_part": outcome.in_part.iter().collect::<Vec<_>>(),
             "not_looked_at": missing,
+            "bounds": outcome.bounds,
             "states": outcome.states,
             "missed": arguments.explores().then(|| outcome.missed()),
             "depth": outcome.depth,
@@ -217,7 +215,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 impl Arguments {
     /// Whether states are told apart by their fingerprints.
     fn explores(&self) -> bool {
-        self.sample.is_none() && self.replay.is_none() && !self.starvation
+        self.sample.is_none() && self.replay.is_none()
     }
 
     fn sampling(&self, drawn: Drawn) -> Sampling {
@@ -237,8 +235,10 @@ fn looked_at(outcome: &Outcome) -> Properties {
 
 /// The claims that are not among them.
 fn not_looked_at(subject: &Subject, looked_at: Properties) -> Vec<Property> {
-    let claimed = claimable().filter(|property| property.claim(&subject.claims).is_claimed());
-    claimed.filter(|&property| !looked_at.contains(property)).collect()
+    let is_missing = |property: &Property| {
+        property.claim(&subject.claims).is_claimed() && !looked_at.contains(*property)
+    };
+    Property::CLAIMABLE.into_iter().filter(is_missing).collect()
 }
 
 fn as_text(
@@ -270,12 +270,21 @@ fn as_text(
             "all claims hold".to_owned()
         }
         Verdict::Holds => {
-            let held = claimable().filter(|&property| looked_at.contains(property)).collect();
-            let missing = match names(missing.to_vec()) {
-                none if none.is_empty() => String::new(),
-                some => format!("; not looked at: {some}"),
-            };
-            format!("holds: {}{missing}", names(held))
+            let held = |property: &Property| looked_at.contains(*property);
+            let in_part = |property: &Property| outcome.in_part.contains(*property);
+            let (partly, not_at_all) = missing.iter().partition(|property| in_part(property));
+            let mut verdict =
+                format!("holds: {}", names(Property::CLAIMABLE.into_iter().filter(held).collect()));
+            for (list, what) in [
+                (partly, "in every state, but executions that go on for ever were not looked at"),
+                (not_at_all, "not looked at"),
+            ] {
+                let list: Vec<Property> = list;
+                if !list.is_empty() {
+                    let _ = write!(verdict, "; {what}: {}", names(list));
+                }
+            }
+            verdict
         }
         Verdict::Limit if arguments.replay.is_some() => "the execution violates nothing".to_owned(),
         Verdict::Limit if arguments.sample.is_some() => {
@@ -301,6 +310,9 @@ fn as_text(
         outcome.runs,
         outcome.local_states,
     );
+    for bound in &outcome.bounds {
+        let _ = writeln!(text, "{}: at most {} of its own steps", bound.property, bound.steps);
+    }
     text
 }
 

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use grouplock_algorithms::claims::{Claim, Kind};
-use grouplock_lab::{Subject, registry};
+use grouplock_lab::{Property, Subject, registry};
 use serde_json::json;
 
-use crate::{claimable, say};
+use crate::say;
 
 /// In which form.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     };
     let text = if arguments.json {
         let rows = subjects.iter().map(|subject| {
-            let claims = claimable().map(|property| {
+            let claims = Property::CLAIMABLE.into_iter().map(|property| {
                 let claim = property.claim(&subject.claims).to_string();
                 (property.name().to_owned(), claim.into())
             });
@@ -42,10 +42,12 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     } else {
         let line = |subject: &Subject| {
             let claims = &subject.claims;
-            let claimed = claimable().filter_map(|property| match property.claim(claims) {
-                Claim::Yes => Some(property.name().to_owned()),
-                Claim::Refuted(_) => Some(format!("{} (refuted)", property.name())),
-                Claim::No | Claim::NotApplicable => None,
+            let claimed = Property::CLAIMABLE.into_iter().filter_map(|property| {
+                match property.claim(claims) {
+                    Claim::Yes => Some(property.name().to_owned()),
+                    Claim::Refuted(_) => Some(format!("{} (refuted)", property.name())),
+                    Claim::No | Claim::NotApplicable => None,
+                }
             });
             let claimed: Vec<String> = claimed.collect();
             let (name, kind, source) = (subject.name, kind(subject), claims.source);

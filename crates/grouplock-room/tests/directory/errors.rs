@@ -1,0 +1,480 @@
+//! Everything that is known to go wrong, provoked, with the message a person sees.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::num::NonZeroU16;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use grouplock_room::{Access, Guard, Place, Places, Policy, Room, RoomError, RoomOptions};
+use grouplock_testing::{current_test, skip};
+
+use crate::process::{self, Actor, LONG, Scratch, until_waiting};
+
+fn file(scratch: &Scratch) -> PathBuf {
+    scratch.path().join("room.room")
+}
+
+fn open(scratch: &Scratch) -> Result<Room, RoomError> {
+    Room::open(scratch.path(), "room")
+}
+
+/// The message of an error that must come.
+fn message<T>(result: Result<T, RoomError>) -> String {
+    match result {
+        Ok(_) => panic!("an error was expected"),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn assert_says(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "`{part}` is missing in: {message}");
+    }
+}
+
+/// Whether this is root, whom permissions do not stop.
+fn root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+#[test]
+fn a_foreign_file_is_left_untouched() {
+    let scratch = Scratch::new();
+    for content in ["", "short", &"a text that is long enough to be a header of a room".repeat(9)] {
+        fs::write(file(&scratch), content).expect("it can be written");
+        let said = message(open(&scratch));
+        assert_says(&said, &["room.room", "is not a room", "left untouched"]);
+        let said = message(Room::remove(scratch.path(), "room"));
+        assert_says(&said, &["is not a room"]);
+        assert_eq!(fs::read_to_string(file(&scratch)).expect("it is there"), content);
+    }
+}
+
+#[test]
+fn another_version_is_told_apart() {
+    let scratch = Scratch::new();
+    drop(open(&scratch).expect("it can be made"));
+    let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
+    writable.write_all_at(&7_u32.to_ne_bytes(), 8).expect("it can be written");
+    let said = message(open(&scratch));
+    assert_says(&said, &["has format 7, this program reads format 1", "left untouched"]);
+}
+
+#[test]
+fn a_corrupt_header_is_told() {
+    let scratch = Scratch::new();
+    drop(open(&scratch).expect("it can be made"));
+    let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
+    writable.write_all_at(&[0xff], 20).expect("it can be written");
+    assert_says(&message(open(&scratch)), &["is corrupt", "checksum", "remove the file"]);
+    // It can be removed, and then there is a new one.
+    Room::remove(scratch.path(), "room").expect("nobody uses it");
+    open(&scratch).expect("it can be made again");
+}
+
+#[test]
+fn a_file_of_the_wrong_size_is_corrupt() {
+    let scratch = Scratch::new();
+    drop(open(&scratch).expect("it can be made"));
+    let size = fs::metadata(file(&scratch)).expect("it is there").len();
+    let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
+    writable.set_len(size - 4096).expect("it can be cut");
+    let said = message(open(&scratch));
+    assert_says(&said, &["is corrupt", &format!("{} bytes instead of {size}", size - 4096)]);
+}
+
+#[test]
+fn a_state_that_makes_no_sense_closes_the_room_for_all() {
+    let scratch = Scratch::new();
+    let (room, other) = (open(&scratch).expect("made"), open(&scratch).expect("opened"));
+    let idle = open(&scratch).expect("opened");
+    idle.enter("s").expect("it is empty").leave().expect("it can be left");
+    let inside = room.enter("s").expect("it is empty");
+    // The gate: a slot number where there must be none.
+    let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
+    writable.write_all_at(&0x1230_u64.to_ne_bytes(), 64).expect("it can be written");
+    assert_says(&message(other.enter("s")), &["is corrupt", "gate"]);
+    assert_says(&message(room.enter("s")), &["is corrupt"]);
+    assert_says(&message(open(&scratch)), &["is corrupt"]);
+    assert_says(&message(room.snapshot()), &["is corrupt"]);
+    assert_says(&message(inside.leave()), &["the holding was lost", "corrupt"]);
+    let said = message(Room::remove(scratch.path(), "room"));
+    assert_says(&said, &["is in use by", "have not noticed"]);
+    drop(idle);
+    Room::remove(scratch.path(), "room").expect("nobody uses it any more");
+    open(&scratch).expect("made anew").enter("s").expect("it is empty").leave().expect("left");
+}
+
+#[test]
+fn whoever_waits_learns_that_the_room_is_gone() {
+    let scratch = Scratch::new();
+    let room = open(&scratch).expect("made");
+    let inside = room.enter("s").expect("it is empty");
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| room.request("t").timeout(LONG).enter().map(Guard::leave));
+        until_waiting(&room, 1);
+        fs::remove_file(file(&scratch)).expect("it is ours");
+        assert_says(&message(waiter.join().expect("no panic")), &["was removed; open it again"]);
+    });
+    assert_says(&message(inside.leave()), &["the holding was lost: the room was removed"]);
+    // And whoever uses the fast path, from the moment that somebody has noticed.
+    assert_says(&message(room.enter("s")), &["was removed"]);
+    open(&scratch).expect("made anew").enter("t").expect("it is empty").leave().expect("left");
+}
+
+#[test]
+fn a_room_in_use_is_not_removed() {
+    let scratch = Scratch::new();
+    let room = open(&scratch).expect("made");
+    let inside = room.enter("s").expect("it is empty");
+    let said = message(Room::remove(scratch.path(), "room"));
+    let process = format!("process {} (session `s`)", std::process::id());
+    assert_says(&said, &["is in use by", &process]);
+    assert_eq!(inside.standing(), grouplock_room::Standing::Held);
+    inside.leave().expect("it can be left");
+    Room::remove(scratch.path(), "room").expect("nobody is inside");
+    assert_says(&message(room.enter("s")), &["was removed"]);
+    let said = message(Room::remove(scratch.path(), "room"));
+    assert_says(&said, &["there is no room `room` in"]);
+}
+
+#[test]
+fn only_an_existing_room_is_opened_if_asked_so() {
+    let scratch = Scratch::new();
+    let options = RoomOptions::new().existing(true);
+    let said = message(Room::open_with(scratch.path(), "room", &options));
+    assert_says(&said, &["there is no room `room` in"]);
+    let nowhere = scratch.path().join("nowhere");
+    let said = message(Room::open_with(nowhere.as_path(), "room", &options));
+    assert_says(&said, &["there is no room `room` in", "nowhere"]);
+    assert!(!nowhere.exists(), "nothing is made");
+    open(&scratch).expect("made");
+    Room::open_with(scratch.path(), "room", &options).expect("it is there");
+}
+
+#[test]
+fn a_full_room_says_how_many_fit() {
+    let scratch = Scratch::new();
+    let options = RoomOptions::new().capacity(NonZeroU16::new(3).expect("not zero"));
+    let room = Room::open_with(scratch.path(), "room", &options).expect("made");
+    let guards: Vec<_> = (0..3).map(|_| room.enter("s").expect("there is a place")).collect();
+    let said = message(room.enter("s"));
+    assert_says(&said, &["has 3 places for participants and all are taken"]);
+    drop(guards);
+    room.enter("s").expect("there is a place again").leave().expect("left");
+    let options = RoomOptions::new().capacity(NonZeroU16::new(60_000).expect("not zero"));
+    let said = message(Room::open_with(scratch.path(), "other", &options));
+    assert_says(&said, &["the capacity of a room cannot be 60000", "1 to 4094 are possible"]);
+}
+
+#[test]
+fn another_policy_is_refused_by_name() {
+    let scratch = Scratch::new();
+    let batch = RoomOptions::new().policy(Policy::Batch { passes: 3 });
+    Room::open_with(scratch.path(), "room", &batch).expect("made");
+    open(&scratch).expect("any policy will do");
+    let fifo = RoomOptions::new().policy(Policy::Fifo);
+    let said = message(Room::open_with(scratch.path(), "room", &fifo));
+    assert_says(&said, &["has the policy batch:3, not fifo"]);
+}
+
+#[test]
+fn names_that_cannot_be() {
+    let scratch = Scratch::new();
+    assert_says(&message(Room::open(scratch.path(), "")), &["`` cannot be the name", "empty"]);
+    let long = "x".repeat(300);
+    let said = message(Room::open(scratch.path(), &long));
+    assert_says(&said, &["cannot be the name of a room", "300 bytes, at most 240"]);
+    for name in ["../escape", "/etc/passwd", ".", "..", "a\0b", "%", "ü"] {
+        let room = Room::open(scratch.path(), name).expect("any other name is possible");
+        room.enter("s").expect("it is empty").leave().expect("left");
+        assert_eq!(room.snapshot().expect("it can be looked at").room, name);
+    }
+    let listed = Places::new().list(scratch.path()).expect("it can be listed");
+    assert_eq!(listed.len(), 7, "all of them are files in the directory: {listed:?}");
+    assert!(!scratch.path().parent().expect("there is one").join("escape.room").exists());
+}
+
+#[test]
+fn places_that_nobody_opens() {
+    let said = message(Room::open("etcd://localhost:2379", "room"));
+    let parts = ["`etcd://`", "`etcd://localhost:2379` cannot be used", "known: directories"];
+    assert_says(&said, &parts);
+    assert_says(&message(Room::open("etcd://", "room")), &["`etcd://` is no place", "host:port"]);
+    assert_says(&message(Room::open("", "room")), &["is no place for rooms", "it is empty"]);
+}
+
+#[test]
+fn links_are_not_followed() {
+    let scratch = Scratch::new();
+    let precious = scratch.path().join("precious");
+    fs::write(&precious, "do not touch").expect("it can be written");
+    symlink(&precious, file(&scratch)).expect("it can be linked");
+    assert_says(&message(open(&scratch)), &["is not used as a room", "symbolic link"]);
+    fs::remove_file(file(&scratch)).expect("it is ours");
+    symlink(scratch.path().join("nothing"), file(&scratch)).expect("it can be linked");
+    assert_says(&message(open(&scratch)), &["symbolic link"]);
+    assert!(!scratch.path().join("nothing").exists(), "nothing is made through a link");
+    fs::remove_file(file(&scratch)).expect("it is ours");
+    fs::hard_link(&precious, file(&scratch)).expect("it can be linked");
+    assert_says(&message(open(&scratch)), &["is not used as a room", "hard link"]);
+    assert_eq!(fs::read_to_string(&precious).expect("it is there"), "do not touch");
+    let linked = scratch.path().join("linked");
+    symlink(scratch.path(), &linked).expect("it can be linked");
+    let said = message(Room::open(linked.as_path(), "other"));
+    assert_says(&said, &["rooms cannot live in", "linked", "symbolic link"]);
+}
+
+#[test]
+fn what_is_no_file_or_directory() {
+    let scratch = Scratch::new();
+    fs::create_dir(file(&scratch)).expect("it can be made");
+    assert_says(&message(open(&scratch)), &["is not used as a room", "it is a directory"]);
+    fs::remove_dir(file(&scratch)).expect("it is ours");
+    let mode = nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR;
+    nix::unistd::mkfifo(&file(&scratch), mode).expect("it can be made");
+    assert_says(&message(open(&scratch)), &["is not used as a room", "not an ordinary file"]);
+    let plain = scratch.path().join("plain");
+    File::create(&plain).expect("it can be made");
+    let said = message(Room::open(plain.as_path(), "room"));
+    assert_says(&said, &["rooms cannot live in", "not a directory"]);
+    let deep = scratch.path().join("a/b");
+    let said = message(Room::open(deep.as_path(), "room"));
+    assert_says(&said, &["cannot create", "a/b", "No such file or directory"]);
+}
+
+#[test]
+fn directories_and_files_open_to_everybody() {
+    let scratch = Scratch::new();
+    fs::set_permissions(scratch.path(), Permissions::from_mode(0o777)).expect("it is ours");
+    let said = message(open(&scratch));
+    assert_says(&said, &["rooms cannot live in", "mode 0777", "set the sticky bit"]);
+    fs::set_permissions(scratch.path(), Permissions::from_mode(0o1777)).expect("it is ours");
+    drop(open(&scratch).expect("with the sticky bit it is possible"));
+    fs::set_permissions(file(&scratch), Permissions::from_mode(0o606)).expect("it is ours");
+    let said = message(open(&scratch));
+    assert_says(&said, &["is not used as a room", "everybody may write to it (mode 0606)"]);
+}
+
+#[test]
+fn a_room_is_its_owners_or_the_groups() {
+    let scratch = Scratch::new();
+    let mode = |path: &Path| fs::metadata(path).expect("it is there").mode() & 0o7777;
+    let own = scratch.path().join("own");
+    Room::open(own.as_path(), "room").expect("both are made");
+    assert_eq!((mode(&own), mode(&own.join("room.room"))), (0o700, 0o600));
+    let group = scratch.path().join("group");
+    let options = RoomOptions::new().access(Access::Group);
+    Room::open_with(group.as_path(), "room", &options).expect("both are made");
+    assert_eq!((mode(&group), mode(&group.join("room.room"))), (0o770, 0o660));
+    let left: Vec<_> = fs::read_dir(&own).expect("it can be listed").collect();
+    assert_eq!(left.len(), 1, "nothing but the room is left: {left:?}");
+}
+
+/// What a process without privileges is told.
+fn unprivileged(scratch: &Scratch, act: &str) -> Option<String> {
+    if !root() {
+        skip(&current_test(), "only root can try what nobody may do");
+        return None;
+    }
+    let mut actor = Actor::start("errors::unprivileged_actor", &[act, scratch.text()]);
+    let said = actor.hear().expect("it says something");
+    assert!(actor.end().success());
+    Some(said)
+}
+
+/// Not a test: a process that gives up its privileges.
+#[test]
+fn unprivileged_actor() {
+    let Some(role) = process::role() else { return };
+    match role[0].as_str() {
+        "open as nobody" => {
+            let nobody = nix::unistd::Uid::from_raw(65534);
+            nix::unistd::setgroups(&[]).expect("this was root");
+            nix::unistd::setgid(nix::unistd::Gid::from_raw(65534)).expect("this was root");
+            nix::unistd::setuid(nobody).expect("this was root");
+            match Room::open(role[1].as_str(), "room") {
+                Ok(_) => process::say("opened"),
+                Err(error) => process::say(&error.to_string()),
+            }
+        }
+        "default place as nobody" => {
+            nix::unistd::setuid(nix::unistd::Uid::from_raw(65534)).expect("this was root");
+            match Place::local() {
+                Ok(place) => process::say(&place.to_string()),
+                Err(error) => process::say(&error.to_string()),
+            }
+        }
+        unknown => panic!("no act is called {unknown}"),
+    }
+}
+
+#[test]
+fn no_permission_is_told() {
+    let scratch = Scratch::new();
+    fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).expect("it is ours");
+    if let Some(said) = unprivileged(&scratch, "open as nobody") {
+        assert_says(&said, &["no permission to create", "room.room"]);
+    }
+    drop(open(&scratch).expect("made"));
+    if let Some(said) = unprivileged(&scratch, "open as nobody") {
+        assert_says(&said, &["no permission to open", "room.room"]);
+    }
+    fs::set_permissions(scratch.path(), Permissions::from_mode(0o700)).expect("it is ours");
+    if let Some(said) = unprivileged(&scratch, "open as nobody") {
+        assert_says(&said, &["no permission to open"]);
+    }
+}
+
+#[test]
+fn somebody_elses_file_in_a_shared_directory() {
+    let scratch = Scratch::new();
+    if !root() {
+        skip(&current_test(), "only root can give a file away");
+        return;
+    }
+    fs::set_permissions(scratch.path(), Permissions::from_mode(0o1777)).expect("it is ours");
+    drop(open(&scratch).expect("made"));
+    std::os::unix::fs::chown(file(&scratch), Some(12345), None).expect("this is root");
+    let said = message(open(&scratch));
+    assert_says(&said, &["is not used as a room", "belongs to the user with number 12345"]);
+}
+
+#[test]
+fn no_default_place_is_told() {
+    let scratch = Scratch::new();
+    if std::env::var_os("XDG_RUNTIME_DIR").is_some() {
+        skip(&current_test(), "XDG_RUNTIME_DIR is set, so there is a default place");
+    } else if let Some(said) = unprivileged(&scratch, "default place as nobody") {
+        assert_says(&said, &["XDG_RUNTIME_DIR is not set", "name a directory"]);
+    }
+    if root() {
+        assert_eq!(Place::local().expect("root has one").to_string(), "/run/grouplock");
+    }
+}
+
+/// A file system of its own, if this machine lets us mount one.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(scratch: &Scratch, options: &str) -> Option<Self> {
+        let path = scratch.path().join("mounted");
+        fs::create_dir(&path).expect("it can be made");
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", options, "none"])
+            .arg(&path)
+            .status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            skip(&current_test(), "nothing can be mounted here");
+            return None;
+        }
+        Some(Mounted(path))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn no_space_is_told_and_nothing_left_behind() {
+    let scratch = Scratch::new();
+    let Some(mounted) = Mounted::new(&scratch, "size=256k") else { return };
+    let said = message(Room::open(mounted.0.as_path(), "room"));
+    assert_says(
+        &said,
+        &["no space left to create", "room.room", "bytes", "nothing was left behind"],
+    );
+    assert_eq!(fs::read_dir(&mounted.0).expect("it can be listed").count(), 0);
+    // A smaller one fits.
+    let small = RoomOptions::new().capacity(NonZeroU16::new(8).expect("not zero"));
+    let room = Room::open_with(mounted.0.as_path(), "room", &small).expect("it fits");
+    room.enter("s").expect("it is empty").leave().expect("left");
+}
+
+#[test]
+fn a_read_only_file_system_is_told() {
+    let scratch = Scratch::new();
+    let Some(mounted) = Mounted::new(&scratch, "size=4m,ro") else { return };
+    let said = message(Room::open(mounted.0.as_path(), "room"));
+    assert_says(&said, &["cannot create", "room.room", "read-only"]);
+}
+
+#[test]
+fn a_stopped_holder_is_waited_for_and_then_its_death_noticed() {
+    let scratch = Scratch::new();
+    let room = open(&scratch).expect("made");
+    let mut actor = Actor::inside(&scratch, "room", "s");
+    actor.stop();
+    let started = Instant::now();
+    let waited = room.request("t").timeout(Duration::from_millis(400)).enter();
+    assert!(waited.is_err_and(|error| error.is_conflict()), "a stopped process is not dead");
+    assert!(started.elapsed() >= Duration::from_millis(400));
+    actor.kill();
+    let entered = room.request("t").timeout(LONG).enter().expect("it is dead");
+    assert!(entered.recovered().is_some());
+}
+
+#[test]
+fn a_latch_that_nobody_moves_is_reported() {
+    let scratch = Scratch::new();
+    let room = open(&scratch).expect("made");
+    let actor = Actor::inside(&scratch, "room", "s");
+    // As if it had been stopped in the middle of an update.
+    let slot: u32 = 1;
+    let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
+    writable.write_all_at(&slot.to_ne_bytes(), 128).expect("it can be written");
+    let said = message(room.request("s").timeout(LONG).enter());
+    let process = format!("process {} is in the middle of an update", actor.pid());
+    assert_says(&said, &["does not move", &process, "is it stopped?"]);
+}
+
+/// Forbids this process the system call `membarrier`, as the filters of some containers do.
+fn forbid_barriers() {
+    let step =
+        |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    let mut steps = [
+        // The number of the system call comes first.
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_membarrier as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: 4, filter: steps.as_mut_ptr() };
+    // SAFETY: only restricts this process.
+    let restricted = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    assert_eq!(restricted, 0, "{}", std::io::Error::last_os_error());
+    let mode = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: only restricts this process; the program and its four steps live until it has returned.
+    let restricted = unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) };
+    assert_eq!(restricted, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Not a test: a process that may not use barriers any more when it wants to enter.
+#[test]
+fn without_barriers() {
+    let Some(role) = process::role() else { return };
+    let room = Room::open(role[0].as_str(), "room").expect("it can be opened");
+    forbid_barriers();
+    process::say(&message(room.try_enter("t")));
+    process::say(&message(Room::open(role[0].as_str(), "room")));
+}
+
+/// Somebody alone in a room writes no barrier of its own, so whoever comes must not go on without one.
+#[test]
+fn no_barrier_is_told_and_nobody_enters_without_it() {
+    let scratch = Scratch::new();
+    let room = open(&scratch).expect("made");
+    let inside = room.enter("s").expect("it is empty");
+    let mut actor = Actor::start("errors::without_barriers", &[scratch.text()]);
+    let said = actor.hear().expect("it says something");
+    assert_says(&said, &["cannot synchronise with the users of", "Operation not permitted"]);
+    let said = actor.hear().expect("it says something");
+    assert_says(&said, &["membarrier", "missing or forbidden here"]);
+    assert!(actor.end().success());
+    inside.leave().expect("it can be left");
+    room.try_enter("t").expect("the other is gone").leave().expect("it can be left");
+}

@@ -1,0 +1,408 @@
+//! Dying before every single change of the shared state.
+//!
+//! Each play has an operation that a process performs while others look on. The process is started again and again and
+//! told to kill itself before the first change of the operation, the second, and so on, until it survives. After every death the
+//! others must be where they would have been: exclusion holds, everyone who may enter does, epochs grow.
+
+use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
+
+use grouplock_room::{Guard, Policy, Room, RoomError, RoomOptions, Standing, kill_points};
+use nix::sys::signal::Signal;
+
+use crate::process::{self, Actor, LONG, Scratch, until_waiting};
+
+/// Performs the operation of a play in a process of its own, with death before change `steps`. Whether it survived.
+struct Stage {
+    actor: Actor,
+    /// What it said meanwhile.
+    said: Vec<String>,
+}
+
+impl Stage {
+    /// Starts it, and waits until everything up to the operation is done.
+    fn set(play: &str, scratch: &Scratch, steps: u32) -> Self {
+        let role = [play, scratch.text(), &steps.to_string()];
+        let actor = Actor::start("kill_points::actor", &role);
+        assert_eq!(actor.hear().as_deref(), Some("ready"), "{play}, step {steps}");
+        Stage { actor, said: Vec::new() }
+    }
+
+    fn perform(&mut self) -> bool {
+        self.actor.tell("go");
+        while let Some(said) = self.actor.hear() {
+            if said == "survived" {
+                return true;
+            }
+            self.said.push(said);
+        }
+        assert_eq!(self.actor.end().signal(), Some(9), "it ended, but not by its own hand");
+        false
+    }
+}
+
+/// Not a test: what a process of these plays does.
+#[test]
+fn actor() {
+    let Some(role) = process::role() else { return };
+    let (play, directory) = (role[0].as_str(), role[1].as_str());
+    let steps: u32 = role[2].parse().expect("a number");
+    let open = || Room::open(directory, "room").expect("it can be opened");
+    let go = || {
+        process::say("ready");
+        assert_eq!(process::listen().as_deref(), Some("go"));
+        kill_points::arm(steps);
+    };
+    let survive = || {
+        kill_points::arm(u32::MAX);
+        process::say("survived");
+        while process::listen().is_some() {}
+    };
+    match play {
+        "come and go" => {
+            go();
+            let room = open();
+            room.enter("s").expect("it is empty").leave().expect("it can be left");
+            drop(room);
+            survive();
+        }
+        "come and go at home" => {
+            let room = open();
+            make_at_home(&room, "s");
+            go();
+            room.enter("s").expect("it is admitted").leave().expect("it can be left");
+            drop(room);
+            survive();
+        }
+        "leave home" => {
+            let room = open();
+            make_at_home(&room, "s");
+            let guard = room.enter("s").expect("it is empty");
+            go();
+            guard.leave().expect("it can be left");
+            survive();
+        }
+        "wait" => {
+            let room = open();
+            go();
+            let waited = room.request("t").timeout(Duration::from_millis(120)).enter();
+            assert!(waited.is_err_and(|error| error.is_conflict()));
+            survive();
+        }
+        "wait for another" => {
+            let room = open();
+            go();
+            let waited = room.request("u").timeout(Duration::from_millis(120)).enter();
+            assert!(waited.is_err_and(|error| error.is_conflict()));
+            survive();
+        }
+        "leave" => {
+            let room = open();
+            let guard = room.enter("s").expect("it is empty");
+            go();
+            guard.leave().expect("it can be left");
+            survive();
+        }
+        "bury" => {
+            let room = open();
+            go();
+            let guard = room.request("t").timeout(LONG).enter().expect("the dead do not hold");
+            assert!(guard.recovered().is_some(), "it is the first to enter");
+            process::say("told");
+            guard.leave().expect("it can be left");
+            survive();
+        }
+        "open a used slot" => {
+            go();
+            let room = open();
+            drop(room.request("s").timeout(LONG).enter().expect("it is admitted"));
+            survive();
+        }
+        "remove" => {
+            go();
+            Room::remove(directory, "room").expect("nobody uses it");
+            survive();
+        }
+        "hold" => {
+            let room = open();
+            let guard = room.enter("s").expect("it is empty");
+            go();
+            survive();
+            drop(guard);
+        }
+        unknown => panic!("no play is called {unknown}"),
+    }
+}
+
+/// Comes and goes often enough for the claim to stay at the gate.
+fn make_at_home(room: &Room, session: &str) {
+    for _ in 0..20 {
+        room.enter(session).expect("nobody else is here").leave().expect("it can be left");
+    }
+}
+
+/// Goes through all steps of a play. `around` sets the scene, lets the process perform, and checks.
+fn walk(least: u32, mut around: impl FnMut(u32, &Scratch) -> bool) {
+    for steps in 1.. {
+        let scratch = Scratch::new();
+        if around(steps, &scratch) {
+            println!("survived at step {steps}");
+            assert!(steps > least, "there are more than {least} steps, not {steps}");
+            return;
+        }
+        assert!(steps < 2000, "this never ends");
+    }
+}
+
+fn open(scratch: &Scratch) -> Room {
+    Room::open(scratch.path(), "room").expect("it can be opened")
+}
+
+fn enter<'r>(room: &'r Room, session: &str, steps: u32) -> Guard<'r> {
+    let entered = room.request(session).timeout(LONG).enter();
+    entered.unwrap_or_else(|error| panic!("after step {steps}: {error}: {:?}", room.snapshot()))
+}
+
+/// The room works, for old handles and new ones, and its epochs are beyond `epoch`.
+fn assert_works(scratch: &Scratch, room: &Room, epoch: u64, steps: u32) {
+    let mut last = epoch;
+    for session in ["t", "s", "u"] {
+        for room in [room, &open(scratch)] {
+            let guard = enter(room, session, steps);
+            assert!(guard.epoch() > last, "step {steps}: epoch {} after {last}", guard.epoch());
+            last = guard.epoch();
+            let joined = enter(room, session, steps);
+            assert_eq!(joined.epoch(), last);
+            assert!(room.try_enter("v").is_err_and(|error| error.is_conflict()));
+        }
+    }
+    let seen = room.snapshot().expect("it can be looked at");
+    assert_eq!((seen.holders(), seen.waiters()), (0, 0), "step {steps}: {seen:?}");
+    // What is remembered did happen, once.
+    assert!(seen.recent.iter().all(|past| past.entries > 0), "step {steps}: {:?}", seen.recent);
+    assert!(
+        seen.recent.windows(2).all(|pair| pair[0].epoch < pair[1].epoch),
+        "step {steps}: {:?}",
+        seen.recent
+    );
+}
+
+#[test]
+fn coming_and_going() {
+    walk(20, |steps, scratch| {
+        let mut stage = Stage::set("come and go", scratch, steps);
+        let survived = stage.perform();
+        assert_works(scratch, &open(scratch), 0, steps);
+        survived
+    });
+}
+
+#[test]
+fn coming_and_going_where_others_are() {
+    walk(8, |steps, scratch| {
+        let room = open(scratch);
+        let epoch = enter(&room, "u", steps).epoch();
+        let mut stage = Stage::set("come and go", scratch, steps);
+        let survived = stage.perform();
+        assert_works(scratch, &room, epoch, steps);
+        survived
+    });
+}
+
+#[test]
+fn coming_and_going_at_home() {
+    walk(4, |steps, scratch| {
+        let room = open(scratch);
+        let mut stage = Stage::set("come and go at home", scratch, steps);
+        let epoch = room.snapshot().expect("it can be looked at").epoch;
+        let survived = stage.perform();
+        assert_works(scratch, &room, epoch, steps);
+        survived
+    });
+}
+
+#[test]
+fn waiting_and_giving_up() {
+    wait_and_give_up(false);
+}
+
+#[test]
+fn waiting_for_someone_at_home() {
+    wait_and_give_up(true);
+}
+
+fn wait_and_give_up(at_home: bool) {
+    walk(25, |steps, scratch| {
+        let room = open(scratch);
+        if at_home {
+            make_at_home(&room, "s");
+        }
+        // By the fast path, so that the one who waits has to stop it.
+        let inside = enter(&room, "s", steps);
+        let mut stage = Stage::set("wait", scratch, steps);
+        let survived = stage.perform();
+        assert_eq!(inside.standing(), Standing::Held, "step {steps}");
+        assert!(
+            room.try_enter("t").is_err_and(|error| error.is_conflict()),
+            "step {steps}: someone is inside"
+        );
+        let joined = enter(&room, "s", steps);
+        assert_eq!(joined.epoch(), inside.epoch(), "step {steps}");
+        let epoch = inside.epoch();
+        inside.leave().unwrap_or_else(|error| panic!("after step {steps}: {error}"));
+        joined.leave().unwrap_or_else(|error| panic!("after step {steps}: {error}"));
+        assert_works(scratch, &room, epoch, steps);
+        survived
+    });
+}
+
+/// The process leaves a room in which others wait.
+fn leaving(policy: Policy, play: &str) {
+    walk(15, |steps, scratch| {
+        let options = RoomOptions::new().policy(policy);
+        let room = Room::open_with(scratch.path(), "room", &options).expect("it can be opened");
+        let mut stage = Stage::set(play, scratch, steps);
+        let epoch = room.snapshot().expect("it can be looked at").epoch;
+        let survived = std::thread::scope(|scope| {
+            let waiters = [("t", 1), ("u", 2), ("t", 3)].map(|(session, place)| {
+                let room = &room;
+                let waiter = scope.spawn(move || {
+                    let guard = enter(room, session, steps);
+                    assert!(guard.epoch() > epoch);
+                    std::thread::sleep(Duration::from_millis(1));
+                });
+                until_waiting(room, place);
+                waiter
+            });
+            let survived = stage.perform();
+            for waiter in waiters {
+                waiter.join().expect("everyone is admitted");
+            }
+            survived
+        });
+        assert_works(scratch, &room, epoch, steps);
+        survived
+    });
+}
+
+#[test]
+fn leaving_to_those_who_wait() {
+    leaving(Policy::Fifo, "leave");
+}
+
+#[test]
+fn leaving_home_to_those_who_wait() {
+    leaving(Policy::Fifo, "leave home");
+}
+
+#[test]
+fn leaving_to_a_batch() {
+    leaving(Policy::Batch { passes: 5 }, "leave");
+}
+
+#[test]
+fn burying_and_telling() {
+    walk(30, |steps, scratch| {
+        let room = open(scratch);
+        let mut holder = Stage::set("hold", scratch, u32::MAX);
+        let epoch = room.snapshot().expect("it can be looked at").epoch;
+        let mut stage = Stage::set("bury", scratch, steps);
+        holder.actor.kill();
+        let survived = stage.perform();
+        if stage.said.is_empty() {
+            // Who should have been told has died before it could listen: so someone else must be told.
+            let guard = enter(&room, "u", steps);
+            assert!(guard.recovered().is_some(), "step {steps}: nobody was told");
+        }
+        assert_works(scratch, &room, epoch, steps);
+        survived
+    });
+}
+
+/// Stops a process of which nobody waits for an update.
+fn stop_between_updates(actor: &Actor, room: &Room) {
+    let deadline = Instant::now() + LONG;
+    loop {
+        actor.stop();
+        // Not exact in the middle of an update.
+        if room.snapshot().expect("it can be looked at").exact {
+            return;
+        }
+        actor.signal(Signal::SIGCONT);
+        assert!(Instant::now() < deadline, "it is always in the middle of an update");
+    }
+}
+
+/// The one who buries a holder and admits another dies. That other one must be told.
+#[test]
+fn burying_for_somebody_else() {
+    walk(60, |steps, scratch| {
+        let room = open(scratch);
+        let mut holder = Stage::set("hold", scratch, u32::MAX);
+        let epoch = room.snapshot().expect("it can be looked at").epoch;
+        let mut first = Stage::set("bury", scratch, u32::MAX);
+        first.actor.tell("go");
+        until_waiting(&room, 1);
+        // It must not bury anybody itself.
+        stop_between_updates(&first.actor, &room);
+        // By then looking for the dead is due again.
+        std::thread::sleep(Duration::from_millis(60));
+        let mut stage = Stage::set("wait for another", scratch, steps);
+        holder.actor.kill();
+        let survived = stage.perform();
+        first.actor.signal(Signal::SIGCONT);
+        assert_eq!(first.actor.hear().as_deref(), Some("told"), "step {steps}");
+        assert_eq!(first.actor.hear().as_deref(), Some("survived"), "step {steps}");
+        assert_works(scratch, &room, epoch, steps);
+        survived
+    });
+}
+
+/// There is no free slot, so whoever comes has to take that of a dead one, and perhaps the latch with it; and dies as well.
+#[test]
+fn inheriting_from_the_dead() {
+    for first in [3, 7, 9, 12, 15, 18, 21, 24, 27, 30, 33] {
+        walk(3, |steps, scratch| {
+            let options = RoomOptions::new().capacity(2.try_into().expect("not zero"));
+            let room = Room::open_with(scratch.path(), "room", &options).expect("it can be opened");
+            let inside = enter(&room, "s", steps);
+            let mut one = Stage::set("wait", scratch, first);
+            assert!(!one.perform(), "there are more than {first} steps");
+            let mut other = Stage::set("open a used slot", scratch, steps);
+            let survived = other.perform();
+            assert_eq!(inside.standing(), Standing::Held, "steps {first}, {steps}");
+            other.actor.kill();
+            assert!(
+                room.try_enter("t").is_err_and(|error| error.is_conflict()),
+                "steps {first}, {steps}: someone is inside"
+            );
+            let epoch = inside.epoch();
+            inside.leave().unwrap_or_else(|error| panic!("after {first}, {steps}: {error}"));
+            let next = enter(&room, "t", steps);
+            assert!(next.epoch() > epoch, "steps {first}, {steps}");
+            survived
+        });
+    }
+}
+
+#[test]
+fn removing() {
+    walk(10, |steps, scratch| {
+        let before = open(scratch);
+        let epoch = enter(&before, "s", steps).epoch();
+        let mut stage = Stage::set("remove", scratch, steps);
+        let survived = stage.perform();
+        // Either it is still the old room, or a new one; never both.
+        let now = open(scratch);
+        match before.request("s").timeout(LONG).enter() {
+            Ok(guard) => {
+                assert!(!survived, "it was removed");
+                assert!(guard.epoch() > epoch);
+                assert!(now.try_enter("t").is_err_and(|error| error.is_conflict()), "step {steps}");
+            }
+            Err(error) => assert!(matches!(error, RoomError::Removed { .. }), "{error}"),
+        }
+        assert_works(scratch, &now, 0, steps);
+        survived
+    });
+}

@@ -1,0 +1,180 @@
+//! Many processes come and go and are killed at random moments.
+//!
+//! A [ledger](Ledger) in which the room has no part tells whether two sessions were ever inside at once; whoever waits too
+//! long says so; in the end the room must work as if nothing had happened.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use grouplock_room::{Policy, Room, RoomOptions};
+use grouplock_testing::overlaps::{self, Ledger};
+
+use crate::process::{self, Actor, LONG, Scratch, until};
+
+const SESSIONS: [&str; 5] = ["backup", "migration", "model A", "model B", "größer"];
+
+/// Nobody may wait longer: phases take milliseconds.
+const FOREVER: Duration = Duration::from_secs(30);
+
+/// A generator of numbers that are random enough, from a seed that is printed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        // splitmix64
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % end
+    }
+
+    fn pause(&mut self, most: u64) {
+        let time = Duration::from_micros(self.below(most + 1));
+        if !time.is_zero() {
+            std::thread::sleep(time);
+        }
+    }
+}
+
+/// A file in the directory of the storm that ends it.
+const OVER: &str = "over";
+
+fn ledger(directory: &Path) -> Ledger {
+    Ledger::open(directory.join("ledger"))
+}
+
+/// Not a test: one process in the storm.
+#[test]
+fn actor() {
+    let Some(role) = process::role() else { return };
+    let [directory, place, seed] = &role[..] else { panic!("no part in a storm: {role:?}") };
+    let mut random = Random(seed.parse().expect("a seed"));
+    if let Err(trouble) = weather(Path::new(directory), place, &mut random) {
+        process::say(&format!("trouble: {trouble}"));
+        std::process::exit(3);
+    }
+}
+
+fn weather(directory: &Path, place: &str, random: &mut Random) -> Result<(), String> {
+    let mut page = ledger(directory).page(place);
+    let options = RoomOptions::new().history(random.below(2) == 0);
+    let mut room = Room::open_with(directory, "storm", &options).map_err(|e| e.to_string())?;
+    while !directory.join(OVER).exists() {
+        if random.below(50) == 0 {
+            room = Room::open(directory, "storm").map_err(|e| e.to_string())?;
+        }
+        let session = SESSIONS[random.below(SESSIONS.len() as u64) as usize];
+        let request = room.request(session).priority(random.below(3) as i32);
+        let (request, patient) = match random.below(8) {
+            0 => (request.no_wait(), false),
+            1 => (request.timeout(Duration::from_micros(random.below(3000))), false),
+            _ => (request.timeout(FOREVER), true),
+        };
+        match request.enter() {
+            Ok(guard) => {
+                page.enter(overlaps::now(), session, guard.epoch());
+                random.pause(800);
+                page.leave(overlaps::now());
+                guard.leave().map_err(|error| error.to_string())?;
+            }
+            Err(error) if error.is_conflict() && !patient => {}
+            Err(error) => return Err(format!("{place}: {error}")),
+        }
+        random.pause(400);
+    }
+    Ok(())
+}
+
+struct Storm {
+    processes: usize,
+    time: Duration,
+    policy: Policy,
+    /// The mean time between two kills.
+    pace: Duration,
+}
+
+impl Storm {
+    fn rage(&self) {
+        let seed = std::env::var("GROUPLOCK_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) ^ 0x5707);
+        println!("seed {seed} (GROUPLOCK_SEED={seed} to repeat the choices)");
+        let mut random = Random(seed);
+        let scratch = Scratch::new();
+        let directory = scratch.text();
+        let ledger = ledger(scratch.path());
+        let options = RoomOptions::new().policy(self.policy);
+        let room = Room::open_with(directory, "storm", &options).expect("it can be opened");
+        let start = |place: &String, seed: u64| {
+            Actor::start("storm::actor", &[directory, place, &seed.to_string()])
+        };
+        let mut actors: BTreeMap<String, Actor> = (0..self.processes)
+            .map(|place| place.to_string())
+            .map(|place| (place.clone(), start(&place, random.below(u64::MAX))))
+            .collect();
+        let mut kills = 0;
+        let end = Instant::now() + self.time;
+        while Instant::now() < end {
+            random.pause(2 * self.pace.as_micros() as u64);
+            let place = random.below(self.processes as u64).to_string();
+            let actor = actors.get_mut(&place).expect("each place is taken");
+            ledger.kill(&place, || actor.kill());
+            kills += 1;
+            if let Some(trouble) = actor.hear() {
+                panic!("{trouble}");
+            }
+            *actor = start(&place, random.below(u64::MAX));
+        }
+        // A place whose processes were all killed early needs a little longer.
+        until("every place has entered", || ledger.entered_since(0).len() == self.processes);
+        std::fs::write(scratch.path().join(OVER), "").expect("it can be written");
+        for actor in actors.values_mut() {
+            if let Some(trouble) = actor.hear() {
+                panic!("{trouble}");
+            }
+            assert!(actor.end().success(), "it did not end well: {:?}", room.snapshot());
+        }
+        let stays = ledger.check(LONG).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let seen = room.snapshot().expect("it can be looked at");
+        println!(
+            "{} processes, {:?}, {}: {stays} stays, {kills} kills, {} deaths inside noticed",
+            self.processes, self.time, self.policy, seen.deaths,
+        );
+        assert!(kills > 0 && seen.deaths > 0, "the storm hit nobody");
+        for session in SESSIONS {
+            let entered = room.request(session).timeout(LONG).enter();
+            entered.expect("the room works").leave().expect("it can be left");
+        }
+        let seen = room.snapshot().expect("it can be looked at");
+        assert_eq!((seen.holders(), seen.waiters()), (0, 0), "{seen:?}");
+    }
+}
+
+#[test]
+fn a_short_storm() {
+    let (processes, time) = (40, Duration::from_secs(8));
+    Storm { processes, time, policy: Policy::Fifo, pace: Duration::from_millis(15) }.rage();
+}
+
+#[test]
+fn a_short_storm_of_batches() {
+    let (processes, time) = (16, Duration::from_secs(4));
+    let policy = Policy::Batch { passes: 4 };
+    Storm { processes, time, policy, pace: Duration::from_millis(15) }.rage();
+}
+
+#[test]
+fn a_short_storm_with_priorities() {
+    let (processes, time) = (16, Duration::from_secs(4));
+    let policy = Policy::Priority { aging: Duration::from_millis(5) };
+    Storm { processes, time, policy, pace: Duration::from_millis(15) }.rage();
+}
+
+/// `cargo test --release -p grouplock-room --test directory storm -- --ignored --nocapture`
+#[test]
+#[ignore = "takes a minute; cargo xtask soak runs it"]
+fn a_long_storm() {
+    let (processes, time) = (200, Duration::from_secs(60));
+    Storm { processes, time, policy: Policy::Fifo, pace: Duration::from_millis(15) }.rage();
+}

@@ -1,0 +1,358 @@
+//! The lock runs code that is not its own: comparing, cloning and dropping sessions, and wakers. Whatever that does, the lock stays usable and
+//! nobody is left counted or queued.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{Woken, pending, poll, poll_with, ready, wait_until, waiters};
+use grouplock::cores::{Cancellable, Striped};
+use grouplock::{GroupLock, Policy};
+
+thread_local! {
+    /// After how many steps of foreign code this thread panics; less than zero for never.
+    static FUSE: Cell<i32> = const { Cell::new(-1) };
+}
+
+/// Burns the fuse, and panics if it is at its end.
+fn burn() {
+    let left = FUSE.get();
+    FUSE.set(left - i32::from(left >= 0));
+    assert!(left != 0, "foreign code panics, as planned");
+}
+
+/// A session whose comparison and cloning panic when the fuse says so.
+#[derive(Debug)]
+struct Brittle(u8);
+
+impl PartialEq for Brittle {
+    fn eq(&self, other: &Self) -> bool {
+        burn();
+        self.0 == other.0
+    }
+}
+impl Eq for Brittle {}
+
+impl Clone for Brittle {
+    fn clone(&self) -> Self {
+        burn();
+        Brittle(self.0)
+    }
+}
+
+/// Sets the fuse to `steps`, does `deed`, and tells whether the fuse burnt down.
+fn with_fuse(steps: i32, deed: impl FnOnce()) -> bool {
+    FUSE.set(steps);
+    let outcome = catch_unwind(AssertUnwindSafe(deed));
+    let burnt = FUSE.get() < 0;
+    FUSE.set(-1);
+    assert!(outcome.is_ok() || burnt, "a panic that was not planned");
+    burnt
+}
+
+/// Everything a request can be, from one thread.
+fn deeds<C: Cancellable<Session = Brittle>>(lock: &GroupLock<Brittle, (), C>) {
+    drop(lock.enter(Brittle(1)));
+    drop(lock.enter(Brittle(2)));
+    drop(lock.exclusive());
+    drop(grouplock::ExclusiveGuard::downgrade(lock.exclusive(), Brittle(3)));
+    let mut inside = lock.enter(Brittle(1));
+    drop(lock.try_enter(Brittle(1)));
+    drop(lock.try_enter(Brittle(2)));
+    drop(lock.try_enter_for(Brittle(2), Duration::from_nanos(1)));
+    let mut two = lock.enter_async(Brittle(2));
+    let mut again = lock.enter_async(Brittle(2));
+    let mut one = lock.enter_async(Brittle(1));
+    let mut alone = lock.exclusive_async();
+    let given_up = poll(&mut two).is_pending();
+    let _ = poll(&mut again);
+    let _ = poll(&mut one);
+    let _ = poll(&mut alone);
+    if given_up {
+        drop(two);
+    }
+    drop((one, alone, again));
+    inside.switch(Brittle(1));
+    inside.switch(Brittle(2));
+    drop(inside);
+    // Enough in a row for a striped lock to favour the session, and another that ends it.
+    for _ in 0..70 {
+        drop(lock.enter(Brittle(1)));
+    }
+    let mut favoured = lock.enter(Brittle(1));
+    favoured.switch(Brittle(2));
+}
+
+#[track_caller]
+fn assert_free<S: Eq + Clone + std::fmt::Debug, C: Cancellable<Session = S>>(
+    lock: &GroupLock<S, (), C>,
+) {
+    let seen = lock.snapshot();
+    assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
+    drop(lock.try_exclusive().expect("nobody is inside"));
+}
+
+/// Cuts the deeds short at each step of foreign code in turn.
+fn cut_short<C: Cancellable<Session = Brittle>>(
+    new: impl Fn() -> GroupLock<Brittle, (), C>,
+) -> i32 {
+    // Under miri, a panic takes long.
+    for steps in (0..).step_by(if cfg!(miri) { 17 } else { 1 }) {
+        let lock = new();
+        let cut = with_fuse(steps, || deeds(&lock));
+        assert_free(&lock);
+        drop(lock.enter(Brittle(9)));
+        if !cut {
+            return steps;
+        }
+    }
+    unreachable!("the deeds end")
+}
+
+#[test]
+fn a_comparison_or_clone_that_panics_leaves_no_trace() {
+    let policies = [
+        Policy::EVENTUAL,
+        Policy::Fifo,
+        Policy::Eventual { patience: Duration::ZERO },
+        Policy::Eventual { patience: Duration::MAX },
+        Policy::Batch { passes: 1 },
+        Policy::Priority { aging: Duration::from_secs(1) },
+    ];
+    for policy in policies.into_iter().take(if cfg!(miri) { 2 } else { 6 }) {
+        let steps = cut_short(|| GroupLock::with_policy(policy, ()));
+        let striped = cut_short(|| GroupLock::over(Striped::new(policy), ()));
+        assert!(steps > 50 && striped > 50, "{policy:?}: only {steps} and {striped} steps");
+    }
+}
+
+#[test]
+fn a_thread_that_panics_when_it_accepts_an_invitation_leaves_the_queue() {
+    let lock = GroupLock::with_policy(Policy::Eventual { patience: Duration::MAX }, ());
+    // Which step of foreign code it is that the invitation runs depends on the policy's details: all are tried.
+    for steps in 0..12 {
+        let inside = lock.enter(Brittle(1));
+        thread::scope(|scope| {
+            let threads = [
+                scope.spawn(|| with_fuse(steps, || drop(lock.enter(Brittle(2))))),
+                scope.spawn(|| with_fuse(steps, || drop(lock.exclusive()))),
+            ];
+            wait_until("each of the two waits or has panicked", || {
+                let panicked = threads.iter().filter(|thread| thread.is_finished()).count();
+                panicked + waiters(&lock.snapshot()) == 2
+            });
+            drop(inside);
+        });
+        assert_free(&lock);
+    }
+}
+
+/// A waker that panics.
+struct Alarm;
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker panics, as planned");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_keeps_nobody_asleep() {
+    let lock = GroupLock::with_policy(Policy::Fifo, ());
+    let inside = lock.enter(1);
+    let (woken, waker) = Woken::new();
+    let alarm = Waker::from(Arc::new(Alarm));
+    let mut requests: Vec<_> = (0..4).map(|_| lock.enter_async(2)).collect();
+    for (number, request) in requests.iter_mut().enumerate() {
+        let waker = if number % 2 == 0 { &alarm } else { &waker };
+        assert!(poll_with(request, waker).is_pending());
+    }
+    // Whoever leaves does not get the panic: it is none of its business.
+    drop(inside);
+    assert_eq!(woken.times(), 2);
+    for request in &mut requests {
+        drop(ready(request));
+    }
+    assert_free(&lock);
+}
+
+#[test]
+fn switching_survives_a_waker_that_panics() {
+    let lock = GroupLock::with_policy(Policy::Fifo, ());
+    let alarm = Waker::from(Arc::new(Alarm));
+    let mut guard = lock.enter(1);
+    let mut waiting = lock.enter_async(2);
+    assert!(poll_with(&mut waiting, &alarm).is_pending());
+    thread::scope(|scope| {
+        // Hands the room to the request for 2, whose waker panics, and waits behind it.
+        scope.spawn(move || {
+            guard.switch(1);
+            guard.switch(3);
+            assert_eq!(*guard.session(), 3);
+        });
+        wait_until("the request for 2 has the room", || lock.snapshot().session == Some(2));
+        drop(ready(&mut waiting));
+    });
+    assert_free(&lock);
+}
+
+/// A waker whose cloning panics the second time.
+fn unclonable() -> Waker {
+    use std::task::{RawWaker, RawWakerVTable};
+    static CLONES: AtomicUsize = AtomicUsize::new(0);
+    static TABLE: RawWakerVTable = RawWakerVTable::new(
+        |data| {
+            assert!(
+                CLONES.fetch_add(1, Ordering::SeqCst) != 0,
+                "cloning a waker panics, as planned"
+            );
+            RawWaker::new(data, &TABLE)
+        },
+        |_| (),
+        |_| (),
+        |_| (),
+    );
+    CLONES.store(0, Ordering::SeqCst);
+    // SAFETY: the functions do nothing that their contract forbids.
+    unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &TABLE)) }
+}
+
+#[test]
+fn a_waker_that_cannot_be_cloned_leaves_no_trace() {
+    let lock = Arc::new(GroupLock::with_policy(Policy::Fifo, ()));
+    let inside = lock.enter(1);
+    let polled = |deed: &mut dyn FnMut()| assert!(catch_unwind(AssertUnwindSafe(deed)).is_err());
+    let mut borrowing = lock.enter_async(2);
+    let mut owning = lock.enter_arc_async(2);
+    // At the first poll, when they queue up …
+    polled(&mut || drop(poll_with(&mut borrowing, &unclonable())));
+    polled(&mut || drop(poll_with(&mut owning, &unclonable())));
+    drop((borrowing, owning));
+    assert!(lock.snapshot().waiting.is_empty());
+    // … and later, when another task polls.
+    let mut borrowing = lock.enter_async(2);
+    let mut owning = lock.enter_arc_async(2);
+    pending(&mut borrowing);
+    pending(&mut owning);
+    polled(&mut || drop(poll_with(&mut borrowing, &unclonable())));
+    polled(&mut || drop(poll_with(&mut owning, &unclonable())));
+    drop((borrowing, owning));
+    drop(inside);
+    assert_free(&lock);
+}
+
+/// A session whose comparison goes through another lock, and waits there.
+#[derive(Clone)]
+struct Roundabout<'a> {
+    number: u8,
+    other: &'a GroupLock<u8, ()>,
+    armed: &'a AtomicBool,
+}
+
+impl PartialEq for Roundabout<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        if self.armed.load(Ordering::SeqCst) {
+            drop(self.other.enter(self.number));
+        }
+        self.number == other.number
+    }
+}
+impl Eq for Roundabout<'_> {}
+
+#[test]
+fn comparing_sessions_may_wait_for_another_lock() {
+    for policy in [Policy::Fifo, Policy::EVENTUAL, Policy::Batch { passes: 5 }] {
+        let other = GroupLock::with_policy(Policy::Fifo, ());
+        let armed = AtomicBool::new(false);
+        let name = |number| Roundabout { number, other: &other, armed: &armed };
+        let lock = GroupLock::with_policy(policy, AtomicUsize::new(0));
+        let inside = lock.enter(name(1));
+        let in_the_way = other.enter(100);
+        let mut queued = lock.enter_async(name(3));
+        assert!(poll(&mut queued).is_pending());
+        armed.store(true, Ordering::SeqCst);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // On its way into the queue it compares sessions, and waits for `other`: that it was granted *that* says nothing about this.
+                let guard = lock.enter(name(2));
+                assert_eq!(guard.fetch_add(1, Ordering::SeqCst), 1, "entered past the holder");
+            });
+            wait_until("a comparison waits", || !other.snapshot().waiting.is_empty());
+            // `other` becomes free: the comparisons go on.
+            drop(in_the_way);
+            wait_until("it is in the queue", || {
+                let seen = lock.snapshot();
+                seen.waiting.iter().flat_map(|phase| &phase.session).any(|s| s.number == 2)
+            });
+            armed.store(false, Ordering::SeqCst);
+            assert_eq!(
+                inside.fetch_add(1, Ordering::SeqCst),
+                0,
+                "somebody entered past the holder"
+            );
+            drop(queued);
+            drop(inside);
+        });
+    }
+}
+
+/// A session that counts itself.
+struct Counted<'a>(u8, &'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(number: u8, alive: &'a AtomicUsize) -> Self {
+        alive.fetch_add(1, Ordering::SeqCst);
+        Counted(number, alive)
+    }
+}
+
+impl PartialEq for Counted<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+impl Eq for Counted<'_> {}
+
+impl Clone for Counted<'_> {
+    fn clone(&self) -> Self {
+        Counted::new(self.0, self.1)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn every_session_name_is_dropped_once() {
+    let alive = AtomicUsize::new(0);
+    for policy in [Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 2 }] {
+        let lock = GroupLock::with_policy(policy, ());
+        let inside = lock.enter(Counted::new(1, &alive));
+        let mut waiting: Vec<_> =
+            (0..9).map(|number| lock.enter_async(Counted::new(number % 3, &alive))).collect();
+        let mut entered = Vec::new();
+        waiting.retain_mut(|request| match poll(request) {
+            Poll::Ready(guard) => {
+                entered.push(guard);
+                false
+            }
+            Poll::Pending => true,
+        });
+        drop(waiting.remove(4));
+        drop(inside);
+        drop(entered);
+        // The first phase is inside now. Its futures, dropped, let the next one in, and so on.
+        drop(waiting);
+        // Only the name of the last session inside is kept.
+        assert_eq!(alive.load(Ordering::SeqCst), 1, "{policy:?}");
+        drop(lock);
+        assert_eq!(alive.load(Ordering::SeqCst), 0, "{policy:?}");
+    }
+}

@@ -1,0 +1,176 @@
+//! A request that is given up leaves no trace: those behind it stand as if it had never come, and what it had been granted is passed on.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{LATE, Woken, pending, poll_with, ready, try_again, wait_until};
+use grouplock::cores::{Cancellable, Striped};
+use grouplock::{ExclusiveGuard, GroupLock, Policy};
+
+const POLICIES: [Policy; 6] = [
+    Policy::EVENTUAL,
+    Policy::Eventual { patience: Duration::ZERO },
+    Policy::Eventual { patience: Duration::MAX },
+    Policy::Fifo,
+    Policy::Batch { passes: 3 },
+    Policy::Priority { aging: Duration::from_secs(1) },
+];
+
+/// Makes a test for every policy on both cores whose requests can be given up.
+macro_rules! for_every_lock {
+    ($($(#[$meta:meta])* fn $name:ident($lock:ident) $body:block)*) => {
+        $(
+            $(#[$meta])*
+            #[test]
+            fn $name() {
+                fn check<C: Cancellable<Session = u8> + Sync>($lock: &GroupLock<u8, (), C>) $body
+                for policy in POLICIES {
+                    println!("{policy:?}");
+                    check(&GroupLock::with_policy(policy, ()));
+                    println!("striped, {policy:?}");
+                    check(&GroupLock::over(Striped::new(policy), ()));
+                }
+            }
+        )*
+    };
+}
+
+/// Nobody is inside and nobody waits.
+#[track_caller]
+fn assert_free<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (), C>) {
+    let seen = lock.snapshot();
+    assert_eq!((seen.session, seen.holders, seen.waiting.len()), (None, 0, 0));
+    drop(lock.try_exclusive().expect("nobody is inside"));
+}
+
+for_every_lock! {
+    /// A is inside, B waits, and A waits behind B where the policy says so. When B gives up, nothing is between the two A's.
+    fn whoever_waited_only_for_one_who_gave_up_enters(lock) {
+        let inside = lock.enter(1);
+        let mut other = lock.enter_async(2);
+        pending(&mut other);
+        let (woken, waker) = Woken::new();
+        let mut fellow = lock.enter_async(1);
+        let fellow_inside = poll_with(&mut fellow, &waker);
+        if fellow_inside.is_pending() {
+            drop(other);
+            assert_eq!(woken.times(), 1, "it can enter, and must be told");
+            drop(ready(&mut fellow));
+        } else {
+            drop(other);
+        }
+        drop(fellow_inside);
+        drop(fellow);
+        drop(inside);
+        assert_free(lock);
+    }
+
+    /// The same, where the one between gives up because its time is over.
+    fn whoever_waited_only_for_one_whose_time_is_over_enters(lock) {
+        let inside = lock.enter(1);
+        let mut time = Duration::from_millis(30);
+        try_again("a request to be alone was seen before its time was over", || {
+            time *= 2;
+            thread::scope(|scope| {
+                let alone = scope.spawn(|| lock.try_exclusive_for(time).is_none());
+                let mut seen = false;
+                wait_until("the request to be alone waits, or did", || {
+                    seen = !lock.snapshot().waiting.is_empty();
+                    seen || alone.is_finished()
+                });
+                // It waits for the request to be alone at most, and never for `inside`.
+                let fellow = lock.try_enter_for(1, LATE);
+                assert!(fellow.is_some(), "{:?}", lock.snapshot());
+                assert!(alone.join().expect("it does not panic"), "alone beside a holder");
+                seen.then_some(())
+            })
+        });
+        drop(inside);
+        assert_free(lock);
+    }
+
+    /// Two phases of a session that had another between them become one.
+    fn phases_that_nothing_separates_go_together(lock) {
+        let alone = lock.exclusive();
+        let mut one = lock.enter_async(1);
+        let mut between = lock.exclusive_async();
+        let mut two = lock.enter_async(1);
+        pending(&mut one);
+        pending(&mut between);
+        pending(&mut two);
+        drop(between);
+        drop(alone);
+        let one = ready(&mut one);
+        let two = ready(&mut two);
+        drop((one, two));
+        assert_free(lock);
+    }
+
+    fn a_grant_that_nobody_polls_for_is_passed_on(lock) {
+        let inside = lock.enter(1);
+        let mut second = lock.exclusive_async();
+        let mut third = lock.enter_async(2);
+        let (woken, waker) = Woken::new();
+        pending(&mut second);
+        assert!(poll_with(&mut third, &waker).is_pending());
+        drop(inside);
+        // The second has been granted the room by now, and does not know.
+        assert_eq!(woken.times(), 0);
+        drop(second);
+        assert_eq!(woken.times(), 1);
+        drop(ready(&mut third));
+        assert_free(lock);
+    }
+
+    fn a_future_that_was_never_polled_has_asked_for_nothing(lock) {
+        let inside = lock.enter(1);
+        let future = lock.enter_async(2);
+        assert!(lock.snapshot().waiting.is_empty());
+        drop(future);
+        drop(inside);
+        assert_free(lock);
+    }
+
+    fn the_last_waker_counts(lock) {
+        let inside = lock.enter(1);
+        let mut future = lock.enter_async(2);
+        let (old, old_waker) = Woken::new();
+        let (new, new_waker) = Woken::new();
+        assert!(poll_with(&mut future, &old_waker).is_pending());
+        assert!(poll_with(&mut future, &new_waker).is_pending());
+        drop(inside);
+        assert_eq!((old.times(), new.times()), (0, 1));
+        drop(ready(&mut future));
+        assert_free(lock);
+    }
+
+    fn time_over_leaves_no_trace(lock) {
+        let inside = lock.enter(1);
+        let start = Instant::now();
+        assert!(lock.try_enter_for(2, Duration::from_millis(5)).is_none());
+        assert!(lock.try_exclusive_until(start + Duration::from_millis(10)).is_none());
+        assert!(start.elapsed() >= Duration::from_millis(10));
+        assert!(lock.snapshot().waiting.is_empty());
+        // Nobody waits any more, so nobody is in the way of the session inside.
+        drop(lock.try_enter(1).expect("the same session"));
+        drop(inside);
+        assert_free(lock);
+    }
+
+    /// Whoever opens the room to a session opens it to those who wait for it first.
+    fn downgrading_lets_those_in_who_wait_for_the_session(lock) {
+        let alone = lock.exclusive();
+        let mut first = lock.enter_async(1);
+        let mut other = lock.enter_async(2);
+        let (woken, waker) = Woken::new();
+        assert!(poll_with(&mut first, &waker).is_pending());
+        pending(&mut other);
+        let open = ExclusiveGuard::downgrade(alone, 1);
+        assert_eq!(woken.times(), 1);
+        let first = ready(&mut first);
+        pending(&mut other);
+        drop((open, first));
+        drop(ready(&mut other));
+        assert_free(lock);
+    }
+}

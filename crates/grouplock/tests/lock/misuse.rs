@@ -1,0 +1,273 @@
+//! Misuse, bad input and the ends of ranges: what the documentation says happens.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::{LATE, pending, poll, ready, wait_until};
+use grouplock::cores::{Handover, Striped};
+use grouplock::{GroupLock, Policy, SessionGuard};
+
+const SOON: Duration = Duration::from_millis(5);
+
+#[test]
+fn asking_for_another_session_while_inside_is_waiting_for_oneself() {
+    for policy in [Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 9 }] {
+        let lock = GroupLock::with_policy(policy, ());
+        let mut inside = lock.enter(1);
+        assert!(lock.try_enter(2).is_none());
+        assert!(lock.try_exclusive().is_none());
+        assert!(lock.try_enter_for(2, SOON).is_none());
+        assert!(lock.try_exclusive_for(SOON).is_none());
+        pending(&mut lock.enter_async(2));
+        // Those have given up and left no trace: the session can still be shared, and switching is the way to change it.
+        drop(lock.try_enter(1).expect("the same session"));
+        inside.switch(2);
+        assert_eq!(*inside.session(), 2);
+    }
+}
+
+#[test]
+fn asking_for_the_same_session_again_waits_if_another_has_come_in_between() {
+    let lock = GroupLock::with_policy(Policy::Fifo, ());
+    let _inside = lock.enter(1);
+    let mut between = lock.exclusive_async();
+    pending(&mut between);
+    assert!(lock.try_enter(1).is_none());
+    assert!(lock.try_enter_for(1, SOON).is_none());
+    drop(between);
+    assert!(lock.try_enter(1).is_some());
+}
+
+#[test]
+fn no_time_and_no_time_left_are_trying_once() {
+    let lock = GroupLock::new(());
+    let now = Instant::now();
+    let past = now.checked_sub(Duration::from_secs(1)).unwrap_or(now);
+    drop(lock.try_enter_for(1, Duration::ZERO).expect("the room is free"));
+    drop(lock.try_enter_until(1, past).expect("the room is free"));
+    drop(lock.try_exclusive_for(Duration::ZERO).expect("the room is free"));
+    drop(lock.try_exclusive_until(past).expect("the room is free"));
+    let _inside = lock.enter(1);
+    drop(lock.try_enter_for(1, Duration::ZERO).expect("the same session"));
+    drop(lock.try_enter_until(1, past).expect("the same session"));
+    assert!(lock.try_enter_for(2, Duration::ZERO).is_none());
+    assert!(lock.try_enter_until(2, past).is_none());
+    assert!(lock.try_exclusive_for(Duration::ZERO).is_none());
+    assert!(lock.try_exclusive_until(past).is_none());
+    assert!(lock.snapshot().waiting.is_empty());
+}
+
+#[test]
+fn all_the_time_there_is_is_waiting() {
+    let lock = GroupLock::new(());
+    drop(lock.try_enter_for(1, Duration::MAX).expect("the room is free"));
+    let inside = lock.enter(1);
+    thread::scope(|scope| {
+        let one = scope.spawn(|| lock.try_enter_for(2, Duration::MAX).is_some());
+        let two = scope.spawn(|| lock.try_exclusive_for(Duration::MAX).is_some());
+        wait_until("both wait", || lock.snapshot().waiting.len() == 2);
+        drop(inside);
+        for waiting in [one, two] {
+            assert!(waiting.join().expect("it does not panic"));
+        }
+    });
+
+    // As late as the clock can tell.
+    let far = (0..64).fold(Instant::now(), |far, n| {
+        far.checked_add(Duration::from_secs(1 << (63 - n))).unwrap_or(far)
+    });
+    let inside = lock.enter(1);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| lock.try_enter_until(2, far).is_some());
+        wait_until("it waits", || !lock.snapshot().waiting.is_empty());
+        drop(inside);
+        assert!(waiting.join().expect("it does not panic"));
+    });
+}
+
+#[test]
+fn a_forgotten_guard_keeps_its_session_inside_and_nothing_else_happens() {
+    let lock = GroupLock::new(7);
+    std::mem::forget(lock.enter(1));
+    assert_eq!(*lock.enter(1), 7);
+    assert!(lock.try_enter(2).is_none());
+    assert!(lock.try_enter_for(2, SOON).is_none());
+    assert!(lock.try_exclusive().is_none());
+    assert_eq!(*lock.try_enter_for(1, SOON).expect("the session inside"), 7);
+    assert_eq!(lock.snapshot().holders, 1);
+    assert_eq!(lock.into_inner(), 7);
+
+    let striped = GroupLock::striped(7);
+    std::mem::forget(striped.enter(1));
+    (0..200).for_each(|_| assert_eq!(*striped.enter(1), 7));
+    assert!(striped.try_enter(2).is_none());
+    assert!(striped.try_enter_for(2, SOON).is_none());
+    assert_eq!(*striped.enter(1), 7);
+    assert_eq!(striped.into_inner(), 7);
+
+    let alone = GroupLock::<u8, _>::new(7);
+    std::mem::forget(alone.exclusive());
+    assert!(alone.try_enter(1).is_none());
+    assert!(alone.try_exclusive_for(SOON).is_none());
+}
+
+#[test]
+fn a_forgotten_future_is_a_request_that_nobody_answers_for() {
+    let lock = GroupLock::with_policy(Policy::Fifo, ());
+    let inside = lock.enter(1);
+    let mut future = lock.enter_async(2);
+    pending(&mut future);
+    std::mem::forget(future);
+    drop(inside);
+    // It has been granted the room, as a guard would have been.
+    assert!(lock.try_enter(1).is_none());
+    drop(lock.try_enter(2).expect("the session inside"));
+}
+
+#[test]
+fn a_panic_inside_leaves_the_session() {
+    let lock = GroupLock::new(0);
+    for session in 0..3 {
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _inside = lock.enter(session);
+            panic!("inside, as planned");
+        }));
+        assert!(panicked.is_err());
+    }
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        *lock.exclusive() += 1;
+        let mut alone = lock.exclusive();
+        *alone += 1;
+        panic!("inside, as planned");
+    }));
+    assert!(panicked.is_err());
+    // There is no poison.
+    assert_eq!(*lock.try_exclusive().expect("nobody is inside"), 2);
+}
+
+#[test]
+fn polling_after_the_end_panics_and_says_so() {
+    fn says_so<F: Future + Unpin>(mut future: F) {
+        drop(ready(&mut future));
+        let payload = catch_unwind(AssertUnwindSafe(|| drop(poll(&mut future))))
+            .expect_err("polling a finished future is a mistake");
+        let message = payload.downcast_ref::<&str>().copied().map(str::to_owned);
+        let message = message.or_else(|| payload.downcast_ref::<String>().cloned());
+        assert_eq!(message.as_deref(), Some("the future was polled after it was ready"));
+    }
+    let lock = Arc::new(GroupLock::new(()));
+    says_so(lock.enter_async(1));
+    says_so(lock.exclusive_async());
+    says_so(lock.enter_arc_async(1));
+    drop(lock.try_exclusive().expect("nobody is inside"));
+}
+
+#[test]
+fn a_guard_may_be_dropped_on_another_thread() {
+    let lock = Arc::new(GroupLock::new(1));
+    let striped = Arc::new(GroupLock::striped(1));
+    let handover = GroupLock::<u32, _, Handover<u32>>::over(Handover::new(), 1);
+    for round in 0..100 {
+        thread::scope(|scope| {
+            let (one, two) = (lock.enter(round), lock.enter_arc(round));
+            let (three, four) = (striped.enter(1), striped.enter_arc(1));
+            let five = handover.enter(round);
+            scope.spawn(move || assert_eq!(*one + *two + *three + *four + *five, 5));
+        });
+        thread::scope(|scope| {
+            let (mut one, mut two) = (lock.exclusive(), striped.exclusive());
+            let mut three = handover.exclusive();
+            scope.spawn(move || {
+                *one += 1;
+                *two += 1;
+                *three += 1;
+                *one -= 1;
+                *two -= 1;
+                *three -= 1;
+            });
+        });
+    }
+    drop(lock.try_exclusive().expect("everyone has left"));
+    drop(striped.try_exclusive().expect("everyone has left"));
+}
+
+/// Enters, and has to wait for it, when its thread's locals are destroyed.
+struct Parting(Arc<GroupLock<u8, AtomicUsize>>);
+
+impl Drop for Parting {
+    fn drop(&mut self) {
+        self.0.enter(2).fetch_add(1, Ordering::SeqCst);
+        self.0.exclusive().fetch_add(1, Ordering::SeqCst);
+        assert!(self.0.try_enter_for(1, LATE).is_some());
+    }
+}
+
+thread_local! {
+    static PARTING: RefCell<Option<Parting>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn destructors_of_thread_locals_may_lock() {
+    let lock = Arc::new(GroupLock::with_policy(Policy::Fifo, AtomicUsize::new(0)));
+    for round in 1..=20 {
+        let inside = lock.enter(1);
+        let leaving = thread::spawn({
+            let lock = Arc::clone(&lock);
+            move || {
+                // Sometimes the lock's own local is made first, and so destroyed last; sometimes the other way round.
+                if round % 2 == 0 {
+                    assert!(lock.try_enter_for(3, Duration::from_micros(1)).is_none());
+                }
+                PARTING.set(Some(Parting(Arc::clone(&lock))));
+                if round % 3 == 0 {
+                    assert!(lock.try_enter_for(3, Duration::from_micros(1)).is_none());
+                }
+            }
+        });
+        wait_until("the destructor waits", || {
+            lock.snapshot().waiting.iter().any(|phase| phase.session == Some(2))
+        });
+        drop(inside);
+        leaving.join().expect("it does not panic");
+        assert_eq!(lock.enter(1).load(Ordering::SeqCst), 2 * round);
+    }
+}
+
+#[test]
+fn a_lock_outlived_by_an_owned_guard() {
+    let lock = Arc::new(GroupLock::new(String::from("data")));
+    let mut future = lock.enter_arc_async(2);
+    let guard = lock.enter_arc(1);
+    pending(&mut future);
+    drop(lock);
+    assert_eq!(*guard, "data");
+    drop(guard);
+    assert_eq!(*ready(&mut future), "data");
+}
+
+#[test]
+fn switching_to_the_session_inside_does_nothing() {
+    let lock = GroupLock::with_policy(Policy::Fifo, ());
+    let mut guards: Vec<SessionGuard<'_, u8, ()>> = (0..3).map(|_| lock.enter(1)).collect();
+    let mut waiting = lock.enter_async(2);
+    pending(&mut waiting);
+    // Somebody waits, and two others are inside: leaving and coming back would take long.
+    guards[0].switch(1);
+    assert_eq!(lock.snapshot().holders, 3);
+    drop(guards);
+    drop(ready(&mut waiting));
+}
+
+#[test]
+fn unsized_data_can_be_locked() {
+    let lock: Box<GroupLock<u8, [u8]>> = Box::new(GroupLock::new([1, 2, 3]));
+    assert_eq!(lock.enter(1).len(), 3);
+    lock.exclusive()[0] = 9;
+    assert_eq!(lock.enter(2)[0], 9);
+    let striped = GroupLock::over(Striped::<String>::new(Policy::Fifo), ());
+    drop(striped.enter("any name will do".to_owned()));
+}

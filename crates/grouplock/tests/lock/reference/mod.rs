@@ -1,0 +1,322 @@
+//! Random programs, run by the lock and by a lock on paper: at every step the same requests are inside and the same ones wait, in the same order, and
+//! exactly those who got in have been woken.
+//!
+//! One thread plays all participants, as futures, so a run repeats exactly.
+
+mod guarantees;
+mod model;
+
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use crate::common::{Woken, poll_with};
+use grouplock::cores::{Cancellable, Striped};
+use grouplock::future::{Enter, Exclusive};
+use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
+use guarantees::Guarantees;
+use model::Model;
+use proptest::prelude::*;
+
+/// One participant.
+enum Slot<'a, C: Cancellable<Session = u8>> {
+    Idle,
+    Entering(Enter<'a, u8, (), C>, Arc<Woken>),
+    EnteringAlone(Exclusive<'a, u8, (), C>, Arc<Woken>),
+    Inside(SessionGuard<'a, u8, (), C>),
+    Alone(ExclusiveGuard<'a, u8, (), C>),
+}
+
+const SLOTS: usize = 7;
+const SESSIONS: u8 = 3;
+
+/// A step of a program. What it means depends on how the participant stands.
+type Step = (u8, usize, u8);
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec((0..16_u8, 0..SLOTS, 0..=SESSIONS), 1..150)
+}
+
+/// A lock and its paper twin.
+struct Twins<'a, C: Cancellable<Session = u8>> {
+    lock: &'a GroupLock<u8, (), C>,
+    model: Model,
+    guarantees: Guarantees,
+    slots: Vec<Slot<'a, C>>,
+}
+
+impl<'a, C: Cancellable<Session = u8>> Twins<'a, C> {
+    fn new(policy: Policy, lock: &'a GroupLock<u8, (), C>) -> Self {
+        let slots = (0..SLOTS).map(|_| Slot::Idle).collect();
+        Twins { lock, model: Model::new(policy), guarantees: Guarantees::new(policy), slots }
+    }
+
+    fn step(&mut self, (kind, who, number): Step) {
+        // The last number stands for an exclusive request.
+        let session = (number < SESSIONS).then_some(number);
+        let slot = std::mem::replace(&mut self.slots[who], Slot::Idle);
+        self.slots[who] = match slot {
+            Slot::Idle => self.come(kind, who, session),
+            Slot::Entering(mut future, woken) => {
+                if kind % 4 == 0 {
+                    self.model.go(who);
+                    drop(future);
+                    Slot::Idle
+                } else {
+                    match poll_with(&mut future, &woken.waker()) {
+                        Poll::Ready(guard) => {
+                            assert!(self.model.holders.contains(&who), "{who} got in");
+                            Slot::Inside(guard)
+                        }
+                        Poll::Pending => {
+                            assert!(!self.model.holders.contains(&who), "{who} did not get in");
+                            Slot::Entering(future, woken)
+                        }
+                    }
+                }
+            }
+            Slot::EnteringAlone(mut future, woken) => {
+                if kind % 4 == 0 {
+                    self.model.go(who);
+                    drop(future);
+                    Slot::Idle
+                } else {
+                    match poll_with(&mut future, &woken.waker()) {
+                        Poll::Ready(guard) => {
+                            assert!(self.model.holders.contains(&who), "{who} got in");
+                            Slot::Alone(guard)
+                        }
+                        Poll::Pending => {
+                            assert!(!self.model.holders.contains(&who), "{who} did not get in");
+                            Slot::EnteringAlone(future, woken)
+                        }
+                    }
+                }
+            }
+            Slot::Inside(mut guard) => match session {
+                Some(session) if kind % 3 == 0 && self.model.switches(who, session) => {
+                    guard.switch(session);
+                    self.guarantees.switched(who, &self.model, session);
+                    self.model.switch(session);
+                    assert_eq!(*guard.session(), session);
+                    Slot::Inside(guard)
+                }
+                _ => {
+                    drop(guard);
+                    self.model.go(who);
+                    Slot::Idle
+                }
+            },
+            Slot::Alone(guard) => match session {
+                Some(session) if kind % 3 == 0 => {
+                    let guard = ExclusiveGuard::downgrade(guard, session);
+                    self.model.downgrade(session);
+                    Slot::Inside(guard)
+                }
+                _ => {
+                    drop(guard);
+                    self.model.go(who);
+                    Slot::Idle
+                }
+            },
+        };
+        self.compare();
+    }
+
+    /// An idle participant asks.
+    fn come(&mut self, kind: u8, who: usize, session: Option<u8>) -> Slot<'a, C> {
+        let lock = self.lock;
+        let admits = self.model.admits(session);
+        let past = Instant::now();
+        let inside = |guard| guard_or_idle(guard, Slot::Inside);
+        let alone = |guard| guard_or_idle(guard, Slot::Alone);
+        let slot = match (kind, session) {
+            (0..=1, Some(session)) => inside(lock.try_enter(session)),
+            (0..=1, None) => alone(lock.try_exclusive()),
+            (2, Some(session)) => inside(lock.try_enter_for(session, Duration::ZERO)),
+            (2, None) => alone(lock.try_exclusive_for(Duration::ZERO)),
+            (3, Some(session)) => inside(lock.try_enter_until(session, past)),
+            (3, None) => alone(lock.try_exclusive_until(past)),
+            (4, Some(session)) if admits => Slot::Inside(lock.enter(session)),
+            (4, None) if admits => Slot::Alone(lock.exclusive()),
+            (5, Some(session)) if admits && self.model.waiting.is_empty() => {
+                // A striped lock favours a session that comes so often.
+                (0..70).for_each(|_| drop(lock.enter(session)));
+                self.guarantees.came(who, &self.model, Some(session));
+                Slot::Inside(lock.enter(session))
+            }
+            (_, Some(session)) => {
+                let mut future = lock.enter_async(session);
+                let (woken, waker) = Woken::new();
+                self.guarantees.came(who, &self.model, Some(session));
+                self.model.ask(who, Some(session));
+                return match poll_with(&mut future, &waker) {
+                    Poll::Ready(guard) => Slot::Inside(guard),
+                    Poll::Pending => Slot::Entering(future, woken),
+                };
+            }
+            (_, None) => {
+                let mut future = lock.exclusive_async();
+                let (woken, waker) = Woken::new();
+                self.guarantees.came(who, &self.model, None);
+                self.model.ask(who, None);
+                return match poll_with(&mut future, &waker) {
+                    Poll::Ready(guard) => Slot::Alone(guard),
+                    Poll::Pending => Slot::EnteringAlone(future, woken),
+                };
+            }
+        };
+        if admits && kind != 5 {
+            self.guarantees.came(who, &self.model, session);
+        }
+        assert_eq!(self.model.try_enter(who, session), !matches!(slot, Slot::Idle));
+        slot
+    }
+
+    fn compare(&mut self) {
+        let seen = self.lock.snapshot();
+        let model = &self.model;
+        assert_eq!(seen.holders, model.holders.len(), "{seen:?} {model:?}");
+        if !model.holders.is_empty() {
+            assert_eq!(seen.session, model.inside, "{seen:?} {model:?}");
+        }
+        assert_eq!(seen.exclusive, !model.holders.is_empty() && model.inside.is_none());
+        let waiting: Vec<_> = seen.waiting.iter().map(|w| (w.session, w.waiters)).collect();
+        let expected: Vec<_> =
+            model.waiting.iter().map(|group| (group.session, group.members.len())).collect();
+        assert_eq!(waiting, expected, "{model:?}");
+        for (who, slot) in self.slots.iter().enumerate() {
+            if let Slot::Entering(_, woken) | Slot::EnteringAlone(_, woken) = slot {
+                let granted = model.holders.contains(&who);
+                assert_eq!(woken.times(), usize::from(granted), "{who}: {model:?}");
+            }
+        }
+        self.guarantees.check(model);
+    }
+
+    /// Everyone goes, in the order of the slots; then nobody is left.
+    fn finish(mut self) {
+        for who in 0..SLOTS {
+            self.slots[who] = Slot::Idle;
+            self.model.go(who);
+            self.compare();
+        }
+        drop(self.lock.try_exclusive().expect("nobody is inside"));
+    }
+}
+
+fn guard_or_idle<'a, C: Cancellable<Session = u8>, G>(
+    guard: Option<G>,
+    slot: impl FnOnce(G) -> Slot<'a, C>,
+) -> Slot<'a, C> {
+    guard.map_or(Slot::Idle, slot)
+}
+
+/// A lock with `policy`, with priorities if it is about them.
+fn lock_with(policy: Policy) -> GroupLock<u8, ()> {
+    match policy {
+        Policy::Priority { aging } => GroupLock::with_priorities(aging, model::priority, ()),
+        other => GroupLock::with_policy(other, ()),
+    }
+}
+
+fn run<C: Cancellable<Session = u8>>(
+    policy: Policy,
+    lock: &GroupLock<u8, (), C>,
+    program: &[Step],
+) {
+    let mut twins = Twins::new(policy, lock);
+    for step in program {
+        twins.step(*step);
+    }
+    twins.finish();
+}
+
+/// How many programs are drawn for each test.
+fn programs() -> ProptestConfig {
+    let asked = std::env::var("GROUPLOCK_PROGRAMS").ok().map(|number| {
+        number.parse().unwrap_or_else(|_| panic!("GROUPLOCK_PROGRAMS={number} is not a number"))
+    });
+    let cases = asked.unwrap_or(if cfg!(miri) { 3 } else { 2000 });
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+macro_rules! policies {
+    ($($name:ident: $policy:expr;)*) => {
+        $(
+            mod $name {
+                use super::*;
+
+                proptest! {
+                    #![proptest_config(programs())]
+
+                    #[test]
+                    fn phases(program in steps()) {
+                        run($policy, &lock_with($policy), &program);
+                    }
+                }
+            }
+        )*
+    };
+}
+
+policies! {
+    fifo: Policy::Fifo;
+    batch_0: Policy::Batch { passes: 0 };
+    batch_1: Policy::Batch { passes: 1 };
+    batch_3: Policy::Batch { passes: 3 };
+    eventual_at_once: Policy::Eventual { patience: Duration::ZERO };
+    eventual_never: Policy::Eventual { patience: Duration::MAX };
+    priority: Policy::Priority { aging: Duration::from_secs(1_000_000) };
+    priority_absolute: Policy::Priority { aging: Duration::MAX };
+}
+
+mod striped {
+    use super::*;
+
+    proptest! {
+        #![proptest_config(programs())]
+
+        #[test]
+        fn fifo(program in steps()) {
+            run(Policy::Fifo, &GroupLock::over(Striped::new(Policy::Fifo), ()), &program);
+        }
+
+        #[test]
+        fn batch(program in steps()) {
+            let policy = Policy::Batch { passes: 2 };
+            run(policy, &GroupLock::over(Striped::new(policy), ()), &program);
+        }
+
+        #[test]
+        fn eventual_never(program in steps()) {
+            let policy = Policy::Eventual { patience: Duration::MAX };
+            run(policy, &GroupLock::over(Striped::new(policy), ()), &program);
+        }
+    }
+}
+
+/// A policy taken for another is noticed: the twins part.
+#[test]
+fn the_paper_tells_policies_apart() {
+    let policies = [
+        Policy::Fifo,
+        Policy::Batch { passes: 1 },
+        Policy::Batch { passes: 3 },
+        Policy::Eventual { patience: Duration::MAX },
+        Policy::Priority { aging: Duration::from_secs(1_000_000) },
+    ];
+    for paper in policies {
+        for shipped in policies.into_iter().filter(|shipped| *shipped != paper) {
+            let mut random = fastrand::Rng::with_seed(7);
+            let parted = (0..2000).any(|_| {
+                let program: Vec<Step> = (0..60)
+                    .map(|_| (random.u8(..16), random.usize(..SLOTS), random.u8(..=SESSIONS)))
+                    .collect();
+                let twins = || run(paper, &lock_with(shipped), &program);
+                std::panic::catch_unwind(std::panic::AssertUnwindSafe(twins)).is_err()
+            });
+            assert!(parted, "{shipped:?} does not differ from {paper:?}");
+        }
+    }
+}

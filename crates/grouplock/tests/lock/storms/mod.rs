@@ -1,0 +1,277 @@
+//! Storms of threads and tasks on the real lock, judged by the property monitors: no two sessions meet, nobody is left behind, and first come is first
+//! served where that is promised. With panics inside, timeouts, and futures dropped at any moment.
+
+mod executor;
+mod participant;
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use grouplock::cores::{Cancellable, Core, Handover, Phases, Striped};
+use grouplock::{GroupLock, Policy};
+use grouplock_algorithms::monitor::{Concurrency, Event, Exclusion, Fcfs, Journal, LeftBehind};
+use participant::{Data, Participant, data};
+
+/// How many passages each participant makes.
+fn passages() -> usize {
+    let asked = std::env::var("GROUPLOCK_PASSAGES").ok().map(|number| {
+        number.parse().unwrap_or_else(|_| panic!("GROUPLOCK_PASSAGES={number} is not a number"))
+    });
+    asked.unwrap_or(if cfg!(miri) { 5 } else { 400 })
+}
+
+const POLICIES: [Policy; 6] = [
+    Policy::EVENTUAL,
+    Policy::Eventual { patience: Duration::ZERO },
+    Policy::Eventual { patience: Duration::MAX },
+    Policy::Fifo,
+    Policy::Batch { passes: 10 },
+    Policy::Priority { aging: Duration::from_micros(100) },
+];
+
+/// What the participants wrote down, judged. How much they shared.
+#[track_caller]
+fn judge(journals: &[Journal]) -> Concurrency {
+    let mut concurrency = Concurrency::default();
+    Journal::judge(journals, &mut Exclusion::default()).unwrap_or_else(|v| panic!("{v}"));
+    Journal::judge(journals, &mut concurrency).unwrap_or_else(|v| panic!("{v}"));
+    if journals.len() <= 64 {
+        Journal::judge(journals, &mut LeftBehind::default()).unwrap_or_else(|v| panic!("{v}"));
+    }
+    println!(
+        "{} passages, at most {} inside, {} changes of session",
+        concurrency.entries, concurrency.most_inside, concurrency.switches
+    );
+    concurrency
+}
+
+#[track_caller]
+fn assert_free<T, C: Cancellable<Session = u32>>(lock: &GroupLock<u32, T, C>) {
+    let seen = lock.snapshot();
+    assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
+    drop(lock.try_exclusive().expect("nobody is inside"));
+}
+
+/// Threads, and as many tasks on two more threads, on one lock.
+fn storm<C: Cancellable<Session = u32> + Send + Sync + 'static>(
+    core: C,
+    gives_up: bool,
+    threads: u64,
+    tasks: u64,
+) -> Vec<Journal>
+where
+    C::Pass: Send,
+    C::Waiting: Send,
+{
+    let lock = Arc::new(GroupLock::over(core, data()));
+    let journals = Arc::new(Mutex::new(Vec::new()));
+    let passages = passages();
+    thread::scope(|scope| {
+        for seed in 0..threads {
+            let (lock, journals) = (&lock, &journals);
+            scope.spawn(move || {
+                let mut participant = Participant::new(seed, gives_up);
+                (0..passages).for_each(|_| participant.pass(lock));
+                journals.lock().expect("nobody panics").push(participant.journal);
+            });
+        }
+        let works = (0..tasks).map(|seed| {
+            let (lock, journals) = (Arc::clone(&lock), Arc::clone(&journals));
+            let work: std::pin::Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(task(
+                lock,
+                Participant::new(1000 + seed, gives_up),
+                passages / 4 + 1,
+                journals,
+            ));
+            work
+        });
+        executor::run(2, works);
+    });
+    assert_free(&lock);
+    std::mem::take(&mut *journals.lock().expect("nobody panics"))
+}
+
+async fn task<C: Cancellable<Session = u32>>(
+    lock: Arc<GroupLock<u32, Data, C>>,
+    mut participant: Participant,
+    passages: usize,
+    journals: Arc<Mutex<Vec<Journal>>>,
+) {
+    for _ in 0..passages {
+        participant.pass_async(&*lock).await;
+    }
+    journals.lock().expect("nobody panics").push(participant.journal);
+}
+
+#[test]
+fn threads_and_tasks_at_once() {
+    for policy in POLICIES {
+        println!("{policy:?}");
+        let concurrency = judge(&storm(Phases::with_policy(policy), true, 6, 24));
+        assert!(concurrency.most_inside > 1, "nothing was shared");
+    }
+}
+
+#[test]
+fn striped_threads_and_tasks_at_once() {
+    for policy in POLICIES {
+        println!("{policy:?}");
+        judge(&storm(Striped::new(policy), true, 6, 24));
+    }
+}
+
+#[test]
+fn first_come_is_first_served() {
+    let journals = storm(Phases::with_policy(Policy::Fifo), false, 6, 40);
+    judge(&journals);
+    Journal::judge(&journals, &mut Fcfs::default()).unwrap_or_else(|v| panic!("{v}"));
+    let journals = storm(Striped::new(Policy::Fifo), false, 6, 40);
+    judge(&journals);
+    Journal::judge(&journals, &mut Fcfs::default()).unwrap_or_else(|v| panic!("{v}"));
+}
+
+/// The same storm with a policy that lets newcomers overtake: the monitor must object, or it would not notice if `Fifo` did.
+#[test]
+fn the_monitor_of_first_come_first_served_can_object() {
+    let policy = Policy::Eventual { patience: Duration::MAX };
+    let objected = (0..10).any(|_| {
+        let journals = storm(Phases::with_policy(policy), false, 6, 40);
+        Journal::judge(&journals, &mut Fcfs::default()).is_err()
+    });
+    assert!(objected, "overtaking was not noticed");
+}
+
+#[test]
+fn handover_serves_threads() {
+    let lock = GroupLock::over(Handover::new(), data());
+    blocking_storm(&lock);
+}
+
+fn blocking_storm<C: Core<Session = u32> + Sync>(lock: &GroupLock<u32, Data, C>) {
+    let journals: Vec<Journal> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..6)
+            .map(|seed| {
+                scope.spawn(move || {
+                    let mut participant = Participant::new(seed, false);
+                    (0..passages()).for_each(|_| participant.block(lock));
+                    participant.journal
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
+    });
+    assert_eq!(judge(&journals).entries, 6 * passages());
+}
+
+const MANY: u64 = if cfg!(miri) { 40 } else { 10_000 };
+
+/// Ten thousand tasks, three passages each, on an executor made for the purpose.
+#[test]
+fn ten_thousand_tasks_on_a_plain_executor() {
+    for policy in [Policy::EVENTUAL, Policy::Fifo] {
+        let lock = Arc::new(GroupLock::with_policy(policy, data()));
+        let journals = Arc::new(Mutex::new(Vec::new()));
+        let works = (0..MANY).map(|seed| {
+            let (lock, journals) = (Arc::clone(&lock), Arc::clone(&journals));
+            let work: std::pin::Pin<Box<dyn Future<Output = ()> + Send>> =
+                Box::pin(task(lock, Participant::new(seed, true), 3, journals));
+            work
+        });
+        executor::run(2, works);
+        let journals = std::mem::take(&mut *journals.lock().expect("nobody panics"));
+        assert_eq!(journals.len() as u64, MANY);
+        judge(&journals);
+        assert_free(&lock);
+    }
+}
+
+/// The same on tokio, where some have a timeout around them and some are aborted.
+#[test]
+#[cfg_attr(miri, ignore = "tokio's driver uses what miri does not have")]
+fn ten_thousand_tasks_on_tokio() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .expect("threads can be started");
+    for policy in [Policy::EVENTUAL, Policy::Batch { passes: 50 }] {
+        let lock = Arc::new(GroupLock::with_policy(policy, data()));
+        let journals = Arc::new(Mutex::new(Vec::new()));
+        let (ended, aborted) = runtime.block_on(async {
+            let tasks: Vec<_> = (0..MANY)
+                .map(|seed| {
+                    let (lock, journals) = (Arc::clone(&lock), Arc::clone(&journals));
+                    match seed % 10 {
+                        0 => runtime.spawn(async move {
+                            let time = Duration::from_micros(seed % 1000);
+                            let entering = lock.enter_async((seed % 3) as u32);
+                            drop(tokio::time::timeout(time, entering).await);
+                        }),
+                        1 => runtime.spawn(async move {
+                            let guard = lock.enter_arc_async((seed % 3) as u32).await;
+                            tokio::time::sleep(Duration::from_micros(seed % 50)).await;
+                            drop(guard);
+                        }),
+                        _ => runtime.spawn(task(lock, Participant::new(seed, true), 3, journals)),
+                    }
+                })
+                .collect();
+            // One kind is aborted wherever it is: waiting, granted and not polled, or inside.
+            tasks.iter().skip(1).step_by(10).for_each(tokio::task::JoinHandle::abort);
+            let (mut ended, mut aborted) = (0, 0);
+            for task in tasks {
+                match task.await {
+                    Ok(()) => ended += 1,
+                    Err(reason) => {
+                        assert!(reason.is_cancelled(), "{reason}");
+                        aborted += 1;
+                    }
+                }
+            }
+            (ended, aborted)
+        });
+        println!("{policy:?}: {ended} ended, {aborted} were aborted");
+        let journals = std::mem::take(&mut *journals.lock().expect("nobody panics"));
+        assert_eq!(journals.len() as u64, MANY / 10 * 8);
+        judge(&journals);
+        assert_free(&*lock);
+    }
+}
+
+/// The monitors see a lock that does not lock.
+#[test]
+fn an_open_door_is_noticed() {
+    let mut journals = vec![Journal::default(), Journal::default()];
+    for (number, journal) in journals.iter_mut().enumerate() {
+        journal.note(Event::Request(number as u64 + 1));
+        journal.note(Event::Enter);
+    }
+    assert!(Journal::judge(&journals, &mut Exclusion::default()).is_err());
+    assert!(Journal::judge(&journals, &mut LeftBehind::default()).is_err());
+}
+
+/// Tasks of another library's executor, each on a thread of its own.
+#[test]
+fn futures_run_on_futures_executor() {
+    let lock = GroupLock::new(data());
+    let journals: Vec<Journal> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|seed| {
+                let lock = &lock;
+                scope.spawn(move || {
+                    let mut participant = Participant::new(seed, true);
+                    futures_executor::block_on(async {
+                        for _ in 0..passages() {
+                            participant.pass_async(lock).await;
+                        }
+                    });
+                    participant.journal
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
+    });
+    judge(&journals);
+    assert_free(&lock);
+}
