@@ -75,7 +75,7 @@ impl<M: Memory> RawMutex<M> for Retries<M> {
             M::live(|| []);
             let word = self.word.read(SeqCst);
             let next = if word & HELD == 0 { word | HELD } else { word ^ ALIVE };
-            let swapped = self.word.cas(word, next, SeqCst).is_ok();
+            let swapped = self.word.cas(word, next, SeqCst);
             if swapped && word & HELD == 0 {
                 return;
             }
@@ -86,7 +86,7 @@ impl<M: Memory> RawMutex<M> for Retries<M> {
         loop {
             M::live(|| []);
             let word = self.word.read(SeqCst);
-            let swapped = self.word.cas(word, word & !HELD, SeqCst).is_ok();
+            let swapped = self.word.cas(word, word & !HELD, SeqCst);
             if swapped {
                 return;
             }

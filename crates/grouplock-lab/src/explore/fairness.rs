@@ -8,20 +8,21 @@
 //! objects have their old names again is not asked for: an execution may go round for ever all the same.)
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::canon::{Renamed, canonical};
 use super::orders::Orders;
-use super::search::{Again, Lines, renaming};
+use super::search::Trespass;
+use super::start::Start;
 use super::state::State;
 use super::stepper::{Choice, Obstacle, Stepper};
 use super::visited::fingerprint;
 use super::{Options, Outcome, Verdict, Violation, replay};
+use crate::automaton::Trouble;
 use crate::automaton::run::{Op, Phase};
-use crate::automaton::{Automaton, Trouble};
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
 
@@ -45,16 +46,14 @@ pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -
     if looked_for.contains(&Property::StrongGroupConcurrentEntering) {
         options.properties = options.properties.with(Property::StrongGroupConcurrentEntering);
     }
-    let mut telling = Lines::default();
-    let found = loop {
-        if looked_for.is_empty() {
-            break Found::Nothing;
-        }
-        match Graph::search(subject, &options, telling.clone(), &looked_for) {
-            Ok(found) => break found,
-            Err(Again::Trespass) => options.reductions.own = false,
-            Err(Again::Telling(learnt)) => telling = learnt,
-        }
+    let found = if looked_for.is_empty() {
+        Found::Nothing
+    } else {
+        Graph::search(subject, &options, &looked_for).unwrap_or_else(|Trespass| {
+            options.reductions.own = false;
+            Graph::search(subject, &options, &looked_for)
+                .unwrap_or_else(|Trespass| unreachable!("nobody owns a register any more"))
+        })
     };
     let missed = match found {
         Found::Cycle(violation) => {
@@ -133,28 +132,12 @@ struct Complaint<'a> {
 }
 
 impl Graph {
-    fn search(
-        subject: &Subject,
-        options: &Options,
-        telling: Lines,
-        asked: &[Property],
-    ) -> Result<Found, Again> {
-        let (automaton, first) = Automaton::new(subject, options.processes, telling);
-        let layout = Arc::clone(&automaton.layout);
-        let (options, renamed) = renaming(options, &layout, &first);
-        let mut initial = State::first(&layout, &first, options.reductions.forget);
-        let automaton = Arc::new(Mutex::new(automaton));
-        let mut stepper = Stepper::new(&automaton, subject, &options);
-        let settled = stepper.settle(&mut initial, &mut None);
-        debug_assert!(settled.is_ok(), "an idle process takes no step");
-        if renamed != Renamed::Nothing {
-            initial = canonical(&initial, &layout, renamed).0;
-        }
-        let graph = match Graph::build(&mut stepper, &options, renamed, &initial) {
-            Ok(Some(graph)) => {
-                let alike = renamed == Renamed::All && first.iter().all(|one| one.0 == first[0].0);
-                Graph { alike, ..graph }
-            }
+    fn search(subject: &Subject, options: &Options, asked: &[Property]) -> Result<Found, Trespass> {
+        let Start { options, renamed, alike, initial, mut steppers, .. } =
+            Start::new(subject, options);
+        let stepper = &mut steppers[0];
+        let graph = match Graph::build(stepper, &options, renamed, &initial) {
+            Ok(Some(graph)) => Graph { alike, ..graph },
             Ok(None) => return Ok(Found::TooLarge),
             Err(Trouble::Liveness(because)) => {
                 return Ok(Found::Cycle(Violation {
@@ -164,11 +147,7 @@ impl Graph {
                     schedule: Vec::new(),
                 }));
             }
-            Err(Trouble::Trespass) => return Err(Again::Trespass),
-            Err(Trouble::Refine) => {
-                let automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
-                return Err(Again::Telling(automaton.telling().clone()));
-            }
+            Err(Trouble::Trespass) => return Err(Trespass),
         };
         let Some((property, whose, begin, around)) = graph.violation(asked) else {
             return Ok(Found::Nothing);
@@ -177,7 +156,7 @@ impl Graph {
         let way = graph.way(0, |pair| pair == begin, |_, _, _| true);
         let mut choices = way.map(|(way, _)| way).unwrap_or_default();
         choices.extend(around);
-        let told = replay::trace(&mut stepper, subject, initial, renamed, &choices)
+        let told = replay::trace(stepper, subject, initial, renamed, &choices)
             .unwrap_or_else(|_| unreachable!("every edge of the trace is known"));
         let because = match (property, whose) {
             (Property::DeadlockFreedom, _) => {
