@@ -99,7 +99,6 @@ impl Plan {
             tasks.extend([
                 Task::new("bakery", 3, 1).passages(2),
                 Task::new("black-white-bakery", 3, 1),
-                Task::new("black-white-bakery-split", 3, 1).passages(2),
                 Task::new("dvir-taubenfeld-2-two-locks", 3, 1),
                 Task::new("keane-moir", 4, 2),
                 Task::new("petrovic", 3, 2),
