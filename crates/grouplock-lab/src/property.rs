@@ -1,10 +1,13 @@
 //! What is checked.
 
 use std::fmt;
+use std::str::FromStr;
 
 use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::Claim;
 use serde::{Deserialize, Serialize};
+
+use crate::registry;
 
 /// A property of a lock, or of what its text says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,7 +50,10 @@ pub enum Property {
 }
 
 impl Property {
-    /// Those that an exploration always checks, because without them it means nothing.
+    /// Those that an exploration checks whatever is asked, because without them it means nothing.
+    pub const SOUND: [Property; 3] = [Property::DeadRead, Property::DeadPrivate, Property::NoPanic];
+
+    /// Those that an exploration checks unless it is asked for others [only](Properties::only).
     pub const ALWAYS: [Property; 5] = [
         Property::MutualExclusion,
         Property::DeadlockFreedom,
@@ -120,6 +126,33 @@ impl fmt::Display for Property {
     }
 }
 
+/// There is no property of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no property is called {name:?}: is it {nearest:?}?")]
+pub struct UnknownProperty {
+    name: String,
+    nearest: &'static str,
+}
+
+impl FromStr for Property {
+    type Err = UnknownProperty;
+
+    /// ```
+    /// use grouplock_lab::Property;
+    ///
+    /// assert_eq!("bounded-exit".parse(), Ok(Property::BoundedExit));
+    /// let error = "bounded-exut".parse::<Property>().unwrap_err();
+    /// assert_eq!(error.to_string(), r#"no property is called "bounded-exut": is it "bounded-exit"?"#);
+    /// ```
+    fn from_str(name: &str) -> Result<Self, UnknownProperty> {
+        let all = || Properties(u32::MAX).iter();
+        all().find(|property| property.name() == name).ok_or_else(|| UnknownProperty {
+            name: name.to_owned(),
+            nearest: registry::nearest(name, all().map(Property::name)).unwrap_or_default(),
+        })
+    }
+}
+
 /// A set of properties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Properties(u32);
@@ -140,6 +173,12 @@ impl Properties {
         Property::ALWAYS.into_iter().collect()
     }
 
+    /// `property` and no more, but for what every exploration needs to mean anything: it goes on where another property
+    /// is violated.
+    pub fn only(property: Property) -> Self {
+        Property::SOUND.into_iter().chain([property]).collect()
+    }
+
     /// This set with one more.
     #[must_use]
     pub fn with(self, property: Property) -> Self {
@@ -148,8 +187,7 @@ impl Properties {
 
     /// The properties in the set, those that can be claimed first.
     pub fn iter(self) -> impl Iterator<Item = Property> {
-        let others = [Property::DeadRead, Property::DeadPrivate, Property::NoPanic];
-        Property::CLAIMABLE.into_iter().chain(others).filter(move |&p| self.contains(p))
+        Property::CLAIMABLE.into_iter().chain(Property::SOUND).filter(move |&p| self.contains(p))
     }
 
     /// Whether `property` is in the set.

@@ -32,7 +32,8 @@ pub(crate) fn check(
     let of = |phase: Phase| (0..phases.len()).filter(|&p| phases[p] == phase).collect::<Vec<_>>();
 
     let outside = phases.iter().any(|&phase| phase != Phase::Remainder);
-    if outside && stuck(stepper, Phase::Remainder)? {
+    let asked = properties.contains(Property::DeadlockFreedom);
+    if asked && outside && stuck(stepper, Phase::Remainder)? {
         let because = "somebody waits, and nobody outside the remainder section can move";
         return Ok(Some(fault(Property::DeadlockFreedom, because)));
     }

@@ -8,17 +8,16 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use rustc_hash::{FxHashSet, FxHasher};
 
 use super::canon::Renamed;
+use super::start::Start;
 use super::state::State;
 use super::stepper::{Choice, Obstacle, Stepper};
 use super::{CheckError, Options, Outcome, Verdict, Violation, replay};
+use crate::automaton::Trouble;
 use crate::automaton::run::{Op, Phase};
-use crate::automaton::{Automaton, Trouble};
 use crate::property::Property;
 use crate::subject::Subject;
 
@@ -30,78 +29,45 @@ use crate::subject::Subject;
 /// As [`check`](super::check).
 pub fn starvation(subject: &Subject, options: &Options) -> Result<Outcome, CheckError> {
     super::fits(subject, options)?;
-    let began = Instant::now();
     let mut options = options.clone();
-    // A cycle is a cycle only if everybody keeps their name.
-    options.reductions.symmetry = false;
-    options.reductions.own = false;
     options.properties = crate::property::Properties::basic();
-    let mut telling = FxHashSet::default();
-    loop {
-        let (automaton, first) = Automaton::new(subject, options.processes, telling.clone());
-        let mut initial = State::first(&automaton.layout, &first, options.reductions.forget);
-        let automaton = Arc::new(Mutex::new(automaton));
-        let mut stepper = Stepper::new(&automaton, subject, &options);
-        let settled = stepper.settle(&mut initial, &mut None);
-        debug_assert!(settled.is_ok(), "an idle process takes no step");
-        let graph = Graph::build(&mut stepper, &options, &initial);
-        let automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
-        let (runs, local_states) = automaton.size();
-        let mut outcome = Outcome {
-            verdict: Verdict::Limit,
-            states: 0,
-            depth: 0,
-            violation: None,
-            local_states: local_states as u64,
-            runs,
-            elapsed: began.elapsed(),
-        };
-        let graph = match graph {
-            Ok(Some(graph)) => graph,
-            Ok(None) => return Ok(outcome),
-            Err(Trouble::Liveness(because)) => {
-                outcome.verdict = Verdict::Violated;
-                outcome.violation = Some(Violation {
-                    property: Property::DeadPrivate,
-                    because,
-                    trace: Vec::new(),
-                    schedule: Vec::new(),
-                });
-                return Ok(outcome);
-            }
-            Err(Trouble::Refine | Trouble::Trespass) => {
-                telling.clone_from(automaton.telling());
-                continue;
-            }
-        };
-        drop(automaton);
-        outcome.states = graph.marks.len() as u64;
-        let starved = (0..options.processes).find_map(|p| Some((p, graph.fair_cycle(p)?)));
-        outcome.verdict = if starved.is_some() { Verdict::Violated } else { Verdict::Holds };
-        if let Some((p, cycle)) = starved {
-            let way = graph.way(0, cycle[0], |_| true).unwrap_or_default();
-            let around = graph.around(&cycle);
-            let choices: Vec<Choice> = way.into_iter().chain(around.iter().copied()).collect();
-            let Ok(told) =
-                replay::trace(&mut stepper, subject, initial, Renamed::Nothing, &choices)
-            else {
-                unreachable!("every edge of the trace is known");
-            };
-            outcome.depth = choices.len() as u64;
-            outcome.violation = Some(Violation {
-                property: Property::StarvationFreedom,
-                because: format!(
-                    "process {p} waits for ever while the last {} moves repeat: the others pass, and it always looks at \
-                     the wrong moment",
-                    around.len()
-                ),
-                trace: told.steps,
-                schedule: told.schedule,
-            });
+    let mut start = Start::of_a_walk(subject, &options);
+    let graph = match Graph::build(&mut start.steppers[0], &options, &start.initial) {
+        Ok(Some(graph)) => graph,
+        Ok(None) => return Ok(start.outcome(Verdict::Limit, 0, 0, None)),
+        Err(Trouble::Liveness(because)) => {
+            let (trace, schedule) = (Vec::new(), Vec::new());
+            let violation = Violation { property: Property::DeadPrivate, because, trace, schedule };
+            return Ok(start.outcome(Verdict::Violated, 0, 0, Some(violation)));
         }
-        outcome.elapsed = began.elapsed();
-        return Ok(outcome);
-    }
+        Err(Trouble::Trespass) => unreachable!("nobody owns a register in a walk"),
+    };
+    let states = graph.marks.len() as u64;
+    let starved = (0..options.processes).find_map(|p| Some((p, graph.fair_cycle(p)?)));
+    let Some((p, cycle)) = starved else {
+        let looked_at = [Property::StarvationFreedom].into_iter().collect();
+        return Ok(Outcome { looked_at, ..start.outcome(Verdict::Holds, states, 0, None) });
+    };
+    let way = graph.way(0, cycle[0], |_| true).unwrap_or_default();
+    let around = graph.around(&cycle);
+    let choices: Vec<Choice> = way.into_iter().chain(around.iter().copied()).collect();
+    let initial = start.initial.clone();
+    let Ok(told) =
+        replay::trace(&mut start.steppers[0], subject, initial, Renamed::Nothing, &choices)
+    else {
+        unreachable!("every edge of the trace is known");
+    };
+    let violation = Violation {
+        property: Property::StarvationFreedom,
+        because: format!(
+            "process {p} waits for ever while the last {} moves repeat: the others pass, and it always looks at \
+             the wrong moment",
+            around.len()
+        ),
+        trace: told.steps,
+        schedule: told.schedule,
+    };
+    Ok(start.outcome(Verdict::Violated, states, choices.len() as u64, Some(violation)))
 }
 
 /// What counts of a state: bits of the processes that are entering, that cannot move, and that could take an ideal lock.

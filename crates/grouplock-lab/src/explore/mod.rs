@@ -8,6 +8,7 @@ mod repeat;
 mod replay;
 mod sample;
 mod search;
+mod start;
 mod state;
 mod stepper;
 mod visited;
@@ -110,7 +111,7 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Every reachable state was seen, and every property holds in all of them.
+    /// Every reachable state was seen, and everything that was looked at holds: [`Outcome::looked_at`].
     Holds,
     /// A property is violated.
     Violated,
@@ -129,12 +130,23 @@ pub struct Outcome {
     pub depth: u64,
     /// Which property is violated, and how.
     pub violation: Option<Violation>,
+    /// The properties that hold: every state was looked at for them.
+    pub looked_at: Properties,
     /// Local states of the compiled code.
     pub local_states: u64,
     /// How often the real code was run.
     pub runs: u64,
     /// How long it took.
     pub elapsed: Duration,
+}
+
+impl Outcome {
+    /// The probability that an exploration missed a state because another one had the same fingerprint, as if fingerprints
+    /// were drawn at random: at most one in 2⁶⁴ for each pair of states.
+    pub fn missed(&self) -> f64 {
+        let states = self.states as f64;
+        (states * (states - 1.0) / 2.0 / 2_f64.powi(64)).clamp(0.0, 1.0)
+    }
 }
 
 /// A property that does not hold.

@@ -8,16 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use rustc_hash::FxHashSet;
-
 use super::canon::{Renamed, canonical};
 use super::checks;
 use super::replay;
+use super::start::Start;
 use super::state::State;
 use super::stepper::{Choice, Fault, Obstacle, Stepper};
 use super::visited::{Visited, fingerprint};
 use super::{Options, Outcome, Progress, Verdict, Violation};
-use crate::automaton::{Automaton, Trouble};
+use crate::automaton::Trouble;
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
 
@@ -78,9 +77,7 @@ enum End {
 }
 
 struct Search<'a> {
-    subject: &'a Subject,
     options: &'a Options,
-    automaton: Arc<Mutex<Automaton>>,
     visited: Visited,
     renamed: Renamed,
     over: AtomicBool,
@@ -94,81 +91,53 @@ struct Search<'a> {
 /// without them is sooner found that way.
 pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
     let began = Instant::now();
-    if Properties::ORDER.into_iter().any(|property| options.properties.contains(property)) {
+    let order = Properties::ORDER.into_iter().any(|p| options.properties.contains(p));
+    let mut held = Properties::default();
+    if order && options.properties.contains(Property::MutualExclusion) {
         let mut first = options.clone();
         first.properties = Properties::basic();
-        let outcome = explore(subject, &first, began);
+        let outcome = explore(subject, &first);
         if outcome.verdict != Verdict::Holds {
             return outcome;
         }
+        held = held.with(Property::MutualExclusion);
     }
-    explore(subject, options, began)
-}
-
-/// One exploration. Starts again whenever it has learnt that it dropped too much.
-fn explore(subject: &Subject, options: &Options, began: Instant) -> Outcome {
-    let mut options = options.clone();
-    let mut telling = FxHashSet::default();
-    loop {
-        match attempt(subject, &options, telling.clone(), began) {
-            Ok(outcome) => return outcome,
-            Err(Again::Telling(learnt)) => telling = learnt,
-            Err(Again::Trespass) => options.reductions.own = false,
-        }
+    let mut outcome = explore(subject, options);
+    if outcome.verdict != Verdict::Holds {
+        outcome.looked_at = held;
     }
+    Outcome { elapsed: began.elapsed(), ..outcome }
 }
 
-type Lines = FxHashSet<(&'static str, u32, u32)>;
-
-/// What an attempt learnt that makes another one necessary.
-enum Again {
-    Telling(Lines),
-    Trespass,
+/// One exploration; two if a guess was wrong.
+fn explore(subject: &Subject, options: &Options) -> Outcome {
+    attempt(subject, options).unwrap_or_else(|Trespass| {
+        let mut options = options.clone();
+        options.reductions.own = false;
+        attempt(subject, &options)
+            .unwrap_or_else(|Trespass| unreachable!("nobody owns a register any more"))
+    })
 }
 
-fn attempt(
-    subject: &Subject,
-    options: &Options,
-    telling: Lines,
-    began: Instant,
-) -> Result<Outcome, Again> {
-    let (automaton, first) = Automaton::new(subject, options.processes, telling);
-    let layout = Arc::clone(&automaton.layout);
-    // Processes whose first local states are the same differ in names only.
-    let symmetric = options.reductions.symmetry
-        && (first.iter().enumerate().any(|(p, (id, _))| first[..p].iter().any(|(q, _)| q == id)));
-    // Where processes change names, none of them owns a register by name.
-    let mut options = options.clone();
-    options.reductions.own &= !symmetric;
-    let renamed = match (symmetric, layout.objects.is_empty()) {
-        (true, _) => Renamed::All,
-        (false, false) if options.reductions.symmetry => Renamed::Objects,
-        (false, _) => Renamed::Nothing,
-    };
-    let options = &options;
-    let mut initial = State::first(&layout, &first, options.reductions.forget);
-    let automaton = Arc::new(Mutex::new(automaton));
+/// A register was written by another than its owner.
+struct Trespass;
+
+fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
+    let began = Instant::now();
+    let mut start = Start::new(subject, options);
+    let options = start.options.clone();
+    let mut steppers = std::mem::take(&mut start.steppers);
     let search = Search {
-        subject,
-        options,
-        automaton: Arc::clone(&automaton),
+        options: &options,
         visited: Visited::new(),
-        renamed,
+        renamed: start.renamed,
         over: AtomicBool::new(false),
         end: Mutex::new(None),
         panic: Mutex::new(None),
     };
-    let mut steppers: Vec<Stepper> =
-        (0..options.workers.max(1)).map(|_| Stepper::new(&automaton, subject, options)).collect();
-    // Nobody has moved: settling only blanks here.
-    let settled = steppers[0].settle(&mut initial, &mut None);
-    debug_assert!(settled.is_ok(), "an idle process takes no step");
-    if renamed != Renamed::Nothing {
-        initial = canonical(&initial, &layout, renamed).0;
-    }
     let mut logs: Vec<Vec<Link>> = vec![Vec::new(); steppers.len()];
     let mut row = Vec::new();
-    initial.pack(&mut row);
+    start.initial.pack(&mut row);
     search.visited.insert(fingerprint(&row));
     logs[0].push(Link::new(NOWHERE, Choice { process: 0, session: 0 }));
     let mut level = Level::default();
@@ -201,13 +170,13 @@ fn attempt(
     let (fault, place, last) = match end {
         None | Some(End::Limit) => {
             let verdict = if end.is_none() { Verdict::Holds } else { Verdict::Limit };
-            return Ok(outcome(&search, verdict, states, depth, None, began));
+            let mut outcome = start.outcome(verdict, states, depth, None);
+            if verdict == Verdict::Holds {
+                outcome.looked_at = options.properties;
+            }
+            return Ok(outcome);
         }
-        Some(End::Trouble(Trouble::Refine, ..)) => {
-            let automaton = search.automaton.lock().unwrap_or_else(PoisonError::into_inner);
-            return Err(Again::Telling(automaton.telling().clone()));
-        }
-        Some(End::Trouble(Trouble::Trespass, ..)) => return Err(Again::Trespass),
+        Some(End::Trouble(Trouble::Trespass, ..)) => return Err(Trespass),
         Some(End::Trouble(Trouble::Liveness(because), place, last)) => {
             (Fault { property: Property::DeadPrivate, because }, place, last)
         }
@@ -224,33 +193,13 @@ fn attempt(
         at = link.before();
     }
     choices.reverse();
-    let told = replay::trace(&mut steppers[0], search.subject, initial, renamed, &choices)
+    let initial = start.initial.clone();
+    let told = replay::trace(&mut steppers[0], subject, initial, start.renamed, &choices)
         .unwrap_or_else(|_| unreachable!("every edge of the trace is known"));
     let because = told.fault.map_or(fault.because, |fault| fault.because);
     let violation =
         Violation { property: fault.property, because, trace: told.steps, schedule: told.schedule };
-    Ok(outcome(&search, Verdict::Violated, states, depth, Some(violation), began))
-}
-
-fn outcome(
-    search: &Search<'_>,
-    verdict: Verdict,
-    states: u64,
-    depth: u64,
-    violation: Option<Violation>,
-    began: Instant,
-) -> Outcome {
-    let (runs, local_states) =
-        search.automaton.lock().unwrap_or_else(PoisonError::into_inner).size();
-    Outcome {
-        verdict,
-        states,
-        depth,
-        violation,
-        local_states: local_states as u64,
-        runs,
-        elapsed: began.elapsed(),
-    }
+    Ok(start.outcome(Verdict::Violated, states, depth, Some(violation)))
 }
 
 /// How many times as many states as before a panic are looked at after it.

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use grouplock_algorithms::claims::{Claim, Kind};
-use grouplock_lab::{Property, Subject, registry};
+use grouplock_lab::{Subject, registry};
 use serde_json::json;
 
-use crate::say;
+use crate::{claimable, say};
 
 /// In which form.
 #[derive(Debug, Args)]
@@ -15,11 +15,6 @@ pub(crate) struct Arguments {
     /// As JSON.
     #[arg(long)]
     json: bool,
-}
-
-/// What a paper may claim, of which an exploration looks at all but starvation, and `--starvation` at that.
-fn claimable() -> impl Iterator<Item = Property> {
-    Property::CLAIMABLE.into_iter().chain([Property::StarvationFreedom])
 }
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {

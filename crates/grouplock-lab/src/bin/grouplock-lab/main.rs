@@ -10,6 +10,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser;
+use grouplock_lab::Property;
 
 /// The published algorithms: what they claim, and whether it is true.
 #[derive(Debug, Parser)]
@@ -50,4 +51,9 @@ fn refuse(why: &str) -> ExitCode {
 /// Prints, and lets a closed pipe be: whoever reads no further has seen enough.
 fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// What a paper may claim, of which an exploration looks at all but starvation, and `--starvation` at that.
+fn claimable() -> impl Iterator<Item = Property> {
+    Property::CLAIMABLE.into_iter().chain([Property::StarvationFreedom])
 }
