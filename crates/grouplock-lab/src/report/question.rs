@@ -1,7 +1,5 @@
 //! What a column asks of an algorithm, and the answer that a dossier gives.
 
-use std::fmt::Write as _;
-
 use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::{Bound, Claim, Growth, Limit, Primitive};
 

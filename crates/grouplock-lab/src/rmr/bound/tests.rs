@@ -99,7 +99,7 @@ impl<const KIND: u8> RawMutex<SimMemory> for Toy<KIND> {
 
     unsafe fn release(&self, me: &mut Ptr<Record>) {
         match KIND {
-            RETRIES => while self.last.cas(*me, Ptr::NIL, SeqCst).is_err() {},
+            RETRIES => while !self.last.cas(*me, Ptr::NIL, SeqCst) {},
             COUNTS => {
                 let count = self.count.read(SeqCst);
                 self.count.write(count + 1, SeqCst);
