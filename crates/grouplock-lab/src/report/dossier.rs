@@ -198,7 +198,7 @@ impl Dossier {
                         self.rmr.extend(measured.into_iter().map(|m| RmrPoint::of(m, bounds)));
                     }
                     Err(RmrError::Capacity { .. }) => {}
-                    Err(error) if error.breaks_with().is_some() => {
+                    Err(error @ RmrError::Broken { .. }) => {
                         let (algorithm, because) = (name.to_owned(), error.to_string());
                         self.broken.push(Broken { algorithm, processes, because });
                     }
