@@ -127,7 +127,7 @@ struct Complaint<'a> {
     /// Through these pairs.
     through: &'a dyn Fn(Pair) -> bool,
     /// By these steps.
-    by: &'a dyn Fn(Pair, &Step, Pair) -> bool,
+    by: &'a dyn Fn(Pair, Step, Pair) -> bool,
     /// Whoever is inside may stay there.
     may_stay: bool,
 }
@@ -272,29 +272,29 @@ impl Graph {
     }
 
     /// The steps from a pair, with where each leads.
-    fn steps(&self, from: Pair) -> impl Iterator<Item = (&Step, Pair)> {
+    fn steps(&self, from: Pair) -> impl Iterator<Item = (Step, Pair)> {
         let orders = self.orders.len();
         let (state, order) = (from as usize / orders, from as usize % orders);
         let steps = &self.steps[self.begins[state] as usize..self.begins[state + 1] as usize];
-        steps.iter().map(move |step| {
+        steps.iter().map(move |&step| {
             let after = self.orders.after(order, step.change);
             (step, (step.to as usize * orders + after) as Pair)
         })
     }
 
     /// Who takes a step from this pair.
-    fn mover(&self, from: Pair, step: &Step) -> u8 {
+    fn mover(&self, from: Pair, step: Step) -> u8 {
         let (_, order) = self.mark(from);
         self.orders.names(order)[usize::from(step.choice.process)]
     }
 
     /// A fair cycle that violates one of `asked`, whom it concerns, where it begins, and once around it.
     fn violation(&self, asked: &[Property]) -> Option<(Property, usize, Pair, Vec<Choice>)> {
-        let enters = |from: Pair, step: &Step, to: Pair| {
+        let enters = |from: Pair, step: Step, to: Pair| {
             let mover = 1 << self.mover(from, step);
             self.those(from, |mark| mark.entering) & self.those(to, |mark| mark.inside) & mover != 0
         };
-        let leaves = |from: Pair, step: &Step| {
+        let leaves = |from: Pair, step: Step| {
             self.those(from, |mark| mark.inside) >> self.mover(from, step) & 1 == 1
         };
         for &property in asked {
@@ -435,7 +435,7 @@ impl Graph {
         &self,
         from: Pair,
         wanted: impl Fn(Pair) -> bool,
-        by: impl Fn(Pair, &Step, Pair) -> bool,
+        by: impl Fn(Pair, Step, Pair) -> bool,
     ) -> Option<(Vec<Choice>, Pair)> {
         let mut before: FxHashMap<Pair, (Pair, Choice)> = FxHashMap::default();
         let mut queue = VecDeque::from([from]);
@@ -466,7 +466,7 @@ impl Graph {
     /// cannot, back to the beginning.
     fn around(&self, complaint: &Complaint<'_>, component: &[Pair]) -> Vec<Choice> {
         let within: FxHashSet<Pair> = component.iter().copied().collect();
-        let by = |pair: Pair, step: &Step, to: Pair| {
+        let by = |pair: Pair, step: Step, to: Pair| {
             within.contains(&to) && (complaint.by)(pair, step, to)
         };
         let mut around: Vec<Choice> = Vec::new();

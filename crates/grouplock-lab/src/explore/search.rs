@@ -163,7 +163,9 @@ fn attempt(
     // Nobody has moved: settling only blanks here.
     let settled = steppers[0].settle(&mut initial, &mut None);
     debug_assert!(settled.is_ok(), "an idle process takes no step");
-    steppers.iter_mut().for_each(|stepper| stepper.watching = true);
+    for stepper in &mut steppers {
+        stepper.watching = true;
+    }
     if renamed != Renamed::Nothing {
         initial = canonical(&initial, &layout, renamed).0;
     }
@@ -176,8 +178,7 @@ fn attempt(
     level.push(&row, 0);
     let mut levels = vec![level];
     let mut depth = 0;
-    let mut bounds = Vec::new();
-    let mut walked = 0;
+    let mut measured = (0, Vec::new());
 
     loop {
         if let Some(progress) = options.progress {
@@ -189,17 +190,7 @@ fn attempt(
             });
         }
         levels = search.level(&mut steppers, &mut logs, &levels);
-        if !search.over.load(Ordering::Relaxed) && search.has_walked() > walked {
-            walked = search.has_walked();
-            match search.bounds() {
-                Ok(found) => bounds = found,
-                Err((property, circle)) => {
-                    let (place, choice) = search.latest(property, &circle);
-                    let fault = steppers[0].tell_circle(property, &circle);
-                    search.finish(End::Fault(fault, place, Some(choice)));
-                }
-            }
-        }
+        search.measure(&mut steppers[0], &mut measured);
         if search.over.load(Ordering::Relaxed) || levels.iter().all(|l| l.states.is_empty()) {
             break;
         }
@@ -217,7 +208,7 @@ fn attempt(
             let verdict = if end.is_none() { Verdict::Holds } else { Verdict::Limit };
             let mut outcome = outcome(&search, verdict, states, depth, None, began);
             if verdict == Verdict::Holds {
-                (outcome.looked_at, outcome.bounds) = (options.properties, bounds);
+                (outcome.looked_at, outcome.bounds) = (options.properties, measured.1);
             }
             return Ok(outcome);
         }
@@ -361,8 +352,20 @@ impl Search<'_> {
         panic.as_ref().is_some_and(|(.., at)| self.visited.len() > at * LOOK_ON)
     }
 
-    fn has_walked(&self) -> usize {
-        self.walked.lock().unwrap_or_else(PoisonError::into_inner).len()
+    /// Brings the bounds up to date, of which it is known for how many steps they were found. A circle ends the search.
+    fn measure(&self, stepper: &mut Stepper, measured: &mut (usize, Vec<StepBound>)) {
+        let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner).len();
+        if self.over.load(Ordering::Relaxed) || walked == measured.0 {
+            return;
+        }
+        match self.bounds() {
+            Ok(bounds) => *measured = (walked, bounds),
+            Err((property, circle)) => {
+                let (place, choice) = self.latest(property, &circle);
+                let fault = stepper.tell_circle(property, &circle);
+                self.finish(End::Fault(fault, place, Some(choice)));
+            }
+        }
     }
 
     /// The bounds so far; or a property and a circle that violates it.
