@@ -159,6 +159,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         if is_open(before) {
             let same = self.name.read(Relaxed) == s; // 3: acquired in line 2
             if same {
+                M::doorway_end();
                 return true;
             }
             let alone = is_empty(before) && before & LOCKED == 0;
@@ -168,6 +169,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
                 self.name.write(s, Relaxed); // 5: published by line 6
                 if before & NOTIFY == 0 {
                     self.word.faa(ONE.wrapping_sub(LOCKED | CHANGING), Release); // 6: for 2, 23
+                    M::doorway_end();
                 } else {
                     // Somebody waits, perhaps for this very session.
                     self.word.faa(ONE.wrapping_sub(CHANGING), Release); // 6: for 2
@@ -559,11 +561,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
         me.task ^= P::GIVES_UP;
         loop {
             M::live(|| []);
-            if self.enter_fast(session.get()) {
-                M::doorway_end();
-                break;
-            }
-            if self.wait(me, session.get()) {
+            if self.enter_fast(session.get()) || self.wait(me, session.get()) {
                 break;
             }
             // Given up. The next time it stays.
