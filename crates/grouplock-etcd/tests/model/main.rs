@@ -1,11 +1,13 @@
 //! The transactions, explored: whatever is late, lost, repeated or expired, no two sessions are inside at once.
 
+mod asks;
 mod store;
 mod truth;
 mod world;
 
+use asks::Mutant;
 use stateright::{Checker, HasDiscoveries, Model};
-use world::{DEATHS, EPOCHS, EXCLUSION, LEAVING, Mutant, ORDER, REST, TRACE, World};
+use world::{DEATHS, EPOCHS, EXCLUSION, LEAVING, ORDER, REST, TRACE, World};
 
 fn world(sessions: &[&'static str]) -> World {
     World {
