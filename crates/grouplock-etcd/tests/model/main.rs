@@ -71,7 +71,7 @@ fn two_that_withdraw_on_a_bad_network_with_expiring_leases() {
 
 /// Everybody twice, so that old requests meet new ones. For `cargo xtask soak`.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; cargo xtask soak runs it"]
 fn soak_three_with_everything() {
     let bad = World { resends: 1, expiries: 1, withdrawals: true, ..world(&["a", "b", "a"]) };
     holds(bad);
