@@ -1,11 +1,13 @@
 //! The transactions, explored: whatever is late, lost, repeated or expired, no two sessions are inside at once.
 
+mod asks;
 mod store;
 mod truth;
 mod world;
 
+use asks::Mutant;
 use stateright::{Checker, HasDiscoveries, Model};
-use world::{DEATHS, EPOCHS, EXCLUSION, LEAVING, Mutant, ORDER, REST, TRACE, World};
+use world::{DEATHS, EPOCHS, EXCLUSION, LEAVING, ORDER, REST, TRACE, World};
 
 fn world(sessions: &[&'static str]) -> World {
     World {
@@ -69,7 +71,7 @@ fn two_that_withdraw_on_a_bad_network_with_expiring_leases() {
 
 /// Everybody twice, so that old requests meet new ones. For `cargo xtask soak`.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; cargo xtask soak runs it"]
 fn soak_three_with_everything() {
     let bad = World { resends: 1, expiries: 1, withdrawals: true, ..world(&["a", "b", "a"]) };
     holds(bad);

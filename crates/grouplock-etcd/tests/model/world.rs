@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 
 use grouplock_etcd::keys::Keys;
 use grouplock_etcd::line::{Line, Turn};
-use grouplock_etcd::proto::{KeyValue, TxnRequest};
+use grouplock_etcd::proto::KeyValue;
 use grouplock_etcd::protocol::{Inside, Left, Standing, Ticket};
 use stateright::{Model, Property};
 
+use crate::asks::{Answer, Ask, Grave, Mutant};
 use crate::store::{NoLease, Store};
-use crate::truth::{Id, Truth, epoch_told};
+use crate::truth::{Id, Truth};
 
 /// No two sessions are inside at once.
 pub(crate) const EXCLUSION: &str = "no two sessions are inside at once";
@@ -27,39 +28,6 @@ pub(crate) const LEAVING: &str = "who leaves is told the truth";
 pub(crate) const TRACE: &str = "who is gone leaves no trace";
 /// When nothing more can happen, nobody waits and no key is left in the queue.
 pub(crate) const REST: &str = "nobody is left behind";
-
-/// What is done wrong on purpose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Mutant {
-    /// Nothing.
-    None,
-    /// Who comes in from the queue does not check that its own key is still there: the old bug.
-    ClaimUnchecked,
-    /// Who comes in from the queue always opens a phase.
-    ClaimOpens,
-    /// Who leaves after having asked twice leaves no tombstone.
-    NoTombstone,
-    /// Who is queued comes in without waiting for its turn.
-    Impatient,
-    /// Who enters at once does not look for others in the queue.
-    Blind,
-    /// Who knocks does not look for anybody in the queue.
-    BlindKnock,
-    /// Who knocks does not look for its tombstone.
-    UndeadKnock,
-    /// Who is inside believes it for as long as it likes.
-    Trusting,
-    /// Who enters a room that is empty joins the phase that is over, if it was one of its session.
-    JoinsAlone,
-    /// Who was told of the dead writes that down although it is not there any more.
-    BuriesLate,
-    /// Who was told of the dead takes those of its own phase for told of as well.
-    BuriesAll,
-    /// Who gives up leaves the mark that it has come in.
-    KeepsMark,
-    /// Who leaves does not look whether it is there.
-    LeavesBlindly,
-}
 
 /// What is explored.
 #[derive(Clone, Debug)]
@@ -117,38 +85,6 @@ enum Stage {
     Lost,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Ask {
-    Knock,
-    Enter,
-    Claim(i64),
-    Leave(i64, bool),
-    Abandon,
-    Bury(Grave),
-}
-
-/// What the one who has opened a phase was told of the dead, to be written down.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Grave {
-    place: i64,
-    epoch: i64,
-    /// The keys of the marks.
-    marks: Vec<Vec<u8>>,
-    /// The revision of what was last written down.
-    seen: i64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Answer {
-    Inside(i64, i64, Option<Grave>),
-    Queued(i64),
-    Absent,
-    /// To one who has knocked: somebody is there.
-    Occupied,
-    Left(bool),
-    NoLease,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Ask(usize),
@@ -180,55 +116,6 @@ impl World {
         }
     }
 
-    /// What is sent, with what the mutant changes.
-    fn request(&self, ticket: &Ticket, ask: &Ask) -> TxnRequest {
-        use grouplock_etcd::proto::Request;
-        let inner = |txn: &TxnRequest| match &txn.success[0].request {
-            Some(Request::Txn(inner)) => inner.clone(),
-            _ => panic!("a transaction within a transaction"),
-        };
-        let mut request = match ask {
-            Ask::Knock => ticket.knock(b"w", b"m"),
-            Ask::Enter => ticket.enter(b"w", b"m", true),
-            Ask::Claim(place) => ticket.claim(*place, b"m"),
-            Ask::Leave(place, resent) => ticket.leave(*place, *resent),
-            Ask::Abandon => ticket.abandon(),
-            Ask::Bury(grave) => grave.request(ticket),
-        };
-        match (self.mutant, ask) {
-            (Mutant::ClaimUnchecked, Ask::Claim(_)) => request.compare.clear(),
-            (Mutant::ClaimOpens, Ask::Claim(_)) => {
-                let mut come_in = inner(&request);
-                come_in.compare.push(request.compare[0].clone());
-                come_in.compare[1].key = b"nothing".to_vec();
-                request.success[0].request = Some(Request::Txn(come_in));
-            }
-            (Mutant::BlindKnock, Ask::Knock) => drop(request.compare.remove(0)),
-            (Mutant::UndeadKnock, Ask::Knock) => drop(request.compare.pop()),
-            (Mutant::JoinsAlone, Ask::Enter) => {
-                let mut come = inner(&request);
-                let mut come_in = inner(&come);
-                come_in.compare.remove(0);
-                come.success[0].request = Some(Request::Txn(come_in));
-                request.success[0].request = Some(Request::Txn(come));
-            }
-            (Mutant::BuriesLate, Ask::Bury(_)) => drop(request.compare.remove(0)),
-            (Mutant::KeepsMark, Ask::Abandon) => drop(request.success.remove(1)),
-            (Mutant::LeavesBlindly, Ask::Leave(..)) => request.compare.clear(),
-            (Mutant::NoTombstone, Ask::Leave(place, _)) => request = ticket.leave(*place, false),
-            (Mutant::NoTombstone, Ask::Abandon) => {
-                request.success.pop();
-            }
-            (Mutant::Blind, Ask::Enter) => {
-                let mut come = inner(&request);
-                come.compare.clear();
-                request.success[0].request = Some(Request::Txn(come));
-            }
-            _ => {}
-        }
-        request
-    }
-
     fn turn(&self, state: &State, place: i64) -> Turn {
         let keys = Keys::new("p/r/");
         let mut line = Line::new(keys.clone());
@@ -245,7 +132,7 @@ impl World {
     fn serve(&self, state: &mut State, who: usize, round: u8, ask: &Ask) -> Answer {
         let ticket = self.ticket(who, round);
         let before = state.store.clone();
-        let response = match state.store.txn(&self.request(&ticket, ask)) {
+        let response = match state.store.txn(&self.mutant.request(&ticket, ask)) {
             Ok(response) => response,
             Err(NoLease) => return Answer::NoLease,
         };
@@ -395,24 +282,6 @@ impl World {
         person.resent |= matches!(ask, Ask::Knock | Ask::Enter);
         person.asked.push((person.round, ask));
         person.asked.sort();
-    }
-}
-
-impl Grave {
-    fn request(&self, ticket: &Ticket) -> TxnRequest {
-        let mark = |key: &Vec<u8>| KeyValue { key: key.clone(), ..KeyValue::default() };
-        let marks: Vec<KeyValue> = self.marks.iter().map(mark).collect();
-        let died = KeyValue { mod_revision: self.seen, ..KeyValue::default() };
-        let inside = Inside {
-            place: self.place,
-            epoch: self.epoch,
-            opener: true,
-            before: None,
-            dead: Vec::new(),
-            died: Some(died),
-        };
-        let marks: Vec<&KeyValue> = marks.iter().collect();
-        ticket.bury(&inside, &marks, Some(&epoch_told(self.epoch)))
     }
 }
 

@@ -171,7 +171,7 @@ fn a_member_that_forgets_breaks_mutual_exclusion() {
 }
 
 #[test]
-#[ignore = "minutes: for cargo xtask soak"]
+#[ignore = "takes minutes; cargo xtask soak runs it"]
 fn larger() {
     let every = |rounds| rising().map(|plan| plan.rounds(rounds));
     let twice = Scenario::new(triangle(), &every(2));
@@ -187,7 +187,7 @@ fn larger() {
 }
 
 #[test]
-#[ignore = "minutes: for cargo xtask soak"]
+#[ignore = "takes minutes; cargo xtask soak runs it"]
 fn larger_with_processes_that_give_up_and_a_loss() {
     let lost = Scenario { losses: 1, patience: 6, ..Scenario::new(triangle(), &two()) };
     let lost = Scenario { cancel: true, direct: false, ..lost };
@@ -195,7 +195,7 @@ fn larger_with_processes_that_give_up_and_a_loss() {
 }
 
 #[test]
-#[ignore = "minutes: for cargo xtask soak"]
+#[ignore = "takes minutes; cargo xtask soak runs it"]
 fn larger_with_four_groups_and_quorums_of_three() {
     let four = [at(0), at(1).priority(1), at(2).priority(2), at(3).priority(3)];
     let four = Scenario { ordered: true, ..Scenario::new(Coterie::majority(4).unwrap(), &four) };
