@@ -19,10 +19,11 @@ use crate::trace::Step;
 /// The numbers of processes for which registers are counted.
 const SPACE_SIZES: [usize; 5] = [2, 4, 8, 16, 32];
 
-/// What is known.
-#[derive(Clone, Debug, Default, Serialize)]
+/// What is known. In a file it is the evidence that our pages are made from.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Dossier {
-    /// The algorithms, in the order of the registry.
+    /// The algorithms, in the order of the registry. Not read from a file: their claims are code.
+    #[serde(skip_deserializing, default = "registered")]
     pub algorithms: Vec<Algorithm>,
     /// What was explored.
     pub explorations: Vec<Exploration>,
@@ -30,10 +31,36 @@ pub struct Dossier {
     pub rmr: Vec<RmrPoint>,
     /// Algorithms that broke while they were measured.
     pub broken: Vec<Broken>,
+    /// Texts with one thing wrong, and what the explorer made of them.
+    #[serde(default)]
+    pub mutants: Vec<Mutant>,
+}
+
+/// A text with one thing wrong, explored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Mutant {
+    /// The algorithm it was made from.
+    pub of: String,
+    /// What is wrong.
+    pub what: String,
+    /// How many processes.
+    pub processes: usize,
+    /// How many sessions; one for a mutex.
+    pub sessions: u64,
+    /// Which property it breaks; none if all was explored and nothing found.
+    pub property: Option<Property>,
+    /// States seen.
+    pub states: u64,
+    /// The length of the execution that shows it.
+    pub steps: usize,
+}
+
+fn registered() -> Vec<Algorithm> {
+    registry::all().iter().map(Algorithm::of).collect()
 }
 
 /// An algorithm that broke while its remote memory references were counted.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Broken {
     /// The algorithm's name.
     pub algorithm: String,
@@ -88,7 +115,7 @@ pub struct Exploration {
 }
 
 /// Remote memory references of one algorithm at one size.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RmrPoint {
     /// The algorithm's name.
     pub algorithm: String,
@@ -157,7 +184,6 @@ impl Dossier {
     /// # Errors
     /// If a task names no algorithm, or a size that the algorithm cannot take.
     pub fn collect(tasks: &[Task], tell: &mut dyn FnMut(&Event<'_>)) -> Result<Self, CollectError> {
-        let algorithms = registry::all().iter().map(Algorithm::of).collect();
         let mut explorations = Vec::with_capacity(tasks.len());
         for (done, task) in tasks.iter().enumerate() {
             tell(&Event { task, done, of: tasks.len() });
@@ -171,7 +197,7 @@ impl Dossier {
             })?;
             explorations.push(Exploration::of(&subject, task, options.properties, outcome));
         }
-        Ok(Dossier { algorithms, explorations, ..Dossier::default() })
+        Ok(Dossier { algorithms: registered(), explorations, ..Dossier::default() })
     }
 
     /// Counts the remote memory references of every algorithm that can be measured, for each number of processes in `sizes`;
