@@ -1,39 +1,100 @@
-//! The measurements.
+//! `cargo xtask bench`: the measurements, and the pages that show them.
 
-use std::process::ExitCode;
+use std::time::Duration;
 
+use crate::budget::{self, Given, Order, Part, Reached};
 use crate::run::Program;
-use crate::steps::{finish, need_etcd};
+use crate::setup::Need;
 
 /// The plans of the comparison.
-pub(crate) const PLANS: [&str; 4] = ["smoke", "quick", "standard", "full"];
+const PLANS: [&str; 4] = ["smoke", "quick", "standard", "full"];
 
-/// Measures by `plan`, and writes the pages that show it. What was measured in a hurry goes elsewhere, and does not replace
-/// the pages that were measured with care.
-pub(crate) fn run(plan: &str) -> ExitCode {
-    let careful = ["standard", "full"].contains(&plan);
-    let out = if careful { "docs/benchmarks" } else { "target/benchmarks" };
-    let instructions: &[&str] = if careful { &["--instructions"] } else { &[] };
-    let compare = program("compare").arguments(&["--plan", plan, "--out", out]);
-    let result = compare.arguments(instructions).run().and_then(|()| {
-        if !careful {
-            return Ok(());
+/// With the standard plan, on two cores: six minutes, one, one and four. The rest is for building and slower machines.
+const PARTS: &[Part] = &[
+    Part { name: "comparison", share: 30, run: comparison },
+    Part { name: "uncontended", share: 8, run: uncontended },
+    Part { name: "rooms", share: 7, run: rooms },
+    Part { name: "etcd", share: 15, run: etcd },
+];
+
+pub(crate) fn names() -> Vec<&'static str> {
+    PARTS.iter().map(|part| part.name).collect()
+}
+
+/// Understands the arguments.
+pub(crate) fn order(arguments: &[String]) -> Result<Order, String> {
+    let (mut plan, mut named) = ("standard".to_owned(), Vec::new());
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        if argument == "--plan" {
+            let name = arguments.next().map_or("", String::as_str);
+            let known = PLANS.iter().find(|plan| **plan == name);
+            let wrong = || format!("`--plan` needs one of {}, not `{name}`", PLANS.join(", "));
+            plan = known.ok_or_else(wrong)?.to_string();
+        } else {
+            named.push(argument.clone());
         }
-        let page = ["--instructions", "--out", "docs/benchmarks/uncontended.md"];
-        program("uncontended")
-            .arguments(&page)
-            .run()
-            .and_then(|()| program("rooms").arguments(&["--out", "docs/benchmarks/rooms.md"]).run())
-            .and_then(|()| etcd())
-    });
-    finish(result)
+    }
+    let minutes = if plan == "full" { 12 * 60 } else { 60 };
+    Ok(Order { parts: budget::named(PARTS, &named)?, minutes, plan })
+}
+
+type Results = Vec<(String, Reached)>;
+
+/// Where the pages go. What was measured in a hurry does not replace what was measured with care.
+fn out(given: &Given) -> &'static str {
+    if careful(given) { "docs/benchmarks" } else { "target/benchmarks" }
+}
+
+fn careful(given: &Given) -> bool {
+    ["standard", "full"].contains(&&*given.plan)
+}
+
+/// Instructions are counted by valgrind, which takes its time.
+fn counted(given: &Given, program: Program) -> Program {
+    if careful(given) { program.arguments(&["--instructions"]) } else { program }
+}
+
+fn comparison(given: &Given) -> Results {
+    let compare = program("compare").arguments(&["--plan", &given.plan, "--out", out(given)]);
+    measured(given, "comparison.md", counted(given, compare))
+}
+
+fn uncontended(given: &Given) -> Results {
+    let page = format!("{}/uncontended.md", out(given));
+    let rounds: &[&str] = if careful(given) { &[] } else { &["--rounds", "5"] };
+    let program = program("uncontended").arguments(&["--out", &page]).arguments(rounds);
+    measured(given, "uncontended.md", counted(given, program))
+}
+
+fn rooms(given: &Given) -> Results {
+    let page = format!("{}/rooms.md", out(given));
+    let rounds: &[&str] = if careful(given) { &[] } else { &["--rounds", "11"] };
+    measured(given, "rooms.md", program("rooms").arguments(&["--out", &page]).arguments(rounds))
 }
 
 /// Rooms on etcd. The programs are measured as well, and `grouplock` is found beside the one that measures.
-fn etcd() -> Result<(), String> {
-    need_etcd()?;
-    Program::cargo(&["build", "--release", "-p", "grouplock-cli"]).run()?;
-    program("etcd").arguments(&["--out", "docs/benchmarks/etcd.md"]).run()
+fn etcd(given: &Given) -> Results {
+    let build = ["build", "--release", "-p", "grouplock-cli"];
+    let ready = Need::Etcd.meet().and_then(|()| Program::cargo(&build).run_within(given.left()));
+    if let Err(why) = ready {
+        return vec![("etcd.md".to_owned(), Reached::Failed(why))];
+    }
+    let page = format!("{}/etcd.md", out(given));
+    let rounds: &[&str] = if careful(given) { &[] } else { &["--rounds", "4"] };
+    measured(given, "etcd.md", program("etcd").arguments(&["--out", &page]).arguments(rounds))
+}
+
+/// Measures for as long as there is time. A page is written at the end, so one that is cut off is not.
+fn measured(given: &Given, page: &str, program: Program) -> Results {
+    let folder = crate::run::root().join(out(given));
+    let made = std::fs::create_dir_all(&folder).map_err(|why| why.to_string());
+    let time: Duration = given.left();
+    let how = match made.and_then(|()| program.run_within(time)) {
+        Ok(()) => Reached::Ended(format!("{} is written", folder.join(page).display())),
+        Err(why) => Reached::Failed(why),
+    };
+    vec![(page.to_owned(), how)]
 }
 
 /// A program of the bench crate.

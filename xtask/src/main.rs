@@ -1,62 +1,100 @@
-//! What README and CI call: `cargo xtask setup | test | bench | mutants | soak`.
+//! What README and CI call: `cargo xtask setup | test | bench | mutants | soak | loaded`.
 
 mod bench;
+mod budget;
+mod libtest;
+mod loaded;
 mod mutants;
+mod programs;
 mod run;
+mod setup;
+mod soak;
 mod steps;
+mod test;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-cargo xtask setup          install what the tests need beyond a Rust toolchain
-cargo xtask test [STEP…]   run all checks, or only those named (this does the set-up first)
-cargo xtask bench          measure, and write the pages in docs/benchmarks
-  --plan PLAN              quick (under a minute, into target/benchmarks), standard (the default) or full (hours)
-cargo xtask mutants        break GroupLock in six ways; loom and shuttle must notice each (two minutes)
-cargo xtask soak           the long versions of the tests, for an hour or so of machine time
+cargo xtask setup             install what the tests need beyond a Rust toolchain
+cargo xtask test [STEP…]      run all checks, or only those named (this does the set-up first)
+  --required                  what cannot run here is a failure (as it is where the variable CI is set)
+cargo xtask bench [PART…]     measure, and write the pages in docs/benchmarks, within an hour
+  --plan PLAN                 quick (under a minute, into target/benchmarks), standard (the default) or full (hours)
+cargo xtask mutants [NAME…]   change the sources in one place at a time; a test must notice each
+cargo xtask soak [PART…]      the long versions of the tests, each for the time it is given
+  --minutes N                 how long all of them take together (60)
+cargo xtask loaded N PACKAGE [PROGRAM…]
+                              run test programs N times with a busy loop on each core, and count failures
 
 Steps of `test`:";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let command = arguments.next();
+    let command = arguments.next().unwrap_or_default();
     let rest: Vec<String> = arguments.collect();
-    match (command.as_deref(), &rest[..]) {
-        (Some("setup"), []) => steps::setup(),
-        (Some("test"), names) => match steps::named(names) {
-            Ok(steps) => steps::test(&steps),
-            Err(unknown) => refuse(&format!("`{unknown}` is not a step of `cargo xtask test`")),
-        },
-        (Some("bench"), []) => bench::run("standard"),
-        (Some("bench"), [plan, name]) if plan == "--plan" && bench::PLANS.contains(&&**name) => {
-            bench::run(name)
+    match (&*command, &rest[..]) {
+        ("setup", []) => setup::run(),
+        ("setup", [extra, ..]) => refuse(&format!("`{extra}` is one argument too many")),
+        ("test", names) => {
+            let (names, required) = without("--required", names);
+            match steps::named(&names) {
+                Ok(steps) => test::run(&steps, required || test::in_ci()),
+                Err(mistake) => refuse(&mistake),
+            }
         }
-        (Some("bench"), [plan, rest @ ..]) if plan == "--plan" => refuse(&format!(
-            "`--plan` needs one of {}, not `{}`",
-            bench::PLANS.join(", "),
-            rest.join(" ")
-        )),
-        (Some("soak"), []) => steps::soak(),
-        (Some("mutants"), []) => mutants::run(),
-        (Some("-h" | "--help" | "help"), _) => {
+        ("bench", arguments) => timed(bench::order(arguments)),
+        ("soak", arguments) => timed(soak::order(arguments)),
+        ("mutants", names) => match mutants::named(names) {
+            Ok(mutants) => {
+                let right = mutants::run_right(&mutants);
+                finish(right.and_then(|()| mutants::run(&mutants, None).map(drop)))
+            }
+            Err(mistake) => refuse(&mistake),
+        },
+        ("loaded", [times, package, programs @ ..]) => match times.parse() {
+            Ok(times) => finish(loaded::run(times, package, programs)),
+            Err(_) => refuse(&format!("`{times}` is not a number of times")),
+        },
+        ("loaded", _) => refuse("`loaded` needs a number of times and a package"),
+        ("-h" | "--help" | "help", _) => {
             println!("{}", usage());
             ExitCode::SUCCESS
         }
-        (Some("setup" | "bench" | "soak" | "mutants"), [extra, ..]) => {
-            refuse(&format!("`{extra}` is one argument too many"))
-        }
-        (Some(unknown), _) => refuse(&format!("`{unknown}` is not a command of xtask")),
-        (None, _) => refuse("xtask needs a command"),
+        ("", _) => refuse("xtask needs a command"),
+        (unknown, _) => refuse(&format!("`{unknown}` is not a command of xtask")),
     }
+}
+
+fn timed(order: Result<budget::Order, String>) -> ExitCode {
+    order.map_or_else(|mistake| refuse(&mistake), |order| budget::run(&order))
+}
+
+/// The arguments without `flag`, and whether it was among them.
+fn without(flag: &str, arguments: &[String]) -> (Vec<String>, bool) {
+    let rest: Vec<_> = arguments.iter().filter(|argument| *argument != flag).cloned().collect();
+    let found = rest.len() < arguments.len();
+    (rest, found)
 }
 
 fn usage() -> String {
     let steps = steps::STEPS.iter().map(|step| format!("\n  {:8} {}", step.name, step.what));
-    USAGE.to_owned() + &steps.collect::<String>()
+    let (soak, bench) = (soak::names().join(", "), bench::names().join(", "));
+    let parts = format!("\n\nParts of `soak`: {soak}\nParts of `bench`: {bench}");
+    USAGE.to_owned() + &steps.collect::<String>() + &parts
 }
 
 /// Bad arguments: says so, and what would have been right.
 fn refuse(mistake: &str) -> ExitCode {
     eprintln!("xtask: {mistake}\n\n{}", usage());
     ExitCode::from(2)
+}
+
+fn finish(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("xtask: {reason}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -1,7 +1,15 @@
-//! Running other programs.
+//! Running other programs, each with a time limit and in a process group of its own.
+//!
+//! A watchman (a shell that reads from a pipe of ours) kills the whole group when the pipe closes. So a
+//! program does not outlive its limit, nor us, in whatever way we end.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -9,19 +17,37 @@ pub(crate) fn root() -> PathBuf {
     here.parent().map_or(here.clone(), PathBuf::from)
 }
 
+/// For whatever has no limit of its own: builds and installations.
+pub(crate) const LIMIT: Duration = Duration::from_mins(30);
+
+/// How often a running program is looked at.
+const GLANCE: Duration = Duration::from_millis(50);
+
 /// A program to be run in the root of the repository.
 pub(crate) struct Program {
     command: Command,
     shown: String,
 }
 
+/// How a program ended that was watched.
+pub(crate) struct Ended {
+    /// Nothing if it succeeded; else why not.
+    pub(crate) trouble: Option<String>,
+    /// Whether it was killed because it took too long.
+    pub(crate) cut_off: bool,
+    /// What it wrote.
+    pub(crate) output: String,
+    pub(crate) took: Duration,
+}
+
 impl Program {
-    pub(crate) fn new(name: &str) -> Self {
+    pub(crate) fn new(name: impl AsRef<Path>) -> Self {
+        let name = name.as_ref();
         let mut command = Command::new(name);
-        command.current_dir(root());
+        command.current_dir(root()).stdin(Stdio::null()).process_group(0);
         // `cargo xtask` runs under a toolchain of its own; the programs it starts choose theirs by `+nightly`.
         command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
-        Program { command, shown: name.to_owned() }
+        Program { command, shown: name.display().to_string() }
     }
 
     /// Cargo of the default toolchain.
@@ -49,19 +75,209 @@ impl Program {
         self
     }
 
+    pub(crate) fn variables(self, variables: &[(&str, &str)]) -> Self {
+        variables.iter().fold(self, |program, (name, value)| program.variable(name, value))
+    }
+
+    /// A variable that need not be shown.
+    pub(crate) fn hidden(mut self, name: &str, value: &Path) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn folder(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// How it would be written in a shell.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
     /// Runs it with its output where ours goes.
-    pub(crate) fn run(mut self) -> Result<(), String> {
+    pub(crate) fn run(self) -> Result<(), String> {
+        self.run_within(LIMIT)
+    }
+
+    /// The same, with another limit.
+    pub(crate) fn run_within(mut self, limit: Duration) -> Result<(), String> {
         println!("$ {}", self.shown);
-        match self.command.stdin(Stdio::null()).status() {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(format!("`{}` ended with {status}", self.shown)),
-            Err(reason) => Err(format!("`{}` could not be started: {reason}", self.shown)),
-        }
+        let ended = self.command.spawn().and_then(|child| watch(child, limit, || None));
+        told(&self.shown, ended).map_or(Ok(()), Err)
     }
 
     /// Runs it without showing anything. Whether it succeeded.
     pub(crate) fn succeeds(mut self) -> bool {
-        let quiet = self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        quiet.status().is_ok_and(|status| status.success())
+        let quiet = self.command.stdout(Stdio::null()).stderr(Stdio::null());
+        let ended = quiet.spawn().and_then(|child| watch(child, LIMIT, || None));
+        ended.is_ok_and(|end| end.is_ok_and(|status| status.success()))
+    }
+
+    /// Runs it with its output, standard error included, kept in a file. `look` is shown what was
+    /// written since the last time, and may give a reason to kill the program.
+    pub(crate) fn watched(
+        mut self,
+        limit: Duration,
+        mut look: impl FnMut(&str) -> Option<String>,
+    ) -> Ended {
+        let start = Instant::now();
+        let mut output = String::new();
+        let ended = kept().and_then(|(written, mut read)| {
+            self.command.stdout(written.try_clone()?).stderr(written);
+            let child = self.command.spawn()?;
+            watch(child, limit, || {
+                let before = output.len();
+                output.push_str(&more(&mut read));
+                look(&output[before..])
+            })
+        });
+        let cut_off = ended.as_ref().is_ok_and(Result::is_err);
+        Ended { trouble: told(&self.shown, ended), cut_off, output, took: start.elapsed() }
+    }
+
+    /// The same, with nothing to look for; what it wrote is printed if it fails.
+    pub(crate) fn quietly(self, limit: Duration) -> Result<Ended, String> {
+        println!("$ {}", self.shown);
+        let mut ended = self.watched(limit, |_| None);
+        match ended.trouble.take() {
+            None => Ok(ended),
+            Some(trouble) => {
+                print!("{}", ended.output);
+                Err(trouble)
+            }
+        }
+    }
+}
+
+/// A new file, to write to and to read from.
+fn kept() -> std::io::Result<(File, File)> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let folder = root().join("target/xtask");
+    std::fs::create_dir_all(&folder)?;
+    let path = folder.join(format!("output-{}-{number}", std::process::id()));
+    let written = File::options().create(true).append(true).open(&path)?;
+    let read = File::open(&path)?;
+    // The open files are all that is needed.
+    std::fs::remove_file(&path)?;
+    Ok((written, read))
+}
+
+/// What was written since the last time. A character cut in half is shown as a replacement.
+fn more(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    // What cannot be read now is read at the next glance, or is missing in what we show.
+    _ = file.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// How a program ended: by itself, or killed for a reason.
+type End = Result<ExitStatus, String>;
+
+/// Waits for the end of `child`, and kills its group at `limit` or when `look` has a reason to.
+fn watch(
+    mut child: Child,
+    limit: Duration,
+    mut look: impl FnMut() -> Option<String>,
+) -> std::io::Result<End> {
+    let start = Instant::now();
+    let mut watchman = Watchman::over(child.id())?;
+    loop {
+        let ended = child.try_wait()?;
+        let reason = look();
+        if let Some(status) = ended {
+            watchman.dismiss();
+            return Ok(Ok(status));
+        }
+        let late = || (start.elapsed() > limit).then(|| format!("took longer than {limit:?}"));
+        if let Some(reason) = reason.or_else(late) {
+            watchman.kill();
+            child.wait()?;
+            look();
+            return Ok(Err(reason));
+        }
+        std::thread::sleep(GLANCE);
+    }
+}
+
+/// Why a program did not succeed.
+fn told(shown: &str, ended: std::io::Result<End>) -> Option<String> {
+    match ended {
+        Ok(Ok(status)) if status.success() => None,
+        Ok(Ok(status)) => Some(format!("`{shown}` ended with {status}")),
+        Ok(Err(reason)) => Some(format!("`{shown}` was killed: {reason}")),
+        Err(reason) => Some(format!("`{shown}` could not be run: {reason}")),
+    }
+}
+
+/// Kills a process group when its pipe closes.
+struct Watchman {
+    shell: Child,
+    pipe: Option<ChildStdin>,
+}
+
+impl Watchman {
+    fn over(group: u32) -> std::io::Result<Self> {
+        let script = format!("read line; kill -s KILL -- -{group}");
+        let mut shell = Command::new("sh");
+        // In a group of its own: an interrupt from the terminal must not end it first.
+        shell.args(["-c", &script]).stdin(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+        let mut shell = shell.spawn()?;
+        let pipe = shell.stdin.take();
+        Ok(Watchman { shell, pipe })
+    }
+
+    /// The group has ended.
+    fn dismiss(&mut self) {
+        _ = self.shell.kill();
+        _ = self.shell.wait();
+    }
+
+    fn kill(&mut self) {
+        self.pipe = None;
+        _ = self.shell.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Program {
+        Program::new("sh").arguments(&["-c", script])
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_killed_with_its_children() {
+        let ended =
+            shell("echo $$; sleep 600 & wait").watched(Duration::from_millis(300), |_| None);
+        assert!(ended.cut_off && ended.trouble.is_some_and(|why| why.contains("longer")));
+        assert!(ended.took < Duration::from_mins(1));
+        let group = ended.output.trim().to_owned();
+        // Killed processes stay until somebody waits for them; wherever they are seen, they are dead.
+        let alive = format!("ps -o stat= -g {group} | grep -v Z");
+        let left = shell(&alive).watched(LIMIT, |_| None);
+        assert_eq!(left.output, "", "nothing of the group runs");
+    }
+
+    #[test]
+    fn a_program_is_killed_for_what_it_says() {
+        let mut seen = String::new();
+        let ended = shell("echo one; echo two >&2; sleep 600").watched(LIMIT, |text| {
+            seen.push_str(text);
+            seen.contains("two").then(|| "it said two".to_owned())
+        });
+        assert_eq!(ended.output, "one\ntwo\n");
+        assert!(ended.cut_off && ended.trouble.is_some_and(|why| why.contains("it said two")));
+    }
+
+    #[test]
+    fn success_and_failure_are_told_apart() {
+        let ended = shell("echo said; exit 3").watched(LIMIT, |_| None);
+        assert!(!ended.cut_off && ended.output == "said\n");
+        assert!(ended.trouble.is_some_and(|why| why.contains("exit status: 3")));
+        assert!(shell("exit 0").watched(LIMIT, |_| None).trouble.is_none());
+        assert!(Program::new("/nonexistent").watched(LIMIT, |_| None).trouble.is_some());
     }
 }

@@ -4,10 +4,10 @@ mod careless;
 
 use std::path::Path;
 
-use grouplock_browser::Browser;
 use grouplock_lab::memory::SimMemory;
 use grouplock_lab::report::{Algorithm, Dossier, Exploration, RmrPoint, Task, html};
 use grouplock_lab::{Options, Subject, Verdict, check};
+use grouplock_testing::browser::Browser;
 
 use careless::Careless;
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::cluster::client::session_at;
 use crate::cluster::{Cluster, Options, eventually};
-use grouplock_browser::Browser;
 use grouplock_room::{Places, Room, RoomOptions};
+use grouplock_testing::browser::Browser;
 
 /// A browser; nothing, and a notice, if there is none.
 fn browser(name: &str) -> Option<Browser> {

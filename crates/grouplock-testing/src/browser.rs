@@ -1,5 +1,4 @@
-//! A headless Chromium for the tests of our pages: as much of the `WebDriver` protocol as they need, JSON over HTTP to
-//! chromedriver.
+//! A headless Chromium: as much of the `WebDriver` protocol as the tests of our pages need, JSON over HTTP to chromedriver.
 //!
 //! Everything panics if it fails: a test that cannot drive its browser cannot go on.
 

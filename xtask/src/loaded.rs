@@ -1,0 +1,48 @@
+//! `cargo xtask loaded`: whether tests depend on how fast the machine is.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::programs::{self, Limits};
+use crate::run::Program;
+
+/// Runs the test programs of `package` that are called `names` (all if there are none) so many `times` each, with a busy loop
+/// on each core beside it, and says how often each failed.
+pub(crate) fn run(times: u32, package: &str, names: &[String]) -> Result<(), String> {
+    let mut built = programs::build(Program::cargo(&["test", "-p", package]))?;
+    if let Some(unknown) = names.iter().find(|name| built.iter().all(|it| it.name != **name)) {
+        let known: Vec<_> = built.iter().map(|it| &*it.name).collect();
+        return Err(format!(
+            "`{package}` has no test program `{unknown}`, but {}",
+            known.join(", ")
+        ));
+    }
+    built.retain(|program| names.is_empty() || names.contains(&program.name));
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let over = AtomicBool::new(false);
+    let failed: Vec<_> = std::thread::scope(|scope| {
+        for _ in 0..cores {
+            // Pairs with nothing: the flag is all that is shared.
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::black_box(());
+                }
+            });
+        }
+        let count = |program: &programs::TestProgram| {
+            let failed = |_: &u32| {
+                let ended = programs::run(&program.shown(), program.program(), Limits::default());
+                ended.trouble.is_some()
+            };
+            (program.shown(), (0..times).filter(failed).count())
+        };
+        let failed = built.iter().map(count).collect();
+        over.store(true, Ordering::Relaxed);
+        failed
+    });
+    println!("\n== under load, {times} times each");
+    for (program, failures) in &failed {
+        println!("{program}: failed {failures} times");
+    }
+    let all: usize = failed.iter().map(|(_, failures)| failures).sum();
+    if all == 0 { Ok(()) } else { Err(format!("{all} runs failed")) }
+}

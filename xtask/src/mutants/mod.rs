@@ -1,0 +1,185 @@
+//! The shipped sources with one thing wrong: a test must notice. `xtask/mutants` lists them.
+
+mod list;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use self::list::{Check, Mutant};
+use crate::libtest::{self, Watch};
+use crate::programs::{self, Limits, TestProgram};
+use crate::run::{Program, root};
+
+/// A check that takes longer has noticed: somebody waits for ever.
+const LIMIT: Duration = Duration::from_mins(3);
+
+/// Where the sources are that get changed.
+const TREE: &str = "target/mutants";
+
+/// The mutants called `names`, or all if there are none; else what is wrong.
+pub(crate) fn named(names: &[String]) -> Result<Vec<Mutant>, String> {
+    let mut all = all()?;
+    if let Some(unknown) = names.iter().find(|name| all.iter().all(|it| it.name != **name)) {
+        return Err(format!("no mutant is called `{unknown}`"));
+    }
+    all.retain(|mutant| names.is_empty() || names.contains(&mutant.name));
+    Ok(all)
+}
+
+/// Those that are tried at each test.
+pub(crate) fn of_ci() -> Result<Vec<Mutant>, String> {
+    let mut all = all()?;
+    all.retain(|mutant| mutant.ci);
+    Ok(all)
+}
+
+/// All, by file. Every text fits, or that is the error.
+fn all() -> Result<Vec<Mutant>, String> {
+    let folder = root().join("xtask/mutants");
+    let files = fs::read_dir(&folder).map_err(|why| format!("`{}`: {why}", folder.display()))?;
+    let files: BTreeSet<_> = files.filter_map(|file| Some(file.ok()?.path())).collect();
+    let mut all = Vec::new();
+    for path in files {
+        let shown = path.display();
+        let text = fs::read_to_string(&path).map_err(|why| format!("`{shown}`: {why}"))?;
+        all.extend(list::read(&text).map_err(|why| format!("`{shown}`: {why}"))?);
+    }
+    for mutant in &all {
+        let whole = fs::read_to_string(root().join(&mutant.file));
+        let whole = whole.map_err(|why| format!("{}: `{}`: {why}", mutant.name, mutant.file))?;
+        mutant.applied_to(&whole)?;
+    }
+    Ok(all)
+}
+
+/// Runs the checks of `mutants` on the right sources: a check that always fails notices nothing.
+pub(crate) fn run_right(mutants: &[Mutant]) -> Result<(), String> {
+    copy()?;
+    let checks: BTreeSet<_> = mutants.iter().map(|mutant| &mutant.check).collect();
+    let mut troubles = Vec::new();
+    for check in checks {
+        let ended = built_for(check).and_then(|program| {
+            let limits = Limits { test: LIMIT, program: 4 * LIMIT };
+            let shown = format!("right sources: {}", check.shown());
+            let ended = programs::run(&shown, checked(&program, check), limits);
+            ended.trouble.map_or(Ok(()), Err)
+        });
+        troubles.extend(ended.err().map(|why| format!("{}: {why}", check.shown())));
+    }
+    if troubles.is_empty() { Ok(()) } else { Err(troubles.join("; ")) }
+}
+
+/// Tries `mutants` until all are tried, or it is late. Those that nobody noticed are the error. Otherwise how many were tried, and whether
+/// that is all.
+pub(crate) fn run(mutants: &[Mutant], late: Option<Instant>) -> Result<(String, bool), String> {
+    copy()?;
+    let mut troubles = Vec::new();
+    let mut tried = 0;
+    for mutant in mutants.iter().take_while(|_| late.is_none_or(|late| Instant::now() < late)) {
+        tried += 1;
+        match noticed(mutant) {
+            Ok(how) => println!("{}: noticed: {how}", mutant.name),
+            Err(why) => {
+                println!("{} ({}): {why}", mutant.name, mutant.what);
+                troubles.push(format!("{}: {why}", mutant.name));
+            }
+        }
+    }
+    let told = format!("{} of {tried} mutants noticed", tried - troubles.len());
+    println!("{told}");
+    let told = format!("{told}, {} in all", mutants.len());
+    let all = tried == mutants.len();
+    if troubles.is_empty() {
+        Ok((told, all))
+    } else {
+        Err(format!("{told}; {}", troubles.join("; ")))
+    }
+}
+
+/// Copies what git knows and has changed since the last time. The packages get another version: so cargo builds
+/// them apart from the right ones, and shares what they depend on.
+fn copy() -> Result<(), String> {
+    let listed = Command::new("git").arg("ls-files").current_dir(root()).output();
+    let listed = listed.map_err(|reason| format!("git could not be started: {reason}"))?;
+    for file in String::from_utf8_lossy(&listed.stdout).lines() {
+        let (from, to) = (root().join(file), root().join(TREE).join(file));
+        // A file that was removed is still listed until that is committed.
+        let Ok(mut right) = fs::read(&from) else { continue };
+        if file == "Cargo.toml" {
+            let text = String::from_utf8_lossy(&right).replace("\nversion = \"0.1.0\"", VERSION);
+            right = text.into_bytes();
+        }
+        // Cargo compiles what was written lately.
+        if fs::read(&to).is_ok_and(|copied| copied == right) || file == "Cargo.lock" && to.exists()
+        {
+            continue;
+        }
+        let copied = fs::create_dir_all(to.parent().unwrap_or(Path::new(".")))
+            .and_then(|()| fs::write(&to, right));
+        copied.map_err(|reason| format!("`{file}` could not be copied: {reason}"))?;
+    }
+    Ok(())
+}
+
+/// Another version, which fits what the packages demand of each other.
+const VERSION: &str = "\nversion = \"0.1.99\"";
+
+/// Changes the file, sees what the check says, and changes it back. How it was noticed.
+fn noticed(mutant: &Mutant) -> Result<String, String> {
+    let path = root().join(TREE).join(&mutant.file);
+    let told = |reason| format!("`{}`: {reason}", path.display());
+    let right = fs::read_to_string(&path).map_err(told)?;
+    fs::write(&path, mutant.applied_to(&right)?).map_err(told)?;
+    let built = built_for(&mutant.check);
+    let ended = built.map(|program| {
+        let limits = Limits { test: LIMIT, program: LIMIT };
+        let mut watch = Watch::new(limits.test);
+        let program = checked(&program, &mutant.check);
+        (program.watched(limits.program, |text| watch.read(text, Instant::now())), watch.closing)
+    });
+    fs::write(&path, right).map_err(told)?;
+    let (ended, closing) = ended.map_err(|why| format!("does not compile: {why}"))?;
+    let seconds = ended.took.as_secs();
+    if ended.cut_off {
+        return Ok(format!("it hangs ({seconds} s)"));
+    }
+    if ended.trouble.is_some() {
+        return Ok(format!("{seconds} s"));
+    }
+    // A filter that matches nothing passes.
+    let ran: u32 = closing.iter().map(|line| libtest::ran(line)).sum();
+    Err(format!("NOT NOTICED by {ran} tests of {}", mutant.check.shown()))
+}
+
+/// Builds the program that checks, from the copied sources.
+fn built_for(check: &Check) -> Result<TestProgram, String> {
+    let manifest = format!("{TREE}/Cargo.toml");
+    let cargo = Program::cargo(&["test", "--manifest-path", &manifest]);
+    let cargo = if let Some(tool) = &check.cfg {
+        cargo
+            .arguments(&["--release", "--target-dir", &format!("target/{tool}")])
+            .arguments(&["-p", &check.package])
+            .variable("RUSTFLAGS", &format!("--cfg {tool}"))
+    } else if check.program == "lib" {
+        cargo.arguments(&["--target-dir", "target", "-p", &check.package])
+    } else {
+        // The whole workspace, as in the step `tests`: so what is shared is built with the same features.
+        cargo.arguments(&["--target-dir", "target", "--workspace"])
+    };
+    let cargo = match &*check.program {
+        "lib" => cargo.arguments(&["--lib"]),
+        name => cargo.arguments(&["--test", name]),
+    };
+    let built = programs::build(cargo)?;
+    let fits = |it: &TestProgram| it.package == check.package && it.name == check.program;
+    let found = built.into_iter().find(fits);
+    found.ok_or_else(|| format!("there is no test program `{}`", check.shown()))
+}
+
+fn checked(program: &TestProgram, check: &Check) -> Program {
+    let filter: Vec<&str> = check.arguments.iter().map(String::as_str).collect();
+    program.program().arguments(&filter)
+}

@@ -1,0 +1,179 @@
+//! Test programs: built by cargo, run by us, so that no test can hang.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::libtest::Watch;
+use crate::run::{Ended, LIMIT, Program};
+
+/// How long things may take that take seconds: more than a loaded machine needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// For one test. (A minute at least.)
+    pub(crate) test: Duration,
+    /// For all tests of a program.
+    pub(crate) program: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { test: Duration::from_mins(5), program: Duration::from_mins(15) }
+    }
+}
+
+/// A test program that cargo has built.
+#[derive(Debug, PartialEq)]
+pub(crate) struct TestProgram {
+    pub(crate) package: String,
+    /// The name of the test, or `lib` or the name of the binary for unit tests.
+    pub(crate) name: String,
+    executable: PathBuf,
+    /// The folder of the package, where it runs.
+    folder: PathBuf,
+}
+
+impl TestProgram {
+    /// The program in a line of what cargo writes with `--message-format=json`, if there is one.
+    fn read(line: &str) -> Option<Self> {
+        // Cargo writes one object a line, without spaces; our paths need no escapes.
+        let text = |after: &str| {
+            let rest = line.split_once(after)?.1;
+            rest.split_once('"').map(|(text, _)| text.to_owned())
+        };
+        let executable = PathBuf::from(text("\"executable\":\"")?);
+        let folder = PathBuf::from(text("\"manifest_path\":\"")?).parent()?.to_owned();
+        let package = folder.file_name()?.to_str()?.to_owned();
+        let target = line.split_once("\"target\":{")?.1;
+        let name = target.split_once("\"name\":\"")?.1.split_once('"')?.0;
+        let library = target.contains("\"kind\":[\"lib\"]");
+        let name = if library { "lib".to_owned() } else { name.to_owned() };
+        // Binaries that tests need are built too, and told in the same way.
+        let profile = line.split_once("\"profile\":{")?.1.split_once('}')?.0;
+        let tests = profile.contains("\"test\":true");
+        tests.then_some(TestProgram { package, name, executable, folder })
+    }
+
+    /// What it is called in reports.
+    pub(crate) fn shown(&self) -> String {
+        format!("{} {}", self.package, self.name)
+    }
+
+    pub(crate) fn program(&self) -> Program {
+        Program::new(&self.executable)
+            .folder(&self.folder)
+            .hidden("CARGO_MANIFEST_DIR", &self.folder)
+    }
+}
+
+/// Builds the test programs that a `cargo test` would run.
+pub(crate) fn build(cargo: Program) -> Result<Vec<TestProgram>, String> {
+    let cargo = cargo.arguments(&["--no-run", "--message-format=json-render-diagnostics"]);
+    let ended = cargo.quietly(LIMIT)?;
+    Ok(ended.output.lines().filter_map(TestProgram::read).collect())
+}
+
+/// Runs one, or whatever else speaks as libtest does, and reads along. Its closing lines are printed; what it
+/// wrote is, if it fails.
+pub(crate) fn run(shown: &str, program: Program, limits: Limits) -> Ended {
+    let mut watch = Watch::new(limits.test);
+    let ended = program.watched(limits.program, |text| watch.read(text, Instant::now()));
+    let seconds = ended.took.as_secs_f64();
+    let mut report = format!("{shown}: {seconds:.1} s\n");
+    if let Some(trouble) = &ended.trouble {
+        report.push_str(&ended.output);
+        _ = writeln!(report, "FAILED: {shown}: {trouble}");
+    } else {
+        for line in &watch.closing {
+            report.push_str(line);
+            report.push('\n');
+        }
+    }
+    // At once, as several programs run at the same time.
+    print!("{report}");
+    ended
+}
+
+/// Programs that take long, the longest first, so that none of them is waited for in the end.
+const LONG: &[(&str, &str)] = &[
+    ("grouplock-quorum", "network"),
+    ("grouplock-etcd", "servers"),
+    ("grouplock-lab", "verdicts"),
+    ("grouplock-quorum", "explore"),
+    ("grouplock-mutants", "convicted"),
+    ("grouplock-cli", "rooms"),
+    ("grouplock-room", "kill_points"),
+    ("grouplock-room", "storm"),
+    ("grouplock-algorithms", "loom"),
+    ("grouplock-etcd", "model"),
+    ("grouplock-algorithms", "threads"),
+];
+
+/// Runs them all, as many at a time as there are cores, and at least two: many tests sleep. All run even if
+/// one fails; the failures.
+pub(crate) fn run_all(
+    mut programs: Vec<TestProgram>,
+    variables: &[(&str, &str)],
+    limits: Limits,
+) -> Vec<String> {
+    let place = |program: &TestProgram| {
+        let known = LONG.iter().position(|(p, n)| *p == program.package && *n == program.name);
+        known.unwrap_or(LONG.len())
+    };
+    programs.sort_by_key(place);
+    let waiting = Mutex::new(programs.iter());
+    let failures = Mutex::new(Vec::new());
+    let cores = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+    let next = || waiting.lock().expect("nobody panics with it").next();
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while let Some(program) = next() {
+                    let shown = program.shown();
+                    let ended = run(&shown, program.program().variables(variables), limits);
+                    if let Some(trouble) = ended.trouble {
+                        failures.lock().expect("as above").push(format!("{shown}: {trouble}"));
+                    }
+                }
+            });
+        }
+    });
+    failures.into_inner().expect("as above")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(kind: &str, name: &str, test: bool) -> String {
+        format!(
+            "{{\"reason\":\"compiler-artifact\",\"package_id\":\"path+file:///r/crates/lock#0.1.0\",\
+             \"manifest_path\":\"/r/crates/lock/Cargo.toml\",\"target\":{{\"kind\":[\"{kind}\"],\
+             \"crate_types\":[\"bin\"],\"name\":\"{name}\",\"src_path\":\"/r/crates/lock/x.rs\",\
+             \"edition\":\"2024\",\"doc\":false,\"doctest\":false,\"test\":true}},\"profile\":{{\
+             \"opt_level\":\"2\",\"debuginfo\":1,\"test\":{test}}},\"features\":[],\
+             \"filenames\":[\"/r/target/debug/deps/x-1\"],\"executable\":\"/r/target/debug/deps/x-1\",\
+             \"fresh\":false}}"
+        )
+    }
+
+    #[test]
+    fn test_programs_are_found_in_what_cargo_says() {
+        let program = TestProgram::read(&line("test", "sharing", true)).expect("it is one");
+        assert_eq!(program.shown(), "lock sharing");
+        assert_eq!(program.executable, PathBuf::from("/r/target/debug/deps/x-1"));
+        assert_eq!(program.folder, PathBuf::from("/r/crates/lock"));
+        let unit = TestProgram::read(&line("lib", "lock", true)).expect("it is one");
+        assert_eq!(unit.shown(), "lock lib");
+    }
+
+    #[test]
+    fn what_is_no_test_program_is_left_out() {
+        assert_eq!(TestProgram::read(&line("bin", "program", false)), None);
+        let library = line("lib", "lock", true)
+            .replace("\"/r/target/debug/deps/x-1\",\"fresh", "null,\"fresh");
+        assert_eq!(TestProgram::read(&library), None);
+        assert_eq!(TestProgram::read("   Compiling lock v0.1.0"), None);
+    }
+}

@@ -1,0 +1,261 @@
+//! `cargo xtask soak`: the long versions of the tests, each as far as its time allows.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::budget::{self, Given, Order, Part, Reached};
+use crate::mutants;
+use crate::programs::{self, TestProgram};
+use crate::run::Program;
+use crate::setup::Need;
+use crate::steps::modelled;
+
+type Results = Vec<(String, Reached)>;
+
+const PARTS: &[Part] = &[
+    Part { name: "threads", share: 6, run: threads },
+    Part { name: "loom-algorithms", share: 6, run: loom_algorithms },
+    Part { name: "convicted", share: 4, run: convicted },
+    Part { name: "storms", share: 4, run: storms },
+    Part { name: "loom-three", share: 6, run: loom_three },
+    Part { name: "loom-two", share: 5, run: loom_two },
+    Part { name: "shuttle", share: 3, run: shuttle },
+    Part { name: "rooms", share: 4, run: rooms },
+    Part { name: "quorum", share: 6, run: quorum },
+    Part { name: "etcd", share: 5, run: etcd },
+    Part { name: "explore", share: 6, run: explore },
+    Part { name: "mutants", share: 5, run: all_mutants },
+];
+
+pub(crate) fn names() -> Vec<&'static str> {
+    PARTS.iter().map(|part| part.name).collect()
+}
+
+/// Understands the arguments.
+pub(crate) fn order(arguments: &[String]) -> Result<Order, String> {
+    let (mut minutes, mut named) = (60, Vec::new());
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        if argument == "--minutes" {
+            let number = arguments.next().and_then(|number| number.parse().ok());
+            minutes = number.filter(|n| *n > 0).ok_or("`--minutes` needs a number of minutes")?;
+        } else {
+            named.push(argument.clone());
+        }
+    }
+    Ok(Order { parts: budget::named(PARTS, &named)?, minutes, plan: String::new() })
+}
+
+/// Every lock on real threads.
+fn threads(given: &Given) -> Results {
+    // On two cores 640,000 entries took 43 minutes.
+    let entries = (1_000 * given.minutes).max(16_000).to_string();
+    let cargo = release("grouplock-algorithms").arguments(&["--test", "threads"]);
+    each_test(given, cargo, &["--nocapture"], &[("GROUPLOCK_ENTRIES", &entries)])
+}
+
+/// The published locks under loom: those that take minutes.
+fn loom_algorithms(given: &Given) -> Results {
+    let cargo = release("grouplock-algorithms").arguments(&["--test", "loom"]);
+    each_test(given, cargo, IGNORED, &[])
+}
+
+/// The mutants of algorithms that take minutes to convict.
+fn convicted(given: &Given) -> Results {
+    each_test(given, release("grouplock-mutants"), IGNORED, &[])
+}
+
+/// Many more passages and programs than in the tests.
+fn storms(given: &Given) -> Results {
+    let (passages, programs) = (300 * given.minutes, 1_500 * given.minutes);
+    let cargo = release("grouplock").arguments(&["--test", "storms", "--test", "reference"]);
+    let variables = [
+        ("GROUPLOCK_PASSAGES", &*passages.to_string()),
+        ("GROUPLOCK_PROGRAMS", &*programs.to_string()),
+    ];
+    each_test(given, cargo, &["--nocapture"], &variables)
+}
+
+/// Three participants, with the bound on switches that each model states.
+fn loom_three(given: &Given) -> Results {
+    each_test(given, modelled("loom"), IGNORED, &[])
+}
+
+/// Two participants, without a bound. The time is ours to end: far more seconds than there are.
+fn loom_two(given: &Given) -> Results {
+    each_test(given, modelled("loom"), &["--nocapture"], &[("GROUPLOCK_LOOM_SECONDS", "1000000")])
+}
+
+fn shuttle(given: &Given) -> Results {
+    let executions = (500 * given.minutes).to_string();
+    let variables = [("GROUPLOCK_EXECUTIONS", &*executions)];
+    each_test(given, modelled("shuttle"), &["--nocapture"], &variables)
+}
+
+/// Storms of processes, by the library and by the program.
+fn rooms(given: &Given) -> Results {
+    let cargo = release("grouplock-room").arguments(&["-p", "grouplock-cli", "--tests"]);
+    each_test(given, cargo, IGNORED, &[])
+}
+
+/// Explorations and storms of GBP.
+fn quorum(given: &Given) -> Results {
+    each_test(given, release("grouplock-quorum").arguments(&["--tests"]), IGNORED, &[])
+}
+
+/// The model, and every fault of rooms on etcd again and again.
+fn etcd(given: &Given) -> Results {
+    if let Err(reason) = Need::Etcd.meet() {
+        return vec![("etcd".to_owned(), Reached::Failed(reason))];
+    }
+    let times = given.minutes.div_ceil(10).to_string();
+    let variables = [("GROUPLOCK_REQUIRED", "1"), ("GROUPLOCK_FAULTS", &*times)];
+    each_test(given, release("grouplock-etcd").arguments(&["--tests"]), IGNORED, &variables)
+}
+
+/// Explorations of minutes: algorithm, processes, sessions, and what else there is to say.
+const BIG: &[&str] = &[
+    "handover -p 4 -s 2",
+    "handover -p 3 -s 3",
+    "handover+dvir-taubenfeld-1-swap -p 3 -s 2",
+    "keane-moir+dvir-taubenfeld-1-swap -p 3 -s 2",
+    "generalized-bakery -p 3 -s 2 --passages 2",
+    "black-white-bakery-gme -p 3 -s 2",
+    "petrovic -p 3 -s 2",
+    "phases -p 3 -s 2",
+    "phases-fifo-cancel -p 3 -s 2",
+    "phases-patient-cancel -p 3 -s 2",
+];
+
+/// The explorations, one after the other: each may take most of the memory.
+fn explore(given: &Given) -> Results {
+    let build = ["build", "--release", "-p", "grouplock-lab", "--bin", "grouplock-lab"];
+    if let Err(why) = Program::cargo(&build).quietly(crate::run::LIMIT) {
+        return vec![("build".to_owned(), Reached::Failed(why))];
+    }
+    let mut waiting: VecDeque<_> = BIG.iter().collect();
+    let mut results = Vec::new();
+    while let Some(what) = waiting.pop_front() {
+        let time = given.left() / (waiting.len() as u32 + 1);
+        let words: Vec<_> = what.split(' ').collect();
+        let lab = Program::new(crate::run::root().join("target/release/grouplock-lab"));
+        let lab = lab.arguments(&["check", "--memory-limit", "8"]).arguments(&words);
+        results.push(((*what).to_owned(), reached(lab, time)));
+    }
+    results
+}
+
+/// All mutants, those of CI included.
+fn all_mutants(given: &Given) -> Results {
+    let tried = mutants::named(&[]).and_then(|all| mutants::run(&all, Some(given.end)));
+    let how = match tried {
+        Ok((told, true)) => Reached::Ended(told),
+        Ok((told, false)) => Reached::CutOff(told),
+        Err(why) => Reached::Failed(why),
+    };
+    vec![("mutants".to_owned(), how)]
+}
+
+const IGNORED: &[&str] = &["--ignored", "--nocapture"];
+
+fn release(package: &str) -> Program {
+    Program::cargo(&["test", "--release", "-p", package])
+}
+
+/// Runs each test of the programs that `cargo` builds in a process of its own, as many at a time as there are cores: so each ends, is cut off
+/// or fails by itself. Time that one does not need goes to the others.
+fn each_test(
+    given: &Given,
+    cargo: Program,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> Results {
+    let built = match programs::build(cargo) {
+        Ok(built) => built,
+        Err(why) => return vec![("build".to_owned(), Reached::Failed(why))],
+    };
+    let tests = built.iter().flat_map(|program| {
+        tests_of(program, arguments).into_iter().map(move |test| (program, test))
+    });
+    let waiting = Mutex::new(tests.collect::<VecDeque<_>>());
+    let results = Mutex::new(Vec::new());
+    let cores = std::thread::available_parallelism().map_or(2, usize::from).max(2);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                loop {
+                    let (next, more) = {
+                        let mut waiting = waiting.lock().expect("nobody panics with it");
+                        (waiting.pop_front(), waiting.len())
+                    };
+                    let Some((program, test)) = next else { return };
+                    // With this one, so many rounds of tests are to come.
+                    let rounds = (more + 1).div_ceil(cores) as u32;
+                    let run = program.program().arguments(&["--exact", &test]);
+                    let run = run.arguments(arguments).variables(variables);
+                    let how = reached(run, given.left() / rounds);
+                    let name = format!("{} {test}", program.shown());
+                    results.lock().expect("as above").push((name, how));
+                }
+            });
+        }
+    });
+    let results = results.into_inner().expect("as above");
+    if results.is_empty() {
+        return vec![("tests".to_owned(), Reached::Failed("there are none".to_owned()))];
+    }
+    results
+}
+
+/// The names of a program's tests.
+fn tests_of(program: &TestProgram, arguments: &[&str]) -> Vec<String> {
+    let list = program.program().arguments(arguments).arguments(&["--list"]);
+    let listed = list.watched(Duration::from_mins(1), |_| None).output;
+    listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+}
+
+/// Runs a program for `time`, and says how far it came.
+fn reached(program: Program, time: Duration) -> Reached {
+    let start = Instant::now();
+    println!("$ {}", program.shown());
+    let ended = program.watched(time, |_| None);
+    let seconds = start.elapsed().as_secs();
+    let seen = figures(&ended.output).map_or(String::new(), |line| format!(", {line}"));
+    match ended.trouble {
+        None => Reached::Ended(format!("{seconds} s{seen}")),
+        Some(_) if ended.cut_off => Reached::CutOff(format!("{seconds} s{seen}")),
+        Some(why) => {
+            print!("{}", ended.output);
+            Reached::Failed(why)
+        }
+    }
+}
+
+/// The last line that says how much was looked at.
+fn figures(output: &str) -> Option<&str> {
+    const WORDS: [&str; 7] =
+        ["states", "executions", "terations", "Iteration", "entries", "passages", "programs"];
+    let tells = |line: &&str| {
+        WORDS.iter().any(|word| line.contains(word)) && line.contains(|c: char| c.is_ascii_digit())
+    };
+    let line = output.lines().rev().find(tells)?.trim().trim_matches('=').trim();
+    Some(line.char_indices().nth(120).map_or(line, |(end, _)| &line[..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::figures;
+
+    #[test]
+    fn the_last_figures_are_told() {
+        let said =
+            "running 1 test\n40 states so far\nlock: 16000 entries, 12 switches\ntest a ... ok\n";
+        assert_eq!(figures(said), Some("lock: 16000 entries, 12 switches"));
+        let loom = " ================== Iteration 40000 ==================\n\n";
+        assert_eq!(figures(loom), Some("Iteration 40000"));
+        assert_eq!(figures("running 1 test\n"), None);
+        let long = format!("{} states 1", "é".repeat(200));
+        assert_eq!(figures(&long).map(|line| line.chars().count()), Some(120));
+    }
+}
