@@ -19,7 +19,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 
 use crate::exit;
-use crate::lab::say;
+use crate::plain::say;
 use crate::run::{Audible, Entrance, Teller};
 use crate::signals::Signals;
 use crate::span;

@@ -10,8 +10,8 @@ use clap::Args;
 use grouplock_room::{Place, Room, RoomError, RoomName, RoomOptions, Snapshot};
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
-use crate::lab::say;
 use crate::place::{At, places};
+use crate::plain::say;
 use crate::run::since;
 use crate::status::look;
 

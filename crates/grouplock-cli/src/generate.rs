@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::exit;
-use crate::lab::say;
+use crate::plain::say;
 
 /// Which shell.
 #[derive(Debug, Args)]

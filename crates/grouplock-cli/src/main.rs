@@ -4,19 +4,15 @@ mod acquire;
 mod doctor;
 mod exit;
 mod generate;
-mod lab;
 mod place;
 mod plain;
 mod release;
 mod remove;
-mod report;
-mod rmr;
 mod run;
 mod serve;
 mod signals;
 mod span;
 mod status;
-mod table;
 mod token;
 mod top;
 mod waiting;
@@ -26,7 +22,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Locks with sessions: commands in rooms, and the lab.
+/// Locks with sessions: commands in rooms.
 ///
 /// Those of the same session are inside a room together; different sessions exclude each other.
 #[derive(Debug, Parser)]
@@ -54,9 +50,6 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Runs one member of a GBP cluster until SIGTERM or SIGINT.
     Serve(serve::Arguments),
-    /// The published algorithms: what they claim, and whether it is true.
-    #[command(subcommand)]
-    Lab(lab::Command),
     /// Prints completions for a shell.
     Completions(generate::CompletionArguments),
     /// Prints the manual page, or writes one for each command.
@@ -96,7 +89,6 @@ fn main() -> ExitCode {
         Command::Remove(arguments) => remove::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
-        Command::Lab(command) => lab::run(&command),
         Command::Completions(arguments) => generate::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => generate::man(&arguments, Arguments::command()),
     }
@@ -113,8 +105,5 @@ fn refuse(error: &clap::Error) -> ExitCode {
     if command == "run" && error.kind() == ErrorKind::UnknownArgument {
         eprintln!("The command stands after `--`: grouplock run ROOM SESSION -- COMMAND");
     }
-    // The exit code of `run` is the command's own but for a few; 2 is not among those, and is the lab's.
-    let room_command = ["run", "status", "top", "acquire", "release", "remove", "doctor", "serve"];
-    let ours = room_command.iter().any(|ours| command == *ours);
-    ExitCode::from(if ours { exit::FAILED } else { 2 })
+    ExitCode::from(exit::FAILED)
 }

@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             Ok(()) => {
                 let file = arguments.config.display();
                 let (id, members) = (config.id, config.members());
-                crate::lab::say(&format!("`{file}` is good: {id} of {members}\n"));
+                crate::plain::say(&format!("`{file}` is good: {id} of {members}\n"));
                 ExitCode::SUCCESS
             }
             Err(error) => failed(error),

@@ -9,9 +9,8 @@ use grouplock_room::{Participant, Phase, Place, RoomError, RoomOptions, Snapshot
 use serde::Serialize;
 
 use crate::exit;
-use crate::lab::say;
 use crate::place::{At, places};
-use crate::plain::plain;
+use crate::plain::{plain, say};
 use crate::run::since;
 use crate::span;
 

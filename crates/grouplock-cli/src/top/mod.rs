@@ -13,8 +13,8 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use ratatui::{DefaultTerminal, Terminal};
 
 use crate::exit;
-use crate::lab::say;
 use crate::place::At;
+use crate::plain::say;
 use crate::span;
 use crate::status::overview;
 use view::View;

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use crate::place::{Place, told};
 
@@ -13,6 +15,20 @@ fn refused(place: &Place, arguments: &[&str], expected: &[&str]) {
     for expected in expected {
         assert!(trouble.contains(expected), "{arguments:?}: {expected} is missing in: {trouble}");
     }
+}
+
+/// The program, run by somebody who is not root. Root may write anywhere and has a default place.
+fn unprivileged(place: &Place, arguments: &[&str]) -> Command {
+    let mut command = place.grouplock(arguments);
+    if nix::unistd::geteuid().is_root() {
+        // Where everybody can reach it; 65534 is nobody nearly everywhere.
+        fs::set_permissions(&place.path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        let program = place.file("grouplock");
+        fs::copy(env!("CARGO_BIN_EXE_grouplock"), &program).expect("it can be copied");
+        command = Command::new(&program);
+        command.args(arguments).uid(65534).gid(65534);
+    }
+    command
 }
 
 #[test]
@@ -72,12 +88,8 @@ fn bad_names_and_places_are_named() {
 
 #[test]
 fn without_a_default_place_that_is_said() {
-    if nix::unistd::geteuid().is_root() {
-        eprintln!("root always has a default place; not tested");
-        return;
-    }
     let place = Place::new();
-    let mut command = place.grouplock(&["run", "r", "s", "--", "true"]);
+    let mut command = unprivileged(&place, &["run", "r", "s", "--", "true"]);
     let command = command.env_remove("GROUPLOCK_AT").env_remove("XDG_RUNTIME_DIR");
     let (code, _, trouble) = told(&command.output().expect("it starts"));
     assert_eq!(code, 125);
@@ -132,21 +144,11 @@ fn an_unwritable_place_is_named() {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).expect("it is ours");
     let inside = closed.join("rooms").to_string_lossy().into_owned();
     let arguments = ["run", "--at", &inside, "r", "s", "--", "true"];
-    if nix::unistd::geteuid().is_root() {
-        // Root may write anywhere, so another user tries; 65534 is nobody nearly everywhere.
-        use std::os::unix::process::CommandExt;
-        fs::set_permissions(&place.path, fs::Permissions::from_mode(0o755)).expect("it is ours");
-        let program = place.file("grouplock");
-        fs::copy(env!("CARGO_BIN_EXE_grouplock"), &program).expect("it can be copied");
-        let mut command = std::process::Command::new(&program);
-        let output = command.args(arguments).uid(65534).gid(65534).output().expect("it starts");
-        let (code, _, trouble) = told(&output);
-        assert_eq!(code, 125, "{trouble}");
-        assert!(trouble.contains("no permission to"), "{trouble}");
-        assert!(trouble.contains(&*closed.to_string_lossy()), "{trouble}");
-    } else {
-        refused(&place, &arguments, &["no permission to", &closed.to_string_lossy()]);
-    }
+    let output = unprivileged(&place, &arguments).output().expect("it starts");
+    let (code, _, trouble) = told(&output);
+    assert_eq!(code, 125, "{trouble}");
+    assert!(trouble.contains("no permission to"), "{trouble}");
+    assert!(trouble.contains(&*closed.to_string_lossy()), "{trouble}");
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn etcds_own_lock_lets_it_in() {
         let value = json!({ "key": waiter["key"], "count_only": true });
         assert_eq!(cluster.call("/v3/kv/range", &value)["count"], "1");
     } else {
-        cluster::skip(&format!("{version} lets it in: {let_in}; only 3.4.23 is known to"));
+        eprintln!("{version} lets it in: {let_in}; only 3.4.23 is known to");
     }
 }
 

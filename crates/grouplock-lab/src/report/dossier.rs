@@ -82,7 +82,7 @@ pub struct Algorithm {
     pub registers: Vec<(usize, u64)>,
 }
 
-/// An exploration and what came of it. `lab check --json` prints the same, so that what it printed can be read back.
+/// An exploration and what came of it. `grouplock-lab check --json` prints the same, so that what it printed can be read back.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Exploration {
     /// The algorithm's name.
@@ -307,7 +307,7 @@ impl Exploration {
     }
 }
 
-/// Where nothing was violated `lab check` prints `null` for the trace.
+/// Where nothing was violated `grouplock-lab check` prints `null` for the trace.
 fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Step>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

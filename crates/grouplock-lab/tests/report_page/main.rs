@@ -8,6 +8,7 @@ use grouplock_lab::memory::SimMemory;
 use grouplock_lab::report::{Algorithm, Dossier, Exploration, RmrPoint, Task, html};
 use grouplock_lab::{Options, Subject, Verdict, check};
 use grouplock_testing::browser::Browser;
+use grouplock_testing::{current_test, skip};
 
 use careless::Careless;
 
@@ -45,7 +46,7 @@ fn dossier() -> Dossier {
 fn open(name: &str) -> Option<Browser> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let Some(browser) = Browser::start(&folder.join(format!("chromium-{name}"))) else {
-        eprintln!("SKIPPED: chromium is not installed (cargo xtask setup installs it)");
+        skip(&current_test(), "chromium is not installed");
         return None;
     };
     let path = folder.join(format!("{name}.html"));

@@ -6,13 +6,14 @@ use crate::cluster::client::session_at;
 use crate::cluster::{Cluster, Options, eventually};
 use grouplock_room::{Places, Room, RoomOptions};
 use grouplock_testing::browser::Browser;
+use grouplock_testing::{current_test, skip};
 
 /// A browser; nothing, and a notice, if there is none.
 fn browser(name: &str) -> Option<Browser> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chromium-{name}"));
     let browser = Browser::start(&folder);
     if browser.is_none() {
-        eprintln!("SKIPPED: chromium is not installed (cargo xtask setup installs it)");
+        skip(&current_test(), "chromium is not installed");
     }
     browser
 }

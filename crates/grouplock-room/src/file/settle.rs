@@ -123,9 +123,12 @@ impl Latched<'_> {
         if flags.get() & phase::OPEN == 0 || map.word(from + phase::EPOCH).get() != epoch {
             return;
         }
+        let next = map.word(header::RING_NEXT);
+        let last = layout::ring(next.get().wrapping_sub(1));
+        // If so, whoever put it there has died before it could close the record.
+        let is_there = map.word(last + phase::EPOCH).get() == epoch;
         // One that nobody has entered was cut off by a death before it began.
-        if entries > 0 {
-            let next = map.word(header::RING_NEXT);
+        if entries > 0 && !is_there {
             let to = layout::ring(next.get());
             let sequence = map.half(to + phase::SEQUENCE);
             sequence.set(sequence.get() | 1);

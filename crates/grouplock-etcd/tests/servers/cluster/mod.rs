@@ -15,40 +15,23 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
+use grouplock_testing::{current_test, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::server::Scratch;
+use crate::server::{Scratch, is_installed};
 use gateway::Status;
 use network::{MORTAL, Network};
 
 /// How long a server may take to be there, on a machine that does other things as well.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Says what is not tested, past the test harness, which hides what passing tests print.
-pub(crate) fn skip(reason: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    // Nobody to tell if that fails.
-    _ = writeln!(std::io::stderr(), "SKIPPED {test}: {reason}");
-}
-
 /// What the installed etcd calls itself, such as "etcd 3.4.23".
 pub(crate) fn version() -> Option<String> {
     let output = Command::new("etcd").arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     text.lines().next()?.strip_prefix("etcd Version: ").map(|number| format!("etcd {number}"))
-}
-
-/// Whether etcd is installed. If it is not, says so, or fails where `GROUPLOCK_ETCD=required` demands it.
-pub(crate) fn etcd_is_here() -> bool {
-    if version().is_some() {
-        return true;
-    }
-    let required = std::env::var("GROUPLOCK_ETCD").is_ok_and(|value| value == "required");
-    assert!(!required, "etcd is required here, but it is not installed (package etcd-server)");
-    skip("etcd is not installed (package etcd-server)");
-    false
 }
 
 /// Several etcd servers.
@@ -82,7 +65,7 @@ fn free_port() -> u16 {
 impl Cluster {
     /// So many servers on this machine's loopback. `None`, and said so, if etcd is not installed.
     pub(crate) fn start(members: u8) -> Option<Self> {
-        etcd_is_here().then(|| {
+        is_installed().then(|| {
             let address = |_| SocketAddr::from(([127, 0, 0, 1], free_port()));
             let clients = (0..members).map(address).collect();
             let peers = (0..members).map(address).collect();
@@ -92,7 +75,7 @@ impl Cluster {
 
     /// Three servers on a network that can be cut. `None`, and said so, if this machine does not allow it.
     pub(crate) fn start_apart() -> Option<Self> {
-        if !etcd_is_here() {
+        if !is_installed() {
             return None;
         }
         match Network::new(3) {
@@ -102,7 +85,7 @@ impl Cluster {
                 Some(Self::run(clients, peers, Some(network)))
             }
             Err(reason) => {
-                skip(&format!("no network namespaces: {reason}"));
+                skip(&current_test(), &format!("no network namespaces: {reason}"));
                 None
             }
         }

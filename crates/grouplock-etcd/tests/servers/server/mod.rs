@@ -14,13 +14,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use grouplock_testing::{current_test, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// Longer than a server takes to start, unless it hangs.
 const START: Duration = Duration::from_secs(20);
 
-/// Whether etcd is installed. If not, says so; and if it must be (`GROUPLOCK_ETCD=required`), panics.
+/// Whether etcd is installed. If not, the test is skipped.
 pub(crate) fn is_installed() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
     let found = *FOUND.get_or_init(|| {
@@ -36,11 +37,7 @@ pub(crate) fn is_installed() -> bool {
         found("etcd") && found("etcdctl")
     });
     if !found {
-        let required = std::env::var_os("GROUPLOCK_ETCD").is_some_and(|value| value == "required");
-        assert!(!required, "etcd and etcdctl are required here, and not installed");
-        // Past the test harness, which hides what passing tests print. There is nobody to tell if that fails.
-        let notice = "notice: etcd and etcdctl are not installed; this test was skipped";
-        _ = writeln!(std::io::stderr(), "{notice}");
+        skip(&current_test(), "etcd and etcdctl are not installed");
     }
     found
 }

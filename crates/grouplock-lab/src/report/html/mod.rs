@@ -46,10 +46,10 @@ pub fn page(dossier: &Dossier) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
          style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
-         <title>grouplock lab: what the locks promise, and what is true</title>\n\
+         <title>grouplock-lab: what the locks promise, and what is true</title>\n\
          <link rel=\"icon\" href=\"data:,\">\n\
          <style>\n{STYLE}</style>\n</head>\n<body>\n{body}\
-         <footer><p>Made by <code>grouplock lab report</code>. The code that was explored is the code that ships.</p>\
+         <footer><p>Made by <code>grouplock-lab report</code>. The code that was explored is the code that ships.</p>\
          </footer>\n<div id=\"tip\" role=\"status\" hidden></div>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
     )
 }
@@ -59,7 +59,7 @@ fn summary(body: &mut String, dossier: &Dossier) {
     let states: u64 = dossier.explorations.iter().map(|exploration| exploration.states).sum();
     let convicted = dossier.explorations.iter().filter(|e| e.violated.is_some()).count();
     body.push_str(
-        "<header class=\"top\"><p class=\"kicker\">grouplock lab</p>\n\
+        "<header class=\"top\"><p class=\"kicker\">grouplock-lab</p>\n\
          <h1>What the locks promise, and what is true</h1>\n\
          <p class=\"lead\">Published locks, run unchanged on a simulated memory: every interleaving of a few \
          processes explored, every remote reference counted.</p>\n<dl class=\"figures\">\n",

@@ -1,4 +1,4 @@
-//! `grouplock lab report`.
+//! `grouplock-lab report`.
 
 use std::error::Error;
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Args;
 use grouplock_lab::report::{Dossier, Exploration, Plan, html};
 
-use crate::lab::{refuse, say};
+use crate::{refuse, say};
 
 /// Where to, and how far.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     /// How far to explore: `quick` (seconds) or `full` (minutes).
     #[arg(long, default_value = "quick")]
     plan: Plan,
-    /// A result of `lab check --json` to show as well; may be given several times.
+    /// A result of `grouplock-lab check --json` to show as well; may be given several times.
     #[arg(long, value_name = "FILE")]
     trace: Vec<PathBuf>,
 }
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 fn read(path: &Path) -> Result<Exploration, String> {
     let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
     serde_json::from_str(&text)
-        .map_err(|error| format!("not a result of `lab check --json`: {error}"))
+        .map_err(|error| format!("not a result of `grouplock-lab check --json`: {error}"))
 }
 
 /// Makes the explorations of `plan`, counts references, and says on a terminal how it goes.

@@ -1,15 +1,15 @@
 //! Everything that is known to go wrong, provoked, with the message a person sees.
 
-mod common;
-
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::num::NonZeroU16;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use common::{Actor, Scratch};
 use grouplock_room::{Access, Guard, Place, Places, Policy, Room, RoomError, RoomOptions};
+use grouplock_testing::{current_test, skip};
+
+use crate::process::{self, Actor, LONG, Scratch, until_waiting};
 
 fn file(scratch: &Scratch) -> PathBuf {
     scratch.path().join("room.room")
@@ -112,8 +112,8 @@ fn whoever_waits_learns_that_the_room_is_gone() {
     let room = open(&scratch).expect("made");
     let inside = room.enter("s").expect("it is empty");
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| room.enter("t").map(Guard::leave));
-        while room.snapshot().expect("it can be looked at").waiters() == 0 {}
+        let waiter = scope.spawn(|| room.request("t").timeout(LONG).enter().map(Guard::leave));
+        until_waiting(&room, 1);
         fs::remove_file(file(&scratch)).expect("it is ours");
         assert_says(&message(waiter.join().expect("no panic")), &["was removed; open it again"]);
     });
@@ -275,19 +275,19 @@ fn a_room_is_its_owners_or_the_groups() {
 /// What a process without privileges is told.
 fn unprivileged(scratch: &Scratch, act: &str) -> Option<String> {
     if !root() {
-        eprintln!("notice: not root, so nobody's permissions cannot be tried");
+        skip(&current_test(), "only root can try what nobody may do");
         return None;
     }
-    let mut actor = Actor::start(&[act, scratch.path().to_str().expect("a readable path")]);
-    let said = actor.hear();
-    actor.end_within(Duration::from_secs(10));
-    Some(said.expect("it says something"))
+    let mut actor = Actor::start("errors::unprivileged_actor", &[act, scratch.text()]);
+    let said = actor.hear().expect("it says something");
+    assert!(actor.end().success());
+    Some(said)
 }
 
 /// Not a test: a process that gives up its privileges.
 #[test]
-fn actor() {
-    let Some(role) = common::role() else { return };
+fn unprivileged_actor() {
+    let Some(role) = process::role() else { return };
     match role[0].as_str() {
         "open as nobody" => {
             let nobody = nix::unistd::Uid::from_raw(65534);
@@ -295,22 +295,16 @@ fn actor() {
             nix::unistd::setgid(nix::unistd::Gid::from_raw(65534)).expect("this was root");
             nix::unistd::setuid(nobody).expect("this was root");
             match Room::open(role[1].as_str(), "room") {
-                Ok(_) => common::say("opened"),
-                Err(error) => common::say(&error.to_string()),
+                Ok(_) => process::say("opened"),
+                Err(error) => process::say(&error.to_string()),
             }
         }
         "default place as nobody" => {
             nix::unistd::setuid(nix::unistd::Uid::from_raw(65534)).expect("this was root");
             match Place::local() {
-                Ok(place) => common::say(&place.to_string()),
-                Err(error) => common::say(&error.to_string()),
+                Ok(place) => process::say(&place.to_string()),
+                Err(error) => process::say(&error.to_string()),
             }
-        }
-        "stall" => {
-            let room = Room::open(role[1].as_str(), "room").expect("opened");
-            let _inside = room.enter("s").expect("it is empty");
-            common::say("inside");
-            while common::listen().is_some() {}
         }
         unknown => panic!("no act is called {unknown}"),
     }
@@ -337,7 +331,7 @@ fn no_permission_is_told() {
 fn somebody_elses_file_in_a_shared_directory() {
     let scratch = Scratch::new();
     if !root() {
-        eprintln!("notice: not root, so a file cannot be given away");
+        skip(&current_test(), "only root can give a file away");
         return;
     }
     fs::set_permissions(scratch.path(), Permissions::from_mode(0o1777)).expect("it is ours");
@@ -350,9 +344,9 @@ fn somebody_elses_file_in_a_shared_directory() {
 #[test]
 fn no_default_place_is_told() {
     let scratch = Scratch::new();
-    if std::env::var_os("XDG_RUNTIME_DIR").is_none()
-        && let Some(said) = unprivileged(&scratch, "default place as nobody")
-    {
+    if std::env::var_os("XDG_RUNTIME_DIR").is_some() {
+        skip(&current_test(), "XDG_RUNTIME_DIR is set, so there is a default place");
+    } else if let Some(said) = unprivileged(&scratch, "default place as nobody") {
         assert_says(&said, &["XDG_RUNTIME_DIR is not set", "name a directory"]);
     }
     if root() {
@@ -372,7 +366,7 @@ impl Mounted {
             .arg(&path)
             .status();
         if !mounted.is_ok_and(|status| status.success()) {
-            eprintln!("notice: nothing can be mounted here, so this was not tried");
+            skip(&current_test(), "nothing can be mounted here");
             return None;
         }
         Some(Mounted(path))
@@ -413,16 +407,14 @@ fn a_read_only_file_system_is_told() {
 fn a_stopped_holder_is_waited_for_and_then_its_death_noticed() {
     let scratch = Scratch::new();
     let room = open(&scratch).expect("made");
-    let directory = scratch.path().to_str().expect("a readable path");
-    let mut actor = Actor::start(&["stall", directory]);
-    assert_eq!(actor.hear().as_deref(), Some("inside"));
-    actor.signal(nix::sys::signal::Signal::SIGSTOP);
+    let mut actor = Actor::inside(&scratch, "room", "s");
+    actor.stop();
     let started = Instant::now();
     let waited = room.request("t").timeout(Duration::from_millis(400)).enter();
     assert!(waited.is_err_and(|error| error.is_conflict()), "a stopped process is not dead");
     assert!(started.elapsed() >= Duration::from_millis(400));
     actor.kill();
-    let entered = room.request("t").timeout(Duration::from_secs(5)).enter().expect("it is dead");
+    let entered = room.request("t").timeout(LONG).enter().expect("it is dead");
     assert!(entered.recovered().is_some());
 }
 
@@ -430,16 +422,58 @@ fn a_stopped_holder_is_waited_for_and_then_its_death_noticed() {
 fn a_latch_that_nobody_moves_is_reported() {
     let scratch = Scratch::new();
     let room = open(&scratch).expect("made");
-    let directory = scratch.path().to_str().expect("a readable path");
-    let actor = Actor::start(&["stall", directory]);
-    assert_eq!(actor.hear().as_deref(), Some("inside"));
+    let actor = Actor::inside(&scratch, "room", "s");
     // As if it had been stopped in the middle of an update.
     let slot: u32 = 1;
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
     writable.write_all_at(&slot.to_ne_bytes(), 128).expect("it can be written");
-    let started = Instant::now();
-    let said = message(room.enter("s"));
+    let said = message(room.request("s").timeout(LONG).enter());
     let process = format!("process {} is in the middle of an update", actor.pid());
     assert_says(&said, &["does not move", &process, "is it stopped?"]);
-    assert!(started.elapsed() < Duration::from_secs(15));
+}
+
+/// Forbids this process the system call `membarrier`, as the filters of some containers do.
+fn forbid_barriers() {
+    let step =
+        |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    let mut steps = [
+        // The number of the system call comes first.
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_membarrier as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: 4, filter: steps.as_mut_ptr() };
+    // SAFETY: both calls only restrict this process; the program and its four steps live until they have returned.
+    let forbidden = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+    };
+    assert!(forbidden, "{}", std::io::Error::last_os_error());
+}
+
+/// Not a test: a process that may not use barriers any more when it wants to enter.
+#[test]
+fn without_barriers() {
+    let Some(role) = process::role() else { return };
+    let room = Room::open(role[0].as_str(), "room").expect("it can be opened");
+    forbid_barriers();
+    process::say(&message(room.try_enter("t")));
+    process::say(&message(Room::open(role[0].as_str(), "room")));
+}
+
+/// Somebody alone in a room writes no barrier of its own, so whoever comes must not go on without one.
+#[test]
+fn no_barrier_is_told_and_nobody_enters_without_it() {
+    let scratch = Scratch::new();
+    let room = open(&scratch).expect("made");
+    let inside = room.enter("s").expect("it is empty");
+    let mut actor = Actor::start("errors::without_barriers", &[scratch.text()]);
+    let said = actor.hear().expect("it says something");
+    assert_says(&said, &["cannot synchronise with the users of", "Operation not permitted"]);
+    let said = actor.hear().expect("it says something");
+    assert_says(&said, &["membarrier", "missing or forbidden here"]);
+    assert!(actor.end().success());
+    inside.leave().expect("it can be left");
+    room.try_enter("t").expect("the other is gone").leave().expect("it can be left");
 }

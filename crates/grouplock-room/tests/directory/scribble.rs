@@ -1,20 +1,16 @@
 //! A process that writes nonsense into the mapped file. The others may find the room corrupt, and say so; they must not crash,
 //! hang or run in circles.
 
-mod common;
-
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-use common::{Actor, Scratch};
 use grouplock_room::{Room, RoomError, RoomOptions};
 use proptest::prelude::*;
 
-const SESSIONS: [&str; 3] = ["a", "b", "a longer name of a session"];
+use crate::process::{self, Actor, Scratch};
 
-/// Longer than any wait: an update that does not end is reported after ten seconds.
-const BOUND: Duration = Duration::from_secs(25);
+const SESSIONS: [&str; 3] = ["a", "b", "a longer name of a session"];
 
 /// What somebody who meets nonsense may say.
 fn acceptable(error: &RoomError) -> bool {
@@ -35,10 +31,10 @@ fn acceptable(error: &RoomError) -> bool {
 /// Not a test: a process that uses the room as others do, until it is told that the room is of no use any more.
 #[test]
 fn actor() {
-    let Some(role) = common::role() else { return };
+    let Some(role) = process::role() else { return };
     let end = Instant::now() + Duration::from_millis(role[1].parse().expect("a number"));
     let mut turn: usize = role[2].parse().expect("a number");
-    common::say("ready");
+    process::say("ready");
     let mut work = || -> Result<(), RoomError> {
         let room = Room::open(role[0].as_str(), "room")?;
         while Instant::now() < end {
@@ -58,9 +54,9 @@ fn actor() {
         Ok(())
     };
     match work() {
-        Ok(()) => common::say("nothing noticed"),
-        Err(error) if acceptable(&error) => common::say(&format!("told: {error}")),
-        Err(error) => common::say(&format!("trouble: {error:?}")),
+        Ok(()) => process::say("nothing noticed"),
+        Err(error) if acceptable(&error) => process::say(&format!("told: {error}")),
+        Err(error) => process::say(&format!("trouble: {error:?}")),
     }
 }
 
@@ -92,10 +88,13 @@ fn scribble_while_others_work(seed: u64, rounds: u32) {
     let mut told = 0;
     for round in 0..rounds {
         let scratch = Scratch::new();
-        let directory = scratch.path().to_str().expect("a readable path");
+        let directory = scratch.text();
         drop(Room::open(directory, "room").expect("it can be made"));
         let actors: Vec<_> = (0..3)
-            .map(|number| Actor::start(&[directory, "600", &(number * 7919).to_string()]))
+            .map(|number| {
+                let turn = (number * 7919).to_string();
+                Actor::start("scribble::actor", &[directory, "600", &turn])
+            })
             .collect();
         for actor in &actors {
             assert_eq!(actor.hear().as_deref(), Some("ready"));
@@ -112,12 +111,11 @@ fn scribble_while_others_work(seed: u64, rounds: u32) {
             file.write_all_at(&bytes[..size], at).expect("it can be written");
         }
         for mut actor in actors {
-            let said = actor.hear_within(BOUND);
+            let said = actor.hear();
             let said = said.unwrap_or_else(|| panic!("seed {seed}, round {round}: silence"));
             assert!(!said.starts_with("trouble"), "seed {seed}, round {round}: {said}");
             told += u32::from(said.starts_with("told"));
-            let status = actor.end_within(BOUND);
-            assert_eq!(status, Some(0), "seed {seed}, round {round}: a process crashed");
+            assert!(actor.end().success(), "seed {seed}, round {round}: a process crashed");
         }
     }
     println!("{told} of {} processes were told of corruption", 3 * rounds);
@@ -129,7 +127,7 @@ fn scribbling_while_others_work() {
     scribble_while_others_work(0x5eed, 12);
 }
 
-/// `cargo test --release -p grouplock-room --test scribble -- --ignored --nocapture`
+/// `cargo test --release -p grouplock-room --test directory scribble -- --ignored --nocapture`
 #[test]
 #[ignore = "takes minutes; cargo xtask soak runs it"]
 fn scribbling_for_long() {

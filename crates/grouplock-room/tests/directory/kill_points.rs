@@ -4,14 +4,13 @@
 //! told to kill itself before the first change of the operation, the second, and so on, until it survives. After every death the
 //! others must be where they would have been: exclusion holds, everyone who may enter does, epochs grow.
 
-mod common;
+use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
 
-use std::time::Duration;
-
-use common::{Actor, Scratch};
 use grouplock_room::{Guard, Policy, Room, RoomError, RoomOptions, Standing, kill_points};
+use nix::sys::signal::Signal;
 
-const SOON: Duration = Duration::from_secs(10);
+use crate::process::{self, Actor, LONG, Scratch, until_waiting};
 
 /// Performs the operation of a play in a process of its own, with death before change `steps`. Whether it survived.
 struct Stage {
@@ -23,8 +22,8 @@ struct Stage {
 impl Stage {
     /// Starts it, and waits until everything up to the operation is done.
     fn set(play: &str, scratch: &Scratch, steps: u32) -> Self {
-        let directory = scratch.path().to_str().expect("a readable path");
-        let actor = Actor::start(&[play, directory, &steps.to_string()]);
+        let role = [play, scratch.text(), &steps.to_string()];
+        let actor = Actor::start("kill_points::actor", &role);
         assert_eq!(actor.hear().as_deref(), Some("ready"), "{play}, step {steps}");
         Stage { actor, said: Vec::new() }
     }
@@ -37,7 +36,7 @@ impl Stage {
             }
             self.said.push(said);
         }
-        assert!(self.actor.died(), "it ended, but not by its own hand");
+        assert_eq!(self.actor.end().signal(), Some(9), "it ended, but not by its own hand");
         false
     }
 }
@@ -45,19 +44,19 @@ impl Stage {
 /// Not a test: what a process of these plays does.
 #[test]
 fn actor() {
-    let Some(role) = common::role() else { return };
+    let Some(role) = process::role() else { return };
     let (play, directory) = (role[0].as_str(), role[1].as_str());
     let steps: u32 = role[2].parse().expect("a number");
     let open = || Room::open(directory, "room").expect("it can be opened");
     let go = || {
-        common::say("ready");
-        assert_eq!(common::listen().as_deref(), Some("go"));
+        process::say("ready");
+        assert_eq!(process::listen().as_deref(), Some("go"));
         kill_points::arm(steps);
     };
     let survive = || {
         kill_points::arm(u32::MAX);
-        common::say("survived");
-        while common::listen().is_some() {}
+        process::say("survived");
+        while process::listen().is_some() {}
     };
     match play {
         "come and go" => {
@@ -107,16 +106,16 @@ fn actor() {
         "bury" => {
             let room = open();
             go();
-            let guard = room.request("t").timeout(SOON).enter().expect("the dead do not hold");
+            let guard = room.request("t").timeout(LONG).enter().expect("the dead do not hold");
             assert!(guard.recovered().is_some(), "it is the first to enter");
-            common::say("told");
+            process::say("told");
             guard.leave().expect("it can be left");
             survive();
         }
         "open a used slot" => {
             go();
             let room = open();
-            drop(room.request("s").timeout(SOON).enter().expect("it is admitted"));
+            drop(room.request("s").timeout(LONG).enter().expect("it is admitted"));
             survive();
         }
         "remove" => {
@@ -160,7 +159,7 @@ fn open(scratch: &Scratch) -> Room {
 }
 
 fn enter<'r>(room: &'r Room, session: &str, steps: u32) -> Guard<'r> {
-    let entered = room.request(session).timeout(SOON).enter();
+    let entered = room.request(session).timeout(LONG).enter();
     entered.unwrap_or_else(|error| panic!("after step {steps}: {error}: {:?}", room.snapshot()))
 }
 
@@ -179,6 +178,13 @@ fn assert_works(scratch: &Scratch, room: &Room, epoch: u64, steps: u32) {
     }
     let seen = room.snapshot().expect("it can be looked at");
     assert_eq!((seen.holders(), seen.waiters()), (0, 0), "step {steps}: {seen:?}");
+    // What is remembered did happen, once.
+    assert!(seen.recent.iter().all(|past| past.entries > 0), "step {steps}: {:?}", seen.recent);
+    assert!(
+        seen.recent.windows(2).all(|pair| pair[0].epoch < pair[1].epoch),
+        "step {steps}: {:?}",
+        seen.recent
+    );
 }
 
 #[test]
@@ -258,14 +264,14 @@ fn leaving(policy: Policy, play: &str) {
         let mut stage = Stage::set(play, scratch, steps);
         let epoch = room.snapshot().expect("it can be looked at").epoch;
         let survived = std::thread::scope(|scope| {
-            let waiters = ["t", "u", "t"].map(|session| {
+            let waiters = [("t", 1), ("u", 2), ("t", 3)].map(|(session, place)| {
                 let room = &room;
                 let waiter = scope.spawn(move || {
                     let guard = enter(room, session, steps);
                     assert!(guard.epoch() > epoch);
                     std::thread::sleep(Duration::from_millis(1));
                 });
-                std::thread::sleep(Duration::from_millis(3));
+                until_waiting(room, place);
                 waiter
             });
             let survived = stage.perform();
@@ -313,6 +319,20 @@ fn burying_and_telling() {
     });
 }
 
+/// Stops a process of which nobody waits for an update.
+fn stop_between_updates(actor: &Actor, room: &Room) {
+    let deadline = Instant::now() + LONG;
+    loop {
+        actor.stop();
+        // Not exact in the middle of an update.
+        if room.snapshot().expect("it can be looked at").exact {
+            return;
+        }
+        actor.signal(Signal::SIGCONT);
+        assert!(Instant::now() < deadline, "it is always in the middle of an update");
+    }
+}
+
 /// The one who buries a holder and admits another dies. That other one must be told.
 #[test]
 fn burying_for_somebody_else() {
@@ -322,14 +342,15 @@ fn burying_for_somebody_else() {
         let epoch = room.snapshot().expect("it can be looked at").epoch;
         let mut first = Stage::set("bury", scratch, u32::MAX);
         first.actor.tell("go");
-        while room.snapshot().expect("it can be looked at").waiters() == 0 {}
+        until_waiting(&room, 1);
         // It must not bury anybody itself.
-        first.actor.signal(nix::sys::signal::Signal::SIGSTOP);
+        stop_between_updates(&first.actor, &room);
+        // By then looking for the dead is due again.
         std::thread::sleep(Duration::from_millis(60));
         let mut stage = Stage::set("wait for another", scratch, steps);
         holder.actor.kill();
         let survived = stage.perform();
-        first.actor.signal(nix::sys::signal::Signal::SIGCONT);
+        first.actor.signal(Signal::SIGCONT);
         assert_eq!(first.actor.hear().as_deref(), Some("told"), "step {steps}");
         assert_eq!(first.actor.hear().as_deref(), Some("survived"), "step {steps}");
         assert_works(scratch, &room, epoch, steps);
@@ -373,7 +394,7 @@ fn removing() {
         let survived = stage.perform();
         // Either it is still the old room, or a new one; never both.
         let now = open(scratch);
-        match before.request("s").timeout(SOON).enter() {
+        match before.request("s").timeout(LONG).enter() {
             Ok(guard) => {
                 assert!(!survived, "it was removed");
                 assert!(guard.epoch() > epoch);

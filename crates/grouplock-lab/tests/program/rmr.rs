@@ -1,13 +1,9 @@
-//! `grouplock lab rmr` as its users call it.
+//! `grouplock-lab rmr`.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn rmr(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_grouplock"))
-        .args(["lab", "rmr"])
-        .args(arguments)
-        .output()
-        .expect("the program starts")
+    crate::lab(&[&["rmr"], arguments].concat())
 }
 
 /// Asserts that the question is refused, and returns why.

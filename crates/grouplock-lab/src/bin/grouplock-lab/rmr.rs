@@ -1,4 +1,4 @@
-//! `grouplock lab rmr`.
+//! `grouplock-lab rmr`.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
@@ -9,7 +9,7 @@ use clap::Args;
 use grouplock_algorithms::claims::{Bound, Growth};
 use grouplock_lab::rmr::{self, Measurement, Model, Options, RmrError, WorstPassage};
 
-use crate::lab::{refuse, say};
+use crate::{refuse, say};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 /// Says what broke.
 fn report(broken: &[RmrError]) -> ExitCode {
     for error in broken {
-        eprintln!("grouplock: {error}");
+        eprintln!("grouplock-lab: {error}");
     }
     if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(BROKEN) }
 }

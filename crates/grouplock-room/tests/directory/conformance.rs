@@ -1,10 +1,9 @@
 //! Rooms in a directory pass the suite.
 
-mod common;
-
-use common::{Actor, Scratch};
 use grouplock_room::conformance::{Subject, Victim};
 use grouplock_room::{Guard, Room, RoomError, RoomName, RoomOptions};
+
+use crate::process::{Actor, LONG, Scratch};
 
 struct InDirectory(Scratch);
 
@@ -26,25 +25,17 @@ impl Subject for InDirectory {
     }
 
     fn victim(&self, room: &str, session: &str) -> Option<Box<dyn Victim>> {
-        let directory = self.0.path().to_str().expect("a readable path");
-        Some(Box::new(Process(Actor::start(&[directory, room, session]))))
+        Some(Box::new(Process(Actor::guest(&self.0, room, session))))
     }
 
     fn take_away(&self, room: &str, _: &Guard<'_>) -> bool {
         let file = RoomName::new(room).expect("a good name").encoded() + ".room";
         std::fs::remove_file(self.0.path().join(file)).is_ok()
     }
+
+    fn soon(&self) -> std::time::Duration {
+        LONG
+    }
 }
 
 grouplock_room::conformance_tests!(InDirectory(Scratch::new()));
-
-/// Not a test: what [`Actor::start`] runs.
-#[test]
-fn actor() {
-    let Some(role) = common::role() else { return };
-    let room = Room::open(role[0].as_str(), &role[1]).expect("the room can be opened");
-    let guard = room.enter(&role[2]).expect("it is admitted at some time");
-    common::say("inside");
-    while common::listen().is_some() {}
-    drop(guard);
-}

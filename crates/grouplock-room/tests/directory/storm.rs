@@ -1,15 +1,16 @@
 //! Many processes come and go and are killed at random moments.
 //!
-//! A [ledger](common::ledger) in which the room has no part tells whether two sessions were ever inside at once; whoever waits
-//! too long says so; in the end the room must work as if nothing had happened.
+//! A [ledger](Ledger) in which the room has no part tells whether two sessions were ever inside at once; whoever waits too
+//! long says so; in the end the room must work as if nothing had happened.
 
-mod common;
-
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::ledger::Ledger;
-use common::{Actor, Scratch};
 use grouplock_room::{Policy, Room, RoomOptions};
+use grouplock_testing::overlaps::{self, Ledger};
+
+use crate::process::{self, Actor, LONG, Scratch, until};
 
 const SESSIONS: [&str; 5] = ["backup", "migration", "model A", "model B", "größer"];
 
@@ -37,53 +38,49 @@ impl Random {
     }
 }
 
+/// A file in the directory of the storm that ends it.
+const OVER: &str = "over";
+
+fn ledger(directory: &Path) -> Ledger {
+    Ledger::open(directory.join("ledger"))
+}
+
 /// Not a test: one process in the storm.
 #[test]
 fn actor() {
-    let Some(role) = common::role() else { return };
-    let directory = std::path::Path::new(&role[0]);
-    let number: usize = role[1].parse().expect("a number");
-    let processes: usize = role[2].parse().expect("a number");
-    let mut random = Random(role[3].parse().expect("a seed"));
-    if let Err(trouble) = weather(directory, number, processes, &mut random) {
-        common::say(&format!("trouble: {trouble}"));
+    let Some(role) = process::role() else { return };
+    let [directory, place, seed] = &role[..] else { panic!("no part in a storm: {role:?}") };
+    let mut random = Random(seed.parse().expect("a seed"));
+    if let Err(trouble) = weather(Path::new(directory), place, &mut random) {
+        process::say(&format!("trouble: {trouble}"));
         std::process::exit(3);
     }
 }
 
-fn weather(
-    directory: &std::path::Path,
-    number: usize,
-    processes: usize,
-    random: &mut Random,
-) -> Result<(), String> {
-    let ledger = Ledger::open(&directory.join("ledger"));
-    let entry = ledger.entry(number);
+fn weather(directory: &Path, place: &str, random: &mut Random) -> Result<(), String> {
+    let mut page = ledger(directory).page(place);
     let options = RoomOptions::new().history(random.below(2) == 0);
     let mut room = Room::open_with(directory, "storm", &options).map_err(|e| e.to_string())?;
-    while ledger.over().load(std::sync::atomic::Ordering::SeqCst) == 0 {
+    while !directory.join(OVER).exists() {
         if random.below(50) == 0 {
             room = Room::open(directory, "storm").map_err(|e| e.to_string())?;
         }
-        let session = random.below(SESSIONS.len() as u64) as usize;
-        let request = room.request(SESSIONS[session]).priority(random.below(3) as i32);
+        let session = SESSIONS[random.below(SESSIONS.len() as u64) as usize];
+        let request = room.request(session).priority(random.below(3) as i32);
         let (request, patient) = match random.below(8) {
             0 => (request.no_wait(), false),
             1 => (request.timeout(Duration::from_micros(random.below(3000))), false),
             _ => (request.timeout(FOREVER), true),
         };
-        entry.set_waiting(true);
-        let entered = request.enter();
-        entry.set_waiting(false);
-        match entered {
+        match request.enter() {
             Ok(guard) => {
-                ledger.enter(number, processes, session, guard.epoch())?;
+                page.enter(overlaps::now(), session, guard.epoch());
                 random.pause(800);
-                ledger.leave(number);
+                page.leave(overlaps::now());
                 guard.leave().map_err(|error| error.to_string())?;
             }
             Err(error) if error.is_conflict() && !patient => {}
-            Err(error) => return Err(format!("{number}: {error}")),
+            Err(error) => return Err(format!("{place}: {error}")),
         }
         random.pause(400);
     }
@@ -105,56 +102,48 @@ impl Storm {
         println!("seed {seed} (GROUPLOCK_SEED={seed} to repeat the choices)");
         let mut random = Random(seed);
         let scratch = Scratch::new();
-        let directory = scratch.path().to_str().expect("a readable path");
-        let ledger = Ledger::open(&scratch.path().join("ledger"));
+        let directory = scratch.text();
+        let ledger = ledger(scratch.path());
         let options = RoomOptions::new().policy(self.policy);
         let room = Room::open_with(directory, "storm", &options).expect("it can be opened");
-        let start = |number: usize, seed: u64| {
-            let (number, processes) = (number.to_string(), self.processes.to_string());
-            Actor::start(&[directory, &number, &processes, &seed.to_string()])
+        let start = |place: &String, seed: u64| {
+            Actor::start("storm::actor", &[directory, place, &seed.to_string()])
         };
-        let mut actors: Vec<_> =
-            (0..self.processes).map(|number| start(number, random.below(u64::MAX))).collect();
-        let (mut kills, mut inside, mut waiting) = (0, 0, 0);
+        let mut actors: BTreeMap<String, Actor> = (0..self.processes)
+            .map(|place| place.to_string())
+            .map(|place| (place.clone(), start(&place, random.below(u64::MAX))))
+            .collect();
+        let mut kills = 0;
         let end = Instant::now() + self.time;
         while Instant::now() < end {
             random.pause(2 * self.pace.as_micros() as u64);
-            let number = random.below(self.processes as u64) as usize;
-            let entry = ledger.entry(number);
-            entry.doom();
-            (inside, waiting) =
-                (inside + u64::from(entry.is_inside()), waiting + u64::from(entry.is_waiting()));
-            actors[number].kill();
+            let place = random.below(self.processes as u64).to_string();
+            let actor = actors.get_mut(&place).expect("each place is taken");
+            ledger.kill(&place, || actor.kill());
             kills += 1;
-            if let Some(trouble) = actors[number].hear_within(Duration::ZERO) {
+            if let Some(trouble) = actor.hear() {
                 panic!("{trouble}");
             }
-            entry.clear();
-            actors[number] = start(number, random.below(u64::MAX));
+            *actor = start(&place, random.below(u64::MAX));
         }
-        ledger.over().store(1, std::sync::atomic::Ordering::SeqCst);
-        for actor in &mut actors {
-            let ended = actor.end_within(FOREVER + Duration::from_secs(10));
-            if let Some(trouble) = actor.hear_within(Duration::ZERO) {
+        // A place whose processes were all killed early needs a little longer.
+        until("every place has entered", || ledger.entered_since(0).len() == self.processes);
+        std::fs::write(scratch.path().join(OVER), "").expect("it can be written");
+        for actor in actors.values_mut() {
+            if let Some(trouble) = actor.hear() {
                 panic!("{trouble}");
             }
-            assert_eq!(ended, Some(0), "a process did not end, or not well: {:?}", room.snapshot());
+            assert!(actor.end().success(), "it did not end well: {:?}", room.snapshot());
         }
-        let entries: Vec<_> = (0..self.processes).map(|n| ledger.entry(n).entries()).collect();
-        let total: u64 = entries.iter().sum();
-        let least = entries.iter().min().expect("there are some");
+        let stays = ledger.check(LONG).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let seen = room.snapshot().expect("it can be looked at");
         println!(
-            "{} processes, {:?}, {}: {total} entries (least of a place {least}), {kills} kills, \
-             {inside} of them inside and {waiting} while waiting, {} deaths inside noticed",
-            self.processes,
-            self.time,
-            self.policy,
-            room.snapshot().expect("it can be looked at").deaths,
+            "{} processes, {:?}, {}: {stays} stays, {kills} kills, {} deaths inside noticed",
+            self.processes, self.time, self.policy, seen.deaths,
         );
-        assert!(*least > 0, "a place never entered: {entries:?}");
-        assert!(kills > 0 && inside + waiting > 0, "the storm hit nobody");
+        assert!(kills > 0 && seen.deaths > 0, "the storm hit nobody");
         for session in SESSIONS {
-            let entered = room.request(session).timeout(Duration::from_secs(5)).enter();
+            let entered = room.request(session).timeout(LONG).enter();
             entered.expect("the room works").leave().expect("it can be left");
         }
         let seen = room.snapshot().expect("it can be looked at");
@@ -182,7 +171,7 @@ fn a_short_storm_with_priorities() {
     Storm { processes, time, policy, pace: Duration::from_millis(15) }.rage();
 }
 
-/// `cargo test --release -p grouplock-room --test storm -- --ignored --nocapture`
+/// `cargo test --release -p grouplock-room --test directory storm -- --ignored --nocapture`
 #[test]
 #[ignore = "takes a minute; cargo xtask soak runs it"]
 fn a_long_storm() {

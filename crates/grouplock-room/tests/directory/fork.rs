@@ -1,16 +1,15 @@
 //! A child that inherits an open room.
 
-mod common;
-
-use common::Scratch;
 use grouplock_room::{Room, RoomError, Standing};
-use nix::sys::wait::{WaitStatus, waitpid};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
+
+use crate::process::{self, Actor, Scratch, until};
 
 /// Runs `work` in a child and gives its verdict. It must not allocate much, but glibc lets it.
 fn in_child(work: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child only does what `work` does and ends; this test has no other thread that could hold a lock of the
-    // allocator, since its file has one test.
+    // SAFETY: the child only does what `work` does and ends; no other thread could hold a lock of the allocator, since
+    // this process runs one test alone.
     match unsafe { fork() }.expect("a process can be made") {
         ForkResult::Child => {
             let verdict = work();
@@ -18,13 +17,29 @@ fn in_child(work: impl FnOnce() -> bool) -> bool {
             unsafe { libc::_exit(i32::from(!verdict)) }
         }
         ForkResult::Parent { child } => {
-            waitpid(child, None).expect("it is our child") == WaitStatus::Exited(child, 0)
+            let mut ended = WaitStatus::StillAlive;
+            until("the child ends", || {
+                ended = waitpid(child, Some(WaitPidFlag::WNOHANG)).expect("it is our child");
+                ended != WaitStatus::StillAlive
+            });
+            ended == WaitStatus::Exited(child, 0)
         }
     }
 }
 
 #[test]
 fn a_child_neither_uses_nor_disturbs_what_it_inherits() {
+    let mut parent = Actor::start("fork::parent", &["parent"]);
+    assert_eq!(parent.hear().as_deref(), Some("well"));
+    assert!(parent.end().success());
+}
+
+/// Not a test: the process that forks, which must have no other threads.
+#[test]
+fn parent() {
+    if process::role().is_none() {
+        return;
+    }
     let scratch = Scratch::new();
     let room = Room::open(scratch.path(), "room").expect("made");
     for by_the_gate in [true, false] {
@@ -59,4 +74,5 @@ fn a_child_neither_uses_nor_disturbs_what_it_inherits() {
     }));
     assert_eq!(guard.standing(), Standing::Held);
     guard.leave().expect("it can be left");
+    process::say("well");
 }

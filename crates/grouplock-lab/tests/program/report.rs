@@ -1,12 +1,8 @@
-//! `grouplock lab table` and `grouplock lab report`, as a user calls them.
+//! `grouplock-lab table` and `grouplock-lab report`.
 
 use std::path::Path;
-use std::process::{Command, Output};
 
-fn lab(arguments: &[&str]) -> Output {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_grouplock"));
-    program.arg("lab").args(arguments).output().expect("the program starts")
-}
+use crate::lab;
 
 /// The exit code and what was said on standard error.
 fn refused(arguments: &[&str]) -> (Option<i32>, String) {

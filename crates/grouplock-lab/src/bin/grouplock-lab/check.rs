@@ -1,46 +1,27 @@
-//! `grouplock lab`.
+//! `grouplock-lab check`.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use clap::{Args, Subcommand};
-use grouplock_algorithms::claims::{Claim, Kind};
+use clap::Args;
+use grouplock_algorithms::claims::Kind;
 use grouplock_lab::{
-    Options, Outcome, Progress, Properties, Property, Sampling, Schedule, Subject, Turn, Verdict,
-    check, registry, replay, sample, starvation, trace,
+    Options, Outcome, Progress, Properties, Sampling, Schedule, Subject, Turn, Verdict, check,
+    registry, replay, sample, starvation, trace,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// What the lab can do.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Lists the algorithms and their claims.
-    List {
-        /// As JSON.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Explores every interleaving of a few processes. Exits with 0 if all claims hold, 1 if one is
-    /// violated, 3 if a limit came first, 2 if it was asked wrongly.
-    Check(CheckArguments),
-    /// Counts remote memory references per passage. Exits with 1 if an algorithm breaks meanwhile, 2 if it was
-    /// asked wrongly.
-    Rmr(crate::rmr::Arguments),
-    /// Prints the tables of two papers, measured.
-    Table(crate::table::Arguments),
-    /// Writes one self-contained HTML page: the tables, plots, and counterexamples to step through.
-    Report(crate::report::Arguments),
-}
+use crate::{refuse, say};
 
 /// What to explore.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct CheckArguments {
-    /// The algorithm, as `grouplock lab list` calls it.
+pub(crate) struct Arguments {
+    /// The algorithm, as `grouplock-lab list` calls it.
     #[arg(required_unless_present = "replay")]
     algorithm: Option<String>,
     /// How many processes.
@@ -97,68 +78,6 @@ pub(crate) enum Drawn {
     Pct,
 }
 
-/// Exit code for wrong questions.
-const BAD_INPUT: u8 = 2;
-
-pub(crate) fn run(command: &Command) -> ExitCode {
-    match command {
-        Command::List { json } => list(*json),
-        Command::Check(arguments) => explore(arguments),
-        Command::Rmr(arguments) => crate::rmr::run(arguments),
-        Command::Table(arguments) => crate::table::run(arguments),
-        Command::Report(arguments) => crate::report::run(arguments),
-    }
-}
-
-/// What a paper may claim, of which an exploration looks at all but starvation, and `--starvation` at that.
-fn claimable() -> impl Iterator<Item = Property> {
-    Property::CLAIMABLE.into_iter().chain([Property::StarvationFreedom])
-}
-
-fn list(as_json: bool) -> ExitCode {
-    let subjects = registry::all();
-    let kind = |subject: &Subject| match subject.claims.kind {
-        Kind::Mutual => "mutual",
-        Kind::Group => "group",
-    };
-    let text = if as_json {
-        let rows = subjects.iter().map(|subject| {
-            let claims = claimable().map(|property| {
-                let claim = property.claim(&subject.claims).to_string();
-                (property.name().to_owned(), claim.into())
-            });
-            json!({
-                "algorithm": subject.name,
-                "kind": kind(subject),
-                "source": subject.claims.source,
-                "claims": claims.collect::<serde_json::Map<_, _>>(),
-                "rmr_cc": subject.claims.rmr_cc.to_string(),
-                "rmr_dsm": subject.claims.rmr_dsm.to_string(),
-            })
-        });
-        format!("{:#}\n", serde_json::Value::Array(rows.collect()))
-    } else {
-        let line = |subject: &Subject| {
-            let claims = &subject.claims;
-            let claimed = claimable().filter_map(|property| match property.claim(claims) {
-                Claim::Yes => Some(property.name().to_owned()),
-                Claim::Refuted(_) => Some(format!("{} (refuted)", property.name())),
-                Claim::No | Claim::NotApplicable => None,
-            });
-            let claimed: Vec<String> = claimed.collect();
-            let (name, kind, source) = (subject.name, kind(subject), claims.source);
-            let (cc, dsm) = (claims.rmr_cc, claims.rmr_dsm);
-            let claimed = claimed.join(", ");
-            format!(
-                "{name}  ({kind}; {source})\n    claims {claimed}; remote references {cc} CC, {dsm} DSM\n"
-            )
-        };
-        subjects.iter().map(line).collect()
-    };
-    say(&text);
-    ExitCode::SUCCESS
-}
-
 /// An execution that can be repeated, as it lies in a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Recording {
@@ -177,7 +96,7 @@ fn read(file: &Path) -> Result<Recording, String> {
         .map_err(|error| format!("{} is no trace of this program: {error}", file.display()))
 }
 
-fn explore(arguments: &CheckArguments) -> ExitCode {
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let mut arguments = arguments.clone();
     let recording = match arguments.replay.as_deref().map(read).transpose() {
         Ok(recording) => recording,
@@ -254,7 +173,7 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
             return refuse(&format!("{} cannot be written: {error}", file.display()));
         }
         let file = file.display();
-        eprintln!("The execution is in {file}: `grouplock lab check --replay {file}` repeats it.");
+        eprintln!("The execution is in {file}: `grouplock-lab check --replay {file}` repeats it.");
     }
     if arguments.json {
         say(&format!("{:#}\n", as_json(&subject, arguments, options.properties, &outcome)));
@@ -268,7 +187,7 @@ fn explore(arguments: &CheckArguments) -> ExitCode {
     })
 }
 
-impl CheckArguments {
+impl Arguments {
     fn sampling(&self, drawn: Drawn) -> Sampling {
         let schedule = match drawn {
             Drawn::Random => Schedule::Random,
@@ -280,7 +199,7 @@ impl CheckArguments {
 
 fn as_json(
     subject: &Subject,
-    arguments: &CheckArguments,
+    arguments: &Arguments,
     checked: Properties,
     outcome: &Outcome,
 ) -> serde_json::Value {
@@ -300,7 +219,7 @@ fn as_json(
     })
 }
 
-fn as_text(subject: &Subject, arguments: &CheckArguments, outcome: &Outcome) -> String {
+fn as_text(subject: &Subject, arguments: &Arguments, outcome: &Outcome) -> String {
     let is_mutex = subject.claims.kind == Kind::Mutual;
     let mut size = format!("{} processes", arguments.processes);
     if !is_mutex {
@@ -349,14 +268,4 @@ fn show_progress(progress: &Progress) {
         progress.frontier,
         progress.depth
     );
-}
-
-pub(crate) fn refuse(why: &str) -> ExitCode {
-    eprintln!("grouplock: {why}");
-    ExitCode::from(BAD_INPUT)
-}
-
-/// Prints, and lets a closed pipe be: whoever reads no further has seen enough.
-pub(crate) fn say(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }

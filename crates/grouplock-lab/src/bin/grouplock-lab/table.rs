@@ -1,12 +1,12 @@
-//! `grouplock lab table`.
+//! `grouplock-lab table`.
 
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use grouplock_lab::report::{Paper, Plan, Table};
 
-use crate::lab::{refuse, say};
 use crate::report::collect;
+use crate::{refuse, say};
 
 /// Which tables, and how.
 #[derive(Debug, Args)]

@@ -1,0 +1,67 @@
+//! `grouplock-lab list`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use grouplock_algorithms::claims::{Claim, Kind};
+use grouplock_lab::{Property, Subject, registry};
+use serde_json::json;
+
+use crate::say;
+
+/// In which form.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a paper may claim, of which an exploration looks at all but starvation, and `--starvation` at that.
+fn claimable() -> impl Iterator<Item = Property> {
+    Property::CLAIMABLE.into_iter().chain([Property::StarvationFreedom])
+}
+
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let subjects = registry::all();
+    let kind = |subject: &Subject| match subject.claims.kind {
+        Kind::Mutual => "mutual",
+        Kind::Group => "group",
+    };
+    let text = if arguments.json {
+        let rows = subjects.iter().map(|subject| {
+            let claims = claimable().map(|property| {
+                let claim = property.claim(&subject.claims).to_string();
+                (property.name().to_owned(), claim.into())
+            });
+            json!({
+                "algorithm": subject.name,
+                "kind": kind(subject),
+                "source": subject.claims.source,
+                "claims": claims.collect::<serde_json::Map<_, _>>(),
+                "rmr_cc": subject.claims.rmr_cc.to_string(),
+                "rmr_dsm": subject.claims.rmr_dsm.to_string(),
+            })
+        });
+        format!("{:#}\n", serde_json::Value::Array(rows.collect()))
+    } else {
+        let line = |subject: &Subject| {
+            let claims = &subject.claims;
+            let claimed = claimable().filter_map(|property| match property.claim(claims) {
+                Claim::Yes => Some(property.name().to_owned()),
+                Claim::Refuted(_) => Some(format!("{} (refuted)", property.name())),
+                Claim::No | Claim::NotApplicable => None,
+            });
+            let claimed: Vec<String> = claimed.collect();
+            let (name, kind, source) = (subject.name, kind(subject), claims.source);
+            let (cc, dsm) = (claims.rmr_cc, claims.rmr_dsm);
+            let claimed = claimed.join(", ");
+            format!(
+                "{name}  ({kind}; {source})\n    claims {claimed}; remote references {cc} CC, {dsm} DSM\n"
+            )
+        };
+        subjects.iter().map(line).collect()
+    };
+    say(&text);
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,69 @@
+//! `grouplock-lab check` and `grouplock-lab list`.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::lab;
+
+/// The exit code, and the object that was printed.
+fn checked(arguments: &[&str]) -> (Option<i32>, Value) {
+    let output = lab(&[&["check", "--json"], arguments].concat());
+    let object = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    (output.status.code(), object)
+}
+
+#[test]
+fn what_holds_ends_with_0() {
+    let (code, object) = checked(&["handover", "--processes", "2", "--sessions", "2"]);
+    assert_eq!(code, Some(0));
+    assert_eq!((&object["algorithm"], &object["verdict"]), (&"handover".into(), &"holds".into()));
+    assert_eq!((&object["processes"], &object["sessions"]), (&2.into(), &2.into()));
+    assert!(object["states"].as_u64().is_some_and(|states| states > 100));
+    assert!(object["property"].is_null() && object["trace"].is_null());
+}
+
+#[test]
+fn what_is_violated_ends_with_1_and_a_file_repeats_it() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("maor-taubenfeld.trace.json");
+    let file = file.to_str().expect("a plain path");
+    let size = ["maor-taubenfeld", "--processes", "3", "--passages", "5"];
+    let drawn = ["--sample", "random", "--trace", file];
+    let (code, object) = checked(&[&size[..], &drawn].concat());
+    assert_eq!((code, &object["verdict"]), (Some(1), &"violated".into()));
+    assert!(object["trace"].as_array().is_some_and(|trace| trace.len() > 20));
+    let (code, again) = checked(&["--replay", file]);
+    assert_eq!(code, Some(1));
+    assert_eq!(again["property"], object["property"]);
+}
+
+#[test]
+fn a_limit_ends_with_3() {
+    let (code, object) = checked(&["handover", "--processes", "3", "--memory-limit", "0.0001"]);
+    assert_eq!((code, &object["verdict"]), (Some(3), &"limit".into()));
+}
+
+#[test]
+fn a_wrong_question_ends_with_2() {
+    for (question, why) in [
+        (&["handovr"][..], "did you mean \"handover\"?"),
+        (&["handover", "--processes", "0"], "0 processes"),
+        (&["handover", "--memory-limit", "0"], "--memory-limit"),
+        (&["--replay", "/nonexistent"], "cannot be read"),
+    ] {
+        let output = lab(&[&["check"], question].concat());
+        assert_eq!(output.status.code(), Some(2), "{question:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn the_list_names_each_algorithm_with_its_claims() {
+    let list: Value = serde_json::from_slice(&lab(&["list", "--json"]).stdout).expect("it is JSON");
+    let list = list.as_array().expect("it is a list");
+    let handover = list.iter().find(|object| object["algorithm"] == "handover");
+    assert_eq!(handover.expect("it is there")["claims"]["fcfs"], "yes");
+    let text = String::from_utf8(lab(&["list"]).stdout).expect("it is text");
+    assert_eq!(text.matches("claims").count(), list.len());
+}

@@ -1,0 +1,64 @@
+//! What becomes of the dead in detail. The [suite](crate::conformance) has what all kinds of rooms promise about them.
+
+use grouplock_room::{PastPhase, Room};
+
+use crate::process::{Actor, Scratch, until_waiting};
+
+fn open(scratch: &Scratch) -> Room {
+    Room::open(scratch.path(), "room").expect("it can be opened")
+}
+
+#[test]
+fn the_dead_inside_and_in_the_queue_are_passed_over_at_once() {
+    let scratch = Scratch::new();
+    let room = open(&scratch);
+    let mut holder = Actor::inside(&scratch, "room", "s");
+    let mut waiter = Actor::guest(&scratch, "room", "t");
+    until_waiting(&room, 1);
+    let epoch = room.snapshot().expect("it can be looked at").epoch;
+    // In this order: a waiter that lives would bury the holder and enter.
+    waiter.kill();
+    holder.kill();
+    let guard = room.try_enter("u").expect("the dead neither hold nor wait");
+    assert_eq!(guard.epoch(), epoch + 1, "nobody else has entered");
+    let told = guard.recovered().expect("it is the first after a death");
+    assert_eq!((told.session.as_str(), told.pid), ("s", holder.pid()));
+    assert_eq!(room.snapshot().expect("it can be looked at").deaths, 1, "only one died inside");
+}
+
+#[test]
+fn a_phase_is_remembered_with_the_deaths_in_it() {
+    let scratch = Scratch::new();
+    let room = open(&scratch);
+    let mut guests = ["s"; 2].map(|session| Actor::inside(&scratch, "room", session));
+    let epoch = room.snapshot().expect("it can be looked at").epoch;
+    guests.iter_mut().for_each(Actor::kill);
+    for session in ["t", "u"] {
+        room.try_enter(session).expect("the dead do not hold").leave().expect("it can be left");
+    }
+    let seen = room.snapshot().expect("it can be looked at");
+    assert_eq!(seen.deaths, 2);
+    let facts = |past: &PastPhase| (past.session.clone(), past.epoch, past.entries, past.died);
+    let recent: Vec<_> = seen.recent.iter().map(facts).collect();
+    assert_eq!(recent[0], ("s".to_owned(), epoch, 2, true), "{recent:?}");
+    assert_eq!(recent[1], ("t".to_owned(), epoch + 1, 1, false), "{recent:?}");
+}
+
+#[test]
+fn whoever_joins_a_phase_after_a_death_in_it_is_told() {
+    let scratch = Scratch::new();
+    let room = open(&scratch);
+    let inside = room.enter("s").expect("it is empty");
+    let mut guest = Actor::inside(&scratch, "room", "s");
+    assert_eq!(room.try_enter("s").expect("it is shared").recovered(), None, "nobody has died");
+    guest.kill();
+    // It may not enter, and so it looks for the dead.
+    assert!(room.try_enter("t").is_err_and(|error| error.is_conflict()));
+    let joined = room.try_enter("s").expect("it is shared");
+    let told = joined.recovered().expect("somebody died in this phase");
+    assert_eq!((told.epoch, told.pid), (inside.epoch(), guest.pid()));
+    assert_eq!(inside.recovered(), None, "it was inside before");
+    drop((inside, joined));
+    let next = room.try_enter("t").expect("it is empty");
+    assert!(next.recovered().is_some(), "the next phase is told as well");
+}

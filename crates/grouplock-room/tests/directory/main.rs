@@ -1,0 +1,15 @@
+//! Rooms in a directory, as their users see them: threads, and processes that are stopped and killed.
+//!
+//! All in one program, which is linked once. A test that needs a process of its own starts this program again as an
+//! [`Actor`](process::Actor).
+
+mod conformance;
+mod deaths;
+mod errors;
+mod fork;
+mod kill_points;
+mod process;
+mod scribble;
+mod standing;
+mod storm;
+mod waking;
