@@ -200,8 +200,8 @@ impl Dossier {
         Ok(Dossier { algorithms: registered(), explorations, ..Dossier::default() })
     }
 
-    /// Counts the remote memory references of every algorithm that can be measured, for each number of processes in `sizes`;
-    /// `tell` hears of each before it starts.
+    /// Counts the remote memory references of every algorithm that is `wanted` and can be measured, for each number of
+    /// processes in `sizes`; `tell` hears of each before it starts.
     ///
     /// # Errors
     /// If the options make no sense. A size that an algorithm cannot take is left out; an algorithm that breaks meanwhile is
@@ -210,9 +210,10 @@ impl Dossier {
         &mut self,
         sizes: &[usize],
         options: &rmr::Options,
+        wanted: &dyn Fn(&str) -> bool,
         tell: &mut dyn FnMut(&str, usize),
     ) -> Result<(), RmrError> {
-        for name in rmr::names() {
+        for name in rmr::names().into_iter().filter(|name| wanted(name)) {
             for &processes in sizes {
                 tell(name, processes);
                 match rmr::measure(name, processes, options) {

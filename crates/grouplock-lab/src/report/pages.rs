@@ -320,7 +320,8 @@ mod tests {
 
     #[test]
     fn a_table_is_replaced_and_the_rest_is_kept() {
-        let page = "before\n<!-- evidence: explored mcs -->\nstale\n<!-- end of evidence -->\nafter";
+        let page =
+            "before\n<!-- evidence: explored mcs -->\nstale\n<!-- end of evidence -->\nafter";
         let filled = fill(page, &evidence()).expect("the page is right");
         assert!(filled.starts_with("before\n") && filled.ends_with("-->\nafter"), "{filled}");
         assert!(filled.contains("| `mcs` | 2 processes |"), "{filled}");
