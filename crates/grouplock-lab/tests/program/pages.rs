@@ -26,8 +26,10 @@ fn every_table_of_every_page_is_what_the_evidence_says() {
     });
     assert!(with_tables.count() > 10, "the pages of the algorithms have tables of evidence");
     let evidence = docs.join("lab/evidence.json");
-    let output = lab(&["pages", "--check", "--evidence"]).arg(evidence).args(&found).output();
-    let output = output.expect("the program was built with this test");
+    let mut arguments = vec!["pages", "--check", "--evidence"];
+    let paths = [&evidence].into_iter().chain(&found);
+    arguments.extend(paths.map(|path| path.to_str().expect("our paths are plain")));
+    let output = lab(&arguments);
     let said = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}`cargo xtask pages` makes the tables anew");
