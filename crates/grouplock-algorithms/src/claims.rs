@@ -152,8 +152,8 @@ impl fmt::Display for Limit {
 /// What keeps a process waiting, and what does not, on the way in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entering {
-    /// For a mutex. While nobody is in the critical section or on the way out of it, some process can get in by a bounded
-    /// number of its own steps. No lock by reads and writes alone has this.
+    /// Bounded entry, for a mutex. While nobody is in the critical section or on the way out of it, some process can get
+    /// in by a bounded number of its own steps. No lock by reads and writes alone has this.
     pub bounded: Claim,
     /// CO. While nobody asks for another session, everyone who asks gets in, even if nobody leaves.
     pub concurrent_occupancy: Claim,
@@ -163,6 +163,9 @@ pub struct Entering {
     pub group_concurrent_entering: Claim,
     /// SGCE. As GCE, but it is enough that nobody with another session came before the end of the doorway.
     pub strong_group_concurrent_entering: Claim,
+    /// SCE. As CE, but it is enough that all who ask for another session began their doorway after the process had
+    /// finished its own.
+    pub strong_concurrent_entering: Claim,
 }
 
 /// What keeps a process waiting, and what does not, on the way out.
@@ -228,6 +231,8 @@ pub struct Claims {
     /// First come, first served: between two conflicting requests, if one's doorway ended before the
     /// other's began.
     pub fcfs: Claim,
+    /// For a mutex, strong FIFO: who finishes its doorway first enters first.
+    pub strong_fifo: Claim,
     /// First in, first enabled: between two requests for one session, likewise.
     pub fife: Claim,
     /// On the way in.
@@ -269,6 +274,7 @@ impl Entering {
             concurrent_entering: Claim::NotApplicable,
             group_concurrent_entering: Claim::NotApplicable,
             strong_group_concurrent_entering: Claim::NotApplicable,
+            strong_concurrent_entering: Claim::NotApplicable,
         }
     }
 
@@ -279,6 +285,7 @@ impl Entering {
         concurrent_entering: Claim::Yes,
         group_concurrent_entering: Claim::Yes,
         strong_group_concurrent_entering: Claim::No,
+        strong_concurrent_entering: Claim::No,
     };
 
     /// SGCE, and so CO and GCE, which it implies.
@@ -288,6 +295,7 @@ impl Entering {
         concurrent_entering: Claim::No,
         group_concurrent_entering: Claim::Yes,
         strong_group_concurrent_entering: Claim::Yes,
+        strong_concurrent_entering: Claim::No,
     };
 
     /// CO and no more.
@@ -297,6 +305,7 @@ impl Entering {
         concurrent_entering: Claim::No,
         group_concurrent_entering: Claim::No,
         strong_group_concurrent_entering: Claim::No,
+        strong_concurrent_entering: Claim::No,
     };
 }
 

@@ -28,6 +28,11 @@ fn check(claims: &Claims) {
     assert!(implies(entering.concurrent_entering, gce), "{name}");
     assert!(implies(entering.strong_group_concurrent_entering, gce), "{name}");
     assert!(implies(gce, entering.concurrent_occupancy), "{name}");
+    let sce = entering.strong_concurrent_entering;
+    assert!(implies(sce, entering.concurrent_entering), "{name}");
+    assert!(implies(sce, entering.strong_group_concurrent_entering), "{name}");
+    assert!(implies(claims.strong_fifo, claims.fcfs), "{name}");
+    assert_eq!(kind == Kind::Group, claims.strong_fifo == Claim::NotApplicable, "{name}");
     assert_eq!(kind == Kind::Mutual, claims.fife == Claim::NotApplicable, "{name}");
     assert_eq!(
         kind == Kind::Mutual,

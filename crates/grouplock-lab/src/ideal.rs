@@ -9,6 +9,9 @@ use grouplock_algorithms::raw::RawMutex;
 
 use crate::memory::{SimMemory, SimRegister};
 
+/// What its register is called.
+pub(crate) const NAME: &str = "ideal lock";
+
 /// A lock that is acquired in a single blocking step.
 ///
 /// An algorithm over this lock has far fewer states than over a real one, and as the real ones are explored by
@@ -36,6 +39,7 @@ impl RawMutex<SimMemory> for IdealLock {
             // By definition: what is put over it is explored as if everybody got it in the end.
             starvation_freedom: Claim::Yes,
             fcfs: Claim::No,
+            strong_fifo: Claim::No,
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::Yes),
             exit: Exit::BOUNDED,
@@ -50,7 +54,7 @@ impl RawMutex<SimMemory> for IdealLock {
     }
 
     fn new(_: usize) -> Result<Self, CapacityError> {
-        Ok(IdealLock { held: SimRegister::new(Site::shared("ideal lock"), false) })
+        Ok(IdealLock { held: SimRegister::new(Site::shared(NAME), false) })
     }
 
     fn join(&self) -> Result<Process, CapacityError> {

@@ -36,8 +36,8 @@ pub mod trace;
 mod value;
 
 pub use explore::{
-    CheckError, Options, Outcome, Progress, Reductions, Sampling, Schedule, Turn, Verdict,
-    Violation, check, replay, sample, starvation,
+    CheckError, Options, Outcome, Progress, Reductions, Sampling, Schedule, StepBound, Turn,
+    Verdict, Violation, check, replay, sample,
 };
-pub use property::{Properties, Property};
+pub use property::{Properties, Property, UnknownProperty};
 pub use subject::Subject;

@@ -47,6 +47,7 @@ impl<M: Memory, const FLAW: u8> RawMutex<M> for Peterson<M, FLAW> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
+            strong_fifo: Claim::No,
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,

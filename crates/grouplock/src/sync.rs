@@ -88,8 +88,8 @@ pub(crate) fn is_over(until: Instant, now: Instant) -> bool {
     cfg!(any(loom, shuttle)) || now >= until
 }
 
-/// How often a thread looks again at a word before it sleeps. In a model it only looks: there, sleeping on a word is looking again.
-pub(crate) const PATIENT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { u32::MAX } else { 100 };
+/// How often a thread looks again at a word before it sleeps. In a model once, so that sleeping is explored.
+pub(crate) const PATIENT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 100 };
 
 /// How many rounds a thread spins before it joins the queue.
 pub(crate) const SPIN_ROUNDS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 10 };
@@ -113,23 +113,82 @@ pub(crate) fn relax() {
     std::hint::spin_loop();
 }
 
+/// A number that threads can sleep on.
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) type Word = AtomicU32;
+#[cfg(any(loom, shuttle))]
+pub(crate) use self::model_word::Word;
+
 /// Sleeps while `word` holds `value`, or less.
-pub(crate) fn wait(word: &AtomicU32, value: u32) {
-    #[cfg(any(loom, shuttle))]
-    {
-        let _ = (word, value);
-        thread::yield_now();
-    }
-    #[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) fn wait(word: &Word, value: u32) {
     atomic_wait::wait(word, value);
 }
 
 /// Wakes all that sleep on `word`.
-pub(crate) fn wake_all(word: &AtomicU32) {
-    #[cfg(any(loom, shuttle))]
-    let _ = word;
-    #[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) fn wake_all(word: &Word) {
     atomic_wait::wake_all(word);
+}
+
+/// As above, in a model.
+#[cfg(any(loom, shuttle))]
+pub(crate) fn wait(word: &Word, value: u32) {
+    word.wait(value);
+}
+
+/// As above, in a model.
+#[cfg(any(loom, shuttle))]
+pub(crate) fn wake_all(word: &Word) {
+    word.wake_all();
+}
+
+/// What the operating system does for those who sleep on a word.
+#[cfg(any(loom, shuttle))]
+mod model_word {
+    use std::ops::Deref;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::AtomicU32;
+    #[cfg(loom)]
+    use loom::sync::{Condvar, Mutex};
+    #[cfg(shuttle)]
+    use shuttle::sync::{Condvar, Mutex};
+
+    pub(crate) struct Word {
+        value: AtomicU32,
+        /// Held from the look at the value until the thread sleeps, so that nobody wakes it in between.
+        looking: Mutex<()>,
+        woken: Condvar,
+    }
+
+    impl Word {
+        pub(crate) fn new(value: u32) -> Self {
+            Word { value: AtomicU32::new(value), looking: Mutex::new(()), woken: Condvar::new() }
+        }
+
+        pub(super) fn wait(&self, value: u32) {
+            let looking = self.looking.lock().expect("nobody panics with it");
+            // Relaxed: what was written before an earlier waking is seen, as that locked `looking` too.
+            if self.value.load(Relaxed) == value {
+                drop(self.woken.wait(looking));
+            }
+        }
+
+        pub(super) fn wake_all(&self) {
+            let looking = self.looking.lock().expect("nobody panics with it");
+            self.woken.notify_all();
+            drop(looking);
+        }
+    }
+
+    impl Deref for Word {
+        type Target = AtomicU32;
+
+        fn deref(&self) -> &AtomicU32 {
+            &self.value
+        }
+    }
 }
 
 /// So many entries in a row without anybody waiting make the session of the last one the favoured one of a striped lock. In a model,

@@ -1,16 +1,19 @@
 //! Feature `deadlock_detection`: what is reported, and what is not.
 #![cfg(feature = "deadlock_detection")]
 
+mod common;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use common::{LATE, wait_until, waiters};
 use grouplock::deadlock::{Action, Deadlock, check_deadlock, set_action, set_grace};
 use grouplock::{ExclusiveGuard, GroupLock};
 
 const GRACE: Duration = Duration::from_millis(100);
-const LATE: Duration = Duration::from_secs(20);
 
 /// What has been reported by [`Action::Call`] since the test began.
 static REPORTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -45,15 +48,6 @@ fn panic_of(what: impl FnOnce() + Send + 'static) -> String {
         let _ = tell.send(message);
     });
     told.recv_timeout(LATE).expect("a deadlock was not noticed").expect_err("no deadlock")
-}
-
-/// Waits until `what` is true; fails if that takes forever.
-fn until(what: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !what() {
-        assert!(start.elapsed() < LATE, "still not so after {LATE:?}");
-        thread::sleep(Duration::from_millis(1));
-    }
 }
 
 #[test]
@@ -115,7 +109,7 @@ fn the_same_session_again() {
         thread::scope(|scope| {
             let one = theirs.enter(1);
             scope.spawn(|| drop(theirs.enter(2)));
-            until(|| !theirs.snapshot().waiting.is_empty());
+            wait_until("it waits", || !theirs.snapshot().waiting.is_empty());
             let panic = catch_unwind(AssertUnwindSafe(|| drop(theirs.enter(1)))).unwrap_err();
             drop(one);
             std::panic::resume_unwind(panic);
@@ -141,7 +135,7 @@ fn a_circle_of_threads() {
             thread::Builder::new().name(name).spawn(work).unwrap()
         })
         .collect();
-    until(|| threads.iter().all(thread::JoinHandle::is_finished));
+    wait_until("all have ended", || threads.iter().all(thread::JoinHandle::is_finished));
     let panics: Vec<String> = threads
         .into_iter()
         .filter_map(|thread| thread.join().err())
@@ -170,7 +164,7 @@ fn a_report_changes_nothing() {
     });
     // Not used: it counts as being with the other thread still. This is the false alarm that the documentation tells of.
     let guard = receive.recv().unwrap();
-    until(|| !reports().is_empty());
+    wait_until("there is a report", || !reports().is_empty());
     let [deadlock] = &check_deadlock()[..] else { panic!("there is one") };
     let [blocked] = deadlock.threads() else { panic!("it is of one thread") };
     assert_eq!(blocked.lock, lock.address());
@@ -197,7 +191,7 @@ fn a_reporter_that_panics_does_no_harm() {
         drop(theirs.enter(2));
     });
     let guard = receive.recv().unwrap();
-    until(|| !reports().is_empty());
+    wait_until("there is a report", || !reports().is_empty());
     drop(guard);
     thread.join().unwrap();
 }
@@ -207,20 +201,26 @@ fn a_reporter_that_panics_does_no_harm() {
 fn a_guard_that_was_sent_is_no_false_alarm() {
     let _turn = alone(Action::Panic);
     let lock = GroupLock::new(7);
+    let used = AtomicBool::new(false);
     thread::scope(|scope| {
         let guard = lock.enter(1);
-        scope.spawn(move || {
+        scope.spawn(|| {
+            let guard = guard;
             assert_eq!(*guard, 7);
-            thread::sleep(4 * GRACE);
+            used.store(true, SeqCst);
+            wait_until("the other waits", || !lock.snapshot().waiting.is_empty());
+            thread::sleep(3 * GRACE);
             drop(guard);
         });
-        thread::sleep(GRACE / 10);
+        wait_until("the guard is used there", || used.load(SeqCst));
         // Panics if it is taken for ours.
         drop(lock.enter(2));
         let guard = lock.exclusive();
-        scope.spawn(move || {
-            // Dropped there, before the grace is over, without being used.
-            thread::sleep(GRACE / 4);
+        // Dropped there, before the grace is over, without being used.
+        set_grace(LATE);
+        scope.spawn(|| {
+            let guard = guard;
+            wait_until("the other waits", || !lock.snapshot().waiting.is_empty());
             drop(guard);
         });
         drop(lock.enter(3));
@@ -255,7 +255,8 @@ fn long_waits_are_no_false_alarm() {
         });
         // Waits for that one.
         scope.spawn(|| drop(two.exclusive()));
-        thread::sleep(4 * GRACE);
+        wait_until("both wait", || waiters(&one.snapshot()) + waiters(&two.snapshot()) == 2);
+        thread::sleep(3 * GRACE);
         assert!(check_deadlock().is_empty());
         drop(guard);
     });
@@ -303,7 +304,7 @@ fn switching_with_another_guard() {
         *one.session()
     });
     let other = receive.recv().unwrap();
-    until(|| !check_deadlock().is_empty());
+    wait_until("there is a deadlock", || !check_deadlock().is_empty());
     thread::sleep(3 * GRACE);
     assert!(!thread.is_finished());
     drop(other);
@@ -325,8 +326,12 @@ fn leaked_guards_go_with_their_lock() {
         let lock = place.insert(GroupLock::new(()));
         thread::scope(|scope| {
             let guard = (round == 1).then(|| scope.spawn(|| lock.enter(1)).join().unwrap());
-            scope.spawn(move || {
-                thread::sleep(3 * GRACE);
+            scope.spawn(|| {
+                let guard = guard;
+                if round == 1 {
+                    wait_until("the other waits", || !lock.snapshot().waiting.is_empty());
+                    thread::sleep(3 * GRACE);
+                }
                 drop(guard);
             });
             if round == 0 {
@@ -350,7 +355,9 @@ fn tasks_are_not_watched() {
         panic!("the room is free")
     };
     thread::scope(|scope| {
-        scope.spawn(move || {
+        scope.spawn(|| {
+            let guard = guard;
+            wait_until("the other waits", || !lock.snapshot().waiting.is_empty());
             thread::sleep(3 * GRACE);
             drop(guard);
         });
@@ -362,7 +369,7 @@ fn tasks_are_not_watched() {
 mod views {
     use grouplock::{Mutex, RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
 
-    use super::{Action, Arc, Barrier, alone, panic_of, thread, until};
+    use super::{Action, Arc, Barrier, alone, panic_of, thread, wait_until};
 
     #[test]
     fn locking_a_mutex_twice() {
@@ -419,7 +426,7 @@ mod views {
                 })
             })
             .collect();
-        until(|| threads.iter().all(thread::JoinHandle::is_finished));
+        wait_until("all have ended", || threads.iter().all(thread::JoinHandle::is_finished));
         let gave_up = threads.into_iter().filter_map(|thread| thread.join().err()).count();
         assert_eq!(gave_up, 1);
     }

@@ -12,7 +12,7 @@ use std::task::{Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use common::{Woken, poll_with, ready};
+use common::{Woken, poll_with, ready, wait_until, waiters};
 use grouplock::cores::{Cancellable, Striped};
 use grouplock::{GroupLock, Policy};
 
@@ -140,9 +140,14 @@ fn a_thread_that_panics_when_it_accepts_an_invitation_leaves_the_queue() {
     for steps in 0..12 {
         let inside = lock.enter(Brittle(1));
         thread::scope(|scope| {
-            scope.spawn(|| with_fuse(steps, || drop(lock.enter(Brittle(2)))));
-            scope.spawn(|| with_fuse(steps, || drop(lock.exclusive())));
-            thread::sleep(Duration::from_millis(2));
+            let threads = [
+                scope.spawn(|| with_fuse(steps, || drop(lock.enter(Brittle(2))))),
+                scope.spawn(|| with_fuse(steps, || drop(lock.exclusive()))),
+            ];
+            wait_until("each of the two waits or has panicked", || {
+                let panicked = threads.iter().filter(|thread| thread.is_finished()).count();
+                panicked + waiters(&lock.snapshot()) == 2
+            });
             drop(inside);
         });
         assert_free(&lock);
@@ -192,9 +197,7 @@ fn switching_survives_a_waker_that_panics() {
             guard.switch(3);
             assert_eq!(*guard.session(), 3);
         });
-        while lock.snapshot().session != Some(2) {
-            thread::yield_now();
-        }
+        wait_until("the request for 2 has the room", || lock.snapshot().session == Some(2));
         drop(ready(&mut waiting));
     });
     assert_free(&lock);
@@ -281,12 +284,13 @@ fn comparing_sessions_may_wait_for_another_lock() {
                 let guard = lock.enter(name(2));
                 assert_eq!(guard.fetch_add(1, Ordering::SeqCst), 1, "entered past the holder");
             });
-            while other.snapshot().waiting.is_empty() {
-                thread::yield_now();
-            }
+            wait_until("a comparison waits", || !other.snapshot().waiting.is_empty());
             // `other` becomes free: the comparisons go on.
             drop(in_the_way);
-            thread::sleep(Duration::from_millis(20));
+            wait_until("it is in the queue", || {
+                let seen = lock.snapshot();
+                seen.waiting.iter().flat_map(|phase| &phase.session).any(|s| s.number == 2)
+            });
             armed.store(false, Ordering::SeqCst);
             assert_eq!(
                 inside.fetch_add(1, Ordering::SeqCst),

@@ -3,11 +3,10 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Woken, pending, poll_with, ready};
+use common::{LATE, Woken, pending, poll_with, ready, try_again, wait_until};
 use grouplock::cores::{Cancellable, Striped};
 use grouplock::{ExclusiveGuard, GroupLock, Policy};
 
@@ -43,7 +42,7 @@ macro_rules! for_every_lock {
 #[track_caller]
 fn assert_free<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (), C>) {
     let seen = lock.snapshot();
-    assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
+    assert_eq!((seen.session, seen.holders, seen.waiting.len()), (None, 0, 0));
     drop(lock.try_exclusive().expect("nobody is inside"));
 }
 
@@ -72,18 +71,22 @@ for_every_lock! {
     /// The same, where the one between gives up because its time is over.
     fn whoever_waited_only_for_one_whose_time_is_over_enters(lock) {
         let inside = lock.enter(1);
-        let timed_out = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                assert!(lock.try_exclusive_for(Duration::from_millis(60)).is_none());
-                timed_out.store(true, Ordering::SeqCst);
-            });
-            while lock.snapshot().waiting.is_empty() {
-                thread::yield_now();
-            }
-            // It waits for the exclusive request at most, and never for `inside`.
-            let fellow = lock.try_enter_for(1, Duration::from_secs(20));
-            assert!(fellow.is_some(), "{:?}", lock.snapshot());
+        let mut time = Duration::from_millis(30);
+        try_again("a request to be alone was seen before its time was over", || {
+            time *= 2;
+            thread::scope(|scope| {
+                let alone = scope.spawn(|| lock.try_exclusive_for(time).is_none());
+                let mut seen = false;
+                wait_until("the request to be alone waits, or did", || {
+                    seen = !lock.snapshot().waiting.is_empty();
+                    seen || alone.is_finished()
+                });
+                // It waits for the request to be alone at most, and never for `inside`.
+                let fellow = lock.try_enter_for(1, LATE);
+                assert!(fellow.is_some(), "{:?}", lock.snapshot());
+                assert!(alone.join().expect("it does not panic"), "alone beside a holder");
+                seen.then_some(())
+            })
         });
         drop(inside);
         assert_free(lock);

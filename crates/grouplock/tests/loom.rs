@@ -1,8 +1,8 @@
 //! The shipped lock under loom: all executions that the memory model allows, of two or three participants with one or two requests each.
 //!
-//! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p grouplock --test loom`, or `cargo xtask test loom`. There, most have a
-//! bound on involuntary switches, and three participants are left out; `cargo xtask soak` runs all of them without a bound, in full or for as
-//! long as it is given.
+//! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p grouplock --test loom`, or `cargo xtask test loom`. Each model has a bound on
+//! involuntary switches, or is small enough to do without; and it must come to its end within [`LIMIT`]. Models of three participants take
+//! minutes: `cargo xtask soak` runs them, and afterwards all models without a bound, for a while each.
 //!
 //! The data is a cell of loom, which objects to accesses that nothing orders; and so are, in a model, the queue and the name inside the lock.
 //! There is no clock: `patience` is zero or without end, and a wait that has an end may end at any time. Loom reports it when everybody sleeps.
@@ -11,8 +11,9 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grouplock::cores::{Cancellable, Phases, Striped};
 use grouplock::{ExclusiveGuard, GroupLock, Policy};
@@ -29,6 +30,9 @@ const WRITE_TOO: u8 = 2;
 const IMPATIENT: Policy = Policy::Eventual { patience: Duration::ZERO };
 const PATIENT: Policy = Policy::Eventual { patience: Duration::MAX };
 const BATCH: Policy = Policy::Batch { passes: 1 };
+
+/// In this time a model must be explored, also on a busy machine.
+const LIMIT: Duration = Duration::from_secs(1800);
 
 /// Long enough to queue up; the model decides when it is over.
 const SOME_TIME: Duration = Duration::from_secs(3600);
@@ -128,6 +132,15 @@ fn poll_again_and_give_up<C: Cancellable<Session = u8>>(lock: &Lock<C>, session:
     }
 }
 
+/// As a task that moves from one waker, which does nothing, to another.
+fn enter_async_elsewhere<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+    let mut future = pin!(lock.enter_async(session));
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(guard) => guard.inside(session),
+        Poll::Pending => block_on(future).inside(session),
+    }
+}
+
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -150,23 +163,30 @@ fn block_on<F: Future>(future: F) -> F::Output {
 /// Explores what `participants` do to a lock, all of it if there is no `bound`, else all with at most so many involuntary switches. In the
 /// end nobody is inside and nobody waits.
 ///
-/// With `GROUPLOCK_LOOM_SECONDS` there is no bound, and each model is explored in full or for so long.
+/// With `GROUPLOCK_LOOM_SECONDS` there is no bound, and each model is explored for so long, or to its end if that comes first; which of them, it
+/// prints.
 fn explore<C: Cancellable<Session = u8> + Send + Sync + 'static>(
     bound: Option<usize>,
     new: impl Fn() -> C + Send + Sync + 'static,
     participants: &'static [fn(&Lock<C>)],
 ) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = bound;
-    if let Ok(seconds) = std::env::var("GROUPLOCK_LOOM_SECONDS") {
-        let seconds = seconds.parse().unwrap_or_else(|_| {
+    let seconds = std::env::var("GROUPLOCK_LOOM_SECONDS").ok().map(|seconds| {
+        seconds.parse().unwrap_or_else(|_| {
             panic!("GROUPLOCK_LOOM_SECONDS={seconds} is not a number of seconds")
-        });
-        builder.preemption_bound = None;
-        builder.max_duration = Some(Duration::from_secs(seconds));
-    }
+        })
+    });
+    let time = seconds.map_or(LIMIT, Duration::from_secs);
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = if seconds.is_some() { None } else { bound };
+    builder.max_duration = Some(time);
+    // So often it looks at the clock.
+    builder.checkpoint_interval = 1_000;
     builder.max_branches = 100_000;
+    let executions = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&executions);
+    let start = Instant::now();
     builder.check(move || {
+        count.fetch_add(1, Relaxed);
         let lock = Arc::new(GroupLock::over(new(), Data::default()));
         // Not this thread: loom does not expect a thread that joins others to be unparked, as one that was just served may be.
         let threads: Vec<_> = participants
@@ -183,6 +203,11 @@ fn explore<C: Cancellable<Session = u8> + Send + Sync + 'static>(
         assert_eq!((seen.holders, seen.waiting.len()), (0, 0));
         lock.try_exclusive().expect("nobody is inside").write();
     });
+    // Loom says nothing when its time is over.
+    let ended = start.elapsed() < time;
+    let so_far = if ended { "to its end" } else { "not to its end" };
+    println!("{} executions, {so_far}, in {:.1?}", executions.load(Relaxed), start.elapsed());
+    assert!(ended || seconds.is_some(), "not explored to its end in {time:?}");
 }
 
 /// Makes a test for each policy: `name: policy, bound => participants`.
@@ -211,7 +236,7 @@ macro_rules! striped_models {
     };
 }
 
-/// Two participants, with at most two or three involuntary switches, and in full where that takes seconds.
+/// Two participants, with at most two or three involuntary switches, and one in full.
 mod two {
     use super::*;
 
@@ -221,7 +246,7 @@ mod two {
         patient: PATIENT, Some(3) => [|l| enter(l, READ), |l| enter(l, WRITE)];
         batch: BATCH, Some(3) => [|l| enter(l, READ), |l| enter(l, WRITE)];
         exclusive_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), exclusive];
-        exclusive_patient: PATIENT, None => [|l| enter(l, READ), exclusive];
+        exclusive_patient: PATIENT, Some(3) => [|l| enter(l, READ), exclusive];
         exclusive_both: PATIENT, None => [exclusive, exclusive];
         try_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| try_enter(l, WRITE)];
         try_patient: PATIENT, Some(3) => [|l| enter(l, WRITE), |l| { try_enter(l, READ); try_enter(l, READ) }];
@@ -231,6 +256,7 @@ mod two {
         task_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| enter_async(l, WRITE)];
         task_patient: PATIENT, Some(3) => [|l| enter(l, READ), |l| enter_async(l, WRITE)];
         tasks_impatient: IMPATIENT, Some(3) => [|l| enter_async(l, READ), |l| enter_async(l, WRITE)];
+        task_elsewhere: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| enter_async_elsewhere(l, WRITE)];
         cancel_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| give_up(l, WRITE)];
         cancel_patient: PATIENT, Some(3) => [|l| enter(l, READ), |l| give_up(l, WRITE)];
         cancel_exclusive: Policy::Fifo, Some(3) => [|l| enter(l, READ), give_up_exclusive];
@@ -238,12 +264,13 @@ mod two {
         switch_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| switch(l, READ, WRITE)];
         switch_patient: PATIENT, Some(3) => [|l| enter(l, WRITE), |l| switch(l, READ, WRITE_TOO)];
         switch_both: Policy::Fifo, Some(2) => [|l| switch(l, READ, WRITE), |l| switch(l, READ, WRITE_TOO)];
-        downgrade_fifo: Policy::Fifo, None => [|l| enter(l, READ), |l| downgrade(l, READ)];
+        downgrade_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| downgrade(l, READ)];
         downgrade_patient: PATIENT, Some(3) => [|l| enter(l, WRITE), |l| downgrade(l, READ)];
         twice_patient: PATIENT, Some(2) => [
             |l| { enter(l, READ); enter(l, READ) },
             |l| { enter(l, WRITE); enter(l, WRITE) },
         ];
+        renamed_patient: PATIENT, Some(2) => [|l| { enter(l, READ); enter(l, WRITE) }, |l| enter(l, WRITE_TOO)];
         twice_fifo: Policy::Fifo, Some(2) => [
             |l| { enter(l, READ); enter(l, WRITE) },
             |l| { enter(l, READ); enter(l, WRITE_TOO) },

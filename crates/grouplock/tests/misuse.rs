@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{pending, poll, ready};
+use common::{LATE, pending, poll, ready, wait_until};
 use grouplock::cores::{Handover, Striped};
 use grouplock::{GroupLock, Policy, SessionGuard};
 
@@ -72,9 +72,7 @@ fn all_the_time_there_is_is_waiting() {
     thread::scope(|scope| {
         let one = scope.spawn(|| lock.try_enter_for(2, Duration::MAX).is_some());
         let two = scope.spawn(|| lock.try_exclusive_for(Duration::MAX).is_some());
-        while lock.snapshot().waiting.len() < 2 {
-            thread::yield_now();
-        }
+        wait_until("both wait", || lock.snapshot().waiting.len() == 2);
         drop(inside);
         for waiting in [one, two] {
             assert!(waiting.join().expect("it does not panic"));
@@ -88,9 +86,7 @@ fn all_the_time_there_is_is_waiting() {
     let inside = lock.enter(1);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| lock.try_enter_until(2, far).is_some());
-        while lock.snapshot().waiting.is_empty() {
-            thread::yield_now();
-        }
+        wait_until("it waits", || !lock.snapshot().waiting.is_empty());
         drop(inside);
         assert!(waiting.join().expect("it does not panic"));
     });
@@ -209,7 +205,7 @@ impl Drop for Parting {
     fn drop(&mut self) {
         self.0.enter(2).fetch_add(1, Ordering::SeqCst);
         self.0.exclusive().fetch_add(1, Ordering::SeqCst);
-        assert!(self.0.try_enter_for(1, Duration::from_secs(10)).is_some());
+        assert!(self.0.try_enter_for(1, LATE).is_some());
     }
 }
 
@@ -235,9 +231,9 @@ fn destructors_of_thread_locals_may_lock() {
                 }
             }
         });
-        while lock.snapshot().waiting.iter().all(|phase| phase.session != Some(2)) {
-            thread::yield_now();
-        }
+        wait_until("the destructor waits", || {
+            lock.snapshot().waiting.iter().any(|phase| phase.session == Some(2))
+        });
         drop(inside);
         leaving.join().expect("it does not panic");
         assert_eq!(lock.enter(1).load(Ordering::SeqCst), 2 * round);

@@ -5,143 +5,170 @@
 
 mod common;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Woken, pending, poll, poll_with, ready};
-use grouplock::cores::{Cancellable, Striped};
+use common::{LATE, SetWhenDropped, Woken, pending, poll, poll_with, ready, try_again, wait_until};
+use grouplock::cores::{Cancellable, Phases, Striped};
 use grouplock::{GroupLock, Policy};
 
 const PATIENCE: Duration = Duration::from_millis(30);
 const PATIENT: Policy = Policy::Eventual { patience: PATIENCE };
 const NEVER: Policy = Policy::Eventual { patience: Duration::MAX };
 
-/// Two threads relay each other in session 1 so that the room is never empty, for as long as they are let in, and at most until `stop`. For each
-/// of their entries, when it was asked for.
+/// The time a thread may take to wake up.
+const SLACK: Duration = Duration::from_millis(300);
+
+/// What came of a thread that waits for session 2 while session 1 is inside without a gap.
+struct Relayed {
+    /// Whether some of session 1 got in who asked after the patience was over, and some slack.
+    for_too_long: bool,
+    /// Whether some got in who asked while the thread waited.
+    at_all: bool,
+    /// How long after the thread came the first of session 1 was refused, if one was.
+    refused: Option<Duration>,
+}
+
+/// One guard after the other of session 1, each taken before the last is dropped, so that the room is
+/// never empty: until one is refused, or until `stop`. `entered` is told when each was asked for.
+/// When one was refused, if one was.
 fn relay<C: Cancellable<Session = u8> + Sync>(
     lock: &GroupLock<u8, (), C>,
     stop: &AtomicBool,
-) -> Vec<Instant> {
-    let mut entries = Vec::new();
+    entered: &Mutex<Option<Instant>>,
+) -> Option<Instant> {
     let mut inside = lock.enter(1);
     while !stop.load(Ordering::SeqCst) {
         let asked = Instant::now();
-        // The next is inside before the last one leaves.
-        let Some(next) = lock.try_enter(1) else { break };
-        entries.push(asked);
+        let Some(next) = lock.try_enter(1) else { return Some(Instant::now()) };
+        *entered.lock().expect("nobody panics") = Some(asked);
         inside = next;
         thread::yield_now();
     }
     drop(inside);
-    entries
+    None
 }
 
-/// A thread waits for session 2 against the relay. When it began to wait at the latest, whether and when it entered, and the relay's entries.
 fn thread_against_relay<C: Cancellable<Session = u8> + Sync>(
     lock: &GroupLock<u8, (), C>,
-    longest: Duration,
-) -> (Instant, Option<Instant>, Vec<Instant>) {
-    let stop = AtomicBool::new(false);
+) -> Relayed {
+    let (stop, entered) = (AtomicBool::new(false), Mutex::new(None));
     thread::scope(|scope| {
-        let relay = scope.spawn(|| relay(lock, &stop));
-        while lock.snapshot().holders == 0 {
-            thread::yield_now();
-        }
-        let waiting = scope.spawn(|| {
-            let inside = lock.try_enter_for(2, longest);
-            let entered = inside.as_ref().map(|_| Instant::now());
-            stop.store(true, Ordering::SeqCst);
-            entered
+        let stop_relay = SetWhenDropped(&stop);
+        let relay = scope.spawn(|| relay(lock, &stop, &entered));
+        wait_until("session 1 is inside", || lock.snapshot().holders > 0);
+        let came = Instant::now();
+        let waiting = scope.spawn(|| lock.try_enter_for(2, LATE).is_some());
+        wait_until("the thread waits, or did", || {
+            !lock.snapshot().waiting.is_empty() || waiting.is_finished()
         });
-        while lock.snapshot().waiting.is_empty() && !waiting.is_finished() {
-            thread::yield_now();
+        let waits = Instant::now();
+        let later_than = |time| {
+            entered.lock().expect("nobody panics").is_some_and(|asked: Instant| asked > time)
+        };
+        wait_until("one of session 1 is refused, or should have been", || {
+            relay.is_finished() || later_than(waits + PATIENCE + SLACK)
+        });
+        drop(stop_relay);
+        let refused = relay.join().expect("it does not panic");
+        assert!(waiting.join().expect("it does not panic"), "the room is empty in the end");
+        Relayed {
+            for_too_long: later_than(waits + PATIENCE + SLACK),
+            at_all: later_than(waits),
+            refused: refused.map(|refused| refused - came),
         }
-        let began = Instant::now();
-        let entered = waiting.join().expect("it does not panic");
-        (began, entered, relay.join().expect("it does not panic"))
     })
 }
 
-/// The time a thread may take to wake up on a busy machine.
-const SLACK: Duration = Duration::from_millis(300);
-
-fn eventual_for_a_thread<C: Cancellable<Session = u8> + Sync>(lock: &GroupLock<u8, (), C>) {
-    let (began, entered, relayed) = thread_against_relay(lock, Duration::from_secs(10));
-    let entered = entered.expect("patience has an end");
-    let late = relayed.iter().filter(|asked| **asked > began + PATIENCE + SLACK).count();
-    assert_eq!(
-        late,
-        0,
-        "overtaken after its patience was over; it entered after {:?}",
-        entered - began
-    );
-    assert!(relayed.iter().any(|asked| *asked > began), "it was not overtaken at all");
+fn eventual_for_a_thread<C: Cancellable<Session = u8> + Sync>(new: impl Fn() -> C) {
+    try_again("a thread was overtaken, but not for longer than its patience", || {
+        let relayed = thread_against_relay(&GroupLock::over(new(), ()));
+        let refused = relayed.refused;
+        assert!(refused.is_none_or(|after| after >= PATIENCE), "too early: {refused:?}");
+        // It takes the thread to turn the lock strict. If that did not get to run, that says nothing.
+        (relayed.at_all && !relayed.for_too_long && refused.is_some()).then_some(())
+    });
 }
 
 #[test]
 fn eventual_no_thread_is_overtaken_for_longer_than_its_patience() {
-    eventual_for_a_thread(&GroupLock::with_policy(PATIENT, ()));
-    eventual_for_a_thread(&GroupLock::over(Striped::new(PATIENT), ()));
-    // Without a bound, it would have been overtaken for ever.
-    let unbounded = GroupLock::with_policy(NEVER, ());
-    let (began, entered, relayed) = thread_against_relay(&unbounded, 2 * (PATIENCE + SLACK));
-    assert_eq!(entered, None, "the relay left the room empty");
-    assert!(relayed.iter().any(|asked| *asked > began + PATIENCE + SLACK));
+    eventual_for_a_thread(|| Phases::with_policy(PATIENT));
+    eventual_for_a_thread(|| Striped::new(PATIENT));
+    // Without a bound, it is overtaken for ever.
+    let relayed = thread_against_relay(&GroupLock::with_policy(NEVER, ()));
+    assert!(relayed.for_too_long && relayed.refused.is_none());
 }
 
 /// A task waits for session 2 while session 1 is inside without a gap. Of those who ask for session 1, whether one who asks before its patience
-/// is over gets in, and whether one who asks later does.
-fn task_against_relay<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (), C>) -> (bool, bool) {
+/// is over gets in, and whether one who asks later does. Nothing if none asked early enough.
+fn task_against_relay<C: Cancellable<Session = u8>>(
+    lock: &GroupLock<u8, (), C>,
+) -> Option<(bool, bool)> {
     let mut inside = lock.enter(1);
     let mut waiting = lock.enter_async(2);
+    let came = Instant::now();
     pending(&mut waiting);
-    let began = Instant::now();
-    let mut early = false;
+    let waits = Instant::now();
+    let mut early = None;
     let late = loop {
         let asked = Instant::now();
         let next = lock.try_enter(1);
-        if asked >= began + PATIENCE {
+        if asked >= waits + PATIENCE {
             break next.is_some();
         }
-        if let Some(next) = next {
-            early = true;
-            inside = next;
+        if came.elapsed() < PATIENCE {
+            early = early.or(Some(next.is_some()));
         }
+        inside = next.unwrap_or(inside);
     };
     drop(inside);
     assert!(late || poll(&mut waiting).is_ready(), "the room is empty, and its turn has come");
-    (early, late)
+    early.map(|early| (early, late))
 }
 
 #[test]
 fn eventual_no_task_is_overtaken_after_its_patience() {
+    fn check<C: Cancellable<Session = u8>>(new: impl Fn() -> C, outcome: (bool, bool)) {
+        let seen =
+            try_again("one asked early enough", || task_against_relay(&GroupLock::over(new(), ())));
+        assert_eq!(seen, outcome);
+    }
     // Overtaken in the beginning, and not any more at the very moment at which patience is over: those who arrive look at the clock.
-    assert_eq!(task_against_relay(&GroupLock::with_policy(PATIENT, ())), (true, false));
-    assert_eq!(task_against_relay(&GroupLock::over(Striped::new(PATIENT), ())), (true, false));
-    assert_eq!(task_against_relay(&GroupLock::with_policy(NEVER, ())), (true, true));
-    assert_eq!(task_against_relay(&GroupLock::with_policy(Policy::Fifo, ())), (false, false));
+    check(|| Phases::with_policy(PATIENT), (true, false));
+    check(|| Striped::new(PATIENT), (true, false));
+    check(|| Phases::with_policy(NEVER), (true, true));
+    check(|| Phases::with_policy(Policy::Fifo), (false, false));
 }
 
 /// Whoever has lost patience is not overtaken in the queue either.
 #[test]
 fn eventual_nobody_joins_a_phase_before_one_who_has_lost_patience() {
     let lock = GroupLock::with_policy(PATIENT, ());
-    let inside = lock.exclusive();
-    let (mut one, mut two) = (lock.enter_async(1), lock.enter_async(2));
-    pending(&mut one);
-    pending(&mut two);
-    let mut early = lock.enter_async(1);
-    pending(&mut early);
-    thread::sleep(PATIENCE);
-    let mut late = lock.enter_async(1);
-    pending(&mut late);
-    let order: Vec<_> = lock.snapshot().waiting.iter().map(|w| (w.session, w.waiters)).collect();
-    assert_eq!(order, [(Some(1), 2), (Some(2), 1), (Some(1), 1)]);
-    drop(inside);
-    drop((ready(&mut one), ready(&mut early)));
-    drop(ready(&mut two));
-    drop(ready(&mut late));
+    try_again("the second of session 1 came early enough", || {
+        let inside = lock.exclusive();
+        let (mut one, mut two) = (lock.enter_async(1), lock.enter_async(2));
+        pending(&mut one);
+        let came = Instant::now();
+        pending(&mut two);
+        let mut early = lock.enter_async(1);
+        pending(&mut early);
+        if came.elapsed() >= PATIENCE {
+            return None;
+        }
+        thread::sleep(PATIENCE);
+        let mut late = lock.enter_async(1);
+        pending(&mut late);
+        let seen = lock.snapshot().waiting;
+        let order: Vec<_> = seen.iter().map(|w| (w.session, w.waiters)).collect();
+        assert_eq!(order, [(Some(1), 2), (Some(2), 1), (Some(1), 1)]);
+        drop(inside);
+        drop((ready(&mut one), ready(&mut early)));
+        drop(ready(&mut two));
+        drop(ready(&mut late));
+        Some(())
+    });
 }
 
 /// The order in which five requests get in, whose arrival was 1, 2, 1, 2, exclusive, behind a holder of 1: as a list of those who are inside together.
@@ -249,33 +276,38 @@ fn batch_those_who_wait_for_a_session_enter_together_within_the_bound() {
 
 const AGING: Duration = Duration::from_millis(40);
 
-/// Session 0 has waited for `age` when session 2, two priorities higher, asks. Whether that goes first.
-fn is_overtaken_at(age: Duration, aging: Duration) -> bool {
+/// Session 0 has waited for `age`, or somewhat longer, when session 2, two priorities higher, asks. Whether that goes first, and how much longer.
+fn is_overtaken_at(age: Duration, aging: Duration) -> (bool, Duration) {
     let lock =
         GroupLock::with_priorities(aging, |s: Option<&u8>| s.map_or(0, |s| u32::from(*s)), ());
     let inside = lock.exclusive();
+    let came = Instant::now();
     let mut low = lock.enter_async(0);
     pending(&mut low);
     thread::sleep(age);
     let mut high = lock.enter_async(2);
     pending(&mut high);
+    let longer = came.elapsed() - age;
     drop(inside);
     match (poll(&mut low).is_ready(), poll(&mut high).is_ready()) {
-        (true, false) => false,
-        (false, true) => true,
+        (true, false) => (false, longer),
+        (false, true) => (true, longer),
         both => panic!("conflicting requests, and those inside are {both:?}"),
     }
 }
 
 #[test]
 fn priority_is_made_up_for_by_age() {
-    // Two priorities are worth 80 ms. (If the machine is so slow that the first took 80 ms, the test says nothing; so several times.)
-    let overtaken = (0..5).any(|_| is_overtaken_at(Duration::from_millis(1), AGING));
+    // Two priorities are worth 80 ms.
+    let overtaken = try_again("the higher priority came within 80 ms", || {
+        let (overtaken, longer) = is_overtaken_at(Duration::ZERO, AGING);
+        (longer < 2 * AGING).then_some(overtaken)
+    });
     assert!(overtaken, "a higher priority that comes soon goes first");
-    assert!(!is_overtaken_at(2 * AGING, AGING), "age has made up for the difference");
+    assert!(!is_overtaken_at(2 * AGING, AGING).0, "age has made up for the difference");
     // With priorities that age never makes up for, it is overtaken at any age; without priorities, at none.
-    assert!(is_overtaken_at(2 * AGING, Duration::MAX));
-    assert!(!is_overtaken_at(Duration::from_millis(1), Duration::ZERO));
+    assert!(is_overtaken_at(2 * AGING, Duration::MAX).0);
+    assert!(!is_overtaken_at(Duration::from_millis(1), Duration::ZERO).0);
 }
 
 #[test]
@@ -316,9 +348,7 @@ fn switching_takes_the_last_place_and_keeps_it() {
             drop(guard);
             seen
         });
-        while lock.snapshot().session != Some(2) {
-            thread::yield_now();
-        }
+        wait_until("the one before has the room", || lock.snapshot().session == Some(2));
         let mut after = lock.enter_async(4);
         pending(&mut after);
         drop(ready(&mut before));

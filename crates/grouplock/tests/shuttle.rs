@@ -16,11 +16,14 @@ use grouplock::cores::{Cancellable, Phases, Striped};
 use grouplock::{ExclusiveGuard, GroupLock, Policy};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::sync::Barrier;
 use shuttle::{Runner, future, thread};
 
 const SESSIONS: u64 = 3;
 /// What an exclusive holder calls its session.
 const ALONE: u64 = 99;
+const IMPATIENT: Policy = Policy::Eventual { patience: Duration::ZERO };
+const PATIENT: Policy = Policy::Eventual { patience: Duration::MAX };
 const SOME_TIME: Duration = Duration::from_secs(3600);
 
 /// Who is inside: shuttle runs one thread at a time, so this is exact.
@@ -197,6 +200,57 @@ where
     assert!(lock.try_exclusive().is_some());
 }
 
+type Part = fn(&GroupLock<u64, Barrier>);
+
+/// Few threads, each of which plays a part. Executions are short, and so there are more of them.
+fn few(policy: Policy, parts: &'static [Part]) {
+    let play = move || {
+        let lock = Arc::new(GroupLock::with_policy(policy, Barrier::new(2)));
+        let threads: Vec<_> = parts
+            .iter()
+            .map(|part| {
+                let lock = Arc::clone(&lock);
+                thread::spawn(move || part(&lock))
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("it does not panic");
+        }
+        let seen = lock.snapshot();
+        assert_eq!((seen.holders, seen.waiting.len()), (0, 0));
+    };
+    Runner::new(RandomScheduler::new(40 * executions()), config()).run(play);
+    Runner::new(PctScheduler::new(4, 10 * executions()), config()).run(play);
+}
+
+/// Two wait for a session and are invited. One comes and goes, and the room is taken before the other comes: that one must be invited again.
+#[test]
+fn an_invitation_that_was_accepted_is_not_waited_for() {
+    few(
+        PATIENT,
+        &[
+            |lock| (0..3).for_each(|_| drop(lock.enter(1))),
+            |lock| drop(lock.enter(2)),
+            |lock| drop(lock.enter(2)),
+        ],
+    );
+}
+
+/// Two of a session wait for each other inside. Whoever gives an empty room its session lets the other in, if that waits.
+#[test]
+fn fellows_meet_inside() {
+    for policy in [PATIENT, IMPATIENT, Policy::Fifo, Policy::Batch { passes: 2 }] {
+        few(
+            policy,
+            &[
+                |lock| drop(lock.enter(1)),
+                |lock| drop(lock.enter(2).wait()),
+                |lock| drop(lock.enter(2).wait()),
+            ],
+        );
+    }
+}
+
 /// How many executions are drawn for each test.
 fn executions() -> usize {
     let asked = std::env::var("GROUPLOCK_EXECUTIONS").ok().map(|number| {
@@ -243,8 +297,8 @@ macro_rules! storms {
 storms! {
     fifo: Phases::with_policy(Policy::Fifo);
     batch: Phases::with_policy(Policy::Batch { passes: 2 });
-    impatient: Phases::with_policy(Policy::Eventual { patience: Duration::ZERO });
-    patient: Phases::with_policy(Policy::Eventual { patience: Duration::MAX });
+    impatient: Phases::with_policy(IMPATIENT);
+    patient: Phases::with_policy(PATIENT);
     striped_fifo: Striped::new(Policy::Fifo);
-    striped_patient: Striped::new(Policy::Eventual { patience: Duration::MAX });
+    striped_patient: Striped::new(PATIENT);
 }

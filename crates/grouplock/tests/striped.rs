@@ -1,10 +1,12 @@
 //! What a striped lock promises beyond what every lock does: its favour holds nobody up.
 #![cfg(not(any(loom, shuttle)))]
 
+mod common;
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
+use common::{LATE, SetWhenDropped, wait_until};
 use grouplock::cores::Striped;
 use grouplock::{GroupLock, Policy};
 
@@ -18,26 +20,22 @@ fn the_favoured_session_starves_nobody() {
         thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    while !stop.load(Ordering::Relaxed) {
+                    while !stop.load(Ordering::SeqCst) {
                         drop(lock.enter(1));
                         passages.fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }
-            let mut starved = None;
+            let _stop = SetWhenDropped(&stop);
             for round in 0..100 {
-                if lock.try_enter_for(2, Duration::from_secs(5)).is_none() {
-                    starved = Some(round);
-                    break;
-                }
+                let entered = lock.try_enter_for(2, LATE).is_some();
+                assert!(entered, "{policy:?}: starved in round {round}, {:?}", lock.snapshot());
                 // Long enough for the favour to come back.
                 let so_far = passages.load(Ordering::Relaxed);
-                while passages.load(Ordering::Relaxed) < so_far + 200 {
-                    thread::yield_now();
-                }
+                wait_until("the favoured session has come and gone", || {
+                    passages.load(Ordering::Relaxed) >= so_far + 200
+                });
             }
-            stop.store(true, Ordering::Relaxed);
-            assert_eq!(starved, None, "{policy:?}: waited for five seconds, {:?}", lock.snapshot());
         });
     }
 }

@@ -148,6 +148,7 @@ impl<M: Memory> RawGroup<M> for BlackWhiteBakeryGme<M> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
+            strong_fifo: Claim::NotApplicable,
             fife: Claim::No,
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,

@@ -166,6 +166,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for Handover<M, L> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: exit_lock.starvation_freedom,
             fcfs: Claim::Yes,
+            strong_fifo: Claim::NotApplicable,
             fife: Claim::Yes,
             entering: Entering::STRONG_GROUP,
             exit: Exit::through(&exit_lock),

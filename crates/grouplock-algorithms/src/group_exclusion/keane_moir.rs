@@ -127,6 +127,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for KeaneMoir<M, L> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: mutex.starvation_freedom,
             fcfs: Claim::No,
+            strong_fifo: Claim::NotApplicable,
             fife: Claim::No,
             // To get in and to get out one has to get the mutex.
             entering: Entering {

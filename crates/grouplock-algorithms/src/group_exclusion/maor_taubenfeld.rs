@@ -111,6 +111,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: exit_lock.starvation_freedom,
             fcfs: REFUTED,
+            strong_fifo: Claim::NotApplicable,
             fife: Claim::Yes,
             entering: Entering::STRONG_GROUP,
             exit: Exit::through(&exit_lock),

@@ -192,6 +192,7 @@ impl<M: Memory, T: Turns> RawGroup<M> for Petrovic<M, T> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
+            strong_fifo: Claim::NotApplicable,
             fife: Claim::No,
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,

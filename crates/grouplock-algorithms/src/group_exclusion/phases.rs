@@ -505,6 +505,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
             // The internal lock goes to whoever is quickest.
             starvation_freedom: Claim::No,
             fcfs: in_order,
+            strong_fifo: Claim::NotApplicable,
             fife: in_order,
             entering: Entering::OCCUPANCY,
             exit: Exit { terminating: Claim::No, group_bounded: Claim::No, bounded: Claim::No },

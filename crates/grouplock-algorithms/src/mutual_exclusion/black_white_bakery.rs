@@ -70,6 +70,7 @@ impl<M: Memory> RawMutex<M> for BlackWhiteBakery<M> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
+            strong_fifo: Claim::No,
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,

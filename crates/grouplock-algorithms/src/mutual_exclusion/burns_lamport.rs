@@ -45,6 +45,7 @@ impl<M: Memory> RawMutex<M> for BurnsLamport<M> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::No,
             fcfs: Claim::No,
+            strong_fifo: Claim::No,
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,

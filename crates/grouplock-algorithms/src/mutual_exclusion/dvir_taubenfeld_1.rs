@@ -72,6 +72,7 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld1<M> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
+            strong_fifo: Claim::Yes,
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::Yes),
             exit: Exit::BOUNDED,

@@ -142,6 +142,7 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld2<M> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
+            strong_fifo: Claim::Yes,
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::Yes),
             exit: Exit::BOUNDED,

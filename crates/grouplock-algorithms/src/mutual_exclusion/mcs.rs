@@ -71,6 +71,7 @@ impl<M: Memory> RawMutex<M> for Mcs<M> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
+            strong_fifo: Claim::No,
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::Yes),
             exit: Exit::TERMINATING,

@@ -12,6 +12,8 @@
 mod common;
 mod memory;
 
+use std::time::{Duration, Instant};
+
 use grouplock_algorithms as locks;
 use grouplock_algorithms::Session;
 use grouplock_algorithms::memory::Memory;
@@ -22,14 +24,31 @@ use loom::thread;
 
 use memory::Loom;
 
-/// Explores `model`, all of it if there is no `bound`, else all with at most so many involuntary switches. A
-/// process that waits for ever runs into the limit on branches, and the test fails.
-fn explore(bound: Option<usize>, processes: usize, model: impl Fn() + Sync + Send + 'static) {
+/// In this time a model must be explored, also on a busy machine.
+const LIMIT: Duration = Duration::from_secs(1800);
+
+/// For so long a model is explored that need not end.
+const A_WHILE: Duration = Duration::from_secs(60);
+
+/// Explores `model`, all of it if there is no `bound`, else all with at most so many involuntary switches; but not for longer than `time`.
+/// Whether it came to the end. A process that waits for ever runs into the limit on branches, and the test fails.
+fn explore(
+    bound: Option<usize>,
+    time: Duration,
+    processes: usize,
+    model: impl Fn() + Sync + Send + 'static,
+) -> bool {
     memory::give_up_after((processes > 2).then_some(3));
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = bound;
     builder.max_branches = 10_000;
+    builder.max_duration = Some(time);
+    // So often it looks at the clock.
+    builder.checkpoint_interval = 1_000;
+    let start = Instant::now();
     builder.check(model);
+    // Loom says nothing when its time is over.
+    start.elapsed() < time
 }
 
 /// What the processes do to the data inside: read it together, or write it alone.
@@ -91,7 +110,7 @@ fn mutex<M: Memory, L: RawMutex<M> + 'static>(
     processes: usize,
     passages: usize,
 ) {
-    explore(bound, processes, move || {
+    let ended = explore(bound, LIMIT, processes, move || {
         let lock = L::new(processes).expect("this many are possible");
         let joined = (0..processes).map(|_| lock.join().expect("there is room")).collect();
         run(lock, joined, move |_, lock, process, data| {
@@ -104,6 +123,7 @@ fn mutex<M: Memory, L: RawMutex<M> + 'static>(
             }
         });
     });
+    assert!(ended, "not explored to its end in {LIMIT:?}");
 }
 
 /// Process `p` makes a passage for each session in `sessions[p]`. Session 1 is for reading, the others are for writing.
@@ -111,11 +131,23 @@ fn group<M: Memory, G: RawGroup<M> + 'static>(
     bound: Option<usize>,
     sessions: &'static [&'static [u64]],
 ) {
-    explore(bound, sessions.len(), move || {
+    let ended = explore_group::<M, G>(bound, LIMIT, sessions, |_, _, _| ());
+    assert!(ended, "not explored to its end in {LIMIT:?}");
+}
+
+/// As [`group`], for so long. `watch` is told of each process before each of its passages, and of how many it has made.
+fn explore_group<M: Memory, G: RawGroup<M> + 'static>(
+    bound: Option<usize>,
+    time: Duration,
+    sessions: &'static [&'static [u64]],
+    watch: impl Fn(usize, usize, &G::Process) + Copy + Send + Sync + 'static,
+) -> bool {
+    explore(bound, time, sessions.len(), move || {
         let lock = G::new(sessions.len()).expect("this many are possible");
         let joined = sessions.iter().map(|_| lock.join().expect("there is room")).collect();
         run(lock, joined, move |p, lock, process, data| {
-            for session in sessions[p] {
+            for (made, session) in sessions[p].iter().enumerate() {
+                watch(p, made, process);
                 // SAFETY: the process joined this lock and is idle.
                 unsafe { lock.enter(process, Session::new(*session).expect("not zero")) };
                 data.inside(if *session == 1 { Deed::Read } else { Deed::Write });
@@ -123,7 +155,7 @@ fn group<M: Memory, G: RawGroup<M> + 'static>(
                 unsafe { lock.exit(process) };
             }
         });
-    });
+    })
 }
 
 macro_rules! mutex_tests {
@@ -153,9 +185,11 @@ macro_rules! group_tests {
         }
 
         #[test]
-        #[ignore = "minutes for some; `cargo xtask soak` runs it"]
-        fn two_sessions_without_bound() {
-            group::<Loom, $lock>(None, &[&[2], &[3]]);
+        #[ignore = "up to a minute each; `cargo xtask soak` runs it"]
+        fn two_sessions_without_bound_for_a_while() {
+            let sessions = &[&[2][..], &[3]];
+            let ended = explore_group::<Loom, $lock>(None, A_WHILE, sessions, |_, _, _| ());
+            println!("{}", if ended { "to the end" } else { "not to the end" });
         }
 
         #[test]
@@ -221,6 +255,60 @@ mod three_processes {
         petrovic_unbounded = locks::petrovic::Petrovic<Loom, locks::petrovic::Unbounded>,
         generalized_bakery = locks::generalized_bakery::GeneralizedBakery<Loom>,
         black_white_bakery_gme = locks::black_white_bakery_gme::BlackWhiteBakeryGme<Loom>,
+    }
+}
+
+/// Handover, where a node that one process took over from another is used again: that is in its third passage, as a node rests for one.
+mod nodes_used_again {
+    use super::*;
+    use core::cell::RefCell;
+    use grouplock_algorithms::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
+    use grouplock_algorithms::handover::{Handover, Process};
+    use grouplock_algorithms::memory::Word;
+
+    thread_local! {
+        /// The nodes that the first process began with, and in how many passages it used another. (Loom runs all threads of a model on one.)
+        static SEEN: RefCell<(Vec<Word>, usize)> = const { RefCell::new((Vec::new(), 0)) };
+    }
+
+    fn watch<L: RawMutex<Loom>>(p: usize, made: usize, process: &Process<Loom, L>) {
+        let mut spare = Vec::new();
+        Handover::<Loom, L>::inspect(process, &mut |name, word| {
+            if ["ready", "cool"].contains(&name) {
+                spare.push(word);
+            }
+        });
+        SEEN.with_borrow_mut(|(own, others)| match (p, made) {
+            (0, 0) => *own = spare,
+            // The one that is ready comes first, and is used now.
+            (0, _) => *others += usize::from(!own.contains(&spare[0])),
+            _ => {}
+        });
+    }
+
+    /// Explores the model, which must end, and in which the first process uses a node of another's.
+    fn again<L: RawMutex<Loom> + 'static>(bound: usize, sessions: &'static [&'static [u64]]) {
+        let ended =
+            explore_group::<Loom, Handover<Loom, L>>(Some(bound), LIMIT, sessions, watch::<L>);
+        assert!(ended, "not explored to its end in {LIMIT:?}");
+        let others = SEEN.with_borrow(|seen| seen.1);
+        println!("{others} passages with a node of another's");
+        assert!(others > 0, "no node was used again by another process");
+    }
+
+    #[test]
+    fn in_one_session() {
+        again::<DvirTaubenfeld1Swap<Loom>>(2, &[&[1, 1, 1], &[1]]);
+    }
+
+    #[test]
+    fn in_another_session() {
+        again::<DvirTaubenfeld1Swap<Loom>>(2, &[&[1, 2, 3], &[1]]);
+    }
+
+    #[test]
+    fn while_the_other_comes_back() {
+        again::<DvirTaubenfeld1Swap<Loom>>(1, &[&[1, 2, 1], &[1, 1, 3]]);
     }
 }
 

@@ -4,6 +4,7 @@ mod figure_3;
 mod staged;
 
 use std::sync::mpsc;
+use std::time::Duration;
 
 use grouplock_algorithms::black_white_bakery::BlackWhiteBakery;
 use grouplock_algorithms::handover::Handover;
@@ -13,6 +14,9 @@ use grouplock_algorithms::{Group, Mutual};
 
 use figure_3::Figure3;
 use staged::{Staged, tell_of_doorway_end, unless_it_must_wait};
+
+/// Longer than anything here takes, on however busy a machine.
+const LATE: Duration = Duration::from_secs(60);
 
 const S: u64 = 1;
 const T: u64 = 2;
@@ -96,9 +100,9 @@ fn both_colours_get_in<L: RawMutex<Staged>>() -> bool {
             let _ = may_leave.recv();
             drop(held);
         });
-        doorway.recv().expect("the second process takes a ticket");
+        doorway.recv_timeout(LATE).expect("the second process takes a ticket");
         drop(held);
-        entry.recv().expect("the second process gets in");
+        entry.recv_timeout(LATE).expect("the second process gets in");
         let again = unless_it_must_wait(|| first.acquire().expect("nothing was leaked"));
         let got_in = again.is_some();
         drop(leave);

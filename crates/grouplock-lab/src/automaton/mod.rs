@@ -44,7 +44,7 @@ use symbols::{Known, Symbolic, SymbolicStop};
 pub(crate) type LocalId = u32;
 
 /// A register as a process names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Target {
     /// A register that lies in no object.
     Global(usize),

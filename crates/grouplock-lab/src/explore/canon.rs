@@ -121,7 +121,8 @@ impl<'a> Walk<'a> {
         let behind = self.state.procs.iter().filter(|q| q.before >> p & 1 == 1).count();
         let mut look = vec![
             proc.local,
-            u32::from(proc.undisturbed) << 17
+            u32::from(proc.enabled) << 18
+                | u32::from(proc.undisturbed) << 17
                 | u32::from(proc.past_doorway) << 16
                 | u32::from(proc.passages),
             proc.before.count_ones() << 8 | behind as u32,

@@ -11,10 +11,7 @@ pub(crate) fn check(
     state: &State,
     properties: Properties,
 ) -> Result<Option<Fault>, Obstacle> {
-    let mut phases = Vec::with_capacity(state.procs.len());
-    for p in 0..state.procs.len() {
-        phases.push(stepper.phase(state, p));
-    }
+    let phases: Vec<Phase> = (0..state.procs.len()).map(|p| stepper.phase(state, p)).collect();
     let stuck = |stepper: &mut Stepper, but: Phase| -> Result<bool, Obstacle> {
         // Most states have somebody who does not wait at all, and that is quickly seen.
         for (p, &phase) in phases.iter().enumerate() {
@@ -29,83 +26,74 @@ pub(crate) fn check(
         }
         Ok(true)
     };
-    let of = |phase: Phase| (0..phases.len()).filter(|&p| phases[p] == phase).collect::<Vec<_>>();
+    let fault = |property, because: &str| Ok(Some(Fault { property, because: because.to_owned() }));
 
     let outside = phases.iter().any(|&phase| phase != Phase::Remainder);
     if outside && stuck(stepper, Phase::Remainder)? {
         let because = "somebody waits, and nobody outside the remainder section can move";
-        return Ok(Some(fault(Property::DeadlockFreedom, because)));
+        return fault(Property::DeadlockFreedom, because);
     }
 
-    let entering = of(Phase::Entering);
-    if !entering.is_empty() && one_session(stepper, state, &phases) {
-        if properties.contains(Property::ConcurrentOccupancy) && stuck(stepper, Phase::Inside)? {
-            let because = "all ask for one session, and some cannot enter unless others leave";
-            return Ok(Some(fault(Property::ConcurrentOccupancy, because)));
-        }
-        let every = properties.contains(Property::ConcurrentEntering);
-        let some = properties.contains(Property::GroupConcurrentEntering);
-        if every || some {
-            let mut able = 0;
-            for &p in &entering {
-                able += usize::from(stepper.alone(state, p, Phase::Inside)?);
+    for i in 0..stepper.bounding.len() {
+        let property = stepper.bounding[i];
+        // A process that has taken no step of its exit section may still want to stay.
+        let counts =
+            |p: usize| property != Property::GroupBoundedExit || phases[p] == Phase::Exiting;
+        let mut concerned = (0..phases.len()).filter(|&p| counts(p));
+        if property.is_of_some() {
+            let (mut any, mut able) = (false, false);
+            while !able && let Some(p) = concerned.next() {
+                if stepper.concerns(property, state, p) {
+                    any = true;
+                    able = stepper.is_free(property, state, p)?;
+                }
             }
-            if every && able < entering.len() {
-                let because = "all ask for one session, and one of them waits for another";
-                return Ok(Some(fault(Property::ConcurrentEntering, because)));
+            if any && !able {
+                return fault(property, nobody_can(property));
             }
-            if some && able == 0 {
-                let because = "all ask for one session, and none of them can enter by itself";
-                return Ok(Some(fault(Property::GroupConcurrentEntering, because)));
+        } else {
+            for p in concerned {
+                if stepper.concerns(property, state, p)
+                    && stepper.may_wait(state, p)
+                    && stepper.is_stuck(state, p)?
+                {
+                    return fault(property, "somebody has to wait who should not");
+                }
             }
-        }
-    }
-
-    // SGCE: the same for those who came undisturbed, whoever has come since.
-    let undisturbed = |&p: &usize| state.procs[p].undisturbed;
-    if let Some(&first) = entering.iter().find(|p| undisturbed(p)) {
-        let session = stepper.node(state.procs[first].local).session;
-        let mut able = false;
-        for &p in &entering {
-            let same = stepper.node(state.procs[p].local).session == session;
-            able = able || same && stepper.alone(state, p, Phase::Inside)?;
-        }
-        if !able || stuck(stepper, Phase::Inside)? {
-            let because = "somebody came before all who ask for another session, and has to wait for one to leave";
-            return Ok(Some(fault(Property::StrongGroupConcurrentEntering, because)));
         }
     }
 
-    let every = properties.contains(Property::BoundedExit);
-    let some = properties.contains(Property::GroupBoundedExit);
-    let exiting = of(Phase::Exiting);
-    if !exiting.is_empty() && (every || some) {
-        let mut able = 0;
-        for &p in &exiting {
-            able += usize::from(stepper.alone(state, p, Phase::Remainder)?);
-        }
-        if every && able < exiting.len() {
-            return Ok(Some(fault(Property::BoundedExit, "somebody who leaves has to wait")));
-        }
-        if some && able == 0 {
-            let because = "some are leaving, and none of them can get out by itself";
-            return Ok(Some(fault(Property::GroupBoundedExit, because)));
+    // The second halves of the group properties: everybody gets in, even if nobody leaves.
+    let in_the_end = [
+        Property::ConcurrentOccupancy,
+        Property::GroupConcurrentEntering,
+        Property::StrongGroupConcurrentEntering,
+    ];
+    for property in in_the_end.into_iter().filter(|&property| properties.contains(property)) {
+        let premise = |stepper: &mut Stepper, p: usize| match property {
+            Property::StrongGroupConcurrentEntering => state.procs[p].undisturbed,
+            _ => !stepper.is_disturbed(state, p),
+        };
+        let asks = (0..phases.len()).any(|p| phases[p] == Phase::Entering && premise(stepper, p));
+        if asks && stuck(stepper, Phase::Inside)? {
+            return fault(property, "somebody cannot enter unless others leave");
         }
     }
     Ok(None)
 }
 
-fn fault(property: Property, because: &str) -> Fault {
-    Fault { property, because: because.to_owned() }
-}
-
-/// Whether all that are outside the remainder section are there for the same session.
-fn one_session(stepper: &mut Stepper, state: &State, phases: &[Phase]) -> bool {
-    let mut sessions = Vec::with_capacity(phases.len());
-    for (p, &phase) in phases.iter().enumerate() {
-        if phase != Phase::Remainder {
-            sessions.push(stepper.node(state.procs[p].local).session);
+/// What it means that nobody is free.
+fn nobody_can(property: Property) -> &'static str {
+    match property {
+        Property::BoundedEntry => {
+            "nobody is inside or leaves, and nobody who tries can enter by itself"
+        }
+        Property::GroupConcurrentEntering => {
+            "all ask for one session, and none of them can enter by itself"
+        }
+        Property::GroupBoundedExit => "some are leaving, and none of them can get out by itself",
+        _ => {
+            "somebody came before all who ask for another session, and nobody of its session can enter by itself"
         }
     }
-    sessions.windows(2).all(|pair| pair[0] == pair[1])
 }

@@ -1,157 +1,235 @@
-//! Starvation: a fair execution that goes on for ever and never lets somebody in.
+//! Executions that go on for ever: see [`property`](crate::property) for what exactly is checked.
 //!
-//! Breadth-first search sees states, and a starved process is in no bad state: it could always still get in. So here the whole
-//! graph is kept, and cycles are looked for in which one process stays in its entry section. A cycle counts only if it is
-//! *fair*: every process moves in it, or is somewhere in it unable to move, because it waits or is idle. (Only the ideal lock is
-//! fairer than that: whoever could take it again and again does take it, by definition.)
+//! Breadth-first search sees states, and a process that starves is in no bad state: it could always still get in. So here the whole
+//! graph is kept, without the contents of its states, and *fair cycles* are looked for in parts of it.
+//!
+//! States that differ in names only are one state of the graph, and each step knows who changes places with whom. A cycle is a cycle only
+//! if everybody has their old place again: so it is looked for among pairs of a state and an order, which says who is where. (That
+//! objects have their old names again is not asked for: an execution may go round for ever all the same.)
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
-use rustc_hash::{FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::canon::Renamed;
+use super::canon::{Renamed, canonical};
+use super::orders::Orders;
+use super::search::{Again, Lines, renaming};
 use super::state::State;
 use super::stepper::{Choice, Obstacle, Stepper};
-use super::{CheckError, Options, Outcome, Verdict, Violation, replay};
+use super::visited::fingerprint;
+use super::{Options, Outcome, Verdict, Violation, replay};
 use crate::automaton::run::{Op, Phase};
 use crate::automaton::{Automaton, Trouble};
-use crate::property::Property;
+use crate::property::{Properties, Property};
 use crate::subject::Subject;
 
-/// Looks for a fair cycle that starves somebody. The verdict is [`Verdict::Holds`] if there is none,
-/// [`Verdict::Violated`] with the way to the cycle and once around it, or [`Verdict::Limit`] if the graph does not fit
-/// the memory limit. Passages must not be bounded: then nothing goes on for ever.
-///
-/// # Errors
-/// As [`check`](super::check).
-pub fn starvation(subject: &Subject, options: &Options) -> Result<Outcome, CheckError> {
-    super::fits(subject, options)?;
-    let began = Instant::now();
+/// Looks for fair cycles that violate a property of `options`, after all states have been seen to hold: `outcome`.
+pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -> Outcome {
+    let asked: Vec<Property> = Property::FOR_EVER
+        .into_iter()
+        .filter(|&property| {
+            let proved = |stronger| options.properties.contains(stronger);
+            options.properties.contains(property) && !property.follows_from().is_some_and(proved)
+        })
+        .collect();
+    // Nobody passes for ever where passages are bounded. That nobody enters can be seen even so.
+    let (ended, looked_for): (Vec<Property>, Vec<Property>) = asked.iter().partition(|property| {
+        let passing =
+            [Property::StarvationFreedom, Property::TerminatingExit, Property::GroupBoundedExit];
+        options.passages.is_some() && passing.contains(property)
+    });
     let mut options = options.clone();
-    // A cycle is a cycle only if everybody keeps their name.
-    options.reductions.symmetry = false;
-    options.reductions.own = false;
-    options.properties = crate::property::Properties::basic();
-    let mut telling = FxHashSet::default();
-    loop {
-        let (automaton, first) = Automaton::new(subject, options.processes, telling.clone());
-        let mut initial = State::first(&automaton.layout, &first, options.reductions.forget);
-        let automaton = Arc::new(Mutex::new(automaton));
-        let mut stepper = Stepper::new(&automaton, subject, &options);
-        let settled = stepper.settle(&mut initial, &mut None);
-        debug_assert!(settled.is_ok(), "an idle process takes no step");
-        let graph = Graph::build(&mut stepper, &options, &initial);
-        let automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
-        let (runs, local_states) = automaton.size();
-        let mut outcome = Outcome {
-            verdict: Verdict::Limit,
-            states: 0,
-            depth: 0,
-            violation: None,
-            local_states: local_states as u64,
-            runs,
-            elapsed: began.elapsed(),
-        };
-        let graph = match graph {
-            Ok(Some(graph)) => graph,
-            Ok(None) => return Ok(outcome),
-            Err(Trouble::Liveness(because)) => {
-                outcome.verdict = Verdict::Violated;
-                outcome.violation = Some(Violation {
-                    property: Property::DeadPrivate,
-                    because,
-                    trace: Vec::new(),
-                    schedule: Vec::new(),
-                });
-                return Ok(outcome);
-            }
-            Err(Trouble::Refine | Trouble::Trespass) => {
-                telling.clone_from(automaton.telling());
-                continue;
-            }
-        };
-        drop(automaton);
-        outcome.states = graph.marks.len() as u64;
-        let starved = (0..options.processes).find_map(|p| Some((p, graph.fair_cycle(p)?)));
-        outcome.verdict = if starved.is_some() { Verdict::Violated } else { Verdict::Holds };
-        if let Some((p, cycle)) = starved {
-            let way = graph.way(0, cycle[0], |_| true).unwrap_or_default();
-            let around = graph.around(&cycle);
-            let choices: Vec<Choice> = way.into_iter().chain(around.iter().copied()).collect();
-            let Ok(told) =
-                replay::trace(&mut stepper, subject, initial, Renamed::Nothing, &choices)
-            else {
-                unreachable!("every edge of the trace is known");
-            };
-            outcome.depth = choices.len() as u64;
-            outcome.violation = Some(Violation {
-                property: Property::StarvationFreedom,
-                because: format!(
-                    "process {p} waits for ever while the last {} moves repeat: the others pass, and it always looks at \
-                     the wrong moment",
-                    around.len()
-                ),
-                trace: told.steps,
-                schedule: told.schedule,
-            });
-        }
-        outcome.elapsed = began.elapsed();
-        return Ok(outcome);
+    options.properties = Properties::basic();
+    if looked_for.contains(&Property::StrongGroupConcurrentEntering) {
+        options.properties = options.properties.with(Property::StrongGroupConcurrentEntering);
     }
+    let mut telling = Lines::default();
+    let found = loop {
+        if looked_for.is_empty() {
+            break Found::Nothing;
+        }
+        match Graph::search(subject, &options, telling.clone(), &looked_for) {
+            Ok(found) => break found,
+            Err(Again::Trespass) => options.reductions.own = false,
+            Err(Again::Telling(learnt)) => telling = learnt,
+        }
+    };
+    let missed = match found {
+        Found::Cycle(violation) => {
+            outcome.verdict = Verdict::Violated;
+            outcome.violation = Some(violation);
+            (outcome.looked_at, outcome.bounds) = (Properties::default(), Vec::new());
+            return outcome;
+        }
+        Found::Nothing => ended,
+        Found::TooLarge => asked,
+    };
+    for property in missed {
+        outcome.looked_at = outcome.looked_at.without(property);
+        if !matches!(property, Property::StarvationFreedom | Property::TerminatingExit) {
+            outcome.in_part = outcome.in_part.with(property);
+        }
+    }
+    outcome
 }
 
-/// What counts of a state: bits of the processes that are entering, that cannot move, and that could take an ideal lock.
+/// What was found.
+enum Found {
+    Cycle(Violation),
+    Nothing,
+    TooLarge,
+}
+
+/// What counts of a state: sets of the places of processes.
 #[derive(Clone, Copy, Default)]
 struct Mark {
     entering: u8,
+    inside: u8,
+    exiting: u8,
+    /// Asks, and nobody asks for another session.
+    undisturbed: u8,
+    /// Asks, and nobody asked for another session when its doorway ended.
+    came_undisturbed: u8,
+    /// Cannot move: idle, or waits for what is not so.
     disabled: u8,
+    /// Could take an ideal lock.
     strong: u8,
+}
+
+/// A step of the graph.
+#[derive(Clone, Copy)]
+struct Step {
+    to: u32,
+    choice: Choice,
+    /// Who changes places.
+    change: u16,
 }
 
 /// All states and steps.
 struct Graph {
     processes: usize,
+    /// Whether all processes differ in names only.
+    alike: bool,
+    orders: Orders,
     marks: Vec<Mark>,
-    /// Where the steps from each state begin in `edges`.
-    begins: Vec<usize>,
-    edges: Vec<(Choice, u32)>,
+    /// Where the steps from each state begin.
+    begins: Vec<u32>,
+    steps: Vec<Step>,
 }
 
-type Ids = HashMap<Vec<u32>, u32, BuildHasherDefault<FxHasher>>;
+/// A state and an order: number of the state times that of orders, plus the order.
+type Pair = u32;
+
+/// What a cycle must keep to, to be a violation.
+struct Complaint<'a> {
+    /// Through these pairs.
+    through: &'a dyn Fn(Pair) -> bool,
+    /// By these steps.
+    by: &'a dyn Fn(Pair, &Step, Pair) -> bool,
+    /// Whoever is inside may stay there.
+    may_stay: bool,
+}
 
 impl Graph {
+    fn search(
+        subject: &Subject,
+        options: &Options,
+        telling: Lines,
+        asked: &[Property],
+    ) -> Result<Found, Again> {
+        let (automaton, first) = Automaton::new(subject, options.processes, telling);
+        let layout = Arc::clone(&automaton.layout);
+        let (options, renamed) = renaming(options, &layout, &first);
+        let mut initial = State::first(&layout, &first, options.reductions.forget);
+        let automaton = Arc::new(Mutex::new(automaton));
+        let mut stepper = Stepper::new(&automaton, subject, &options);
+        let settled = stepper.settle(&mut initial, &mut None);
+        debug_assert!(settled.is_ok(), "an idle process takes no step");
+        if renamed != Renamed::Nothing {
+            initial = canonical(&initial, &layout, renamed).0;
+        }
+        let graph = match Graph::build(&mut stepper, &options, renamed, &initial) {
+            Ok(Some(graph)) => {
+                let alike = renamed == Renamed::All && first.iter().all(|one| one.0 == first[0].0);
+                Graph { alike, ..graph }
+            }
+            Ok(None) => return Ok(Found::TooLarge),
+            Err(Trouble::Liveness(because)) => {
+                return Ok(Found::Cycle(Violation {
+                    property: Property::DeadPrivate,
+                    because,
+                    trace: Vec::new(),
+                    schedule: Vec::new(),
+                }));
+            }
+            Err(Trouble::Trespass) => return Err(Again::Trespass),
+            Err(Trouble::Refine) => {
+                let automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
+                return Err(Again::Telling(automaton.telling().clone()));
+            }
+        };
+        let Some((property, whose, begin, around)) = graph.violation(asked) else {
+            return Ok(Found::Nothing);
+        };
+        let moves = around.len();
+        let way = graph.way(0, |pair| pair == begin, |_, _, _| true);
+        let mut choices = way.map(|(way, _)| way).unwrap_or_default();
+        choices.extend(around);
+        let told = replay::trace(&mut stepper, subject, initial, renamed, &choices)
+            .unwrap_or_else(|_| unreachable!("every edge of the trace is known"));
+        let because = match (property, whose) {
+            (Property::DeadlockFreedom, _) => {
+                format!(
+                    "some try to enter, and nobody ever does, while the last {moves} moves repeat"
+                )
+            }
+            (Property::TerminatingExit | Property::GroupBoundedExit, p) => {
+                format!("process {p} never gets out while the last {moves} moves repeat")
+            }
+            (_, p) => format!("process {p} never gets in while the last {moves} moves repeat"),
+        };
+        let (trace, schedule) = (told.steps, told.schedule);
+        Ok(Found::Cycle(Violation { property, because, trace, schedule }))
+    }
+
     /// `None` if it would not fit.
     fn build(
         stepper: &mut Stepper,
         options: &Options,
+        renamed: Renamed,
         initial: &State,
     ) -> Result<Option<Self>, Trouble> {
-        let registers = stepper.layout.registers.len();
-        let mut ids = Ids::default();
-        let mut rows: Vec<Vec<u32>> = Vec::new();
-        let mut row = Vec::new();
-        initial.pack(&mut row);
-        ids.insert(row.clone(), 0);
-        rows.push(row.clone());
+        let layout = Arc::clone(&stepper.layout);
+        let processes = initial.procs.len();
+        let Some(orders) = Orders::of(processes, renamed == Renamed::All) else { return Ok(None) };
+        let most = options.graph_limit.min(u64::from(u32::MAX)) as usize / orders.len();
         let mut graph = Graph {
-            processes: initial.procs.len(),
+            processes,
+            alike: false,
+            orders,
             marks: Vec::new(),
             begins: vec![0],
-            edges: Vec::new(),
+            steps: Vec::new(),
         };
+        let mut ids: FxHashMap<_, u32> = FxHashMap::default();
+        // The contents of states whose steps are not known yet.
+        let mut rows: VecDeque<Vec<u32>> = VecDeque::new();
+        let mut row = Vec::new();
+        initial.pack(&mut row);
+        ids.insert(fingerprint(&row), 0);
+        rows.push_back(row.clone());
         let mut choices = Vec::new();
-        let per_state = 2 * (row.len() as u64 * 4 + 48) + 64;
-        let mut next = 0;
-        while next < rows.len() {
-            let held = rows.len() as u64 * per_state + graph.edges.len() as u64 * 8;
-            if held > options.memory_limit || options.stop.load(Ordering::Relaxed) {
+        while let Some(here) = rows.pop_front() {
+            let held = ids.len() * 96 + rows.len() * (here.len() * 4 + 24);
+            if ids.len() > most
+                || held as u64 > options.memory_limit
+                || options.stop.load(Ordering::Relaxed)
+            {
                 return Ok(None);
             }
-            let state = State::unpack(&rows[next], registers);
+            let state = State::unpack(&here, layout.registers.len());
             graph.marks.push(mark(stepper, &state)?);
             stepper.choices(&state, &mut choices);
             for &choice in &choices {
@@ -162,124 +240,277 @@ impl Graph {
                     Ok(_) | Err(Obstacle::Fault(_)) => continue,
                     Err(Obstacle::Trouble(trouble)) => return Err(trouble),
                 }
+                let mut change = 0;
+                if renamed != Renamed::Nothing {
+                    let (standard, renaming) = canonical(&successor, &layout, renamed);
+                    successor = standard;
+                    let order: Vec<u8> = renaming.order.iter().map(|&p| p as u8).collect();
+                    change = graph.orders.find(&order);
+                }
                 successor.pack(&mut row);
-                let id = *ids.entry(row.clone()).or_insert_with(|| {
-                    rows.push(row.clone());
-                    rows.len() as u32 - 1
+                let next = ids.len() as u32;
+                let to = *ids.entry(fingerprint(&row)).or_insert_with(|| {
+                    rows.push_back(row.clone());
+                    next
                 });
-                graph.edges.push((choice, id));
+                graph.steps.push(Step { to, choice, change });
             }
-            graph.begins.push(graph.edges.len());
-            next += 1;
+            graph.begins.push(graph.steps.len() as u32);
         }
         Ok(Some(graph))
     }
 
-    fn steps(&self, from: u32) -> &[(Choice, u32)] {
-        &self.edges[self.begins[from as usize]..self.begins[from as usize + 1]]
+    fn mark(&self, pair: Pair) -> (Mark, usize) {
+        let orders = self.orders.len();
+        (self.marks[pair as usize / orders], pair as usize % orders)
     }
 
-    fn is_entering(&self, state: u32, p: usize) -> bool {
-        self.marks[state as usize].entering >> p & 1 == 1
+    /// The names of those whom `of` picks in this pair.
+    fn those(&self, pair: Pair, of: impl Fn(Mark) -> u8) -> u8 {
+        let (mark, order) = self.mark(pair);
+        self.orders.named(order, of(mark))
     }
 
-    /// The states of a fair cycle, or several that hang together, in which `p` is entering throughout.
-    fn fair_cycle(&self, p: usize) -> Option<Vec<u32>> {
-        components(self.marks.len(), |state| {
-            let stays = self.is_entering(state, p);
-            self.steps(state)
-                .iter()
-                .map(|step| step.1)
-                .filter(move |&to| stays && self.is_entering(to, p))
+    /// The steps from a pair, with where each leads.
+    fn steps(&self, from: Pair) -> impl Iterator<Item = (&Step, Pair)> {
+        let orders = self.orders.len();
+        let (state, order) = (from as usize / orders, from as usize % orders);
+        let steps = &self.steps[self.begins[state] as usize..self.begins[state + 1] as usize];
+        steps.iter().map(move |step| {
+            let after = self.orders.after(order, step.change);
+            (step, (step.to as usize * orders + after) as Pair)
         })
-        .into_iter()
-        .find(|component| self.is_fair(component))
     }
 
-    fn is_fair(&self, component: &[u32]) -> bool {
-        let within: FxHashSet<u32> = component.iter().copied().collect();
-        let (mut moves, mut disabled, mut strong) = (0_u8, 0_u8, 0_u8);
-        for &state in component {
-            let mark = self.marks[state as usize];
-            disabled |= mark.disabled;
-            strong |= mark.strong;
-            for (choice, to) in self.steps(state) {
-                if within.contains(to) {
-                    moves |= 1 << choice.process;
-                }
-            }
-        }
-        // One state without a step to itself is no cycle.
-        moves != 0
-            && (0..self.processes).all(|q| {
-                let bit = 1 << q;
-                moves & bit != 0 || disabled & bit != 0 && strong & bit == 0
-            })
+    /// Who takes a step from this pair.
+    fn mover(&self, from: Pair, step: &Step) -> u8 {
+        let (_, order) = self.mark(from);
+        self.orders.names(order)[usize::from(step.choice.process)]
     }
 
-    /// A shortest way through states that `through` allows.
-    fn way(&self, from: u32, to: u32, through: impl Fn(u32) -> bool) -> Option<Vec<Choice>> {
-        let mut before: HashMap<u32, (u32, Choice), BuildHasherDefault<FxHasher>> =
-            HashMap::default();
-        let mut queue = std::collections::VecDeque::from([from]);
-        while let Some(state) = queue.pop_front() {
-            for &(choice, next) in self.steps(state) {
-                if !through(next) || before.contains_key(&next) {
-                    continue;
-                }
-                before.insert(next, (state, choice));
-                if next == to {
-                    let mut choices = Vec::new();
-                    let mut at = to;
-                    loop {
-                        let (earlier, choice) = before[&at];
-                        choices.push(choice);
-                        at = earlier;
-                        if at == from {
-                            choices.reverse();
-                            return Some(choices);
-                        }
+    /// A fair cycle that violates one of `asked`, whom it concerns, where it begins, and once around it.
+    fn violation(&self, asked: &[Property]) -> Option<(Property, usize, Pair, Vec<Choice>)> {
+        let enters = |from: Pair, step: &Step, to: Pair| {
+            let mover = 1 << self.mover(from, step);
+            self.those(from, |mark| mark.entering) & self.those(to, |mark| mark.inside) & mover != 0
+        };
+        let leaves = |from: Pair, step: &Step| {
+            self.those(from, |mark| mark.inside) >> self.mover(from, step) & 1 == 1
+        };
+        for &property in asked {
+            // Where all are alike, what can be done to one can be done to each.
+            let one = self.alike || property == Property::DeadlockFreedom;
+            for p in 0..if one { 1 } else { self.processes } {
+                let bit = 1_u8 << p;
+                let picked = |mark: Mark| match property {
+                    Property::StarvationFreedom => mark.entering,
+                    Property::TerminatingExit | Property::GroupBoundedExit => {
+                        mark.inside | mark.exiting
                     }
+                    Property::StrongGroupConcurrentEntering => mark.came_undisturbed,
+                    _ => mark.undisturbed,
+                };
+                let dead = property == Property::DeadlockFreedom;
+                let may_stay = matches!(
+                    property,
+                    Property::ConcurrentOccupancy
+                        | Property::GroupConcurrentEntering
+                        | Property::StrongGroupConcurrentEntering
+                );
+                let complaint = Complaint {
+                    through: &|pair| {
+                        if dead {
+                            self.mark(pair).0.entering != 0
+                        } else {
+                            self.those(pair, picked) & bit != 0
+                        }
+                    },
+                    by: &|from, step, to| {
+                        !(dead && enters(from, step, to) || may_stay && leaves(from, step))
+                    },
+                    may_stay,
+                };
+                if let Some(component) = self.fair_cycle(&complaint) {
+                    let around = self.around(&complaint, &component);
+                    return Some((property, p, component[0], around));
                 }
-                queue.push_back(next);
             }
         }
         None
     }
 
-    /// Once around: from the first state of `component` by way of a move of everyone who moves in it, and back.
-    fn around(&self, component: &[u32]) -> Vec<Choice> {
-        let within: FxHashSet<u32> = component.iter().copied().collect();
-        let mut at = component[0];
-        let mut choices = Vec::new();
-        for q in 0..self.processes {
-            let done = choices.iter().any(|choice: &Choice| usize::from(choice.process) == q);
-            let step = component.iter().find_map(|&state| {
-                let is_theirs =
-                    |s: &&(Choice, u32)| usize::from(s.0.process) == q && within.contains(&s.1);
-                Some((state, *self.steps(state).iter().find(is_theirs)?))
-            });
-            if let (false, Some((state, (choice, to)))) = (done, step) {
-                if state != at {
-                    choices
-                        .extend(self.way(at, state, |s| within.contains(&s)).unwrap_or_default());
+    /// The pairs of fair cycles that hang together.
+    fn fair_cycle(&self, complaint: &Complaint<'_>) -> Option<Vec<Pair>> {
+        let pairs = self.marks.len() * self.orders.len();
+        // Where nobody comes; and where somebody could take an ideal lock who never moves in what hangs together there.
+        let mut avoided = self.unreachable();
+        loop {
+            let mut again = false;
+            let through = |pair: Pair| !avoided[pair as usize] && (complaint.through)(pair);
+            let mut fair = None;
+            let mut unfair: Vec<Pair> = Vec::new();
+            components(
+                pairs,
+                through,
+                |pair, at| {
+                    let mut steps = self.steps(pair).skip(at).enumerate();
+                    steps
+                        .find(|&(_, (step, to))| (complaint.by)(pair, step, to))
+                        .map(|(skipped, (_, to))| (at + skipped + 1, to))
+                },
+                |component, within| {
+                    match self.fairness(complaint, component, within) {
+                        Fairness::Fair => fair = Some(component.to_vec()),
+                        Fairness::Unfair => {}
+                        Fairness::UnlessAvoided(names) => {
+                            let strong =
+                                |&&pair: &&Pair| self.those(pair, |mark| mark.strong) & names != 0;
+                            unfair.extend(component.iter().filter(strong));
+                        }
+                    }
+                    fair.is_some()
+                },
+            );
+            if fair.is_some() {
+                return fair;
+            }
+            for pair in unfair {
+                again |= !std::mem::replace(&mut avoided[pair as usize], true);
+            }
+            if !again {
+                return None;
+            }
+        }
+    }
+
+    /// The pairs that no execution comes to.
+    fn unreachable(&self) -> Vec<bool> {
+        let mut unreachable = vec![true; self.marks.len() * self.orders.len()];
+        unreachable[0] = false;
+        let mut stack = vec![0];
+        while let Some(pair) = stack.pop() {
+            for (_, to) in self.steps(pair) {
+                if std::mem::replace(&mut unreachable[to as usize], false) {
+                    stack.push(to);
                 }
-                choices.push(choice);
+            }
+        }
+        unreachable
+    }
+
+    /// Who need not move in this pair.
+    fn resting(&self, complaint: &Complaint<'_>, pair: Pair) -> u8 {
+        self.those(pair, |mark| mark.disabled | if complaint.may_stay { mark.inside } else { 0 })
+    }
+
+    fn fairness(
+        &self,
+        complaint: &Complaint<'_>,
+        component: &[Pair],
+        within: &dyn Fn(Pair) -> bool,
+    ) -> Fairness {
+        let (mut moved, mut resting, mut strong) = (0_u8, 0_u8, 0_u8);
+        for &pair in component {
+            resting |= self.resting(complaint, pair);
+            strong |= self.those(pair, |mark| mark.strong);
+            for (step, to) in self.steps(pair) {
+                if within(to) && (complaint.by)(pair, step, to) {
+                    moved |= 1 << self.mover(pair, step);
+                }
+            }
+        }
+        let all = ((1_u16 << self.processes) - 1) as u8;
+        // One state without a step to itself is no cycle.
+        if moved == 0 || (moved | resting) != all {
+            Fairness::Unfair
+        } else if strong & !moved != 0 {
+            Fairness::UnlessAvoided(strong & !moved)
+        } else {
+            Fairness::Fair
+        }
+    }
+
+    /// A shortest way to a pair that is `wanted`, by steps that `by` allows, and that pair.
+    fn way(
+        &self,
+        from: Pair,
+        wanted: impl Fn(Pair) -> bool,
+        by: impl Fn(Pair, &Step, Pair) -> bool,
+    ) -> Option<(Vec<Choice>, Pair)> {
+        let mut before: FxHashMap<Pair, (Pair, Choice)> = FxHashMap::default();
+        let mut queue = VecDeque::from([from]);
+        let end = loop {
+            let pair = queue.pop_front()?;
+            if wanted(pair) {
+                break pair;
+            }
+            for (step, to) in self.steps(pair) {
+                if to != from && by(pair, step, to) && !before.contains_key(&to) {
+                    before.insert(to, (pair, step.choice));
+                    queue.push_back(to);
+                }
+            }
+        };
+        let mut way = Vec::new();
+        let mut at = end;
+        while at != from {
+            let (earlier, choice) = before[&at];
+            way.push(choice);
+            at = earlier;
+        }
+        way.reverse();
+        Some((way, end))
+    }
+
+    /// Once around, fairly: by way of a move of each process that moves in `component`, and of a state where each of the others
+    /// cannot, back to the beginning.
+    fn around(&self, complaint: &Complaint<'_>, component: &[Pair]) -> Vec<Choice> {
+        let within: FxHashSet<Pair> = component.iter().copied().collect();
+        let by = |pair: Pair, step: &Step, to: Pair| {
+            within.contains(&to) && (complaint.by)(pair, step, to)
+        };
+        let mut around: Vec<Choice> = Vec::new();
+        let mut at = component[0];
+        for name in 0..self.processes as u8 {
+            let moves = |pair: Pair| {
+                self.steps(pair)
+                    .find(|&(step, to)| self.mover(pair, step) == name && by(pair, step, to))
+            };
+            let can_move = component.iter().any(|&pair| moves(pair).is_some());
+            let rests = |pair: Pair| self.resting(complaint, pair) >> name & 1 == 1;
+            let wanted = |pair: Pair| if can_move { moves(pair).is_some() } else { rests(pair) };
+            let Some((way, there)) = self.way(at, wanted, by) else { continue };
+            around.extend(way);
+            at = there;
+            if let Some((step, to)) = moves(at) {
+                around.push(step.choice);
                 at = to;
             }
         }
-        if at != component[0] {
-            choices.extend(self.way(at, component[0], |s| within.contains(&s)).unwrap_or_default());
-        }
-        choices
+        let back = self.way(at, |pair| pair == component[0], by);
+        around.extend(back.map(|(way, _)| way).unwrap_or_default());
+        around
     }
+}
+
+/// Whether a part of the graph holds a fair cycle.
+enum Fairness {
+    Fair,
+    Unfair,
+    /// Only if it avoids the states where these could take an ideal lock.
+    UnlessAvoided(u8),
 }
 
 fn mark(stepper: &mut Stepper, state: &State) -> Result<Mark, Trouble> {
     let mut mark = Mark::default();
     for p in 0..state.procs.len() {
         let node = stepper.node(state.procs[p].local);
-        mark.entering |= u8::from(node.phase == Phase::Entering) << p;
+        let entering = node.phase == Phase::Entering;
+        mark.entering |= u8::from(entering) << p;
+        mark.inside |= u8::from(node.phase == Phase::Inside) << p;
+        mark.exiting |= u8::from(node.phase == Phase::Exiting) << p;
+        mark.undisturbed |= u8::from(entering && !stepper.is_disturbed(state, p)) << p;
+        mark.came_undisturbed |= u8::from(entering && state.procs[p].undisturbed) << p;
         let stuck = match stepper.is_stuck(state, p) {
             Ok(stuck) => stuck,
             Err(Obstacle::Trouble(trouble)) => return Err(trouble),
@@ -292,53 +523,64 @@ fn mark(stepper: &mut Stepper, state: &State) -> Result<Mark, Trouble> {
     Ok(mark)
 }
 
-/// The strongly connected components (Tarjan's algorithm, without recursion).
-fn components<I: Iterator<Item = u32>>(states: usize, steps: impl Fn(u32) -> I) -> Vec<Vec<u32>> {
-    const UNSEEN: u32 = u32::MAX;
-    let mut index = vec![UNSEEN; states];
-    let mut low = vec![0; states];
-    let mut on_stack = vec![false; states];
-    let (mut stack, mut found, mut next) = (Vec::new(), Vec::new(), 0);
-    for root in 0..states as u32 {
-        if index[root as usize] != UNSEEN {
+/// Calls `each` with every strongly connected component (Tarjan's algorithm, without recursion) of the pairs that `through` allows,
+/// and with what belongs to it, until `each` has had enough. `next` tells the steps from a pair, one after another: the first from a
+/// number on, the number after it and where it leads.
+fn components(
+    pairs: usize,
+    through: impl Fn(Pair) -> bool,
+    next: impl Fn(Pair, usize) -> Option<(usize, Pair)>,
+    mut each: impl FnMut(&[Pair], &dyn Fn(Pair) -> bool) -> bool,
+) {
+    const NONE: u32 = u32::MAX;
+    let mut index = vec![NONE; pairs];
+    let mut low = vec![0; pairs];
+    let mut component = vec![NONE; pairs];
+    let (mut stack, mut found, mut count) = (Vec::new(), 0, 0);
+    let mut calls: Vec<(Pair, usize)> = Vec::new();
+    for root in (0..pairs as Pair).filter(|&root| through(root)) {
+        if index[root as usize] != NONE {
             continue;
         }
-        let mut calls = vec![(root, steps(root))];
-        index[root as usize] = next;
-        low[root as usize] = next;
-        next += 1;
-        stack.push(root);
-        on_stack[root as usize] = true;
-        while let Some((state, rest)) = calls.last_mut() {
-            let state = *state;
-            if let Some(to) = rest.next() {
-                if index[to as usize] == UNSEEN {
-                    index[to as usize] = next;
-                    low[to as usize] = next;
-                    next += 1;
-                    stack.push(to);
-                    on_stack[to as usize] = true;
-                    calls.push((to, steps(to)));
-                } else if on_stack[to as usize] {
-                    low[state as usize] = low[state as usize].min(index[to as usize]);
+        let mut entered = Some(root);
+        loop {
+            if let Some(pair) = entered.take() {
+                index[pair as usize] = count;
+                low[pair as usize] = count;
+                count += 1;
+                stack.push(pair);
+                calls.push((pair, 0));
+            }
+            let Some((pair, at)) = calls.last_mut() else { break };
+            let here = *pair as usize;
+            if let Some((after, to)) = next(*pair, *at) {
+                *at = after;
+                if !through(to) || component[to as usize] != NONE {
+                    continue;
+                }
+                if index[to as usize] == NONE {
+                    entered = Some(to);
+                } else {
+                    low[here] = low[here].min(index[to as usize]);
                 }
                 continue;
             }
             calls.pop();
-            if let Some((caller, _)) = calls.last() {
-                low[*caller as usize] = low[*caller as usize].min(low[state as usize]);
+            if let Some(&(caller, _)) = calls.last() {
+                low[caller as usize] = low[caller as usize].min(low[here]);
             }
-            if low[state as usize] == index[state as usize] {
-                let begin = stack.iter().rposition(|&s| s == state).expect("it is on the stack");
-                let component = stack.split_off(begin);
-                for &s in &component {
-                    on_stack[s as usize] = false;
+            if low[here] == index[here] {
+                let is_here = |&pair: &Pair| pair as usize == here;
+                let begin = stack.iter().rposition(is_here).expect("it is on the stack");
+                stack[begin..].iter().for_each(|&pair| component[pair as usize] = found);
+                if each(&stack[begin..], &|pair| component[pair as usize] == found) {
+                    return;
                 }
-                found.push(component);
+                stack.truncate(begin);
+                found += 1;
             }
         }
     }
-    found
 }
 
 #[cfg(test)]
@@ -347,12 +589,22 @@ mod tests {
 
     #[test]
     fn components_of_a_small_graph() {
-        // 0 → 1 ⇄ 2 → 3, 3 → 3
-        let steps: [&[u32]; 4] = [&[1], &[2], &[1, 3], &[3]];
-        let mut found = components(4, |s| steps[s as usize].iter().copied());
-        for component in &mut found {
-            component.sort_unstable();
-        }
+        // 0 → 1 ⇄ 2 → 3, 3 → 3, and 4, which is left out
+        let steps: [&[u32]; 5] = [&[1], &[2, 4], &[1, 3], &[3], &[0]];
+        let mut found = Vec::new();
+        let next = |pair: Pair, at: usize| steps[pair as usize].get(at).map(|&to| (at + 1, to));
+        components(
+            5,
+            |pair| pair != 4,
+            next,
+            |component, within| {
+                assert!((0..5).all(|pair| within(pair) == component.contains(&pair)));
+                let mut component = component.to_vec();
+                component.sort_unstable();
+                found.push(component);
+                false
+            },
+        );
         found.sort();
         assert_eq!(found, [vec![0], vec![1, 2], vec![3]]);
     }

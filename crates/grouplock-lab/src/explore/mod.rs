@@ -1,8 +1,10 @@
 //! Every interleaving, each state once.
 
+mod bounds;
 mod canon;
 mod checks;
 mod fairness;
+mod orders;
 mod quiet;
 mod repeat;
 mod replay;
@@ -13,7 +15,6 @@ mod stepper;
 mod visited;
 mod waiting;
 
-pub use fairness::starvation;
 pub use sample::{Sampling, Schedule, sample};
 
 use std::sync::Arc;
@@ -70,6 +71,9 @@ pub struct Options {
     pub workers: usize,
     /// How many bytes the exploration may take, about.
     pub memory_limit: u64,
+    /// How many states the graph may have in which cycles are looked for, counted once for each order of processes that
+    /// are alike. A larger one is not looked at; zero: none is.
+    pub graph_limit: u64,
     /// Called after each level with how it goes.
     pub progress: Option<fn(&Progress)>,
     /// Set from outside to end the exploration early.
@@ -77,7 +81,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// All claims of `subject`, all reductions, two threads, four gibibytes.
+    /// All claims of `subject`, all reductions, two threads, four gibibytes, a graph of three million.
     pub fn new(subject: &Subject, processes: usize, sessions: u64) -> Self {
         Options {
             processes,
@@ -87,6 +91,7 @@ impl Options {
             reductions: Reductions::ALL,
             workers: 2,
             memory_limit: 4 << 30,
+            graph_limit: 3_000_000,
             progress: None,
             stop: Arc::default(),
         }
@@ -110,7 +115,7 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Every reachable state was seen, and every property holds in all of them.
+    /// Every reachable state was seen, and everything that was looked at holds: [`Outcome::looked_at`].
     Holds,
     /// A property is violated.
     Violated,
@@ -129,12 +134,27 @@ pub struct Outcome {
     pub depth: u64,
     /// Which property is violated, and how.
     pub violation: Option<Violation>,
+    /// If the verdict is that they hold: the properties that were looked at in full.
+    pub looked_at: Properties,
+    /// Those of which every state was looked at, but not the executions that go on for ever.
+    pub in_part: Properties,
+    /// By how many of its own steps a process gets through, for the properties that bound them.
+    pub bounds: Vec<StepBound>,
     /// Local states of the compiled code.
     pub local_states: u64,
     /// How often the real code was run.
     pub runs: u64,
     /// How long it took.
     pub elapsed: Duration,
+}
+
+/// The largest number of its own steps that a process takes, among so many processes, before it gets where the property says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepBound {
+    /// The property.
+    pub property: Property,
+    /// How many steps.
+    pub steps: u64,
 }
 
 /// A property that does not hold.

@@ -15,7 +15,7 @@ use super::state::State;
 use super::stepper::{Obstacle, Stepper};
 use super::{CheckError, Options, Outcome, Turn, Verdict, Violation};
 use crate::automaton::{Automaton, Trouble};
-use crate::property::Property;
+use crate::property::{Properties, Property};
 use crate::subject::Subject;
 
 /// Repeats one execution, in real names throughout.
@@ -56,6 +56,9 @@ pub(super) fn repeat(
             states: schedule.len() as u64 + 1,
             depth: schedule.len() as u64,
             violation,
+            looked_at: Properties::default(),
+            in_part: Properties::default(),
+            bounds: Vec::new(),
             local_states: local_states as u64,
             runs,
             elapsed: began.elapsed(),

@@ -15,6 +15,7 @@ use super::stepper::{Choice, Obstacle, Stepper};
 use super::{CheckError, Options, Outcome, Progress, Turn, Verdict, checks};
 use crate::automaton::run::Phase;
 use crate::automaton::{Automaton, Trouble};
+use crate::property::Properties;
 use crate::subject::Subject;
 
 /// How the next process is chosen.
@@ -92,6 +93,9 @@ pub fn sample(
                     states: steps,
                     depth: 0,
                     violation: None,
+                    looked_at: Properties::default(),
+                    in_part: Properties::default(),
+                    bounds: Vec::new(),
                     local_states: local_states as u64,
                     runs,
                     elapsed: began.elapsed(),

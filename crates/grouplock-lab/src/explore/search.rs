@@ -8,16 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::bounds::{Path, Tread, longest};
 use super::canon::{Renamed, canonical};
 use super::checks;
+use super::fairness;
 use super::replay;
 use super::state::State;
 use super::stepper::{Choice, Fault, Obstacle, Stepper};
 use super::visited::{Visited, fingerprint};
-use super::{Options, Outcome, Progress, Verdict, Violation};
-use crate::automaton::{Automaton, Trouble};
+use super::{Options, Outcome, Progress, StepBound, Verdict, Violation};
+use crate::automaton::{Automaton, LocalId, Trouble};
+use crate::layout::Layout;
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
 
@@ -85,6 +88,8 @@ struct Search<'a> {
     renamed: Renamed,
     over: AtomicBool,
     end: Mutex<Option<End>>,
+    /// The steps that properties bound, and where each was first taken. The latest come last.
+    walked: Mutex<FxHashMap<Tread, (usize, Place, Choice)>>,
     /// The first panic. It ends one execution, not the search: a lock that panics has often broken a promise
     /// before, and that is the better thing to tell. So the search goes on for a while.
     panic: Mutex<Option<(Fault, Place, Choice, u64)>>,
@@ -102,7 +107,11 @@ pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
             return outcome;
         }
     }
-    explore(subject, options, began)
+    let outcome = explore(subject, options, began);
+    if outcome.verdict != Verdict::Holds {
+        return outcome;
+    }
+    Outcome { elapsed: began.elapsed(), ..fairness::look(subject, options, outcome) }
 }
 
 /// One exploration. Starts again whenever it has learnt that it dropped too much.
@@ -118,10 +127,10 @@ fn explore(subject: &Subject, options: &Options, began: Instant) -> Outcome {
     }
 }
 
-type Lines = FxHashSet<(&'static str, u32, u32)>;
+pub(super) type Lines = FxHashSet<(&'static str, u32, u32)>;
 
 /// What an attempt learnt that makes another one necessary.
-enum Again {
+pub(super) enum Again {
     Telling(Lines),
     Trespass,
 }
@@ -134,18 +143,8 @@ fn attempt(
 ) -> Result<Outcome, Again> {
     let (automaton, first) = Automaton::new(subject, options.processes, telling);
     let layout = Arc::clone(&automaton.layout);
-    // Processes whose first local states are the same differ in names only.
-    let symmetric = options.reductions.symmetry
-        && (first.iter().enumerate().any(|(p, (id, _))| first[..p].iter().any(|(q, _)| q == id)));
-    // Where processes change names, none of them owns a register by name.
-    let mut options = options.clone();
-    options.reductions.own &= !symmetric;
-    let renamed = match (symmetric, layout.objects.is_empty()) {
-        (true, _) => Renamed::All,
-        (false, false) if options.reductions.symmetry => Renamed::Objects,
-        (false, _) => Renamed::Nothing,
-    };
-    let options = &options;
+    let (options, renamed) = &renaming(options, &layout, &first);
+    let renamed = *renamed;
     let mut initial = State::first(&layout, &first, options.reductions.forget);
     let automaton = Arc::new(Mutex::new(automaton));
     let search = Search {
@@ -156,6 +155,7 @@ fn attempt(
         renamed,
         over: AtomicBool::new(false),
         end: Mutex::new(None),
+        walked: Mutex::default(),
         panic: Mutex::new(None),
     };
     let mut steppers: Vec<Stepper> =
@@ -163,6 +163,7 @@ fn attempt(
     // Nobody has moved: settling only blanks here.
     let settled = steppers[0].settle(&mut initial, &mut None);
     debug_assert!(settled.is_ok(), "an idle process takes no step");
+    steppers.iter_mut().for_each(|stepper| stepper.watching = true);
     if renamed != Renamed::Nothing {
         initial = canonical(&initial, &layout, renamed).0;
     }
@@ -175,6 +176,8 @@ fn attempt(
     level.push(&row, 0);
     let mut levels = vec![level];
     let mut depth = 0;
+    let mut bounds = Vec::new();
+    let mut walked = 0;
 
     loop {
         if let Some(progress) = options.progress {
@@ -186,6 +189,17 @@ fn attempt(
             });
         }
         levels = search.level(&mut steppers, &mut logs, &levels);
+        if !search.over.load(Ordering::Relaxed) && search.has_walked() > walked {
+            walked = search.has_walked();
+            match search.bounds() {
+                Ok(found) => bounds = found,
+                Err((property, path)) => {
+                    let (place, choice) = search.latest(property, &path);
+                    let fault = steppers[0].tell_path(property, &path);
+                    search.finish(End::Fault(fault, place, Some(choice)));
+                }
+            }
+        }
         if search.over.load(Ordering::Relaxed) || levels.iter().all(|l| l.states.is_empty()) {
             break;
         }
@@ -201,7 +215,11 @@ fn attempt(
     let (fault, place, last) = match end {
         None | Some(End::Limit) => {
             let verdict = if end.is_none() { Verdict::Holds } else { Verdict::Limit };
-            return Ok(outcome(&search, verdict, states, depth, None, began));
+            let mut outcome = outcome(&search, verdict, states, depth, None, began);
+            if verdict == Verdict::Holds {
+                (outcome.looked_at, outcome.bounds) = (options.properties, bounds);
+            }
+            return Ok(outcome);
         }
         Some(End::Trouble(Trouble::Refine, ..)) => {
             let automaton = search.automaton.lock().unwrap_or_else(PoisonError::into_inner);
@@ -232,6 +250,26 @@ fn attempt(
     Ok(outcome(&search, Verdict::Violated, states, depth, Some(violation), began))
 }
 
+/// What may change its name, and the options that follow from that.
+pub(super) fn renaming(
+    options: &Options,
+    layout: &Layout,
+    first: &[(LocalId, Vec<usize>)],
+) -> (Options, Renamed) {
+    // Processes whose first local states are the same differ in names only.
+    let symmetric = options.reductions.symmetry
+        && (first.iter().enumerate().any(|(p, (id, _))| first[..p].iter().any(|(q, _)| q == id)));
+    // Where processes change names, none of them owns a register by name.
+    let mut options = options.clone();
+    options.reductions.own &= !symmetric;
+    let renamed = match (symmetric, layout.objects.is_empty()) {
+        (true, _) => Renamed::All,
+        (false, false) if options.reductions.symmetry => Renamed::Objects,
+        (false, _) => Renamed::Nothing,
+    };
+    (options, renamed)
+}
+
 fn outcome(
     search: &Search<'_>,
     verdict: Verdict,
@@ -247,6 +285,9 @@ fn outcome(
         states,
         depth,
         violation,
+        looked_at: Properties::default(),
+        in_part: Properties::default(),
+        bounds: Vec::new(),
         local_states: local_states as u64,
         runs,
         elapsed: began.elapsed(),
@@ -320,6 +361,33 @@ impl Search<'_> {
         panic.as_ref().is_some_and(|(.., at)| self.visited.len() > at * LOOK_ON)
     }
 
+    fn has_walked(&self) -> usize {
+        self.walked.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// The bounds so far; or a property and a path that goes on for ever.
+    fn bounds(&self) -> Result<Vec<StepBound>, (Property, Path)> {
+        let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bounds = Vec::new();
+        for property in
+            Property::BOUNDING.into_iter().filter(|&p| self.options.properties.contains(p))
+        {
+            let of = walked.keys().filter(|tread| tread.0 == property);
+            let steps: Vec<_> = of.map(|&(_, from, to)| (from, to)).collect();
+            let steps = longest(&steps).map_err(|path| (property, path))? as u64;
+            bounds.push(StepBound { property, steps });
+        }
+        Ok(bounds)
+    }
+
+    /// Where the last step of `path` to be found was taken: for a cycle, the one that closes it.
+    fn latest(&self, property: Property, path: &[LocalId]) -> (Place, Choice) {
+        let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
+        let steps = path.windows(2).filter_map(|step| walked.get(&(property, step[0], step[1])));
+        let (_, place, choice) = steps.max_by_key(|step| step.0).expect("a path has steps");
+        (*place, *choice)
+    }
+
     /// A fault is more than a limit, and the first one counts.
     fn finish(&self, end: End) {
         let mut slot = self.end.lock().unwrap_or_else(PoisonError::into_inner);
@@ -363,6 +431,13 @@ impl Search<'_> {
                 }
                 Err(obstacle) => return Err(end(obstacle, Some(choice))),
             };
+            if !stepper.fresh.is_empty() {
+                let mut walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
+                for tread in stepper.fresh.drain(..) {
+                    let found = (walked.len(), place, choice);
+                    walked.entry(tread).or_insert(found);
+                }
+            }
             if !moved || successor == state {
                 continue;
             }

@@ -56,6 +56,8 @@ pub(crate) struct Proc {
     pub(crate) past_doorway: bool,
     /// Whether nobody with another session was about when it finished its doorway, and it has not entered.
     pub(crate) undisturbed: bool,
+    /// Whether somebody who asked for its session after it has entered, and it has not.
+    pub(crate) enabled: bool,
     /// How many passages it has begun, if that is bounded.
     pub(crate) passages: u8,
 }
@@ -89,6 +91,7 @@ impl State {
             before: 0,
             past_doorway: false,
             undisturbed: false,
+            enabled: false,
             passages: 0,
         });
         let initial = |register: &RegisterInfo| {
@@ -123,6 +126,7 @@ impl State {
                 u32::from(proc.before)
                     | u32::from(proc.past_doorway) << 8
                     | u32::from(proc.undisturbed) << 22
+                    | u32::from(proc.enabled) << 23
                     | u32::from(proc.passages) << 9
                     | u32::from(proc.env.len) << 17,
             );
@@ -152,6 +156,7 @@ impl State {
                 before: marks as u8,
                 past_doorway: marks >> 8 & 1 == 1,
                 undisturbed: marks >> 22 & 1 == 1,
+                enabled: marks >> 23 & 1 == 1,
                 passages: (marks >> 9) as u8,
             });
             rest = &rest[2 + words..];
@@ -172,6 +177,7 @@ mod tests {
             before: 5,
             past_doorway: true,
             undisturbed: local == 9,
+            enabled: local == 4,
             passages: 3,
         };
         let state = State {

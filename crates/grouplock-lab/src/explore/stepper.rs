@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::bounds::Tread;
 use super::state::{Env, State};
 use super::{Options, Reductions};
 use crate::automaton::run::{Op, Phase};
@@ -58,6 +59,12 @@ pub(crate) struct Stepper {
     kind: Kind,
     in_range: fn(&str, u64, usize) -> bool,
     properties: Properties,
+    /// Those of the properties that bound own steps.
+    pub(super) bounding: Vec<Property>,
+    /// Whether steps are noted for them; those that were, and those of them that nobody has asked for yet.
+    pub(super) watching: bool,
+    pub(super) trod: FxHashSet<Tread>,
+    pub(super) fresh: Vec<Tread>,
     pub(super) reductions: Reductions,
     pub(crate) sessions: u64,
     passages: Option<u8>,
@@ -83,6 +90,13 @@ impl Stepper {
             kind,
             in_range: subject.in_range,
             properties: options.properties,
+            bounding: Property::BOUNDING
+                .into_iter()
+                .filter(|&property| options.properties.contains(property))
+                .collect(),
+            watching: false,
+            trod: FxHashSet::default(),
+            fresh: Vec::new(),
             reductions: options.reductions,
             sessions: if kind == Kind::Mutual { 1 } else { options.sessions },
             passages: options.passages,
@@ -182,16 +196,13 @@ impl Stepper {
         session: u64,
         log: &mut Option<Vec<Event>>,
     ) -> Result<(), Obstacle> {
+        let (conflicting, same) = self.waiting(state, p, session);
         let mut before = 0;
-        for q in 0..state.procs.len() {
-            if q != p && state.procs[q].past_doorway {
-                let theirs = self.node(state.procs[q].local).session;
-                let property =
-                    if self.conflict(session, theirs) { Property::Fcfs } else { Property::Fife };
-                if self.properties.contains(property) {
-                    before |= 1 << q;
-                }
-            }
+        if self.watches(Property::Fcfs) || self.watches(Property::StrongConcurrentEntering) {
+            before |= conflicting;
+        }
+        if self.watches(Property::Fife) {
+            before |= same;
         }
         state.procs[p].before = before;
         if self.passages.is_some() {
@@ -252,6 +263,9 @@ impl Stepper {
                 .expect("every placeholder stands for an object");
             log.push(Event::step(p, &node, register, op, old, new));
         }
+        let (obs, hint, stranger) = self.observe(state, p, op, seen, hush);
+        let edge = self.edge(local, obs, hint)?;
+        self.tread(state, p, edge.target)?;
         state.memory[register] = new;
         if writes
             && self.properties.contains(Property::BoundedRegisters)
@@ -264,8 +278,6 @@ impl Stepper {
                 return Err(fault(Property::BoundedRegisters, because));
             }
         }
-        let (obs, hint, stranger) = self.observe(state, p, op, seen, hush);
-        let edge = self.edge(local, obs, hint)?;
         self.arrive(state, p, &edge, stranger)?;
         Ok(true)
     }
@@ -343,13 +355,20 @@ impl Stepper {
         proc.env =
             Env::from_objects(edge.env.iter().map(|&from| env.as_slice()[usize::from(from)]));
         proc.local = edge.target;
+        let is = self.node(edge.target).phase;
         if ends_doorway
-            && self.properties.contains(Property::StrongGroupConcurrentEntering)
+            && self.watches(Property::StrongGroupConcurrentEntering)
             && !self.is_disturbed(state, p)
         {
             state.procs[p].undisturbed = true;
         }
-        let is = self.node(edge.target).phase;
+        if ends_doorway && self.watches(Property::StrongFifo) {
+            let session = self.node(edge.target).session;
+            state.procs[p].before |= self.waiting(state, p, session).0;
+        }
+        if is == Phase::Remainder {
+            state.procs[p].before = 0;
+        }
         if is == Phase::Inside && was != Phase::Inside {
             self.entered(state, p)?;
         }
@@ -361,22 +380,45 @@ impl Stepper {
         Properties::ORDER.into_iter().any(|property| self.properties.contains(property))
     }
 
-    /// Whether somebody asks for another session than process `p` does.
-    fn is_disturbed(&mut self, state: &State, p: usize) -> bool {
+    fn watches(&self, property: Property) -> bool {
+        self.properties.contains(property)
+    }
+
+    /// Those but `p` who have finished their doorway and wait, as sets: in conflict with `session`, and not.
+    fn waiting(&mut self, state: &State, p: usize, session: u64) -> (u8, u8) {
+        let (mut conflicting, mut same) = (0, 0);
+        for q in (0..state.procs.len()).filter(|&q| q != p && state.procs[q].past_doorway) {
+            let theirs = self.node(state.procs[q].local).session;
+            *(if self.conflict(session, theirs) { &mut conflicting } else { &mut same }) |= 1 << q;
+        }
+        (conflicting, same)
+    }
+
+    /// Whether process `q` asks for another session than process `p` does, is there or leaves it.
+    pub(super) fn disturbs(&mut self, state: &State, p: usize, q: usize) -> bool {
         let mine = self.node(state.procs[p].local).session;
-        (0..state.procs.len()).filter(|&q| q != p).any(|q| {
-            let node = self.node(state.procs[q].local);
-            node.phase != Phase::Remainder && self.conflict(mine, node.session)
-        })
+        let node = self.node(state.procs[q].local);
+        node.phase != Phase::Remainder && self.conflict(mine, node.session)
+    }
+
+    /// Whether anybody does.
+    pub(super) fn is_disturbed(&mut self, state: &State, p: usize) -> bool {
+        (0..state.procs.len()).any(|q| q != p && self.disturbs(state, p, q))
     }
 
     /// Process `p` has entered its critical section.
     fn entered(&mut self, state: &mut State, p: usize) -> Result<(), Obstacle> {
         let mine = self.node(state.procs[p].local).session;
-        let before = state.procs[p].before;
-        state.procs[p].before = 0;
-        state.procs[p].past_doorway = false;
-        state.procs[p].undisturbed = false;
+        let mut before = state.procs[p].before;
+        if self.watches(Property::StrongFifo) && !state.procs[p].past_doorway {
+            before |= self.waiting(state, p, mine).0;
+        }
+        let proc = &mut state.procs[p];
+        (proc.past_doorway, proc.undisturbed, proc.enabled) = (false, false, false);
+        // Whoever came before it may yet be hindered by it.
+        if !self.watches(Property::StrongConcurrentEntering) {
+            state.procs[p].before = 0;
+        }
         for q in 0..state.procs.len() {
             state.procs[q].before &= !(1 << p);
             let node = self.node(state.procs[q].local);
@@ -387,16 +429,17 @@ impl Stepper {
         }
         for q in (0..state.procs.len()).filter(|&q| before >> q & 1 == 1) {
             let theirs = self.node(state.procs[q].local).session;
-            if self.conflict(mine, theirs) {
+            if !self.conflict(mine, theirs) {
+                state.procs[q].enabled = true;
+            } else if self.watches(Property::StrongFifo) {
+                let because = format!(
+                    "process {p} enters before process {q}, whose doorway ended before its own"
+                );
+                return Err(fault(Property::StrongFifo, because));
+            } else if self.watches(Property::Fcfs) {
                 let because =
                     format!("process {p} enters before process {q}, which asked before it");
                 return Err(fault(Property::Fcfs, because));
-            }
-            if !self.alone(state, q, Phase::Inside)? {
-                let because = format!(
-                    "process {p} enters and process {q}, which asked for the same session before it, cannot"
-                );
-                return Err(fault(Property::Fife, because));
             }
         }
         Ok(())

@@ -1,20 +1,18 @@
 //! Who waits, and who gets on by itself.
 
+use super::bounds::BOUND;
 use super::state::State;
 use super::stepper::{Obstacle, Stepper};
 use crate::automaton::run::{Op, Phase};
 use crate::value::Val;
 
-/// How many steps "a bounded number of its own steps" may be here. Far more than any path through the code
-/// of so few processes.
-const BOUND: usize = 500;
-
 impl Stepper {
     /// Whether process `p` comes to `goal` by its own steps alone, from `state`.
     pub(crate) fn alone(&mut self, state: &State, p: usize, goal: Phase) -> Result<bool, Obstacle> {
         let mut state = state.clone();
-        for other in &mut state.procs {
-            (other.before, other.past_doorway, other.undisturbed) = (0, false, false);
+        for proc in &mut state.procs {
+            (proc.before, proc.past_doorway) = (0, false);
+            (proc.undisturbed, proc.enabled) = (false, false);
         }
         for _ in 0..BOUND {
             if self.phase(&state, p) == goal {
@@ -23,7 +21,7 @@ impl Stepper {
             if self.is_stuck(&state, p)? {
                 return Ok(false);
             }
-            match self.step(&mut state, p, &mut None) {
+            match self.unwatched(|stepper| stepper.step(&mut state, p, &mut None)) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 // That is found, and told properly, when exploration comes to it.
@@ -32,6 +30,14 @@ impl Stepper {
             }
         }
         Ok(false)
+    }
+
+    /// Steps that are only tried are not noted.
+    fn unwatched<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
+        let watching = std::mem::replace(&mut self.watching, false);
+        let result = f(self);
+        self.watching = watching;
+        result
     }
 
     /// Whether process `p` is at a place where it may have to wait.
@@ -59,7 +65,8 @@ impl Stepper {
         // A round, all at once.
         let mut round = state.clone();
         loop {
-            if let Err(obstacle) = self.step(&mut round, p, &mut None) {
+            let stepped = self.unwatched(|stepper| stepper.step(&mut round, p, &mut None));
+            if let Err(obstacle) = stepped {
                 return match obstacle {
                     Obstacle::Fault(_) => Ok(false),
                     trouble @ Obstacle::Trouble(_) => Err(trouble),

@@ -320,8 +320,6 @@ fn write_claims<S: Serializer>(claims: &Claims, serializer: S) -> Result<S::Ok, 
     for property in Property::CLAIMABLE {
         map.serialize_entry(property.name(), &property.claim(claims).to_string())?;
     }
-    map.serialize_entry("starvation-freedom", &claims.starvation_freedom.to_string())?;
-    map.serialize_entry("bounded-registers", &claims.bounded_registers.to_string())?;
     let bound = |bound: &Bound| bound.to_string();
     map.serialize_entry("rmr-cc", &bound(&claims.rmr_cc))?;
     map.serialize_entry("rmr-dsm", &bound(&claims.rmr_dsm))?;

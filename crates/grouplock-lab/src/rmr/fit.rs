@@ -5,21 +5,25 @@ use grouplock_algorithms::claims::Growth;
 /// What grows with the number of processes.
 type Curve = fn(f64) -> f64;
 
+/// Below this, there are too few processes to get in each other's way: costs rise with them even if they have a bound.
+const SETTLED: f64 = 8.0;
+
 /// The growth that explains the points (processes, cost) best.
 ///
-/// * If the cost no longer rises, by more than a tenth, between the two largest sizes, it is constant: small sizes
-///   often cost less because there are too few processes to get in each other's way.
-/// * If it does, the curve a + b·log N, a + b·N or a + b·N² that comes closest, in proportion to the cost, is taken.
+/// * If the cost rises by less than one half for each doubling of the processes, from [eight](SETTLED) on if there are two
+///   such sizes, it is constant: costs are whole numbers, and one more or less says nothing.
+/// * Otherwise it is the curve a + b·log N, a + b·N or a + b·N² that comes closest, in proportion to the cost.
 ///   The simpler one is preferred if a larger one is hardly better.
 ///
 /// Fewer than two sizes say nothing: [`Growth::NotStated`]. And no number of points tells a bound: this is what the
-/// points look like.
+/// points look like. For a bound see [`bounds`](super::bounds).
 ///
 /// ```
 /// use grouplock_algorithms::claims::Growth;
 /// use grouplock_lab::rmr::fit;
 ///
 /// assert_eq!(fit(&[(2, 22), (8, 27), (64, 28), (256, 28)]), Growth::Constant);
+/// assert_eq!(fit(&[(2, 21), (8, 23), (64, 26), (256, 28)]), Growth::Logarithmic);
 /// assert_eq!(fit(&[(2, 10), (8, 33), (64, 260), (256, 1030)]), Growth::Linear);
 /// ```
 pub fn fit(points: &[(usize, u64)]) -> Growth {
@@ -27,8 +31,12 @@ pub fn fit(points: &[(usize, u64)]) -> Growth {
         points.iter().map(|&(n, cost)| (n as f64, cost.max(1) as f64)).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
     points.dedup_by_key(|point| point.0);
-    let [.., (_, before), (_, last)] = points[..] else { return Growth::NotStated };
-    if last <= before * 1.1 {
+    if points.len() < 2 {
+        return Growth::NotStated;
+    }
+    let settled = points.partition_point(|&(n, _)| n < SETTLED).min(points.len() - 2);
+    let level = points[settled..].iter().map(|&(n, cost)| (n, cost, 1.0));
+    if line(level, f64::log2).1 < 0.5 {
         return Growth::Constant;
     }
     let curves: [(Growth, Curve); 3] =
@@ -39,23 +47,25 @@ pub fn fit(points: &[(usize, u64)]) -> Growth {
     good.map_or(Growth::NotStated, |&(growth, _)| growth)
 }
 
-/// The error of the best a + b·curve, relative to the costs: root of the mean square. The curve rises, so b does
-/// not fall below zero.
-fn error(points: &[(f64, f64)], curve: Curve) -> f64 {
-    // Minimise Σ ((a + b·x - y) / y)²: least squares with the weights 1/y².
+/// The a and b for which a + b·curve comes closest to the points (processes, cost, weight): least squares.
+fn line(points: impl Iterator<Item = (f64, f64, f64)>, curve: Curve) -> (f64, f64) {
     let [mut w, mut wx, mut wy, mut wxx, mut wxy] = [0.0; 5];
-    for &(n, y) in points {
-        let (x, weight) = (curve(n), 1.0 / (y * y));
+    for (n, y, weight) in points {
+        let x = curve(n);
         w += weight;
         wx += weight * x;
         wy += weight * y;
         wxx += weight * x * x;
         wxy += weight * x * y;
     }
-    let spread = w * wxx - wx * wx;
-    let b = if spread.abs() < f64::EPSILON * w * wxx { 0.0 } else { (w * wxy - wx * wy) / spread };
-    let b = b.max(0.0);
-    let a = (wy - b * wx) / w;
+    // The curve rises, so b does not fall below zero.
+    let b = ((w * wxy - wx * wy) / (w * wxx - wx * wx)).max(0.0);
+    ((wy - b * wx) / w, b)
+}
+
+/// The error of the best a + b·curve, relative to the costs: root of the mean square.
+fn error(points: &[(f64, f64)], curve: Curve) -> f64 {
+    let (a, b) = line(points.iter().map(|&(n, y)| (n, y, 1.0 / (y * y))), curve);
     let squares: f64 = points.iter().map(|&(n, y)| ((a + b * curve(n) - y) / y).powi(2)).sum();
     (squares / points.len() as f64).sqrt()
 }
@@ -82,10 +92,41 @@ mod tests {
         assert_eq!(fit(&[(2, 10), (8, 14), (64, 14), (256, 13)]), Growth::Constant);
     }
 
+    /// The growths that are seen if each cost is one more, one less or as it is, in every combination.
+    fn with_noise(cost: impl Fn(usize) -> usize) -> Vec<Growth> {
+        let sizes = [2, 8, 64, 256];
+        let mut seen: Vec<Growth> = (0..81)
+            .map(|noise: usize| {
+                let digit = |i: u32| noise / 3_usize.pow(i) % 3;
+                fit(&[0, 1, 2, 3].map(|i| {
+                    let n = sizes[i as usize];
+                    (n, (cost(n) + digit(i) - 1) as u64)
+                }))
+            })
+            .collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen
+    }
+
     #[test]
     fn noise_does_not_mislead() {
+        assert_eq!(with_noise(|_| 7), [Growth::Constant]);
+        assert_eq!(with_noise(|_| 28), [Growth::Constant]);
+        assert_eq!(with_noise(|n| 3 + 2 * n.ilog2() as usize), [Growth::Logarithmic]);
+        assert_eq!(with_noise(|n| n + 20), [Growth::Linear]);
+        assert_eq!(with_noise(|n| 5 * n + 9), [Growth::Linear]);
+        assert_eq!(with_noise(|n| n * n / 2 + 4), [Growth::Quadratic]);
         assert_eq!(fit(&[(2, 12), (8, 40), (64, 280), (256, 1190)]), Growth::Linear);
         assert_eq!(fit(&[(2, 8), (8, 70), (64, 4300), (256, 60_000)]), Growth::Quadratic);
+    }
+
+    #[test]
+    fn a_logarithm_on_top_of_a_constant_is_not_taken_for_a_constant() {
+        assert_eq!(of(|n| 20 + u64::from(n.ilog2())), Growth::Logarithmic);
+        assert_eq!(fit(&[(2, 21), (8, 23), (64, 26), (256, 28)]), Growth::Logarithmic);
+        assert_eq!(fit(&[(64, 26), (256, 28)]), Growth::Logarithmic);
+        assert!(!with_noise(|n| 20 + n.ilog2() as usize).contains(&Growth::Constant));
     }
 
     #[test]

@@ -23,7 +23,8 @@
 //! | staircase | the schedule by which He, Gopalakrishnan and Gafni show that the Burns-Lamport lock costs Ω(N²) |
 //! | searched | priorities and points where they change, improved step by step for the most expensive passage |
 //!
-//! All are repeatable: equal options give equal figures. A maximum found like this is a lower bound of the true one.
+//! All are repeatable: equal options give equal figures. The largest cost that is *found* like this is a lower bound of the
+//! true one. For an upper bound, proven for any number of processes, see [`bounds`].
 //!
 //! # Waiting
 //! A process that waits reads what it waits on, and if in vain is blocked until somebody writes one of the registers
@@ -31,6 +32,7 @@
 //! each time its copy is taken away. On distributed memory a wait on a register of another process has no bound,
 //! and is reported as [`Measurement::remote_spinning`].
 
+mod bound;
 mod context;
 mod fit;
 mod lock;
@@ -48,6 +50,7 @@ mod world;
 use grouplock_algorithms::{CapacityError, Claims};
 use serde::Serialize;
 
+pub use bound::{Bounds, bounds};
 pub use fit::fit;
 pub use memory::{CountedFlag, CountedMemory, CountedRegister};
 pub use model::Model;
@@ -67,7 +70,7 @@ pub struct Measurement {
     pub model: Model,
     /// How many processes there were.
     pub processes: usize,
-    /// The cost of the most expensive passage that was found.
+    /// The cost of the most expensive passage that was found. Others may cost more.
     pub max: u64,
     /// The mean over the passages of the random, round robin and burst schedules with all processes. The others choose whom to hurt,
     /// so a mean over them would say nothing.

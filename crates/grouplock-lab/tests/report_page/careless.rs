@@ -29,6 +29,7 @@ impl<M: Memory> RawGroup<M> for Careless<M> {
             deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::No,
             fcfs: Claim::No,
+            strong_fifo: Claim::NotApplicable,
             fife: Claim::No,
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,

@@ -1,12 +1,15 @@
 //! `unlock_fair` hands over in order.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::thread;
 
 use grouplock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::{SOON, until};
+use crate::common::wait_until;
+use crate::so_many_wait;
+
+// Where a waiter must come next, what follows must come soon: once the waiter has lost its patience the lock is strict anyway, and the round proves
+// nothing. That is rare, and there are many rounds.
 
 /// Somebody waits; who unlocks fairly and locks again at once comes after it, every time. (Unfairly, it nearly never would.)
 #[test]
@@ -17,7 +20,7 @@ fn a_waiter_gets_the_mutex_before_who_unlocks_fairly_gets_it_again() {
         let theirs = Arc::clone(&mutex);
         let waiter = thread::spawn(move || *theirs.lock() += 1);
         // SAFETY: only looked at.
-        somebody_waits(unsafe { mutex.raw() });
+        so_many_wait(unsafe { mutex.raw() }, 1);
         MutexGuard::unlock_fair(guard);
         assert_eq!(*mutex.lock(), 1, "the lock was taken before the waiter had it");
         waiter.join().unwrap();
@@ -33,17 +36,11 @@ fn bump_lets_a_waiter_in() {
         let theirs = Arc::clone(&mutex);
         let waiter = thread::spawn(move || *theirs.lock() += 1);
         // SAFETY: only looked at.
-        somebody_waits(unsafe { mutex.raw() });
+        so_many_wait(unsafe { mutex.raw() }, 1);
         MutexGuard::bump(&mut guard);
         assert_eq!(*guard, 1);
         waiter.join().unwrap();
     }
-}
-
-/// Until somebody waits. What comes next must come soon: once the waiter has lost its patience the lock is strict anyway, and the test proves
-/// nothing. That is rare, and there are many rounds.
-fn somebody_waits(raw: &dyn Debug) {
-    until(|| format!("{raw:?}").contains("waiting: 1"));
 }
 
 #[test]
@@ -56,7 +53,8 @@ fn a_writer_unlocks_fairly_to_all_readers_who_wait() {
             thread::spawn(move || *lock.read())
         })
         .collect();
-    thread::sleep(SOON);
+    // SAFETY: only looked at.
+    so_many_wait(unsafe { lock.raw() }, 4);
     *guard = 1;
     RwLockWriteGuard::unlock_fair(guard);
     *lock.write() = 2;
@@ -77,7 +75,7 @@ fn a_reader_unlocks_fairly_to_a_writer() {
         let theirs = Arc::clone(&lock);
         let writer = thread::spawn(move || *theirs.write() = 1);
         // SAFETY: only looked at.
-        somebody_waits(unsafe { lock.raw() });
+        so_many_wait(unsafe { lock.raw() }, 1);
         RwLockReadGuard::unlock_fair(guard);
         assert_eq!(*lock.read(), 1, "a reader came before the writer that was promised the lock");
         writer.join().unwrap();
@@ -92,11 +90,12 @@ fn the_promise_outlasts_other_readers() {
     let two = lock.read();
     let theirs = Arc::clone(&lock);
     let writer = thread::spawn(move || *theirs.write() = 1);
-    thread::sleep(SOON);
+    // SAFETY: only looked at.
+    so_many_wait(unsafe { lock.raw() }, 1);
     RwLockReadGuard::unlock_fair(one);
     assert!(lock.try_read().is_none());
     drop(two);
-    until(|| writer.is_finished());
+    wait_until("the writer has written", || writer.is_finished());
     assert_eq!(*lock.read(), 1);
 }
 
@@ -134,7 +133,8 @@ fn bumping_threads_take_turns() {
             })
         })
         .collect();
-    thread::sleep(SOON);
+    // SAFETY: only looked at.
+    so_many_wait(unsafe { mutex.raw() }, 2);
     drop(guard);
     for thread in threads {
         thread.join().unwrap();

@@ -1,41 +1,26 @@
 //! Mutex and `RwLock` through `lock_api`: what users of std's and `parking_lot`'s rely on.
 #![cfg(feature = "lock_api")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod fair;
 mod mutex;
 mod rwlock;
 mod upgradable;
 
-use std::sync::mpsc;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::fmt::Debug;
+use std::time::Duration;
 
-/// Long enough that a thread which has something to do has done it.
+use common::wait_until;
+
+/// How long to wait for what does not come.
 const SOON: Duration = Duration::from_millis(40);
-/// Longer than any test should take.
-const LATE: Duration = Duration::from_secs(20);
 
-/// Runs `what` on another thread and gives what it returns; fails if that takes forever.
-fn in_time<R: Send + 'static>(what: impl FnOnce() -> R + Send + 'static) -> R {
-    let (tell, told) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        let result = what();
-        let _ = tell.send(());
-        result
-    });
-    match told.recv_timeout(LATE) {
-        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => thread.join().unwrap(),
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("still not done after {LATE:?}"),
-    }
-}
-
-/// Waits until `what` is true; fails if that takes forever.
-fn until(what: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !what() {
-        assert!(start.elapsed() < LATE, "still not so after {LATE:?}");
-        thread::yield_now();
-    }
+/// Waits until so many wait for the lock `raw`.
+#[track_caller]
+fn so_many_wait(raw: &dyn Debug, number: usize) {
+    let shown = format!("waiting: {number}, ");
+    wait_until(&shown, || format!("{raw:?}").contains(&shown));
 }
 
 /// Numbers that look random, the same each time.

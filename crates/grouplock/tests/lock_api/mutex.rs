@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use grouplock::{ArcMutexGuard, Mutex, MutexGuard};
 
-use crate::{SOON, in_time, until};
+use crate::common::{in_time, wait_until};
+use crate::{SOON, so_many_wait};
 
 #[test]
 fn smoke() {
@@ -73,7 +74,8 @@ fn timed_locking_ends() {
     let guard = mutex.lock();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| mutex.try_lock_for(Duration::MAX).is_some());
-        thread::sleep(SOON);
+        // SAFETY: only looked at.
+        so_many_wait(unsafe { mutex.raw() }, 1);
         drop(guard);
         assert!(waiting.join().unwrap());
     });
@@ -203,9 +205,10 @@ fn many_waiters_all_get_it() {
             thread::spawn(move || mutex.lock().push(number))
         })
         .collect();
-    thread::sleep(SOON);
+    // SAFETY: only looked at.
+    so_many_wait(unsafe { mutex.raw() }, 32);
     drop(guard);
-    until(|| threads.iter().all(thread::JoinHandle::is_finished));
+    wait_until("all had it", || threads.iter().all(thread::JoinHandle::is_finished));
     let mut numbers = mutex.lock().clone();
     numbers.sort_unstable();
     assert!(numbers.into_iter().eq(0..32));

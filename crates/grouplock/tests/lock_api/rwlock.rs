@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use grouplock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::{Random, SOON, in_time, until};
+use crate::common::{LATE, SetWhenDropped, in_time, try_again, wait_until};
+use crate::{Random, SOON, so_many_wait};
 
 #[test]
 fn smoke() {
@@ -271,10 +272,11 @@ fn downgrade_lets_readers_in() {
     let mut writing = lock.write();
     let theirs = Arc::clone(&lock);
     let reader = thread::spawn(move || *theirs.read());
-    thread::sleep(SOON);
+    // SAFETY: only looked at.
+    so_many_wait(unsafe { lock.raw() }, 1);
     *writing = 1;
     let reading = RwLockWriteGuard::downgrade(writing);
-    until(|| reader.is_finished());
+    wait_until("the reader has read", || reader.is_finished());
     assert_eq!(reader.join().unwrap(), 1);
     assert!(lock.try_write().is_none());
     drop(reading);
@@ -355,11 +357,11 @@ fn recursion_with_a_writer_in_between() {
     let theirs = Arc::clone(&lock);
     let writer = thread::spawn(move || *theirs.write() = 2);
     // Longer than the writer's patience: from then on nobody goes before it.
-    until(|| lock.try_read().is_none());
+    wait_until("the writer lost its patience", || lock.try_read().is_none());
     assert!(lock.try_read_for(SOON).is_none());
     assert_eq!(*one, 1);
     drop(one);
-    until(|| writer.is_finished());
+    wait_until("the writer has written", || writer.is_finished());
     assert_eq!(*lock.read(), 2);
 }
 
@@ -367,90 +369,99 @@ fn recursion_with_a_writer_in_between() {
 #[test]
 fn a_stream_of_readers_does_not_starve_a_writer() {
     let lock = Arc::new(RwLock::new(()));
-    let stop = Arc::new(AtomicBool::new(false));
-    let readers: Vec<_> = (0..4)
-        .map(|_| {
-            let (lock, stop) = (Arc::clone(&lock), Arc::clone(&stop));
-            thread::spawn(move || {
-                // Hand over hand: the next is taken before the last is given back, if that can be had without waiting.
-                let mut last = Some(lock.read());
-                while !stop.load(SeqCst) {
-                    thread::sleep(Duration::from_micros(200));
-                    let next = lock.try_read();
-                    last = if next.is_some() {
-                        next
-                    } else {
-                        drop(last);
-                        Some(lock.read())
-                    };
-                }
-                drop(last);
-            })
-        })
-        .collect();
-    thread::sleep(SOON);
     let theirs = Arc::clone(&lock);
-    let waited = in_time(move || {
-        let start = Instant::now();
-        drop(theirs.write());
-        start.elapsed()
-    });
-    stop.store(true, SeqCst);
-    for reader in readers {
-        reader.join().unwrap();
-    }
-    assert!(waited < Duration::from_secs(2), "the writer waited for {waited:?}");
+    beside_a_stream(
+        4,
+        // Hand over hand: the next is taken before the last is given back, if that can be had without waiting.
+        |goes_on| {
+            let mut last = Some(lock.read());
+            while goes_on() {
+                thread::sleep(Duration::from_micros(200));
+                let next = lock.try_read();
+                last = if next.is_some() {
+                    next
+                } else {
+                    drop(last);
+                    Some(lock.read())
+                };
+            }
+            drop(last);
+        },
+        move || drop(theirs.write()),
+    );
 }
 
 #[test]
 fn a_stream_of_writers_does_not_starve_a_reader() {
     let lock = Arc::new(RwLock::new(0u64));
-    let stop = Arc::new(AtomicBool::new(false));
-    let writers: Vec<_> = (0..3)
-        .map(|_| {
-            let (lock, stop) = (Arc::clone(&lock), Arc::clone(&stop));
-            thread::spawn(move || {
-                while !stop.load(SeqCst) {
-                    let mut guard = lock.write();
-                    *guard += 1;
-                    thread::sleep(Duration::from_micros(200));
-                }
-            })
-        })
-        .collect();
-    thread::sleep(SOON);
     let theirs = Arc::clone(&lock);
-    let waited = in_time(move || {
-        let start = Instant::now();
-        for _ in 0..10 {
-            drop(theirs.read());
+    beside_a_stream(
+        3,
+        |goes_on| {
+            while goes_on() {
+                let mut guard = lock.write();
+                *guard += 1;
+                thread::sleep(Duration::from_micros(200));
+            }
+        },
+        move || (0..10).for_each(|_| drop(theirs.read())),
+    );
+}
+
+/// Runs `single` in time beside so many threads that do `stream` without end, once each of them has gone on for a while.
+fn beside_a_stream(
+    threads: usize,
+    stream: impl Fn(&dyn Fn() -> bool) + Sync,
+    single: impl FnOnce() + Send + 'static,
+) {
+    let stop = AtomicBool::new(false);
+    let rounds: Vec<_> = (0..threads).map(|_| AtomicUsize::new(0)).collect();
+    thread::scope(|scope| {
+        let _stop = SetWhenDropped(&stop);
+        for mine in &rounds {
+            let (stop, stream) = (&stop, &stream);
+            scope.spawn(move || {
+                stream(&|| {
+                    mine.fetch_add(1, SeqCst);
+                    !stop.load(SeqCst)
+                });
+            });
         }
-        start.elapsed()
+        wait_until("the stream flows", || rounds.iter().all(|rounds| rounds.load(SeqCst) > 10));
+        in_time(single);
     });
-    stop.store(true, SeqCst);
-    for writer in writers {
-        writer.join().unwrap();
-    }
-    assert!(waited < Duration::from_secs(5), "the reader waited for {waited:?}");
 }
 
 #[test]
 fn a_writer_that_gives_up_lets_the_readers_behind_it_in() {
-    let lock = Arc::new(RwLock::new(()));
-    let reading = lock.read();
-    let theirs = Arc::clone(&lock);
-    let writer = thread::spawn(move || theirs.try_write_for(10 * SOON).is_none());
-    until(|| lock.try_read().is_none());
-    let (tell, told) = mpsc::channel();
-    let theirs = Arc::clone(&lock);
-    let reader = thread::spawn(move || {
-        let _guard = theirs.read();
-        let _ = tell.send(());
+    let mut time = 5 * SOON;
+    try_again("a reader came behind the writer", || {
+        time *= 2;
+        let lock = Arc::new(RwLock::new(()));
+        let reading = lock.read();
+        let theirs = Arc::clone(&lock);
+        let writer = thread::spawn(move || theirs.try_write_for(time).is_none());
+        wait_until("the writer lost its patience, or its time was over", || {
+            lock.try_read().is_none() || writer.is_finished()
+        });
+        let (tell, told) = mpsc::channel();
+        let theirs = Arc::clone(&lock);
+        let reader = thread::spawn(move || {
+            let _guard = theirs.read();
+            let _ = tell.send(());
+        });
+        let mut behind = false;
+        wait_until("the reader waits behind the writer, or the writer gave up", || {
+            // SAFETY: only looked at.
+            behind = format!("{:?}", unsafe { lock.raw() }).contains("waiting: 2, ");
+            behind || writer.is_finished()
+        });
+        assert!(writer.join().unwrap());
+        // The first reader is inside still.
+        let told = told.recv_timeout(LATE);
+        assert!(told.is_ok(), "a reader waits although only readers are inside");
+        drop(reading);
+        reader.join().unwrap();
+        behind.then_some(())
     });
-    assert!(writer.join().unwrap());
-    // The first reader is inside still.
-    let told = told.recv_timeout(50 * SOON);
-    drop(reading);
-    reader.join().unwrap();
-    assert!(told.is_ok(), "a reader waits although only readers are inside and nobody else waits");
 }

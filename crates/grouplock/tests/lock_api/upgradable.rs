@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use grouplock::{RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
 
-use crate::{Random, SOON, in_time, until};
+use crate::common::{in_time, wait_until};
+use crate::{Random, SOON, so_many_wait};
 
 #[test]
 fn shares_with_readers_and_excludes_its_like() {
@@ -36,10 +37,10 @@ fn upgrades_when_the_readers_have_left() {
         *RwLockUpgradableReadGuard::upgrade(upgradable) += 1;
     });
     // Who upgrades keeps new readers out.
-    until(|| lock.try_read().is_none());
+    wait_until("new readers are kept out", || lock.try_read().is_none());
     assert_eq!(*reading, 0);
     drop(reading);
-    until(|| thread.is_finished());
+    wait_until("it has upgraded", || thread.is_finished());
     assert_eq!(*lock.read(), 1);
 }
 
@@ -163,7 +164,8 @@ fn an_upgrade_goes_before_a_waiting_writer() {
     let upgradable = lock.upgradable_read();
     let theirs = Arc::clone(&lock);
     let writer = thread::spawn(move || theirs.write().push("writer"));
-    thread::sleep(SOON);
+    // SAFETY: only looked at.
+    so_many_wait(unsafe { lock.raw() }, 1);
     let mut writing = RwLockUpgradableReadGuard::upgrade(upgradable);
     writing.push("upgrade");
     drop(writing);
@@ -179,11 +181,14 @@ fn downgrading_to_upgradable_does_not_wait_for_those_outside() {
     let theirs = Arc::clone(&lock);
     let other =
         thread::spawn(move || *RwLockUpgradableReadGuard::upgrade(theirs.upgradable_read()));
-    thread::sleep(SOON);
+    // SAFETY: only looked at.
+    let raw = unsafe { lock.raw() };
+    so_many_wait(raw, 1);
     let upgradable = RwLockWriteGuard::downgrade_to_upgradable(writing);
-    thread::sleep(SOON);
+    // It is let in, and finds the token gone.
+    so_many_wait(raw, 0);
     *RwLockUpgradableReadGuard::upgrade(upgradable) = 1;
-    until(|| other.is_finished());
+    wait_until("the other has upgraded", || other.is_finished());
     assert_eq!(other.join().unwrap(), 1);
 }
 
@@ -202,7 +207,8 @@ fn bump_lets_a_writer_in() {
     let mut upgradable = lock.upgradable_read();
     let theirs = Arc::clone(&lock);
     let writer = thread::spawn(move || *theirs.write() = 1);
-    thread::sleep(SOON);
+    // SAFETY: only looked at.
+    so_many_wait(unsafe { lock.raw() }, 1);
     RwLockUpgradableReadGuard::bump(&mut upgradable);
     assert_eq!(*upgradable, 1);
     writer.join().unwrap();
@@ -225,7 +231,7 @@ fn all_get_their_turn() {
             })
         })
         .collect();
-    until(|| threads.iter().all(thread::JoinHandle::is_finished));
+    wait_until("all have upgraded", || threads.iter().all(thread::JoinHandle::is_finished));
     assert_eq!(*lock.read(), 1_600);
 }
 
@@ -240,8 +246,7 @@ fn nobody_goes_before_an_upgrade() {
             *RwLockUpgradableReadGuard::upgrade(theirs.upgradable_read()) += 1;
         });
         // SAFETY: only looked at.
-        let raw = unsafe { lock.raw() };
-        until(|| format!("{raw:?}").contains("waiting: 1"));
+        so_many_wait(unsafe { lock.raw() }, 1);
         assert!(lock.try_read().is_none(), "a reader was let in before the upgrade");
         drop(reading);
         assert_eq!(*lock.read(), 1, "a reader came before the upgrade");

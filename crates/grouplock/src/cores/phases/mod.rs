@@ -64,7 +64,7 @@ use self::queue::Queue;
 use self::waiter::{Kind, Standing};
 use self::word::{EXCLUSIVE, LOCKED, ONE, SLEEPER, UNNAMED};
 use super::{Cancellable, Core};
-use crate::sync::{self, AtomicU32, Shared};
+use crate::sync::{self, Shared, Word};
 use crate::{Policy, Snapshot, watch};
 
 pub(crate) use self::queue::Priorities;
@@ -76,7 +76,7 @@ pub(crate) use self::word::MOST_HOLDERS;
 ///
 /// Two atomic steps for a passage that meets no other session. Threads sleep, tasks are woken; both wait in one queue.
 pub struct Phases<S> {
-    word: AtomicU32,
+    word: Word,
     /// Made when somebody waits for the first time, unless the policy is another than the default.
     queue: Shared<Option<Box<Queue<S>>>>,
     /// The session inside, or the last that was. There is one unless `UNNAMED` is set.
@@ -94,7 +94,7 @@ impl<S> Phases<S> {
     #[cfg(not(any(loom, shuttle)))]
     pub const fn new() -> Self {
         Phases {
-            word: AtomicU32::new(UNNAMED),
+            word: Word::new(UNNAMED),
             queue: Shared::new(None),
             name: Shared::new(MaybeUninit::uninit()),
         }
@@ -104,7 +104,7 @@ impl<S> Phases<S> {
     #[cfg(any(loom, shuttle))]
     pub fn new() -> Self {
         Phases {
-            word: AtomicU32::new(UNNAMED),
+            word: Word::new(UNNAMED),
             queue: Shared::new(None),
             name: Shared::new(MaybeUninit::uninit()),
         }

@@ -1,11 +1,13 @@
-//! What cannot be reached from outside: a room with as many holders as the word can count.
+//! What cannot be reached or seen from outside: a room with as many holders as the word can count, and whether those who come may enter without asking.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use super::word::{FULL, MOST_HOLDERS, ONE};
-use super::{Cancellable, Core, Phases};
+use super::waiter::{Kind, Standing};
+use super::word::{ASK, FULL, MOST_HOLDERS, ONE};
+use super::{Cancellable, Core, Phases, Place};
+use crate::Policy;
 
 /// A lock with `holders` holders of session 1.
 fn crowded(holders: usize) -> Phases<u8> {
@@ -57,4 +59,63 @@ fn the_count_does_not_overflow() {
     assert_eq!(word.checked_add(ONE).map(|word| word & FULL), Some(FULL));
     let visitors = (u32::MAX - FULL) / ONE;
     assert!(visitors as usize >= MOST_HOLDERS - 1, "only {visitors} may come at once");
+}
+
+/// A lock with a holder of session 1, for which those who come may enter past threads that wait.
+fn patient() -> Phases<u8> {
+    let lock = Phases::with_policy(Policy::Eventual { patience: Duration::MAX });
+    lock.enter(Some(1));
+    lock
+}
+
+/// A thread joins the queue for session 2. (It is this one, and does not sleep.)
+fn join_queue(lock: &Phases<u8>) -> Place {
+    lock.lock().push_thread(Some(&2), Instant::now(), Kind::Thread)
+}
+
+/// Whether those who come must ask, while a thread waits for session 2. That thread gives up then.
+fn must_ask_past_a_thread(lock: &Phases<u8>) -> bool {
+    let place = join_queue(lock);
+    let asked = lock.word.load(SeqCst) & ASK != 0;
+    lock.lock().queue().remove(place.ticket);
+    asked
+}
+
+#[test]
+fn nobody_asks_on_behalf_of_a_task_that_waits_no_more() {
+    let lock = patient();
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(!must_ask_past_a_thread(&lock));
+
+    // A task gives up …
+    let mut waiting = None;
+    assert!(lock.poll_enter(Some(&2), &mut waiting, &mut cx).is_pending());
+    assert!(must_ask_past_a_thread(&lock), "a task may not be overtaken unnoticed");
+    lock.cancel(waiting.take().expect("it waits"), false);
+    assert!(!must_ask_past_a_thread(&lock), "after a task gave up");
+
+    // … and another has been inside.
+    assert!(lock.poll_enter(Some(&2), &mut waiting, &mut cx).is_pending());
+    // SAFETY: the holder of session 1 leaves.
+    unsafe { lock.leave(&mut ()) };
+    assert!(lock.poll_enter(Some(&2), &mut waiting, &mut cx).is_ready());
+    // SAFETY: the task leaves.
+    unsafe { lock.leave(&mut ()) };
+    lock.enter(Some(1));
+    assert!(!must_ask_past_a_thread(&lock), "after a task was let in");
+}
+
+#[test]
+fn a_thread_is_invited_although_a_task_of_its_phase_has_given_up() {
+    let lock = patient();
+    let mut waiting = None;
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(lock.poll_enter(Some(&2), &mut waiting, &mut cx).is_pending());
+    let place = join_queue(&lock);
+    lock.cancel(waiting.take().expect("it waits"), false);
+    // SAFETY: the holder of session 1 leaves.
+    unsafe { lock.leave(&mut ()) };
+    assert_eq!(place.signal.standing(), Standing::Invited);
+    lock.lock().queue().remove(place.ticket);
+    assert_eq!((lock.snapshot().holders, lock.snapshot().waiting.len()), (0, 0));
 }

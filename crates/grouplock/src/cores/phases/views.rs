@@ -8,13 +8,13 @@ use super::locked::Locked;
 use super::waiter::{Kind, Signal};
 use super::word::{self, ASK, EXCLUSIVE, ONE};
 use super::{Duty, Phases, Place};
-use crate::sync::{self, AtomicU32, Shared};
+use crate::sync::{self, Shared, Word};
 
 impl<S> Phases<S> {
     /// A lock whose last session was `name`: the first who comes for it finds it as all others will.
     pub(crate) const fn named(name: S) -> Self {
         Phases {
-            word: AtomicU32::new(0),
+            word: Word::new(0),
             queue: Shared::new(None),
             name: Shared::new(MaybeUninit::new(name)),
         }

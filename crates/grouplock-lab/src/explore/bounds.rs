@@ -1,0 +1,193 @@
+//! "By a bounded number of its own steps": see [`property`](crate::property) for what exactly is checked.
+//!
+//! While states are explored, the steppers note which steps of the text are taken by processes that a property speaks of. There are few
+//! such steps, however many states there are. They must form no cycle; their longest path is the bound.
+
+use rustc_hash::FxHashMap;
+
+use super::state::State;
+use super::stepper::{Fault, Obstacle, Stepper};
+use crate::automaton::LocalId;
+use crate::automaton::run::Phase;
+use crate::property::Property;
+
+/// A longer path counts as endless. Without a merge point in it, a loop of the text is an endless path.
+pub(super) const BOUND: usize = 500;
+
+/// A step of the text, taken by a process that the property speaks of.
+pub(super) type Tread = (Property, LocalId, LocalId);
+
+/// Local states in the order of a path.
+pub(super) type Path = Vec<LocalId>;
+
+impl Stepper {
+    /// Notes that process `p` goes on to the local state `to`.
+    pub(super) fn tread(&mut self, state: &State, p: usize, to: LocalId) -> Result<(), Obstacle> {
+        if !self.watching {
+            return Ok(());
+        }
+        let from = state.procs[p].local;
+        for i in 0..self.bounding.len() {
+            let property = self.bounding[i];
+            let tread = (property, from, to);
+            if !self.trod.contains(&tread)
+                && self.concerns(property, state, p)
+                && (!property.is_of_some() || self.is_free(property, state, p)?)
+            {
+                self.trod.insert(tread);
+                self.fresh.push(tread);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `property` speaks of process `p` in `state`.
+    pub(super) fn concerns(&mut self, property: Property, state: &State, p: usize) -> bool {
+        let node = self.node(state.procs[p].local);
+        let leaves = matches!(node.phase, Phase::Inside | Phase::Exiting);
+        if matches!(property, Property::BoundedExit | Property::GroupBoundedExit) {
+            return leaves;
+        }
+        let proc = &state.procs[p];
+        let mut others = (0..state.procs.len()).filter(|&q| q != p);
+        node.phase == Phase::Entering
+            && match property {
+                Property::Fife => proc.enabled,
+                Property::BoundedEntry => others
+                    .all(|q| matches!(self.phase(state, q), Phase::Remainder | Phase::Entering)),
+                Property::ConcurrentEntering | Property::GroupConcurrentEntering => {
+                    !self.is_disturbed(state, p)
+                }
+                Property::StrongGroupConcurrentEntering => {
+                    let mut all = 0..state.procs.len();
+                    all.any(|q| {
+                        state.procs[q].undisturbed
+                            && self.node(state.procs[q].local).session == node.session
+                    })
+                }
+                Property::StrongConcurrentEntering => {
+                    proc.past_doorway
+                        && others.all(|q| {
+                            !self.disturbs(state, p, q) || state.procs[q].before >> p & 1 == 1
+                        })
+                }
+                _ => false,
+            }
+    }
+
+    /// Whether process `p` would get through if it ran alone.
+    pub(super) fn is_free(
+        &mut self,
+        property: Property,
+        state: &State,
+        p: usize,
+    ) -> Result<bool, Obstacle> {
+        let exit = property == Property::GroupBoundedExit;
+        self.alone(state, p, if exit { Phase::Remainder } else { Phase::Inside })
+    }
+
+    /// Why `path` violates `property`.
+    pub(super) fn tell_path(&mut self, property: Property, path: &[LocalId]) -> Fault {
+        let section = if matches!(property, Property::BoundedExit | Property::GroupBoundedExit) {
+            "exit"
+        } else {
+            "entry"
+        };
+        let because = if path.len() > BOUND {
+            format!("an {section} section takes more than {BOUND} steps, and perhaps any number")
+        } else {
+            let mut lines: Vec<String> = Vec::with_capacity(path.len());
+            for &local in path {
+                let at = self.node(local).at;
+                let line = at.map_or_else(String::new, |at| {
+                    let file = at.file().rsplit(['/', '\\']).next().unwrap_or_default();
+                    format!("{file}:{}", at.line())
+                });
+                if lines.last() != Some(&line) {
+                    lines.push(line);
+                }
+            }
+            format!("an {section} section may go round in a circle: {}", lines.join(", "))
+        };
+        Fault { property, because }
+    }
+}
+
+/// How many steps the longest path along `steps` has; the path itself if it is a cycle, which ends where it begins, or too long.
+pub(super) fn longest(steps: &[(LocalId, LocalId)]) -> Result<usize, Path> {
+    // Each local state that nothing leads to any more is taken away, with the steps from it (Kahn's algorithm).
+    let mut into: FxHashMap<LocalId, Vec<LocalId>> = FxHashMap::default();
+    let mut from: FxHashMap<LocalId, Vec<LocalId>> = FxHashMap::default();
+    for &(a, b) in steps {
+        from.entry(a).or_default().push(b);
+        into.entry(b).or_default().push(a);
+    }
+    let mut missing: FxHashMap<LocalId, usize> = into.iter().map(|(&b, a)| (b, a.len())).collect();
+    let mut depth: FxHashMap<LocalId, (usize, LocalId)> = FxHashMap::default();
+    let mut ready: Vec<LocalId> = from.keys().copied().filter(|a| !into.contains_key(a)).collect();
+    let mut deepest = (0, None);
+    while let Some(a) = ready.pop() {
+        let steps = depth.get(&a).map_or(0, |&(steps, _)| steps);
+        if steps > deepest.0 {
+            deepest = (steps, Some(a));
+        }
+        for &b in from.get(&a).into_iter().flatten() {
+            let longest = depth.entry(b).or_insert((0, a));
+            *longest = (*longest).max((steps + 1, a));
+            let left = missing.get_mut(&b).expect("a step leads to it");
+            *left -= 1;
+            if *left == 0 {
+                ready.push(b);
+            }
+        }
+    }
+    missing.retain(|_, left| *left > 0);
+    let Some(&somewhere) = missing.keys().min() else {
+        if deepest.0 <= BOUND {
+            return Ok(deepest.0);
+        }
+        let mut path: Path = deepest.1.into_iter().collect();
+        while let Some(&(_, before)) = path.last().and_then(|last| depth.get(last)) {
+            path.push(before);
+        }
+        path.reverse();
+        return Err(path);
+    };
+    // To each that is left another one leads: backwards, one comes round.
+    let mut path = vec![somewhere];
+    loop {
+        let last = path[path.len() - 1];
+        let before = into[&last].iter().copied().filter(|a| missing.contains_key(a)).min();
+        let before = before.expect("something leads to what is left");
+        if let Some(at) = path.iter().position(|&seen| seen == before) {
+            path.drain(..at);
+            path.push(before);
+            path.reverse();
+            return Err(path);
+        }
+        path.push(before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_path_is_the_bound() {
+        assert_eq!(longest(&[]), Ok(0));
+        assert_eq!(longest(&[(1, 2), (2, 3), (1, 3), (3, 4), (7, 4)]), Ok(3));
+    }
+
+    #[test]
+    fn a_cycle_is_told_from_its_beginning_to_its_beginning() {
+        assert_eq!(longest(&[(5, 5)]), Err(vec![5, 5]));
+        assert_eq!(longest(&[(9, 1), (1, 2), (2, 3), (3, 1), (3, 4)]), Err(vec![1, 2, 3, 1]));
+    }
+
+    #[test]
+    fn a_path_without_end_is_no_bound() {
+        let steps: Vec<_> = (0..).map(|i| (i, i + 1)).take(BOUND + 1).collect();
+        assert_eq!(longest(&steps).map_err(|path| path.len()), Err(BOUND + 2));
+    }
+}

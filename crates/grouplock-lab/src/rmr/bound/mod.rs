@@ -1,0 +1,400 @@
+//! What a passage costs at most, proven for any number of processes.
+//!
+//! The bound is the longest path through the local automaton of one process, from its remainder section back to it.
+//! Every access counts, except those that the model makes free and those that are shown below to find a copy. A lock that
+//! uses another is taken over an [ideal one](crate::ideal), and a passage through that costs what is proven for the real
+//! one.
+//!
+//! # Why it holds for any number of processes
+//! The automaton is that of the real code, but what a process observes does not come from executions of a few processes.
+//! It comes from one set for each kind of register, which holds
+//!
+//! * what the register contains at first, and every value that a process writes into it in any state that is reached;
+//! * for a pointer, every object of its type: each one that the process knows, and one that it does not know.
+//!
+//! A compare-and-swap both succeeds and fails. The search is repeated until no set grows. Then every step of every
+//! execution, with any number of processes, is in the automaton: the first step that was not would have observed a value
+//! that nobody wrote. This rests on three things.
+//!
+//! 1. The code of a process depends neither on the number of processes nor on its own number. Only locks that take any
+//!    number of processes are looked at, and their processes must all begin in the same local state.
+//! 2. Sessions are compared for equality and nothing else. So two of them, and what a register holds at first, are enough.
+//! 3. The automaton merges executions by what the text says is dead (`Memory::live`), and checks that as it does for
+//!    explorations.
+//!
+//! Executions that cannot happen are in there too, so the true worst case may be smaller.
+//!
+//! # Looks that find a copy
+//! A process *owns* an object that was made for it when it joined, if it has held a pointer to it ever since. It learns
+//! what others write into such an object: whatever is written through a pointer that the writer does not own. Say that it
+//! has accessed a register of its own before in this passage, and now reads a value that others never write there. Then
+//! nobody wrote since, or the value would be another one, so the copy is current and the read is free. (With
+//! [`CcWriteThrough`](super::Model::CcWriteThrough) a write leaves no copy, so there the earlier access must be a read. A
+//! compare-and-swap by others may take a copy away and write nothing, so where others do that, nothing is free.)
+//!
+//! # Waits
+//! A wait is bounded if no value that others write into the register lets it go on waiting, and the register lies in an
+//! object of one's own. A look in vain has then seen a value from before any such write, which is free or costs one, as
+//! above; the next write by another process ends the wait, for one reference more. On distributed memory both cost nothing.
+//! No other wait is bounded here, and no loop.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use grouplock_algorithms::claims::{Kind, Limit};
+use grouplock_algorithms::memory::Home;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::model::{Model, PerModel};
+use super::{RmrError, named};
+use crate::automaton::run::{Op, Phase};
+use crate::automaton::{Automaton, Edge, LocalId, Target};
+use crate::layout::Layout;
+use crate::subject::Subject;
+use crate::value::{Obs, Val};
+use crate::{ideal, registry};
+
+/// What a passage costs at most, whatever the number of processes: proven, see `rmr/bound/mod.rs` for how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds(PerModel<u64>);
+
+impl Bounds {
+    /// The bound by `model`.
+    pub fn of(self, model: Model) -> u64 {
+        self.0[model.index()]
+    }
+}
+
+/// The proven bounds of the algorithm called `name`. `None` if it has none, or none that can be proven like this: then its
+/// cost depends on the number of processes, as far as this shows.
+///
+/// ```
+/// use grouplock_lab::rmr::{Model, bounds};
+///
+/// let proven = bounds("dvir-taubenfeld-1")?.expect("its cost is constant");
+/// assert_eq!(proven.of(Model::Dsm), 4);
+/// assert_eq!(bounds("burns-lamport")?, None);
+/// # Ok::<(), grouplock_lab::rmr::RmrError>(())
+/// ```
+///
+/// # Errors
+/// [`RmrError::Unknown`].
+pub fn bounds(name: &str) -> Result<Option<Bounds>, RmrError> {
+    named(name)?;
+    let all = registry::all();
+    // A lock that uses another is listed as `outer`, over an ideal lock, and as `outer+inner`.
+    let inner = all.iter().find_map(|subject| subject.name.strip_prefix(name)?.strip_prefix('+'));
+    let inner = match inner.map(bounds).transpose()? {
+        Some(None) => return Ok(None),
+        Some(Some(Bounds(inner))) => inner,
+        None => [0; 4],
+    };
+    let subject = all.iter().find(|subject| subject.name == name);
+    let search = subject.and_then(|subject| Search::of(subject, inner, PROCESSES).ok());
+    Ok(search.map(|search| Bounds(search.passage)))
+}
+
+/// The number of processes of the lock that the code is run on. There must be an object left that a process does not know;
+/// apart from that it makes no difference.
+const PROCESSES: usize = 5;
+/// Where the search gives up: values of a register, states of a passage, accesses of a passage.
+const MOST_VALUES: usize = 16;
+const MOST_STATES: usize = 200_000;
+const MOST_ACCESSES: usize = 200;
+
+/// There is no bound, or none that is proven like this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Unproven;
+
+/// Registers that may hold the same values: one that lies in no object, or one place in all objects of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Cell {
+    Global(usize),
+    Field(usize, usize),
+}
+
+/// What a register may hold. A pointer stands here as [`Obs::stranger`], whatever object it points to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Contents {
+    all: BTreeSet<Obs>,
+    /// What is written by processes that do not own the object. [`Obs::FAILED`] stands for any compare-and-swap.
+    by_others: BTreeSet<Obs>,
+}
+
+/// An object that a process knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Known {
+    class: usize,
+    own: bool,
+}
+
+/// A process somewhere in its passage.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    local: LocalId,
+    /// What its placeholders stand for.
+    known: Vec<Known>,
+    /// The registers that it has accessed in this passage, and whether the last access was a read.
+    touched: BTreeMap<Target, bool>,
+}
+
+impl State {
+    fn cell(&self, target: Target) -> Cell {
+        match target {
+            Target::Global(register) => Cell::Global(register),
+            Target::Field(object, field) => Cell::Field(self.known[object].class, field),
+        }
+    }
+
+    fn is_own(&self, target: Target) -> bool {
+        matches!(target, Target::Field(object, _) if self.known[object].own)
+    }
+
+    /// The value, as it stands in [`Contents`].
+    fn told(&self, value: Val) -> Obs {
+        let class = value.as_object().map(|object| self.known[object].class);
+        class.map_or(Obs::value(value), Obs::stranger)
+    }
+
+    /// What this process may observe if the register holds what is `told`.
+    fn seen(&self, told: Obs) -> impl Iterator<Item = Obs> {
+        let class = told.as_stranger();
+        let alike = (0..self.known.len()).filter(move |&o| Some(self.known[o].class) == class);
+        std::iter::once(told).chain(alike.map(|object| Obs::value(Val::object(object))))
+    }
+
+    /// Where `obs` leads over `edge`.
+    fn after(&self, obs: Obs, edge: &Edge) -> Self {
+        let mut known = self.known.clone();
+        known.extend(obs.as_stranger().map(|class| Known { class, own: false }));
+        let mut touched = BTreeMap::new();
+        for (&target, &read) in &self.touched {
+            let Target::Field(object, field) = target else {
+                touched.insert(target, read);
+                continue;
+            };
+            if let Some(new) = edge.env.iter().position(|&old| usize::from(old) == object) {
+                touched.insert(Target::Field(new, field), read);
+            }
+        }
+        let known = edge.env.iter().map(|&old| known[usize::from(old)]).collect();
+        State { local: edge.target, known, touched }
+    }
+}
+
+/// The search for the longest passage.
+struct Search {
+    automaton: Automaton,
+    /// What a passage through the ideal lock stands for.
+    inner: PerModel<u64>,
+    cells: BTreeMap<Cell, Contents>,
+    /// The longest path from a state to the end of the passage; none while it is being looked for.
+    longest: FxHashMap<State, Option<PerModel<u64>>>,
+    /// Where passages begin.
+    idle: Vec<State>,
+    /// The accesses on the path that is being looked at.
+    accesses: usize,
+    /// The longest passage.
+    passage: PerModel<u64>,
+}
+
+impl Search {
+    fn of(subject: &Subject, inner: PerModel<u64>, processes: usize) -> Result<Search, Unproven> {
+        if subject.claims.processes != Limit::None {
+            return Err(Unproven);
+        }
+        let (automaton, first) = Automaton::new(subject, processes, FxHashSet::default());
+        let layout = &automaton.layout;
+        let (local, objects) = &first[0];
+        if first.iter().any(|(other, _)| other != local) {
+            return Err(Unproven);
+        }
+        let known = objects.iter().map(|&object| at_first(object, layout)).collect();
+        let start = State { local: *local, known, touched: BTreeMap::new() };
+        let mut search = Search {
+            inner,
+            cells: initial(layout),
+            automaton,
+            longest: FxHashMap::default(),
+            idle: Vec::new(),
+            accesses: 0,
+            passage: [0; 4],
+        };
+        let sessions = if subject.claims.kind == Kind::Mutual { 1 } else { 2 };
+        while !search.settles(&start, sessions)? {}
+        Ok(search)
+    }
+
+    /// Looks at all passages. Returns whether no register can hold anything new.
+    fn settles(&mut self, start: &State, sessions: u64) -> Result<bool, Unproven> {
+        let before = self.cells.clone();
+        self.longest.clear();
+        self.idle = vec![start.clone()];
+        let mut next = 0;
+        while let Some(idle) = self.idle.get(next).cloned() {
+            next += 1;
+            for session in 1..=sessions {
+                let begun = self.follow(&idle, Obs::request(session))?.ok_or(Unproven)?;
+                self.passage = most(self.passage, self.longest(begun)?);
+            }
+        }
+        Ok(self.cells == before)
+    }
+
+    /// Where `obs` leads; `None` if the code panics.
+    fn follow(&mut self, state: &State, obs: Obs) -> Result<Option<State>, Unproven> {
+        let hint = hint(self.automaton.node(state.local).step);
+        let edge = self.automaton.edge(state.local, obs, hint).map_err(|_| Unproven)?;
+        Ok(edge.panic.is_none().then(|| state.after(obs, &edge)))
+    }
+
+    /// The longest path from `state` to the end of the passage.
+    fn longest(&mut self, mut state: State) -> Result<PerModel<u64>, Unproven> {
+        let node = self.automaton.node(state.local);
+        let Some((target, op)) = node.step.filter(|_| node.phase != Phase::Remainder) else {
+            state.touched.clear();
+            if !self.idle.contains(&state) {
+                self.idle.push(state);
+            }
+            return Ok([0; 4]);
+        };
+        match self.longest.get(&state) {
+            Some(Some(longest)) => return Ok(*longest),
+            // It is on the path already: a loop.
+            Some(None) => return Err(Unproven),
+            None => _ = self.longest.insert(state.clone(), None),
+        }
+        self.accesses += 1;
+        if self.accesses > MOST_ACCESSES || self.longest.len() > MOST_STATES {
+            return Err(Unproven);
+        }
+        let awaits = node.head == Some(state.local);
+        let mut touching = state.clone();
+        touching.touched.insert(target, looks(op));
+        let (mut vain, mut longest) = ([0; 4], [0; 4]);
+        for (told, obs) in self.observed(&state, target, op)? {
+            let cost = self.cost(&state, target, op, told);
+            let next = obs.map(|obs| self.follow(&touching, obs)).transpose()?.flatten();
+            let is_back = next.as_ref().is_some_and(|next| next.local == state.local);
+            if obs.is_none() || awaits && is_back {
+                if self.may_come_from_others(&state, target, told) {
+                    return Err(Unproven);
+                }
+                vain = most(vain, cost);
+            } else {
+                let rest = next.map_or(Ok([0; 4]), |next| self.longest(next))?;
+                longest = most(longest, sum(cost, rest));
+            }
+        }
+        self.accesses -= 1;
+        let longest = sum(vain, longest);
+        self.longest.insert(state, Some(longest));
+        Ok(longest)
+    }
+
+    /// What the register may hold when `op` comes, and what the process then observes: nothing if it goes on waiting. What
+    /// `op` writes is noted.
+    fn observed(
+        &mut self,
+        state: &State,
+        target: Target,
+        op: Op,
+    ) -> Result<Vec<(Obs, Option<Obs>)>, Unproven> {
+        let contents = self.cells.entry(state.cell(target)).or_default();
+        if let Op::Write(value) | Op::Fas(value) | Op::Cas(_, value) = op {
+            let told = state.told(value);
+            contents.all.insert(told);
+            if !state.is_own(target) {
+                contents.by_others.insert(told);
+                contents.by_others.extend(matches!(op, Op::Cas(..)).then_some(Obs::FAILED));
+            }
+        }
+        if contents.all.len() > MOST_VALUES {
+            return Err(Unproven);
+        }
+        let all = contents.all.iter().copied();
+        Ok(match op {
+            Op::Read | Op::Fas(_) => {
+                all.flat_map(|told| state.seen(told).map(move |seen| (told, Some(seen)))).collect()
+            }
+            Op::WaitFor(value) => {
+                let value = state.told(value);
+                all.map(|told| (told, (told == value).then_some(Obs::DONE))).collect()
+            }
+            Op::Write(_) | Op::AwaitCas(..) => vec![(Obs::DONE, Some(Obs::DONE))],
+            Op::Cas(..) => [Obs::SWAPPED, Obs::FAILED].map(|obs| (obs, Some(obs))).into(),
+            // Numbers without end.
+            Op::Faa(_) => return Err(Unproven),
+        })
+    }
+
+    /// Whether another process may have written this into the register since `state`'s process last accessed it.
+    fn may_come_from_others(&self, state: &State, target: Target, told: Obs) -> bool {
+        let by_others = &self.cells[&state.cell(target)].by_others;
+        !state.is_own(target) || by_others.contains(&told) || by_others.contains(&Obs::FAILED)
+    }
+
+    /// What an access costs at most; for one that looks, if the register holds what is `told`.
+    fn cost(&self, state: &State, target: Target, op: Op, told: Obs) -> PerModel<u64> {
+        let is_ideal =
+            |register: usize| self.automaton.layout.registers[register].site.name == ideal::NAME;
+        match (op, target) {
+            (Op::AwaitCas(..), _) => return self.inner,
+            (_, Target::Global(register)) if is_ideal(register) => return [0; 4],
+            _ => {}
+        }
+        let is_current = looks(op) && !self.may_come_from_others(state, target, told);
+        let copy = state.touched.get(&target).filter(|_| is_current);
+        let [cached, read] = [copy.is_some(), copy == Some(&true)];
+        [!cached, !cached, !read, !state.is_own(target)].map(u64::from)
+    }
+}
+
+/// An object that process 0 knows when it has joined.
+fn at_first(object: usize, layout: &Layout) -> Known {
+    let object = &layout.objects[object];
+    let is_home = |&register: &usize| layout.registers[register].site.home == Home::Process(0);
+    Known { class: object.class, own: object.registers.iter().all(is_home) }
+}
+
+/// What all registers hold at first.
+fn initial(layout: &Layout) -> BTreeMap<Cell, Contents> {
+    let mut cells: BTreeMap<Cell, Contents> = BTreeMap::new();
+    for (number, register) in layout.registers.iter().enumerate() {
+        let class = |object: usize| layout.objects[object].class;
+        let cell = register
+            .object
+            .map_or(Cell::Global(number), |(object, field)| Cell::Field(class(object), field));
+        let value = register.initial;
+        let told = value.as_object().map_or(Obs::value(value), |o| Obs::stranger(class(o)));
+        cells.entry(cell).or_default().all.insert(told);
+    }
+    cells
+}
+
+/// Whether the operation reads and does nothing else.
+fn looks(op: Op) -> bool {
+    matches!(op, Op::Read | Op::WaitFor(_))
+}
+
+fn most(a: PerModel<u64>, b: PerModel<u64>) -> PerModel<u64> {
+    std::array::from_fn(|model| a[model].max(b[model]))
+}
+
+fn sum(a: PerModel<u64>, b: PerModel<u64>) -> PerModel<u64> {
+    std::array::from_fn(|model| a[model] + b[model])
+}
+
+/// A value that makes a pending compare-and-swap fail.
+fn hint(step: Option<(Target, Op)>) -> Val {
+    match step {
+        Some((_, Op::Cas(old, _))) => match (old.as_number(), old.as_mark()) {
+            (Some(n), _) => Val::number(n ^ 1),
+            (_, Some(0)) => Val::mark(1),
+            _ => Val::mark(0),
+        },
+        _ => Val::UNDEF,
+    }
+}

@@ -1,0 +1,177 @@
+//! Toy locks of which each has a bound, or none, for one reason; and what the bounds of real locks rest on.
+
+use grouplock_algorithms::CapacityError;
+use grouplock_algorithms::claims::Claims;
+use grouplock_algorithms::mcs::Mcs;
+use grouplock_algorithms::memory::Ordering::SeqCst;
+use grouplock_algorithms::memory::{Flag, Memory, Ptr, Register, Site, Value, Word};
+use grouplock_algorithms::nodes::Nodes;
+use grouplock_algorithms::raw::RawMutex;
+
+use super::*;
+use crate::memory::{SimFlag, SimMemory, SimRegister};
+use crate::rmr::names;
+
+/// Sets a flag of its own, joins others, waits until one of them clears the flag; clears that of another.
+const PLAIN: u8 = 0;
+/// Does not set the flag before it waits.
+const UNTOUCHED: u8 = 1;
+/// Looks at registers of its own that nobody else writes.
+const LOOKS_TWICE: u8 = 2;
+/// Sets the flag of another before it clears it.
+const SETS_ANOTHERS: u8 = 3;
+/// Waits for the flag of another.
+const WAITS_ELSEWHERE: u8 = 4;
+/// Tries again until a compare-and-swap succeeds.
+const RETRIES: u8 = 5;
+/// Counts without end.
+const COUNTS: u8 = 6;
+/// Waits for a register on which others try a compare-and-swap.
+const COMPARED: u8 = 7;
+
+/// No lock at all, but it has an entry section and an exit section.
+#[derive(Debug)]
+struct Toy<const KIND: u8> {
+    last: SimRegister<Ptr<Record>>,
+    count: SimRegister<u32>,
+    records: Nodes<SimMemory, Record, Ptr<Record>>,
+}
+
+#[derive(Debug)]
+struct Record {
+    flag: SimFlag,
+    word: SimRegister<u32>,
+}
+
+fn at<'a>(record: Ptr<Record>) -> &'a Record {
+    // SAFETY: all pointers come from `Toy::records`, and a run ends before its lock does.
+    unsafe { SimMemory::follow(record) }
+}
+
+impl<const KIND: u8> RawMutex<SimMemory> for Toy<KIND> {
+    type Process = Ptr<Record>;
+
+    fn claims() -> Claims {
+        Claims { name: "toy", ..Mcs::<SimMemory>::claims() }
+    }
+
+    fn new(_: usize) -> Result<Self, CapacityError> {
+        Ok(Toy {
+            last: SimRegister::new(Site::shared("last"), Ptr::NIL),
+            count: SimRegister::new(Site::shared("count"), 0),
+            records: Nodes::new(),
+        })
+    }
+
+    fn join(&self) -> Result<Ptr<Record>, CapacityError> {
+        Ok(self.records.take(|p| {
+            self.records.allocate(|| Record {
+                flag: SimFlag::new(Site::of(p, "flag"), true),
+                word: SimRegister::new(Site::of(p, "word"), 0),
+            })
+        }))
+    }
+
+    unsafe fn leave(&self, me: Ptr<Record>) {
+        self.records.give_back(me);
+    }
+
+    unsafe fn acquire(&self, me: &mut Ptr<Record>) {
+        let mine = at(*me);
+        match KIND {
+            UNTOUCHED => {}
+            COMPARED | LOOKS_TWICE => mine.word.write(1, SeqCst),
+            _ => mine.flag.set(true),
+        }
+        let other = self.last.fas(*me, SeqCst);
+        if other.is_nil() {
+            return;
+        }
+        match KIND {
+            WAITS_ELSEWHERE => at(other).flag.wait_for(false),
+            COMPARED => SimMemory::await_until(|| mine.word.read(SeqCst) == 0),
+            LOOKS_TWICE => _ = mine.word.read(SeqCst) + mine.word.read(SeqCst),
+            _ => mine.flag.wait_for(false),
+        }
+    }
+
+    unsafe fn release(&self, me: &mut Ptr<Record>) {
+        match KIND {
+            RETRIES => while self.last.cas(*me, Ptr::NIL, SeqCst).is_err() {},
+            COUNTS => {
+                let count = self.count.read(SeqCst);
+                self.count.write(count + 1, SeqCst);
+            }
+            _ => {}
+        }
+        let other = self.last.read(SeqCst);
+        if other.is_nil() {
+            return;
+        }
+        match KIND {
+            COMPARED => _ = at(other).word.cas(1, 0, SeqCst),
+            LOOKS_TWICE => {}
+            SETS_ANOTHERS => {
+                at(other).flag.signal(true);
+                at(other).flag.signal(false);
+            }
+            _ => at(other).flag.signal(false),
+        }
+    }
+
+    fn inspect(me: &Ptr<Record>, see: &mut dyn FnMut(&'static str, Word)) {
+        see("me", me.word());
+    }
+}
+
+fn toy<const KIND: u8>() -> Result<PerModel<u64>, Unproven> {
+    Search::of(&Subject::mutex::<Toy<KIND>>("toy"), [0; 4], 4).map(|search| search.passage)
+}
+
+#[test]
+fn a_wait_costs_one_reference_if_its_flag_is_in_the_cache_and_two_if_not() {
+    // Set, fetch-and-store, wait, read, signal; with write-through, setting leaves no copy.
+    assert_eq!(toy::<PLAIN>(), Ok([5, 5, 6, 3]));
+    assert_eq!(toy::<UNTOUCHED>(), Ok([5, 5, 5, 3]));
+}
+
+#[test]
+fn a_look_at_what_nobody_else_writes_is_free_if_it_is_in_the_cache() {
+    // Write, fetch-and-store, read; with write-through, the first of the two looks besides.
+    assert_eq!(toy::<LOOKS_TWICE>(), Ok([3, 3, 4, 2]));
+}
+
+#[test]
+fn what_has_no_bound_gets_none() {
+    assert_eq!(toy::<SETS_ANOTHERS>(), Err(Unproven));
+    assert_eq!(toy::<WAITS_ELSEWHERE>(), Err(Unproven));
+    assert_eq!(toy::<RETRIES>(), Err(Unproven));
+    assert_eq!(toy::<COUNTS>(), Err(Unproven));
+    assert_eq!(toy::<COMPARED>(), Err(Unproven));
+}
+
+fn subject(name: &str) -> Subject {
+    registry::find(name).expect("it is registered")
+}
+
+#[test]
+fn the_number_of_processes_that_the_code_is_run_on_makes_no_difference() {
+    for name in names() {
+        let of = |processes| Search::of(&subject(name), [0; 4], processes).ok();
+        if let Some(few) = of(PROCESSES) {
+            let many = of(PROCESSES + 2).expect("it has a bound with fewer");
+            assert_eq!(few.passage, many.passage, "{name}");
+            assert_eq!(few.longest.len(), many.longest.len(), "{name}: other states");
+            // Registers that lie in no object are numbered alike, whatever the number of processes.
+            assert_eq!(few.cells.len(), many.cells.len(), "{name}: other registers");
+        }
+    }
+}
+
+#[test]
+fn a_lock_over_another_costs_as_much_in_two_parts_as_in_one() {
+    let whole = Search::of(&subject("maor-taubenfeld+dvir-taubenfeld-1-swap"), [0; 4], PROCESSES);
+    let parts = bounds("maor-taubenfeld").expect("it is known");
+    assert_eq!(parts, whole.ok().map(|search| Bounds(search.passage)));
+    assert!(parts.is_some());
+}
