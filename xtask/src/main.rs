@@ -19,7 +19,7 @@ cargo xtask setup             install what the tests need beyond a Rust toolchai
 cargo xtask test [STEP…]      run all checks, or only those named (this does the set-up first)
   --required                  what cannot run here is a failure (as it is where the variable CI is set)
 cargo xtask bench [PART…]     measure, and write the pages in docs/benchmarks, within an hour
-  --plan PLAN                 quick (under a minute, into target/benchmarks), standard (the default) or full (hours)
+  --plan PLAN                 smoke or quick (into target/benchmarks), standard (the default) or full (hours)
 cargo xtask mutants [NAME…]   change the sources in one place at a time; a test must notice each
 cargo xtask soak [PART…]      the long versions of the tests, each for the time it is given
   --minutes N                 how long all of them take together (60)

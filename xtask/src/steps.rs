@@ -112,12 +112,17 @@ fn clippy(_: &Tests) -> Result<(), String> {
     Program::cargo(&clippy).quietly(BUILD).map(drop)
 }
 
+/// Examples without tests are left to the lints. The documentation of grouplock is tested with its features, by the next step.
 fn tests(tests: &Tests) -> Result<(), String> {
-    let mut failures = tests.programs(Program::cargo(&["test", "--workspace"]))?;
-    let documentation = Program::cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]);
-    failures.extend(tests.run("documentation", documentation).err());
+    let mut failures = tests.programs(Program::cargo(&["test", "--workspace", "--tests"]))?;
+    let documentation =
+        ["test", "--workspace", "--exclude", "grouplock", "--doc", "--no-fail-fast"];
+    failures.extend(tests.run("documentation", Program::cargo(&documentation)).err());
     told(&failures)
 }
+
+/// The tests of grouplock that look at its features.
+const OF_FEATURES: [&str; 6] = ["--test", "lock_api", "--test", "deadlock", "--test", "tracing"];
 
 /// Lints for each feature alone and for all together; then the tests of the features. `send_guard` keeps the guards of mutexes
 /// from being watched, so those of deadlock detection run without it.
@@ -125,13 +130,18 @@ fn features(tests: &Tests) -> Result<(), String> {
     let all = "lock_api,send_guard,deadlock_detection,tracing";
     for features in ["lock_api", "send_guard", "deadlock_detection", "tracing", all] {
         let lint =
-            ["clippy", "--quiet", "-p", "grouplock", "--all-targets", "--features", features];
-        Program::cargo(&lint).arguments(&["--", "-D", "warnings"]).quietly(BUILD)?;
+            Program::cargo(&["clippy", "--quiet", "-p", "grouplock", "--features", features]);
+        let lint = if features == all {
+            lint.arguments(&["--all-targets"])
+        } else {
+            // What does not mention features was looked at without them.
+            lint.arguments(&["--lib", "--test", "bounds"]).arguments(&OF_FEATURES)
+        };
+        lint.arguments(&["--", "-D", "warnings"]).quietly(BUILD)?;
     }
     let with = |features| Program::cargo(&["test", "-p", "grouplock", "--features", features]);
     let watched = with("lock_api,deadlock_detection,tracing");
-    let names = ["--test", "lock_api", "--test", "deadlock", "--test", "tracing"];
-    let mut failures = tests.programs(watched.arguments(&names))?;
+    let mut failures = tests.programs(watched.arguments(&OF_FEATURES))?;
     failures.extend(tests.programs(with(all).arguments(&["--test", "lock_api"]))?);
     let documentation = Program::cargo(&["test", "-p", "grouplock", "--doc", "--all-features"]);
     failures.extend(tests.run("documentation of all features", documentation).err());

@@ -270,7 +270,6 @@ mod two {
             |l| { enter(l, READ); enter(l, READ) },
             |l| { enter(l, WRITE); enter(l, WRITE) },
         ];
-        renamed_patient: PATIENT, Some(2) => [|l| { enter(l, READ); enter(l, WRITE) }, |l| enter(l, WRITE_TOO)];
         twice_fifo: Policy::Fifo, Some(2) => [
             |l| { enter(l, READ); enter(l, WRITE) },
             |l| { enter(l, READ); enter(l, WRITE_TOO) },

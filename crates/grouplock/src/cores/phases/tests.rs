@@ -119,3 +119,25 @@ fn a_thread_is_invited_although_a_task_of_its_phase_has_given_up() {
     lock.lock().queue().remove(place.ticket);
     assert_eq!((lock.snapshot().holders, lock.snapshot().waiting.len()), (0, 0));
 }
+
+/// Two threads are invited. One panics when it comes, and leaves the queue. The other comes too late, and must be invited again.
+#[test]
+fn a_thread_that_was_invited_and_is_gone_is_not_waited_for() {
+    let lock = patient();
+    let (one, two) = (join_queue(&lock), join_queue(&lock));
+    // SAFETY: the holder of session 1 leaves.
+    unsafe { lock.leave(&mut ()) };
+    assert_eq!([one.signal.standing(), two.signal.standing()], [Standing::Invited; 2]);
+    lock.lock().queue().remove(one.ticket);
+    lock.enter(Some(1));
+    {
+        // As in `sleep`.
+        let mut locked = lock.lock();
+        assert!(!locked.accept(Some(&2), two.ticket), "the room is taken");
+        two.signal.set(Standing::Waiting);
+    }
+    // SAFETY: the holder of session 1 leaves.
+    unsafe { lock.leave(&mut ()) };
+    assert_eq!(two.signal.standing(), Standing::Invited);
+    lock.lock().queue().remove(two.ticket);
+}
