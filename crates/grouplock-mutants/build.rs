@@ -17,6 +17,9 @@ const MAOR_TAUBENFELD: &str = "group_exclusion/maor_taubenfeld.rs";
 const PHASES: &str = "group_exclusion/phases.rs";
 const BWBGME: &str = "group_exclusion/black_white_bakery_gme.rs";
 const GLB: &str = "group_exclusion/generalized_bakery.rs";
+const BAKERY: &str = "mutual_exclusion/bakery.rs";
+const ANDERSON: &str = "mutual_exclusion/anderson.rs";
+const CLH: &str = "mutual_exclusion/clh.rs";
 const DVIR_TAUBENFELD_1: &str = "mutual_exclusion/dvir_taubenfeld_1.rs";
 const DVIR_TAUBENFELD_2: &str = "mutual_exclusion/dvir_taubenfeld_2.rs";
 
@@ -115,6 +118,54 @@ const MUTANTS: &[Mutant] = &[
             ),
         ],
     },
+    // Section 3.3, item 1.
+    Mutant {
+        name: "maor_taubenfeld_one_node",
+        text: MAOR_TAUBENFELD,
+        changes: &[("me.own.current = 1 - me.own.current; // 50", "")],
+    },
+    // Section 3.3, item 5: it holds, as the paper says.
+    Mutant {
+        name: "maor_taubenfeld_without_39",
+        text: MAOR_TAUBENFELD,
+        changes: &[("let _ = self.head.cas(temp_head_p, Ptr::NIL, SeqCst); // 39", "")],
+    },
+    // Section 3.3, item 6: it breaks, though the paper says that it does not.
+    Mutant {
+        name: "maor_taubenfeld_signals_outside_its_exit_lock",
+        text: MAOR_TAUBENFELD,
+        changes: &[
+            (
+                "let temp_head_p = self.head.read(SeqCst); // 37",
+                "let temp_head_p = self.head.read(SeqCst); // 37
+        let mut enabled = Ptr::NIL;",
+            ),
+            ("self.at(temp_head).go.signal(true); // 43", "enabled = temp_head;"),
+            ("self.at(temp_head).go.signal(true); // 47", "enabled = temp_head;"),
+            (
+                "M::live(|| []);\n        // SAFETY: we acquired",
+                "M::live(|| [enabled.word()]);\n        // SAFETY: we acquired",
+            ),
+            (
+                "unsafe { self.lock.release(&mut me.exit) }; // 49",
+                "unsafe { self.lock.release(&mut me.exit) }; // 49
+        if !enabled.is_nil() {
+            self.at(enabled).go.signal(true); // 43
+        }",
+            ),
+        ],
+    },
+    Mutant {
+        name: "bakery_without_choosing",
+        text: BAKERY,
+        changes: &[("M::await_until(|| !other.choosing.read(SeqCst)); // 5", "")],
+    },
+    Mutant {
+        name: "anderson_without_3",
+        text: ANDERSON,
+        changes: &[("mine.set(false); // 3: published by line 4", "")],
+    },
+    Mutant { name: "clh_keeps_its_node", text: CLH, changes: &[("me.n = me.pred; // 5", "")] },
     Mutant {
         name: "dvir_taubenfeld_1_one_node",
         text: DVIR_TAUBENFELD_1,
@@ -167,6 +218,15 @@ const MUTANTS: &[Mutant] = &[
         name: "bwbgme_without_number_1",
         text: BWBGME,
         changes: &[("me.mynumber != 1 && !self.opposite", "!self.opposite")],
+    },
+    // Section 6: "simply add an additional check" for a conflict to every wait of the Black-White Bakery.
+    Mutant {
+        name: "bwbgme_naive",
+        text: BWBGME,
+        changes: &[
+            ("other.color == mycolor && other.conflicts(mysession)", "other.color == mycolor"),
+            ("if me.mynumber != 1 && !self.opposite_color(me.mycolor) {", "{"),
+        ],
     },
     Mutant {
         name: "glb_without_choosing",

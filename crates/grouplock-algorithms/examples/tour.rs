@@ -4,47 +4,40 @@
 
 use std::process::ExitCode;
 
-use grouplock_algorithms::black_white_bakery::BlackWhiteBakery;
-use grouplock_algorithms::black_white_bakery_gme::BlackWhiteBakeryGme;
-use grouplock_algorithms::burns_lamport::BurnsLamport;
 use grouplock_algorithms::claims::Claims;
-use grouplock_algorithms::dvir_taubenfeld_1::DvirTaubenfeld1;
 use grouplock_algorithms::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
-use grouplock_algorithms::dvir_taubenfeld_2::DvirTaubenfeld2;
-use grouplock_algorithms::generalized_bakery::GeneralizedBakery;
-use grouplock_algorithms::handover::Handover;
-use grouplock_algorithms::keane_moir::KeaneMoir;
-use grouplock_algorithms::mcs::Mcs;
-use grouplock_algorithms::monitor::{MOST_PROCESSES, Report, Violation, Watched, Workout};
-use grouplock_algorithms::petrovic::{Bounded, Petrovic, Unbounded};
+use grouplock_algorithms::for_each_algorithm;
+use grouplock_algorithms::monitor::{MOST_PROCESSES, Report, Violation, Watched as M, Workout};
 use grouplock_algorithms::raw::{RawGroup, RawMutex};
+
+/// What locks over a mutex are made of.
+type L = DvirTaubenfeld1Swap<M>;
 
 /// What one algorithm did.
 type Line = (Claims, Result<Report, Violation>);
 
-fn group<L: RawGroup<Watched> + 'static>(workout: &Workout) -> Line {
+fn group<L: RawGroup<M> + 'static>(workout: &Workout) -> Line {
     (L::claims(), workout.group::<L>())
 }
 
-fn mutex<L: RawMutex<Watched> + 'static>(workout: &Workout) -> Line {
+fn mutex<L: RawMutex<M> + 'static>(workout: &Workout) -> Line {
     (L::claims(), workout.mutex::<L>())
 }
 
 /// The algorithms that work. The one that does not, `maor_taubenfeld`, is for the documentation to show.
-const TOUR: &[fn(&Workout) -> Line] = &[
-    group::<Handover<Watched>>,
-    group::<KeaneMoir<Watched>>,
-    group::<Petrovic<Watched, Bounded>>,
-    group::<Petrovic<Watched, Unbounded>>,
-    group::<GeneralizedBakery<Watched>>,
-    group::<BlackWhiteBakeryGme<Watched>>,
-    mutex::<Mcs<Watched>>,
-    mutex::<BurnsLamport<Watched>>,
-    mutex::<BlackWhiteBakery<Watched>>,
-    mutex::<DvirTaubenfeld1<Watched>>,
-    mutex::<DvirTaubenfeld1Swap<Watched>>,
-    mutex::<DvirTaubenfeld2<Watched>>,
-];
+fn tour() -> Vec<fn(&Workout) -> Line> {
+    let mut tour: Vec<fn(&Workout) -> Line> = Vec::new();
+    macro_rules! visit_each {
+        (($visit:ident) $($ident:ident $name:literal $lock:ty;)*) => {
+            $(tour.push($visit::<$lock>);)*
+        };
+    }
+    for_each_algorithm!(over => visit_each!(group));
+    for_each_algorithm!(group => visit_each!(group));
+    for_each_algorithm!(policy => visit_each!(group));
+    for_each_algorithm!(mutex => visit_each!(mutex));
+    tour
+}
 
 fn main() -> ExitCode {
     let workout = match workout(std::env::args().skip(1)) {
@@ -64,7 +57,8 @@ fn main() -> ExitCode {
         "algorithm", "entries", "most inside", "changes of session", "time"
     );
     let mut broken = 0;
-    for visit in TOUR {
+    let tour = tour();
+    for visit in &tour {
         let (claims, outcome) = visit(&workout);
         match outcome {
             Ok(Report { entries, most_inside, switches, elapsed }) => {
@@ -81,7 +75,7 @@ fn main() -> ExitCode {
             }
         }
     }
-    println!("\n{} locks, {broken} of them broken", TOUR.len());
+    println!("\n{} locks, {broken} of them broken", tour.len());
     ExitCode::from(u8::from(broken > 0))
 }
 

@@ -28,9 +28,12 @@
 //!
 //! | module | from | kind |
 //! |---|---|---|
-//! | [`mcs`] | Mellor-Crummey and Scott 1991 | mutual exclusion, FIFO |
+//! | [`bakery`] | Lamport 1974 | mutual exclusion, first come first served, reads and writes |
+//! | [`black_white_bakery`] | Taubenfeld 2004 | the same with bounded tickets |
 //! | [`burns_lamport`] | Burns 1981, Lamport 1986 | mutual exclusion, one bit per process |
-//! | [`black_white_bakery`] | Taubenfeld 2004 | mutual exclusion, first come first served, reads and writes |
+//! | [`anderson`] | Anderson 1990 | mutual exclusion, FIFO, an array of slots |
+//! | [`clh`] | Craig 1993; Magnusson, Landin and Hagersten 1994 | mutual exclusion, FIFO, waits on the predecessor's node |
+//! | [`mcs`] | Mellor-Crummey and Scott 1991 | mutual exclusion, FIFO, waits on its own node |
 //! | [`dvir_taubenfeld_1`], [`dvir_taubenfeld_2`] | Dvir and Taubenfeld 2017 | mutual exclusion, wait-free exit |
 //! | [`dvir_taubenfeld_1_swap`] | ours, from the first of them | the same, simpler |
 //! | [`keane_moir`] | Keane and Moir 1999 | group, over any mutex; capturing |
@@ -38,7 +41,9 @@
 //! | [`generalized_bakery`], [`black_white_bakery_gme`] | He, Gopalakrishnan and Gafni 2018 | group, reads and writes only |
 //! | [`maor_taubenfeld`] | Maor and Taubenfeld 2021, as printed | a specimen: it breaks |
 //! | [`handover`] | the last one, corrected | group, constant cost: **the one to use** |
+//! | [`phases`] | ours: what `GroupLock` ships | group, any policy |
 //!
+//! [`for_each_algorithm!`] is the list of them for programs.
 //! [`reductions`] turns any group lock into a mutex or a readers-writers lock.
 //!
 //! # How it is laid out
@@ -54,6 +59,7 @@ pub mod claims;
 pub mod domain;
 mod group_exclusion;
 mod handles;
+mod list;
 pub mod memory;
 pub mod monitor;
 mod mutual_exclusion;
@@ -65,13 +71,7 @@ mod session;
 pub mod slots;
 
 pub use claims::Claims;
-pub use group_exclusion::{
-    black_white_bakery_gme, generalized_bakery, handover, keane_moir, maor_taubenfeld, petrovic,
-    phases, policy,
-};
+pub use group_exclusion::*;
 pub use handles::{Group, GroupProcess, Held, Inside, Mutual, MutualProcess};
-pub use mutual_exclusion::{
-    black_white_bakery, burns_lamport, dvir_taubenfeld_1, dvir_taubenfeld_1_swap,
-    dvir_taubenfeld_2, mcs,
-};
+pub use mutual_exclusion::*;
 pub use session::{CapacityError, EnterError, Session};

@@ -68,6 +68,33 @@ fn check_text(claims: &Claims) {
     assert!(numbered >= 2, "{}: {numbered} accesses", text.file);
 }
 
+/// A page of `docs/algorithms` names the algorithm and its text, the index there leads to the page, and the crate's documentation has
+/// the module.
+fn check_page(claims: &Claims) {
+    let Claims { name, text, .. } = claims;
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |path: std::path::PathBuf| {
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let folder = root.join("docs/algorithms");
+    let index = read(folder.join("README.md"));
+    let pages = std::fs::read_dir(&folder).expect("there are pages").map(|entry| {
+        let entry = entry.expect("the folder can be read");
+        (entry.file_name().into_string().expect("names are plain"), read(entry.path()))
+    });
+    let file = text.file.strip_prefix("crates/").unwrap_or(text.file);
+    let mut its_own = pages.filter(|(page, contents)| {
+        page != "README.md" && contents.contains(file) && contents.contains(&format!("`{name}`"))
+    });
+    let (page, _) = its_own.next().unwrap_or_else(|| panic!("no page has `{name}` and {file}"));
+    assert!(index.contains(&format!("]({page})")), "the index does not lead to {page}");
+
+    let module = std::path::Path::new(file).file_stem().and_then(|stem| stem.to_str());
+    let module = module.expect("a text is a file");
+    let library = read(root.join("crates/grouplock-algorithms/src/lib.rs"));
+    assert!(library.contains(&format!("[`{module}`]")), "lib.rs does not name {module}");
+}
+
 macro_rules! tests {
     ($lock:ty) => {
         #[test]
@@ -98,27 +125,38 @@ macro_rules! text_tests {
         fn lines_are_numbered() {
             check_text(&<$lock>::claims());
         }
+
+        #[test]
+        fn it_has_a_page() {
+            check_page(&<$lock>::claims());
+        }
     };
 }
 
 mod text {
     use super::*;
 
-    each! { text_tests:
-        mcs = locks::mcs::Mcs<Native>,
-        burns_lamport = locks::burns_lamport::BurnsLamport<Native>,
-        black_white_bakery = locks::black_white_bakery::BlackWhiteBakery<Native>,
-        dvir_taubenfeld_1 = locks::dvir_taubenfeld_1::DvirTaubenfeld1<Native>,
-        dvir_taubenfeld_1_swap = locks::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap<Native>,
-        dvir_taubenfeld_2 = locks::dvir_taubenfeld_2::DvirTaubenfeld2<Native>,
-        keane_moir = locks::keane_moir::KeaneMoir<Native>,
-        petrovic = locks::petrovic::Petrovic<Native>,
-        generalized_bakery = locks::generalized_bakery::GeneralizedBakery<Native>,
-        black_white_bakery_gme = locks::black_white_bakery_gme::BlackWhiteBakeryGme<Native>,
-        maor_taubenfeld = locks::maor_taubenfeld::MaorTaubenfeld<Native>,
-        handover = locks::handover::Handover<Native>,
-        phases = locks::phases::Phases<Native>,
-    }
+    locks::for_each_algorithm! { mutex => listed!(Native, text_tests) }
+    locks::for_each_algorithm! { group => listed!(Native, text_tests) }
+    locks::for_each_algorithm! { over => listed!(Native, text_tests) }
+    locks::for_each_algorithm! { specimen => listed!(Native, text_tests) }
+    locks::for_each_algorithm! { policy => listed!(Native, text_tests) }
+    locks::for_each_algorithm! { cancelled => listed!(Native, text_tests) }
+}
+
+/// A trace tells the number beside the line that was run: so the printed algorithm's lines stand there each in its own place.
+#[test]
+fn the_specimen_has_every_line_of_the_paper_once() {
+    let text = <locks::maor_taubenfeld::MaorTaubenfeld as RawGroup<Native>>::claims().text;
+    let lines = text.contents.lines().count() as u32;
+    let mut numbers: Vec<u32> = (1..=lines)
+        .filter_map(|line| text.paper_line(line))
+        .map(|number| number.parse().expect("each line of the text does one line of the paper"))
+        .collect();
+    numbers.sort_unstable();
+    // All but those that only decide or end something (8, 10, 17, 18, 21, 23-25, 28, 32-34, 48), and the critical section.
+    let acting = [1..=7, 9..=9, 11..=16, 19..=20, 22..=22, 26..=27, 29..=31, 36..=47, 49..=50];
+    assert_eq!(numbers, acting.into_iter().flatten().collect::<Vec<u32>>());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use server::Server;
 
 /// Longer than anything takes here, unless it hangs.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(30);
 
 /// A command that does not outlive its test.
 struct Running(Child);
@@ -139,21 +139,32 @@ fn a_command_is_stopped_before_its_lease_can_have_ended() {
     }
     let scratch = server::Scratch::new();
     let server = Server::single(scratch.path(), &[], "http");
-    let place = place(&server, "ttl=4");
-    let mut inside = start(&place, &["run", "build", "a", "--", "sleep", "1000"]);
-    until("it is inside", || people(&place) == (1, 0));
+    let place = place(&server, "ttl=10");
+    // Writes when it was alive, in seconds since the machine was started.
+    let beats = scratch.path().join("beats");
+    let script = format!("while :; do cat /proc/uptime >> '{}'; sleep 0.02; done", beats.display());
+    let mut inside = start(&place, &["run", "build", "a", "--", "sh", "-c", &script]);
+    until("the command runs", || beats.metadata().is_ok_and(|beats| beats.len() > 0));
     server.signal(Signal::SIGSTOP);
-    let silence = Instant::now();
+    let silence = uptime(&std::fs::read_to_string("/proc/uptime").expect("/proc is mounted"));
     assert_eq!(inside.code(), Some(123), "the place was lost");
-    // The last renewal was sent before.
-    assert!(silence.elapsed() < Duration::from_secs(4), "after {:?}", silence.elapsed());
     server.signal(Signal::SIGCONT);
+    // The last renewal was sent before the silence, so the servers' lease lasts for ten seconds at most from then on.
+    let beats = std::fs::read_to_string(beats).expect("it has written");
+    let (whole, _) = beats.rsplit_once('\n').expect("it has written a line");
+    let last = uptime(whole.lines().last().expect("it has written a line"));
+    assert!(last < silence + 10.0, "the command was alive {} s after", last - silence);
+}
+
+/// The first number of `/proc/uptime`.
+fn uptime(text: &str) -> f64 {
+    text.split(' ').next().and_then(|time| time.parse().ok()).expect("a time")
 }
 
 #[test]
 fn a_command_whose_keeper_was_killed_is_gone_before_others_enter() {
     let Some(server) = server::shared() else { return };
-    let place = place(&server, "ttl=2");
+    let place = place(&server, "ttl=5");
     let mark = format!("{}.5", 10_000 + std::process::id());
     let mut inside = start(&place, &["run", "build", "a", "--", "sleep", &mark]);
     until("it is inside", || people(&place) == (1, 0));

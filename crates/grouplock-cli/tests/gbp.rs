@@ -8,12 +8,11 @@ mod place;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use grouplock_testing::free_port;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use place::{Place, Running, line_of, told, until};
@@ -42,7 +41,7 @@ impl Cluster {
         for id in 0..3 {
             let text = format!(
                 "id = {id}\ndata = \"data-{id}\"\n\n[cluster]\nname = \"test\"\n\
-                 members = [\n{list}]\ncoterie = \"plane\"\npolicy = \"fifo\"\nlease = \"2s\"\n\
+                 members = [\n{list}]\ncoterie = \"plane\"\npolicy = \"fifo\"\nlease = \"4s\"\n\
                  retry = \"200ms\"\n\n[tls]\nplaintext = true\n"
             );
             fs::write(place.file(&format!("{id}.toml")), text).expect("it can be written");
@@ -85,7 +84,7 @@ impl Cluster {
     }
 
     fn said(&self, arguments: &[&str]) -> (i32, String, String) {
-        told(&self.grouplock(arguments).output().expect("the program starts"))
+        told(&mut self.grouplock(arguments))
     }
 
     fn status(&self, room: &str) -> Value {
@@ -111,19 +110,6 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         (0..3).for_each(|id| self.kill(id));
-    }
-}
-
-/// Below those that the system gives to whoever dials, and never the same twice: a member that is down may come back.
-fn free_port() -> u16 {
-    static TRIED: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let step = TRIED.fetch_add(1, Ordering::Relaxed);
-        let number = 10_000 + (std::process::id().wrapping_mul(101).wrapping_add(step)) % 22_000;
-        let port = u16::try_from(number).expect("it is below 32000");
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
     }
 }
 
@@ -211,6 +197,7 @@ fn a_member_that_is_down_is_named_and_the_others_go_on() {
     assert_eq!(cluster.said(&["run", "-w", "10", "r", &session_at(1), "--", "true"]).0, 0);
     // Whoever waits for a home that comes back is let in.
     let waiter = Running::start(cluster.grouplock(&["run", "r", &lost, "--", "true"]));
+    // Mostly it has found nobody by then. Nothing depends on that: it is let in either way.
     std::thread::sleep(Duration::from_millis(300));
     assert!(cluster.launch(down), "it starts again");
     assert_eq!(waiter.code(), Some(0));
@@ -247,7 +234,7 @@ fn when_the_home_falls_silent_the_command_ends_before_others_enter() {
     cluster.signal(1, Signal::SIGCONT);
     // At home elsewhere, and needs the vote that the lost one had.
     let (code, entered, trouble) =
-        cluster.said(&["run", "-w", "15", "r", &session_at(0), "--", "cat", "/proc/uptime"]);
+        cluster.said(&["run", "-w", "30", "r", &session_at(0), "--", "cat", "/proc/uptime"]);
     assert_eq!(code, 0, "{trouble}");
     assert!(last < time_in(&entered), "{last} and then {entered}");
     // It has been killed, so it writes no more.
@@ -264,7 +251,7 @@ fn when_run_is_killed_the_command_dies_before_others_enter() {
     line_of(&file);
     run.send(Signal::SIGKILL);
     let (code, entered, trouble) =
-        cluster.said(&["run", "-w", "15", "r", "b", "--", "cat", "/proc/uptime"]);
+        cluster.said(&["run", "-w", "30", "r", "b", "--", "cat", "/proc/uptime"]);
     assert_eq!(code, 0, "{trouble}");
     let last = last_in(&file);
     assert!(last < time_in(&entered), "{last} and then {entered}");
@@ -278,8 +265,8 @@ fn what_cannot_be_reached_is_named_with_why() {
         ("gbp://127.0.0.1:1?cert=/c.pem", "cacert, cert and key belong together"),
         ("gbp://127.0.0.1:1/path", "there are no paths in a cluster"),
     ] {
-        let output = place.grouplock(&["run", "--at", at, "r", "s", "--", "true"]).output();
-        let (code, _, trouble) = told(&output.expect("the program starts"));
+        let mut command = place.grouplock(&["run", "--at", at, "r", "s", "--", "true"]);
+        let (code, _, trouble) = told(&mut command);
         assert_eq!(code, 125, "{trouble}");
         assert!(trouble.contains(expected), "{expected} in {trouble}");
     }

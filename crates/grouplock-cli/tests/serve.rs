@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -96,7 +97,15 @@ fn a_member_runs_until_it_is_told_to_end() {
         assert_eq!(code, Some(125));
         assert!(stderr.contains("is used by another process"), "{stderr}");
         kill(Pid::from_raw(member.child.id().cast_signed()), signal).expect("it is our child");
-        assert_eq!(member.child.wait().expect("it is our child").code(), Some(0));
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let status = loop {
+            if let Some(status) = member.child.try_wait().expect("it is our child") {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "it does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        assert_eq!(status.code(), Some(0));
     }
 }
 

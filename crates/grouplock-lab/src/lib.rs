@@ -33,6 +33,7 @@ pub mod rmr;
 mod subject;
 mod tokens;
 pub mod trace;
+mod two_locks;
 mod value;
 
 pub use explore::{

@@ -1,55 +1,57 @@
 //! The algorithms that can be explored, by name.
 
-use grouplock_algorithms::black_white_bakery::BlackWhiteBakery;
-use grouplock_algorithms::black_white_bakery_gme::BlackWhiteBakeryGme;
-use grouplock_algorithms::burns_lamport::BurnsLamport;
 use grouplock_algorithms::claims::Text;
-use grouplock_algorithms::dvir_taubenfeld_1::DvirTaubenfeld1;
 use grouplock_algorithms::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
-use grouplock_algorithms::dvir_taubenfeld_2::DvirTaubenfeld2;
-use grouplock_algorithms::generalized_bakery::GeneralizedBakery;
-use grouplock_algorithms::handover::Handover;
-use grouplock_algorithms::keane_moir::KeaneMoir;
-use grouplock_algorithms::maor_taubenfeld::MaorTaubenfeld;
-use grouplock_algorithms::mcs::Mcs;
-use grouplock_algorithms::petrovic::{Petrovic, Unbounded};
-use grouplock_algorithms::phases::Phases;
-use grouplock_algorithms::policy::{Cancelled, Eventual, Fifo, Patient};
+use grouplock_algorithms::for_each_algorithm;
+use grouplock_algorithms::petrovic::Petrovic;
 
 use crate::ideal::IdealLock;
 use crate::memory::SimMemory as M;
 use crate::subject::Subject;
 use crate::tokens::Tokens;
+use crate::two_locks::TwoLocks;
 
-/// All algorithms. Those that use another lock come twice: over an ideal one by their own name, and over the one
-/// they ship with by a longer name.
+/// All algorithms, in the order of their list. Those that use another lock come twice: over an ideal one by their own name, and
+/// over the one they ship with by a longer name.
 pub fn all() -> Vec<Subject> {
-    vec![
-        Subject::mutex::<Mcs<M>>("mcs"),
-        Subject::mutex::<BurnsLamport<M>>("burns-lamport"),
-        Subject::mutex::<BlackWhiteBakery<M>>("black-white-bakery"),
-        Subject::mutex::<DvirTaubenfeld1<M>>("dvir-taubenfeld-1"),
-        Subject::mutex::<DvirTaubenfeld1Swap<M>>("dvir-taubenfeld-1-swap"),
-        Subject::mutex::<DvirTaubenfeld2<M>>("dvir-taubenfeld-2"),
-        Subject::group::<KeaneMoir<M, IdealLock>>("keane-moir"),
-        Subject::group::<KeaneMoir<M, DvirTaubenfeld1Swap<M>>>("keane-moir+dvir-taubenfeld-1-swap"),
-        Subject::group::<Petrovic<M, Tokens>>("petrovic"),
-        Subject::group::<Petrovic<M, Unbounded>>("petrovic-unbounded"),
-        Subject::group::<GeneralizedBakery<M>>("generalized-bakery"),
-        Subject::group::<BlackWhiteBakeryGme<M>>("black-white-bakery-gme"),
-        Subject::group::<MaorTaubenfeld<M, IdealLock>>("maor-taubenfeld"),
-        Subject::group::<MaorTaubenfeld<M, DvirTaubenfeld1Swap<M>>>(
-            "maor-taubenfeld+dvir-taubenfeld-1-swap",
-        ),
-        Subject::group::<Handover<M, IdealLock>>("handover"),
-        Subject::group::<Handover<M, DvirTaubenfeld1Swap<M>>>("handover+dvir-taubenfeld-1-swap"),
-        Subject::group::<Phases<M, Eventual>>("phases"),
-        Subject::group::<Phases<M, Fifo>>("phases-fifo"),
-        Subject::group::<Phases<M, Patient>>("phases-patient"),
-        Subject::group::<Phases<M, Cancelled<Eventual>>>("phases-cancel"),
-        Subject::group::<Phases<M, Cancelled<Fifo>>>("phases-fifo-cancel"),
-        Subject::group::<Phases<M, Cancelled<Patient>>>("phases-patient-cancel"),
-    ]
+    let mut all = Vec::new();
+    macro_rules! add {
+        ((petrovic) $name:literal $lock:ty) => {
+            // As numbers, its turns are far out of reach.
+            all.push(Subject::group::<Petrovic<M, Tokens>>($name));
+        };
+        (($ident:ident) $name:literal $lock:ty) => {
+            all.push(Subject::group::<$lock>($name));
+        };
+    }
+    macro_rules! mutexes {
+        (() $($ident:ident $name:literal $lock:ty;)*) => {
+            $(all.push(Subject::mutex::<$lock>($name));)*
+        };
+    }
+    macro_rules! groups {
+        (() $($ident:ident $name:literal $lock:ty;)*) => {
+            $(add!(($ident) $name $lock);)*
+        };
+    }
+    macro_rules! over {
+        (() $($ident:ident $name:literal $lock:ty;)*) => {$({
+            {
+                type L = IdealLock;
+                all.push(Subject::group::<$lock>($name));
+            }
+            type L = DvirTaubenfeld1Swap<M>;
+            all.push(Subject::group::<$lock>(concat!($name, "+dvir-taubenfeld-1-swap")));
+        })*};
+    }
+    for_each_algorithm!(mutex => mutexes!());
+    all.push(Subject::group::<TwoLocks>("dvir-taubenfeld-2-two-locks"));
+    for_each_algorithm!(group => groups!());
+    for_each_algorithm!(over => over!());
+    for_each_algorithm!(specimen => over!());
+    for_each_algorithm!(policy => groups!());
+    for_each_algorithm!(cancelled => groups!());
+    all
 }
 
 /// The algorithm called `name`.

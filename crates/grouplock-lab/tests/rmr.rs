@@ -55,6 +55,18 @@ fn nothing_dearer_than_the_proven_bound_is_found_and_little_cheaper() {
 }
 
 #[test]
+fn clh_and_anderson_are_constant_with_caches_and_wait_far_away_on_distributed_memory() {
+    for name in ["clh", "anderson"] {
+        let measured = [2, 8, 64].map(|n| measure(name, n, &QUICK).expect("it works"));
+        for measured in &measured {
+            // The longest way through the text, and one more look when the wait is over.
+            assert!(of(Model::Cc, measured).max <= 5, "{name}: {measured:?}");
+            assert!(of(Model::Dsm, measured).remote_spinning, "{name}");
+        }
+    }
+}
+
+#[test]
 fn burns_lamport_is_quadratic_with_caches() {
     let points = points("burns-lamport", Model::Cc, &[4, 8, 16, 32]);
     // He, Gopalakrishnan and Gafni: N(N-1)/2 times somebody is sent back, and pays at least once.
@@ -69,7 +81,7 @@ fn the_mutex_inside_petrovic_makes_it_quadratic_too() {
 
 #[test]
 fn the_bakeries_are_linear_with_caches() {
-    for name in ["black-white-bakery", "generalized-bakery", "black-white-bakery-gme"] {
+    for name in ["bakery", "black-white-bakery", "generalized-bakery", "black-white-bakery-gme"] {
         let points = points(name, Model::CcWriteThrough, &[4, 8, 16, 32]);
         assert_eq!(fit(&points), Growth::Linear, "{name}: {points:?}");
     }

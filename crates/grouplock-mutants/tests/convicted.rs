@@ -8,11 +8,13 @@ use grouplock_lab::{Options, Outcome, Properties, Property, Subject, Verdict, ch
 use grouplock_mutants::exit_lock::NoLock;
 use grouplock_mutants::turns::Classes;
 use grouplock_mutants::{
-    bwbgme_without_number_1, bwbgme_without_opposite_color, dvir_taubenfeld_1_7_before_6,
+    anderson_without_3, bakery_without_choosing, bwbgme_naive, bwbgme_without_number_1,
+    bwbgme_without_opposite_color, clh_keeps_its_node, dvir_taubenfeld_1_7_before_6,
     dvir_taubenfeld_1_11_before_10, dvir_taubenfeld_1_one_node, dvir_taubenfeld_2_unlocked,
     glb_without_choosing, handover_always_signals, handover_sets_head_late,
-    handover_without_cooling, maor_taubenfeld_hands_over, maor_taubenfeld_without_cas_13_and_30,
-    maor_taubenfeld_without_cas_15_19_and_44,
+    handover_without_cooling, maor_taubenfeld_hands_over, maor_taubenfeld_one_node,
+    maor_taubenfeld_signals_outside_its_exit_lock, maor_taubenfeld_without_39,
+    maor_taubenfeld_without_cas_13_and_30, maor_taubenfeld_without_cas_15_19_and_44,
 };
 
 /// Explores without believing the text on dead registers: the mutation makes that word false.
@@ -63,6 +65,17 @@ convicted! {
         Subject::group::<maor_taubenfeld_without_cas_13_and_30::MaorTaubenfeld<M, IdealLock>>("maor-taubenfeld, no CAS 13, 30"), 2, 2 => MutualExclusion;
     maor_taubenfeld_needs_its_cas_in_lines_15_19_and_44:
         Subject::group::<maor_taubenfeld_without_cas_15_19_and_44::MaorTaubenfeld<M, IdealLock>>("maor-taubenfeld, no CAS 15, 19, 44"), 2, 2 => DeadlockFreedom;
+    maor_taubenfeld_needs_more_than_one_node:
+        Subject::group::<maor_taubenfeld_one_node::MaorTaubenfeld<M, IdealLock>>("maor-taubenfeld, one node"), 2, 2 => DeadlockFreedom;
+    // The paper says that it may signal there (section 3.3, item 6).
+    maor_taubenfeld_must_not_signal_outside_its_exit_lock:
+        Subject::group::<maor_taubenfeld_signals_outside_its_exit_lock::MaorTaubenfeld<M, IdealLock>>("maor-taubenfeld, 43 and 47 after 49"), 2, 2 => MutualExclusion;
+    the_bakery_needs_choosing:
+        Subject::mutex::<bakery_without_choosing::Bakery<M>>("bakery, no choosing"), 2, 1 => MutualExclusion;
+    anderson_must_clear_a_slot:
+        Subject::mutex::<anderson_without_3::Anderson<M>>("anderson, no line 3"), 2, 1 => MutualExclusion;
+    clh_takes_its_predecessors_node:
+        Subject::mutex::<clh_keeps_its_node::Clh<M>>("clh, keeps its node"), 2, 1 => DeadlockFreedom;
     dvir_taubenfeld_1_needs_two_nodes:
         Subject::mutex::<dvir_taubenfeld_1_one_node::DvirTaubenfeld1<M>>("dvir-taubenfeld-1, one node"), 2, 1 => DeadlockFreedom;
     dvir_taubenfeld_1_locks_before_it_links:
@@ -79,6 +92,17 @@ convicted! {
         Subject::group::<glb_without_choosing::GeneralizedBakery<M>>("glb, no Choosing"), 2, 2 => MutualExclusion;
     bwbgme_needs_the_number_test:
         Subject::group::<bwbgme_without_number_1::BlackWhiteBakeryGme<M>>("bwbgme, no number test"), 3, 2 => MutualExclusion;
+    bwbgme_is_not_the_naive_generalization:
+        Subject::group::<bwbgme_naive::BlackWhiteBakeryGme<M>>("bwbgme, naive"), 3, 2 => MutualExclusion;
+}
+
+/// As section 3.3 of the paper says (item 5). With two processes, where the printed text holds as well.
+#[test]
+fn maor_taubenfeld_may_leave_line_39_out() {
+    let subject = Subject::group::<maor_taubenfeld_without_39::MaorTaubenfeld<M, IdealLock>>(
+        "maor-taubenfeld, no line 39",
+    );
+    assert_eq!(explore(&subject, 2, 2).verdict, Verdict::Holds);
 }
 
 /// The other test that the paper calls necessary for its exit. Here, nothing shows that it is: exhausted with three processes and

@@ -20,7 +20,8 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser; nothing if none is installed. Its files are under `folder`, which must be no other browser's.
+    /// Starts a browser; nothing if none is installed. Its files are in a folder named after `folder`, which must be no other
+    /// browser's of this process.
     ///
     /// # Panics
     /// If one is installed and does not start.
@@ -34,7 +35,7 @@ impl Browser {
             .spawn()
             .expect("chromedriver starts");
         let port = port(&mut driver);
-        let profile = folder.to_owned();
+        let profile = PathBuf::from(format!("{}-{}", folder.display(), std::process::id()));
         let _ = std::fs::remove_dir_all(&profile);
         let mut browser = Browser { driver, port, session: String::new(), profile };
         let arguments = [

@@ -87,13 +87,6 @@ impl<M: Memory, L: RawMutex<M>> MaorTaubenfeld<M, L> {
         // which outlives `&self`; nodes are made of registers, so they are `Sync`.
         unsafe { M::follow(p) }
     }
-
-    /// Lines 41-43, and again 45-47.
-    fn advance(&self, temp_head: &QNode<M>) {
-        let temp_head = temp_head.next.read(SeqCst); // 41
-        self.head.write(temp_head, SeqCst); // 42
-        self.at(temp_head).go.signal(true); // 43
-    }
 }
 
 impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
@@ -223,11 +216,15 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
             let temp_head = self.at(temp_head_p);
             let linked = !temp_head.next.read(SeqCst).is_nil(); // 40
             if linked {
-                self.advance(temp_head); // 41-43
+                let temp_head = temp_head.next.read(SeqCst); // 41
+                self.head.write(temp_head, SeqCst); // 42
+                self.at(temp_head).go.signal(true); // 43
             } else {
                 let inactive = temp_head.active.cas(YES, NO, SeqCst).is_ok(); // 44
                 if !inactive {
-                    self.advance(temp_head); // 45-47
+                    let temp_head = temp_head.next.read(SeqCst); // 45
+                    self.head.write(temp_head, SeqCst); // 46
+                    self.at(temp_head).go.signal(true); // 47
                 }
             }
         }

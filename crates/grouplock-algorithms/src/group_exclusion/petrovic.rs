@@ -8,7 +8,7 @@
 //!
 //! * **Promises** mutual exclusion, lockout freedom, first-come-first-served, concurrent entering and bounded exit, by
 //!   reads and writes of single-writer registers.
-//! * **Costs** O(N) space. Remote references: the notes say O(N) with coherent caches, but the ME part is the
+//! * **Costs** O(N) space. Remote references: the notes say O(N) with coherent caches, but the ME part, as rebuilt here, is the
 //!   Burns-Lamport lock, whose worst case is Ω(N²) (He, Gopalakrishnan and Gafni 2018, section 4).
 //!
 //! ```text
@@ -196,7 +196,8 @@ impl<M: Memory, T: Turns> RawGroup<M> for Petrovic<M, T> {
             fife: Claim::No,
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,
-            rmr_cc: Bound { claimed: Growth::Linear, refuted: Some("docs/algorithms/petrovic.md") },
+            // Of the text as rebuilt, for the lock in its ME part. The notes say O(N) of a text that we do not have.
+            rmr_cc: Bound::of(Growth::Quadratic),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,
             primitives: &[Primitive::Read, Primitive::Write],

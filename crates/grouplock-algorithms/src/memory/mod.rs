@@ -173,6 +173,11 @@ impl Site {
         Site { name, index: None, home: Home::Process(process) }
     }
 
+    /// Element `index` of an array that belongs to no process in particular.
+    pub const fn element(name: &'static str, index: usize) -> Self {
+        Site { name, index: Some(index), home: Home::Shared }
+    }
+
     /// Element `process` of an array that has one element in the memory of each process.
     pub const fn per_process(name: &'static str, process: usize) -> Self {
         Site { name, index: Some(process), home: Home::Process(process) }

@@ -1,6 +1,8 @@
-//! The counterexamples to the printed algorithms, step by step; and the same steps on the mended ones.
+//! The counterexamples to the printed algorithms, step by step; and the same steps on the mended ones. In `orders`, the examples that a
+//! source works out.
 
 mod figure_3;
+mod orders;
 mod staged;
 
 use std::sync::mpsc;

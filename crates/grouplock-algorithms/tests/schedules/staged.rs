@@ -15,6 +15,7 @@ pub(crate) struct Staged;
 thread_local! {
     static MUST_NOT_WAIT: Cell<bool> = const { Cell::new(false) };
     static TELL: Cell<Option<Sender<()>>> = const { Cell::new(None) };
+    static TELL_OF_WAIT: Cell<Option<Sender<()>>> = const { Cell::new(None) };
 }
 
 /// What a wait that must not be unwinds with.
@@ -37,7 +38,16 @@ pub(crate) fn tell_of_doorway_end(whom: Sender<()>) {
     TELL.set(Some(whom));
 }
 
+/// The calling thread tells `whom` when it has to wait for the first time.
+pub(crate) fn tell_of_wait(whom: Sender<()>) {
+    TELL_OF_WAIT.set(Some(whom));
+}
+
 fn about_to_wait() {
+    if let Some(whom) = TELL_OF_WAIT.take() {
+        // As below.
+        let _ = whom.send(());
+    }
     if MUST_NOT_WAIT.get() {
         // Not a panic: no message.
         panic::resume_unwind(Box::new(Waits));

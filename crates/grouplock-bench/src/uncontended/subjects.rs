@@ -3,20 +3,11 @@
 use core::hint::black_box;
 use std::sync::{Mutex, PoisonError, RwLock};
 
-use grouplock_algorithms::black_white_bakery::BlackWhiteBakery;
-use grouplock_algorithms::black_white_bakery_gme::BlackWhiteBakeryGme;
-use grouplock_algorithms::burns_lamport::BurnsLamport;
 use grouplock_algorithms::claims::Limit;
-use grouplock_algorithms::dvir_taubenfeld_1::DvirTaubenfeld1;
 use grouplock_algorithms::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
-use grouplock_algorithms::dvir_taubenfeld_2::DvirTaubenfeld2;
-use grouplock_algorithms::generalized_bakery::GeneralizedBakery;
+use grouplock_algorithms::for_each_algorithm;
 use grouplock_algorithms::handover::Handover;
-use grouplock_algorithms::keane_moir::KeaneMoir;
-use grouplock_algorithms::maor_taubenfeld::MaorTaubenfeld;
-use grouplock_algorithms::mcs::Mcs;
-use grouplock_algorithms::memory::Native;
-use grouplock_algorithms::petrovic::{Bounded, Petrovic, Unbounded};
+use grouplock_algorithms::memory::Native as M;
 use grouplock_algorithms::raw::{RawGroup, RawMutex};
 use grouplock_algorithms::{CapacityError, Group, Mutual, Session};
 
@@ -88,7 +79,7 @@ impl Subject {
     }
 
     /// `L` through the safe handle.
-    fn mutual<L: RawMutex<Native> + 'static>(processes: usize) -> Result<Self, CapacityError> {
+    fn mutual<L: RawMutex<M> + 'static>(processes: usize) -> Result<Self, CapacityError> {
         let lock = keep(Mutual::<L>::new(processes)?);
         let mut process = lock.process()?;
         let (name, shown) = label(L::claims().name, L::claims().processes, processes);
@@ -100,7 +91,7 @@ impl Subject {
     }
 
     /// `L` through the safe handle.
-    fn group<L: RawGroup<Native> + 'static>(processes: usize) -> Result<Self, CapacityError> {
+    fn group<L: RawGroup<M> + 'static>(processes: usize) -> Result<Self, CapacityError> {
         let lock = keep(Group::<L>::new(processes)?);
         let mut process = lock.process()?;
         let (name, shown) = label(L::claims().name, L::claims().processes, processes);
@@ -113,7 +104,7 @@ impl Subject {
     }
 
     /// `L` without the handle. It must have no largest session.
-    fn raw<L: RawGroup<Native> + 'static>(processes: usize) -> Result<Self, CapacityError> {
+    fn raw<L: RawGroup<M> + 'static>(processes: usize) -> Result<Self, CapacityError> {
         let lock = keep(L::new(processes)?);
         let mut process = lock.join()?;
         let (name, shown) = label(L::claims().name, L::claims().processes, processes);
@@ -181,34 +172,30 @@ fn label(name: &str, limit: Limit, processes: usize) -> (String, Option<usize>) 
 /// # Errors
 /// [`CapacityError`] if an algorithm no longer serves as many processes as are asked of it here.
 pub fn all() -> Result<Vec<Subject>, CapacityError> {
-    Ok(vec![
+    /// What locks over a mutex are made of.
+    type L = DvirTaubenfeld1Swap<M>;
+    let mut all = vec![
         Subject::new(NOTHING, "–", None, critical_section),
         Subject::std_mutex(),
         Subject::std_rwlock_read(),
         Subject::std_rwlock_write(),
-        Subject::group::<Handover>(FEW)?,
         Subject::group::<HandoverByHand>(FEW)?,
         Subject::raw::<Handover>(FEW)?,
         Subject::raw::<HandoverByHand>(FEW)?,
-        Subject::mutual::<Mcs>(FEW)?,
-        Subject::mutual::<DvirTaubenfeld1>(FEW)?,
-        Subject::mutual::<DvirTaubenfeld1Swap>(FEW)?,
-        Subject::mutual::<DvirTaubenfeld2>(FEW)?,
-        Subject::group::<KeaneMoir>(FEW)?,
-        Subject::group::<MaorTaubenfeld>(FEW)?,
-        Subject::mutual::<BurnsLamport>(FEW)?,
-        Subject::mutual::<BurnsLamport>(MANY)?,
-        Subject::mutual::<BlackWhiteBakery>(FEW)?,
-        Subject::mutual::<BlackWhiteBakery>(MANY)?,
-        Subject::group::<Petrovic<Native, Bounded>>(FEW)?,
-        Subject::group::<Petrovic<Native, Bounded>>(MANY)?,
-        Subject::group::<Petrovic<Native, Unbounded>>(FEW)?,
-        Subject::group::<Petrovic<Native, Unbounded>>(MANY)?,
-        Subject::group::<GeneralizedBakery>(FEW)?,
-        Subject::group::<GeneralizedBakery>(MANY)?,
-        Subject::group::<BlackWhiteBakeryGme>(FEW)?,
-        Subject::group::<BlackWhiteBakeryGme>(MANY)?,
-    ])
+    ];
+    macro_rules! add {
+        (($kind:ident) $($ident:ident $name:literal $lock:ty;)*) => {$(
+            all.push(Subject::$kind::<$lock>(FEW)?);
+            if matches!(<$lock>::claims().processes, Limit::Fixed(_)) {
+                all.push(Subject::$kind::<$lock>(MANY)?);
+            }
+        )*};
+    }
+    for_each_algorithm!(over => add!(group));
+    for_each_algorithm!(mutex => add!(mutual));
+    for_each_algorithm!(group => add!(group));
+    for_each_algorithm!(specimen => add!(group));
+    Ok(all)
 }
 
 #[cfg(test)]

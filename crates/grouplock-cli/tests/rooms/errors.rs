@@ -91,7 +91,7 @@ fn without_a_default_place_that_is_said() {
     let place = Place::new();
     let mut command = unprivileged(&place, &["run", "r", "s", "--", "true"]);
     let command = command.env_remove("GROUPLOCK_AT").env_remove("XDG_RUNTIME_DIR");
-    let (code, _, trouble) = told(&command.output().expect("it starts"));
+    let (code, _, trouble) = told(command);
     assert_eq!(code, 125);
     assert!(trouble.contains("XDG_RUNTIME_DIR is not set"), "{trouble}");
 }
@@ -144,8 +144,7 @@ fn an_unwritable_place_is_named() {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).expect("it is ours");
     let inside = closed.join("rooms").to_string_lossy().into_owned();
     let arguments = ["run", "--at", &inside, "r", "s", "--", "true"];
-    let output = unprivileged(&place, &arguments).output().expect("it starts");
-    let (code, _, trouble) = told(&output);
+    let (code, _, trouble) = told(&mut unprivileged(&place, &arguments));
     assert_eq!(code, 125, "{trouble}");
     assert!(trouble.contains("no permission to"), "{trouble}");
     assert!(trouble.contains(&*closed.to_string_lossy()), "{trouble}");

@@ -2,9 +2,10 @@
 
 use std::process::Stdio;
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::place::{Place, Running, told, until};
+use crate::place::{Place, Running, told};
 
 fn parse(text: &str) -> Vec<Value> {
     let events: Vec<Value> = text
@@ -41,7 +42,7 @@ fn a_run_tells_its_story() {
 fn waiting_and_failing_are_told() {
     let place = Place::new();
     let _holder = place.occupy("r", "a");
-    let (code, _, text) = place.said(&["run", "--json", "-q", "-w", "0.1", "r", "b", "--", "true"]);
+    let (code, _, text) = place.said(&["run", "--json", "-q", "-w", "0.5", "r", "b", "--", "true"]);
     assert_eq!(code, 124);
     let events = parse(&text);
     assert_eq!(names(&events), ["waiting", "failed"]);
@@ -57,26 +58,26 @@ fn waiting_and_failing_are_told() {
 fn a_signal_is_told_with_what_became_of_it() {
     let place = Place::new();
     let holder = place.occupy("r", "a");
-    let waiter =
-        place.grouplock(&["run", "--json", "r", "b", "--", "true"]).stderr(Stdio::piped()).spawn();
-    let waiter = waiter.expect("it starts");
-    until("it waits", || place.waiters("r") == 1);
-    let pid = nix::unistd::Pid::from_raw(waiter.id().cast_signed());
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it is there");
-    let events = parse(&told(&waiter.wait_with_output().expect("it ends")).2);
+    let start = |room: &str, command: &[&str]| {
+        let mut run = place.grouplock(&["run", "--json", room, "b", "--"]);
+        run.args(command).stderr(Stdio::piped());
+        let mut running = Running::start(run);
+        let events = running.stderr();
+        (running, events)
+    };
+    let (waiter, events) = start("r", &["true"]);
+    events.until_says("\"waiting\"");
+    waiter.send(Signal::SIGTERM);
+    let events = parse(&events.to_end());
     let last = events.last().expect("there are some");
     assert_eq!((&last["event"], &last["signal"]), (&"signalled".into(), &"SIGTERM".into()));
     assert_eq!(last["exit"], 143);
     drop(holder);
 
-    let mut command = place.grouplock(&["run", "--json", "r2", "b", "--", "sleep", "100"]);
-    let running = command.stderr(Stdio::piped()).spawn().expect("it starts");
-    let there = || place.said(&["status", "r2"]).1.contains("inside: b");
-    until("it is inside", there);
-    std::thread::sleep(std::time::Duration::from_millis(50));
-    let pid = nix::unistd::Pid::from_raw(running.id().cast_signed());
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).expect("it is there");
-    let events = parse(&told(&running.wait_with_output().expect("it ends")).2);
+    let (running, events) = start("r2", &["sleep", "100"]);
+    events.until_says("\"started\"");
+    running.send(Signal::SIGTERM);
+    let events = parse(&events.to_end());
     assert_eq!(names(&events), ["entered", "started", "forwarded", "exited", "left"]);
     assert_eq!((&events[2]["signal"], &events[2]["passed"]), (&"SIGTERM".into(), &true.into()));
     assert_eq!((&events[3]["signal"], &events[3]["code"]), (&"SIGTERM".into(), &Value::Null));
@@ -92,7 +93,7 @@ fn events_go_to_the_descriptor_that_was_named() {
     );
     let mut shell = std::process::Command::new("sh");
     let shell = shell.args(["-c", &script]).env("GROUPLOCK_AT", place.rooms());
-    let (code, text, trouble) = told(&shell.output().expect("sh starts"));
+    let (code, text, trouble) = told(shell);
     assert_eq!((code, text.as_str(), trouble.as_str()), (0, "out\n", "err\n"));
     let seven = std::fs::read_to_string(place.file("seven")).expect("it was written");
     assert_eq!(names(&parse(&seven)).len(), 4);
@@ -109,7 +110,7 @@ fn a_death_inside_is_told() {
     let holder: Running = place.occupy("r", "a");
     let pid = holder.pid();
     drop(holder);
-    let (_, _, text) = place.said(&["run", "--json", "-w", "10", "r", "b", "--", "true"]);
+    let (_, _, text) = place.said(&["run", "--json", "-w", "60", "r", "b", "--", "true"]);
     let events = parse(&text);
     let entered = events.iter().find(|event| event["event"] == "entered").expect("it got in");
     let recovered = &entered["recovered"];

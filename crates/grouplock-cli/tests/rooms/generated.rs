@@ -42,8 +42,8 @@ fn bash_completes_commands_and_options() {
         "{script}\nCOMP_WORDS=(grouplock run --conf); COMP_CWORD=2; _grouplock grouplock --conf run; \
          echo ${{COMPREPLY[@]}}"
     );
-    let answer = Command::new("bash").args(["--norc", "-c", &ask]).output().expect("bash is there");
-    assert_eq!(told(&answer).1.trim(), "--conflict-exit-code");
+    let answer = told(Command::new("bash").args(["--norc", "-c", &ask]));
+    assert_eq!(answer.1.trim(), "--conflict-exit-code");
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! `kill -9` of `grouplock run`, and the loss of a holding.
 
 use std::fs;
+use std::io::Write;
 use std::process::Stdio;
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::place::{Place, Running, children, line_of, mentioning, state, told, until};
+use crate::place::{Place, Running, children, line_of, mentioning, state, until};
 
 /// A command whose shell has a child; it appends to `alive` as long as it lives.
 fn tick(place: &Place) -> (Running, Vec<i32>) {
@@ -58,7 +58,7 @@ fn a_whole_process_group_that_is_killed_leaves_the_room_free() {
     let running = Running::start(leader);
     let command: i32 = line_of(&pids).parse().expect("a number");
     kill(Pid::from_raw(-running.pid()), Signal::SIGKILL).expect("the group is there");
-    assert_eq!(place.said(&["run", "-q", "-w", "10", "r", "b", "--", "true"]).0, 0);
+    assert_eq!(place.said(&["run", "-q", "-w", "60", "r", "b", "--", "true"]).0, 0);
     assert_eq!(state(command), None);
 }
 
@@ -69,7 +69,7 @@ fn the_next_is_told_that_somebody_died_inside() {
     let pid = running.pid();
     running.send(Signal::SIGKILL);
     let script = "echo ${GROUPLOCK_RECOVERED-no}";
-    let (code, text, trouble) = place.said(&["run", "-w", "10", "r", "b", "-c", script]);
+    let (code, text, trouble) = place.said(&["run", "-w", "60", "r", "b", "-c", script]);
     assert_eq!((code, text.as_str()), (0, "1\n"));
     assert_eq!(
         trouble,
@@ -104,7 +104,7 @@ fn a_guardian_that_is_killed_is_replaced() {
     kill(Pid::from_raw(first), Signal::SIGKILL).expect("it is there");
     until("there is another", || guardian().is_some_and(|pid| pid != first));
     running.send(Signal::SIGKILL);
-    assert_eq!(place.said(&["run", "-q", "-w", "10", "r", "b", "--", "true"]).0, 0);
+    assert_eq!(place.said(&["run", "-q", "-w", "60", "r", "b", "--", "true"]).0, 0);
     for pid in family {
         assert_eq!(state(pid), None, "process {pid} has survived");
     }
@@ -138,12 +138,13 @@ fn a_lost_holding_ends_the_command_with_123() {
         );
         let option = format!("--on-loss={action}");
         let mut command = place.grouplock(&["run", &option, "r", "a", "-c", &script]);
-        let child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        command.stderr(Stdio::piped());
+        let mut running = Running::start(command);
+        let trouble = running.stderr();
         until("it is inside", || ready.exists());
-        std::thread::sleep(Duration::from_millis(100));
         take_away(&place);
-        let (code, _, trouble) = told(&child.wait_with_output().expect("it ends"));
-        assert_eq!(code, 123, "{trouble}");
+        let trouble = trouble.to_end();
+        assert_eq!(running.code(), Some(123), "{trouble}");
         assert!(trouble.contains("the place in `r` was lost: the room was removed"), "{trouble}");
         assert_eq!(got.exists(), ends.is_some());
     }
@@ -152,12 +153,16 @@ fn a_lost_holding_ends_the_command_with_123() {
 #[test]
 fn a_lost_holding_can_be_only_warned_of() {
     let place = Place::new();
-    let ready = place.file("ready");
-    let script = format!("echo > '{}'; sleep 2; echo finished", ready.display());
-    let mut command = place.grouplock(&["run", "--on-loss=warn", "r", "a", "-c", &script]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    until("it is inside", || ready.exists());
+    let mut command = place.grouplock(&["run", "--on-loss=warn", "r", "a"]);
+    command.args(["-c", "echo inside; read line; echo $line"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running::start(command);
+    let (text, trouble) = (running.stdout(), running.stderr());
+    text.until_says("inside\n");
     take_away(&place);
-    let (code, text, trouble) = told(&child.wait_with_output().expect("it ends"));
-    assert_eq!((code, text.as_str()), (123, "finished\n"), "{trouble}");
+    trouble.until_says("the place in `r` was lost: the room was removed");
+    let mut stdin = running.0.stdin.take().expect("it is piped");
+    stdin.write_all(b"still here\n").expect("the command reads");
+    assert_eq!(text.to_end(), "inside\nstill here\n");
+    assert_eq!(running.code(), Some(123));
 }

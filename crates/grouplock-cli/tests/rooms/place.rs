@@ -1,15 +1,18 @@
 //! A directory for the rooms of one test, and what is done in it.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Longer than anything takes here, unless it hangs.
-pub(crate) const LONG: Duration = Duration::from_secs(20);
+/// Longer than anything takes on a busy machine, unless it hangs.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A directory that is gone after the test.
 pub(crate) struct Place {
@@ -48,14 +51,9 @@ impl Place {
         command
     }
 
-    /// Runs it to its end.
-    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
-        self.grouplock(arguments).output().expect("the program starts")
-    }
-
     /// Runs it to its end: its exit code, stdout and stderr.
     pub(crate) fn said(&self, arguments: &[&str]) -> (i32, String, String) {
-        told(&self.output(arguments))
+        told(&mut self.grouplock(arguments))
     }
 
     /// Somebody inside, who stays until they are ended. Returns when they are inside.
@@ -113,6 +111,16 @@ impl Running {
             .expect("it can be sent");
     }
 
+    /// What it says on stdout, which must be piped.
+    pub(crate) fn stdout(&mut self) -> Heard {
+        Heard::listen(self.0.stdout.take().expect("it is piped"))
+    }
+
+    /// What it says on stderr, which must be piped.
+    pub(crate) fn stderr(&mut self) -> Heard {
+        Heard::listen(self.0.stderr.take().expect("it is piped"))
+    }
+
     /// Its exit code, once it has ended.
     pub(crate) fn code(mut self) -> Option<i32> {
         let mut code = None;
@@ -133,17 +141,66 @@ impl Drop for Running {
     }
 }
 
-pub(crate) fn told(output: &Output) -> (i32, String, String) {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("it is text");
-    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+/// What comes out of a pipe or a terminal, as it comes.
+pub(crate) struct Heard {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    listener: JoinHandle<()>,
+}
+
+impl Heard {
+    pub(crate) fn listen(mut source: impl Read + Send + 'static) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&bytes);
+        let listener = std::thread::spawn(move || {
+            let mut some = [0; 4096];
+            // A terminal whose process has ended gives an error.
+            while let Ok(count @ 1..) = source.read(&mut some) {
+                sink.lock().unwrap_or_else(PoisonError::into_inner).extend(&some[..count]);
+            }
+        });
+        Heard { bytes, listener }
+    }
+
+    /// What was said so far.
+    pub(crate) fn text(&self) -> String {
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Waits until it was said.
+    pub(crate) fn until_says(&self, what: &str) {
+        until_else(|| self.text().contains(what), || format!("{what:?} in {:?}", self.text()));
+    }
+
+    /// All of it, once nobody can say anything more.
+    pub(crate) fn to_end(&self) -> String {
+        until_else(|| self.listener.is_finished(), || format!("the end of {:?}", self.text()));
+        self.text()
+    }
+}
+
+/// Runs a command to its end: its exit code (-1 if a signal has ended it), stdout and stderr.
+pub(crate) fn told(command: &mut Command) -> (i32, String, String) {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running(command.spawn().expect("the program starts"));
+    let (text, trouble) = (running.stdout(), running.stderr());
+    let (text, trouble) = (text.to_end(), trouble.to_end());
+    (running.code().unwrap_or(-1), text, trouble)
 }
 
 /// Waits for something that will be true.
-pub(crate) fn until(what: &str, mut true_now: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, true_now: impl FnMut() -> bool) {
+    until_else(true_now, || what.to_owned());
+}
+
+/// Waits for something that will be true, and tells afterwards what was waited for.
+pub(crate) fn until_else(mut true_now: impl FnMut() -> bool, what: impl Fn() -> String) {
     let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
     while !true_now() {
-        assert!(start.elapsed() < LONG, "it never came true that {what}");
-        std::thread::sleep(Duration::from_millis(10));
+        assert!(start.elapsed() < LONG, "it never came: {}", what());
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(10));
     }
 }
 

@@ -143,7 +143,7 @@ fn doctor_tells_what_is_wrong_and_what_to_do() {
         assert!(text.ends_with("1 thing is wrong\n"), "said once: {text}");
     }
     let mut no_place = place.grouplock(&["doctor", "--at", ""]);
-    let (code, text, _) = told(&no_place.output().expect("it starts"));
+    let (code, text, _) = told(&mut no_place);
     assert_eq!(code, 1, "{text}");
 }
 

@@ -1,5 +1,6 @@
 //! Signals that are sent to `grouplock run`.
 
+use std::io::Write;
 use std::process::Stdio;
 
 use nix::sys::signal::Signal;
@@ -63,18 +64,20 @@ fn an_ignored_signal_stays_ignored() {
     let place = Place::new();
     let pid = place.file("pid");
     let script = format!(
-        "trap '' HUP; exec '{}' run r s -c 'echo $PPID > \"{}\"; sleep 0.5; kill -HUP $$; echo alive'",
+        "trap '' HUP; exec '{}' run r s -c 'echo $PPID > \"{}\"; read line; kill -HUP $$; echo $line'",
         env!("CARGO_BIN_EXE_grouplock"),
         pid.display()
     );
     let mut shell = std::process::Command::new("sh");
-    let shell = shell.args(["-c", &script]).env("GROUPLOCK_AT", place.rooms());
-    let shell = shell.stdout(Stdio::piped()).spawn().expect("sh starts");
+    shell.args(["-c", &script]).env("GROUPLOCK_AT", place.rooms());
+    shell.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut shell = Running::start(shell);
     let ours: i32 = line_of(&pid).parse().expect("a number");
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(ours), Signal::SIGHUP).expect("it is there");
-    let output = shell.wait_with_output().expect("it ends");
-    assert_eq!(output.stdout, b"alive\n");
-    assert!(output.status.success());
+    let mut stdin = shell.0.stdin.take().expect("it is piped");
+    stdin.write_all(b"alive\n").expect("the command reads");
+    assert_eq!(shell.stdout().to_end(), "alive\n");
+    assert_eq!(shell.code(), Some(0));
 }
 
 #[test]

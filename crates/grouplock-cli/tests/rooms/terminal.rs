@@ -1,20 +1,19 @@
 //! On a terminal: the waiting line, Ctrl-C, Ctrl-Z, `top`.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::pty::{Winsize, openpty};
 
-use crate::place::{Place, Running, children, line_of, state, until};
+use crate::place::{Heard, Place, Running, children, line_of, state, until, until_else};
 
 /// A terminal with a process on it.
 struct Screen {
     keyboard: File,
-    shown: Arc<Mutex<Vec<u8>>>,
+    shown: Heard,
     process: Running,
 }
 
@@ -37,15 +36,7 @@ impl Screen {
         unsafe { command.pre_exec(own_terminal) };
         let process = Running::start(command);
         drop(pty.slave);
-        let shown = Arc::new(Mutex::new(Vec::new()));
-        let (mut output, sink) = (side(&pty.master), Arc::clone(&shown));
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            // A terminal whose process has ended gives an error.
-            while let Ok(count @ 1..) = output.read(&mut bytes) {
-                sink.lock().unwrap_or_else(PoisonError::into_inner).extend(&bytes[..count]);
-            }
-        });
+        let shown = Heard::listen(side(&pty.master));
         Screen { keyboard: File::from(pty.master), shown, process }
     }
 
@@ -53,18 +44,8 @@ impl Screen {
         self.keyboard.write_all(keys.as_bytes()).expect("the terminal is there");
     }
 
-    fn text(&self) -> String {
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&shown).into_owned()
-    }
-
     fn until_shows(&self, what: &str) {
-        let start = std::time::Instant::now();
-        while !self.text().contains(what) {
-            let waited = start.elapsed();
-            assert!(waited < crate::place::LONG, "{what:?} was never shown:\n{:?}", self.text());
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+        self.shown.until_says(what);
     }
 }
 
@@ -88,7 +69,7 @@ fn while_waiting_a_line_says_for_whom_how_long_and_who_is_inside() {
     screen.until_shows(&format!(" {pid}, "));
     // It is rewritten in place, and grows older.
     screen.until_shows("waiting 1.");
-    let text = screen.text();
+    let text = screen.shown.text();
     assert!(text.contains("\r\u{1b}[Kwaiting ") && !text.contains('\n'), "{text:?}");
     for line in text.split("\r\u{1b}[K") {
         assert!(line.chars().count() < 80, "{line:?}");
@@ -105,9 +86,8 @@ fn quiet_is_quiet_on_a_terminal_too() {
     let _holder = place.occupy("r", "a");
     let screen =
         Screen::start(place.grouplock(&["run", "-q", "-w", "0.8", "r", "b", "--", "true"]));
-    let shown = Arc::clone(&screen.shown);
     assert_eq!(screen.process.code(), Some(124));
-    assert_eq!(shown.lock().unwrap_or_else(PoisonError::into_inner).len(), 0);
+    assert_eq!(screen.shown.to_end(), "");
 }
 
 #[test]
@@ -115,8 +95,8 @@ fn control_c_reaches_the_command_once() {
     let place = Place::new();
     let (ready, got) = (place.file("ready"), place.file("got"));
     let script = format!(
-        "trap 'echo INT >> \"{got}\"' INT; echo > '{ready}'; for i in 1 2 3 4 5 6 7 8; do sleep 0.1; done; \
-         exit 9",
+        "trap 'echo INT >> \"{got}\"' INT; echo > '{ready}'; \
+         for i in $(seq 600); do [ -e '{got}' ] && break; sleep 0.1; done; sleep 0.3; exit 9",
         got = got.display(),
         ready = ready.display()
     );
@@ -129,9 +109,8 @@ fn control_c_reaches_the_command_once() {
     screen.type_in("\u{3}");
     screen.until_shows("code=9");
     assert_eq!(std::fs::read_to_string(&got).expect("it came"), "INT\n");
-    screen.type_in("$G run r s -- sleep 100; echo code=$?\n");
-    until("it runs", || !place.is_empty("r"));
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    screen.type_in("$G run r s -c 'echo ru''ns; exec sleep 100'; echo code=$?\n");
+    screen.until_shows("runs");
     screen.type_in("\u{3}");
     screen.until_shows("code=130");
 }
@@ -243,12 +222,8 @@ fn top_is_a_live_picture_with_keys() {
     let _first = place.occupy("alpha", "one");
     let mut screen = Screen::start(place.grouplock(&["top", "-i", "0.1"]));
     let shows = |screen: &Screen, what: &str| {
-        let start = std::time::Instant::now();
-        while !picture(&screen.text()).contains(what) {
-            let picture = picture(&screen.text());
-            assert!(start.elapsed() < crate::place::LONG, "{what} is not shown:\n{picture}");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+        let picture = || picture(&screen.shown.text());
+        until_else(|| picture().contains(what), || format!("{what} in\n{}", picture()));
     };
     shows(&screen, "inside: one");
     let _second = place.occupy("beta", "two");

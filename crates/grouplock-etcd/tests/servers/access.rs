@@ -122,7 +122,7 @@ fn names_and_passwords() {
         let output = server.etcdctl(arguments);
         assert!(output.status.success(), "{output:?}");
     }
-    let place = format!("etcd://{}/ours?timeout=2", server.endpoint());
+    let place = format!("etcd://{}/ours?timeout=10", server.endpoint());
     let user = |password| [("GROUPLOCK_ETCD_USER", "me"), ("GROUPLOCK_ETCD_PASSWORD", password)];
     assert_eq!(visit_with(&place, &user("open sesame")), "well");
     let wrong = visit_with(&place, &user("open barley"));
@@ -131,7 +131,7 @@ fn names_and_passwords() {
     let nobody = visit_with(&place, &[]);
     assert!(nobody.contains("user name is empty"), "{nobody}");
     assert!(nobody.contains("GROUPLOCK_ETCD_USER"), "{nobody}");
-    let elsewhere = format!("etcd://{}/theirs?timeout=2", server.endpoint());
+    let elsewhere = format!("etcd://{}/theirs?timeout=10", server.endpoint());
     let denied = visit_with(&elsewhere, &user("open sesame"));
     assert!(denied.contains("permission denied"), "{denied}");
 }

@@ -29,7 +29,7 @@ impl Victim for Process {
 
 impl OnEtcd {
     fn new(server: Arc<Server>) -> Self {
-        let place = format!("etcd://{}/{}?ttl=3", server.endpoint(), server::fresh_prefix());
+        let place = format!("etcd://{}/{}?ttl=5", server.endpoint(), server::fresh_prefix());
         OnEtcd { server, place }
     }
 }

@@ -1,6 +1,7 @@
 //! What rooms on etcd promise beyond the suite, on a real server.
 
 use crate::{actor, server};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,10 +22,10 @@ fn place(server: &Server, options: &str) -> String {
     format!("etcd://{}/{}?{options}", server.endpoint(), server::fresh_prefix())
 }
 
-/// The same place with a lease of one second, for those who are to lose it.
+/// The same place with a short lease, for those who are to lose it; long enough to be kept on a busy machine until then.
 fn short_of(place: &str) -> String {
     let (same, _) = place.split_once('?').expect("it has options");
-    format!("{same}?ttl=1")
+    format!("{same}?ttl=3")
 }
 
 fn prefix(place: &str) -> &str {
@@ -39,12 +40,17 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Not a test: what [`Actor::start`] runs. Enters and tells its epoch, or why not.
+/// Not a test: what [`Actor::start`] runs. Enters and tells its epoch, or why not; before that, if it has to wait.
 #[test]
 fn actor() {
     let Some(role) = actor::role() else { return };
     let room = open(&role[0], &role[1]);
-    match room.enter(&role[2]) {
+    // Called at once, and then not again for as long as a test takes.
+    let waiting = room.request(&role[2]).progress(Duration::from_secs(3600), |_| {
+        actor::say("waiting");
+        ControlFlow::Continue(())
+    });
+    match waiting.enter() {
         Ok(guard) => {
             actor::say(&format!("inside {}", guard.epoch()));
             while let Some(command) = actor::listen() {
@@ -70,7 +76,8 @@ fn a_waiter_whose_lease_expired_while_it_waited_is_not_let_in() {
     let room = open(&place, "old bug");
     let inside = room.enter("a").expect("it is empty");
     let waiter = Actor::start(module_path!(), &[&short_of(&place), "old bug", "b"]);
-    until("it waits", || room.snapshot().expect("it can be looked at").waiters() == 1);
+    // It knows that it waits, and is not stopped before it has heard so.
+    assert_eq!(waiter.hear().as_deref(), Some("waiting"));
     // It notices nothing of what happens now.
     waiter.signal(Signal::SIGSTOP);
     until("its lease is over", || room.snapshot().expect("it can be looked at").waiters() == 0);
@@ -107,13 +114,13 @@ fn one_who_was_stopped_for_longer_than_its_lease_knows_it_at_once() {
 #[test]
 fn a_lease_is_renewed_for_as_long_as_somebody_is_inside() {
     let Some(server) = server::shared() else { return };
-    let place = place(&server, "ttl=3");
+    let place = place(&server, "ttl=5");
     let room = open(&place, "renewed");
     let guard = room.enter("a").expect("it is empty");
     let first = guard.watch().valid_until().expect("it has a lease");
-    let trusted = Duration::from_millis(2400);
+    let trusted = Duration::from_secs(4);
     assert!(first <= Instant::now() + trusted, "trusted for less than it lasts");
-    std::thread::sleep(Duration::from_millis(4500));
+    until("its first promise is over", || Instant::now() > first);
     assert_eq!(guard.standing(), Standing::Held);
     assert!(guard.watch().valid_until().expect("it has a lease") > first);
     guard.leave().expect("it can be left");
@@ -146,13 +153,16 @@ fn a_holder_is_told_at_once_if_its_place_is_taken_away() {
     // Its next renewal would be in 20 s.
     let place = place(&server, "ttl=60");
     let room = open(&place, "revoked");
-    let guard = room.enter("a").expect("it is empty");
-    std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(guard.standing(), Standing::Held, "it has the watch by now, and nothing happened");
-    revoke_lease(&server, &place);
-    let told = guard.watch().wait_until(Instant::now() + Duration::from_secs(10));
-    assert!(matches!(told, Standing::Lost(Loss::Revoked(_))), "{told:?}");
-    room.request("b").timeout(LONG).enter().expect("it is empty").leave().expect("it is left");
+    // Before it watches its key, and, unless the machine is very slow, after it has begun to.
+    for pause in [0, 500] {
+        let guard = room.enter("a").expect("it is empty");
+        std::thread::sleep(Duration::from_millis(pause));
+        assert_eq!(guard.standing(), Standing::Held, "nothing has happened");
+        revoke_lease(&server, &place);
+        let told = guard.watch().wait_until(Instant::now() + LONG);
+        assert!(matches!(told, Standing::Lost(Loss::Revoked(_))), "{told:?}");
+        room.request("b").timeout(LONG).enter().expect("it is empty").leave().expect("it is left");
+    }
 }
 
 #[test]
@@ -162,18 +172,17 @@ fn after_a_server_that_does_not_answer_a_holder_knows_before_others_are_let_in()
     }
     let scratch = server::Scratch::new();
     let server = Server::single(scratch.path(), &[], "http");
-    let place = place(&server, "ttl=1");
+    let place = place(&server, "ttl=3");
     let room = open(&place, "silence");
     let guard: Guard<'_> = room.enter("a").expect("it is empty");
     let watch = guard.watch();
     server.signal(Signal::SIGSTOP);
     let stopped = Instant::now();
-    assert!(matches!(watch.wait(), Standing::Lost(_)));
-    let known = stopped.elapsed();
+    assert!(matches!(watch.wait_until(stopped + LONG), Standing::Lost(_)));
     server.signal(Signal::SIGCONT);
-    // The last renewal was sent before the server was stopped, so the lease lasted until then plus one second at least.
-    assert!(known < Duration::from_secs(1), "it was known after {known:?}");
-    assert!(watch.valid_until().expect("it had a lease") < stopped + Duration::from_secs(1));
+    // The last renewal was sent before the server was stopped, so the servers' lease lasts for three seconds at most from
+    // then on. What was promised has to end before. When this thread is told depends on how busy the machine is.
+    assert!(watch.valid_until().expect("it had a lease") < stopped + Duration::from_secs(3));
     assert!(matches!(guard.leave(), Err(RoomError::Lost(_))));
     // It goes on with another lease.
     let again = room.request("b").timeout(LONG).enter().expect("the old lease runs out");

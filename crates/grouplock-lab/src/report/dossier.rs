@@ -123,17 +123,20 @@ pub struct RmrPoint {
     pub model: String,
     /// How many processes.
     pub processes: usize,
-    /// The most of any passage.
+    /// The largest cost of a passage that was found.
     pub max: u64,
     /// The mean of all passages.
     pub mean: f64,
     /// Whether somebody waited by reading remote memory again and again: then no number bounds the cost.
     pub remote_spinning: bool,
+    /// What a passage costs at most, for any number of processes, if that is proven.
+    pub bound: Option<u64>,
 }
 
-impl From<Measurement> for RmrPoint {
-    fn from(measured: Measurement) -> Self {
+impl RmrPoint {
+    fn of(measured: Measurement, bounds: Option<rmr::Bounds>) -> Self {
         RmrPoint {
+            bound: bounds.map(|bounds| bounds.of(measured.model)),
             algorithm: measured.algorithm,
             model: measured.model.to_string(),
             processes: measured.processes,
@@ -214,16 +217,15 @@ impl Dossier {
         tell: &mut dyn FnMut(&str, usize),
     ) -> Result<(), RmrError> {
         for name in rmr::names().into_iter().filter(|name| wanted(name)) {
+            let bounds = rmr::bounds(name)?;
             for &processes in sizes {
                 tell(name, processes);
                 match rmr::measure(name, processes, options) {
-                    Ok(measured) => self.rmr.extend(measured.into_iter().map(RmrPoint::from)),
+                    Ok(measured) => {
+                        self.rmr.extend(measured.into_iter().map(|m| RmrPoint::of(m, bounds)));
+                    }
                     Err(RmrError::Capacity { .. }) => {}
-                    Err(
-                        error @ (RmrError::Panicked { .. }
-                        | RmrError::Stuck { .. }
-                        | RmrError::Endless { .. }),
-                    ) => {
+                    Err(error) if error.breaks_with().is_some() => {
                         let (algorithm, because) = (name.to_owned(), error.to_string());
                         self.broken.push(Broken { algorithm, processes, because });
                     }

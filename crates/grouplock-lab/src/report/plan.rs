@@ -64,9 +64,11 @@ impl Plan {
     /// The explorations of this plan.
     pub fn tasks(self) -> Vec<Task> {
         let mut tasks: Vec<Task> = [
+            ("clh", 4),
             ("mcs", 4),
             ("burns-lamport", 4),
             ("black-white-bakery", 2),
+            ("black-white-bakery-split", 2),
             ("dvir-taubenfeld-1", 3),
             ("dvir-taubenfeld-1-swap", 4),
             ("dvir-taubenfeld-2", 3),
@@ -74,6 +76,9 @@ impl Plan {
         .map(|(name, processes)| Task::new(name, processes, 1))
         .into();
         tasks.extend([
+            Task::new("bakery", 2, 1).passages(3),
+            Task::new("anderson", 3, 1).passages(3),
+            Task::new("dvir-taubenfeld-2-two-locks", 2, 1),
             Task::new("keane-moir", 3, 2),
             Task::new("keane-moir+dvir-taubenfeld-1-swap", 2, 2),
             Task::new("petrovic", 2, 2),
@@ -92,7 +97,10 @@ impl Plan {
         ]);
         if self == Plan::Full {
             tasks.extend([
-                Task::new("black-white-bakery", 3, 1).passages(2),
+                Task::new("bakery", 3, 1).passages(2),
+                Task::new("black-white-bakery", 3, 1),
+                Task::new("black-white-bakery-split", 3, 1).passages(2),
+                Task::new("dvir-taubenfeld-2-two-locks", 3, 1),
                 Task::new("keane-moir", 4, 2),
                 Task::new("petrovic", 3, 2),
                 Task::new("maor-taubenfeld+dvir-taubenfeld-1-swap", 2, 2),
@@ -101,6 +109,8 @@ impl Plan {
                 Task::new("handover", 3, 3),
                 Task::new("phases", 3, 2),
                 Task::new("phases-fifo-cancel", 3, 2),
+                Task::new("phases-cancel", 2, 2),
+                Task::new("phases-patient-cancel", 2, 2),
                 Task::new("handover+dvir-taubenfeld-1-swap", 3, 2),
             ]);
         }
@@ -145,6 +155,14 @@ mod tests {
     fn plans_name_algorithms_that_exist() {
         for task in Plan::Full.tasks() {
             assert!(registry::find(&task.algorithm).is_ok(), "{}", task.algorithm);
+        }
+    }
+
+    #[test]
+    fn the_full_plan_leaves_nobody_out() {
+        let tasks = Plan::Full.tasks();
+        for subject in registry::all() {
+            assert!(tasks.iter().any(|task| task.algorithm == subject.name), "{}", subject.name);
         }
     }
 

@@ -1,7 +1,5 @@
 //! What a column asks of an algorithm, and the answer that a dossier gives.
 
-use std::fmt::Write as _;
-
 use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::{Bound, Claim, Growth, Limit, Primitive};
 
@@ -191,33 +189,40 @@ impl<'a> Case<'a> {
         // What ships counts; only if that was not measured, what it is made of.
         let points = self.names.iter().rev().map(|name| of(name)).find(|points| !points.is_empty());
         let Some(points) = points else { return cell };
-        let Some(last) = points.iter().max_by_key(|point| point.processes) else { return cell };
-        let mut how = format!("sampled to {} processes", last.processes);
+        let Some(last) = points.iter().map(|point| point.processes).max() else { return cell };
+        let found = points.iter().map(|point| point.max).max().unwrap_or(0);
+        let sampled = format!("sampled to {last} processes");
         let broken =
             self.dossier.broken.iter().filter(|b| self.names.contains(&b.algorithm.as_str()));
-        if let Some(least) = broken.map(|broken| broken.processes).min() {
-            let _ = write!(how, "; breaks with {least}");
-        }
-        if points.iter().any(|point| point.remote_spinning) {
-            let measured = "∞: waits on remote memory".to_owned();
+        if let Some(least) = broken.min_by_key(|broken| broken.processes) {
+            // What others of its sizes cost is no sign that it works.
+            let measured = format!("breaks with {} processes", least.processes);
             return Cell {
                 measured,
-                how,
-                standing: standing(claimed.claimed, Growth::Unbounded),
+                how: least.because.clone(),
+                standing: Standing::Partly,
                 ..cell
             };
         }
-        let sizes: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();
-        let most = format!("at most {}", last.max);
-        match suggested(&sizes) {
-            Some(grows) => Cell {
-                measured: format!("{grows}, {most}"),
-                how,
-                standing: standing(claimed.claimed, grows),
-                ..cell
-            },
-            None => Cell { measured: most, how, standing: Standing::Partly, ..cell },
+        if let Some(bound) = points.iter().find_map(|point| point.bound) {
+            let measured = format!("O(1), at most {bound}; largest found {found}");
+            let how = format!("proven for any number of processes; {sampled}");
+            let standing = standing(claimed.claimed, Growth::Constant);
+            return Cell { measured, how, standing, ..cell };
         }
+        if points.iter().any(|point| point.remote_spinning) {
+            let measured = "∞: waits on remote memory".to_owned();
+            let standing = standing(claimed.claimed, Growth::Unbounded);
+            return Cell { measured, how: sampled, standing, ..cell };
+        }
+        let sizes: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();
+        let (measured, standing) = match suggested(&sizes) {
+            Some(grows) => {
+                (format!("{grows}, largest found {found}"), standing(claimed.claimed, grows))
+            }
+            None => (format!("largest found {found}"), Standing::Partly),
+        };
+        Cell { measured, how: sampled, standing, ..cell }
     }
 
     /// Exhausting any number of passages shows that there are finitely many states, so that registers are bounded.

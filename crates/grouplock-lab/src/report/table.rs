@@ -152,7 +152,7 @@ fn row(paper: Paper, dossier: &Dossier, name: &str) -> Option<Row> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Exploration, RmrPoint, Task};
+    use super::super::{Broken, Exploration, RmrPoint, Task};
     use super::*;
     use crate::Property;
     use crate::explore::Verdict;
@@ -232,24 +232,49 @@ mod tests {
         assert_eq!(cell(&table, "handover", "Bounded").measured, "not measured");
     }
 
+    fn counted(points: &[(usize, u64)], bound: Option<u64>) -> Dossier {
+        let point = |&(processes, max): &(usize, u64)| RmrPoint {
+            algorithm: "handover".to_owned(),
+            model: "cc".to_owned(),
+            processes,
+            max,
+            mean: 20.0,
+            remote_spinning: false,
+            bound,
+        };
+        Dossier { rmr: points.iter().map(point).collect(), ..dossier(&[]) }
+    }
+
     #[test]
-    fn counted_references_are_told_with_their_growth() {
-        let mut dossier = dossier(&[]);
-        dossier.rmr = [(2, 22), (8, 27), (64, 28), (256, 28)]
-            .map(|(processes, max)| RmrPoint {
-                algorithm: "handover".to_owned(),
-                model: "cc".to_owned(),
-                processes,
-                max,
-                mean: 20.0,
-                remote_spinning: false,
-            })
-            .into();
+    fn counted_references_are_told_as_found_with_their_growth() {
+        // The largest is not that of the most processes.
+        let dossier = counted(&[(2, 22), (8, 29), (64, 28), (256, 28)], None);
         let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
         let rmr = cell(&table, "handover", "RMR in CC");
-        assert_eq!(rmr.measured, "O(1), at most 28");
+        assert_eq!(rmr.measured, "O(1), largest found 29");
         assert_eq!(rmr.how, "sampled to 256 processes");
         assert_eq!(cell(&table, "handover", "RMR in DSM").measured, "not measured");
+    }
+
+    #[test]
+    fn only_a_proven_bound_is_told_as_at_most() {
+        let dossier = counted(&[(2, 22), (8, 29)], Some(31));
+        let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
+        let rmr = cell(&table, "handover", "RMR in CC");
+        assert_eq!(rmr.measured, "O(1), at most 31; largest found 29");
+        assert_eq!(rmr.how, "proven for any number of processes; sampled to 8 processes");
+        assert_eq!(rmr.standing, Standing::Supported);
+    }
+
+    #[test]
+    fn a_lock_that_broke_has_no_figures_and_no_tick() {
+        let mut dossier = counted(&[(2, 22), (64, 28)], Some(31));
+        let (algorithm, because) = ("handover".to_owned(), "it stood still".to_owned());
+        dossier.broken.push(Broken { algorithm, processes: 8, because });
+        let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
+        let rmr = cell(&table, "handover", "RMR in CC");
+        assert_eq!((&*rmr.measured, &*rmr.how), ("breaks with 8 processes", "it stood still"));
+        assert_eq!(rmr.standing, Standing::Partly);
     }
 
     #[test]

@@ -5,20 +5,8 @@ use std::rc::Rc;
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, Yielder};
-use grouplock_algorithms::black_white_bakery::BlackWhiteBakery;
-use grouplock_algorithms::black_white_bakery_gme::BlackWhiteBakeryGme;
-use grouplock_algorithms::burns_lamport::BurnsLamport;
-use grouplock_algorithms::dvir_taubenfeld_1::DvirTaubenfeld1;
 use grouplock_algorithms::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
-use grouplock_algorithms::dvir_taubenfeld_2::DvirTaubenfeld2;
-use grouplock_algorithms::generalized_bakery::GeneralizedBakery;
-use grouplock_algorithms::handover::Handover;
-use grouplock_algorithms::keane_moir::KeaneMoir;
-use grouplock_algorithms::maor_taubenfeld::MaorTaubenfeld;
-use grouplock_algorithms::mcs::Mcs;
-use grouplock_algorithms::petrovic::{Bounded, Petrovic, Unbounded};
-use grouplock_algorithms::phases::Phases;
-use grouplock_algorithms::policy::{Eventual, Fifo, Patient};
+use grouplock_algorithms::for_each_algorithm;
 use grouplock_algorithms::raw::{RawGroup, RawMutex};
 use grouplock_algorithms::{CapacityError, Claims, Session};
 
@@ -37,24 +25,20 @@ pub(crate) struct Measurable {
 
 /// All of them. An algorithm that needs another lock has the one it ships with.
 pub(crate) fn all() -> Vec<Measurable> {
-    vec![
-        mutex::<Mcs<M>>(),
-        mutex::<BurnsLamport<M>>(),
-        mutex::<BlackWhiteBakery<M>>(),
-        mutex::<DvirTaubenfeld1<M>>(),
-        mutex::<DvirTaubenfeld1Swap<M>>(),
-        mutex::<DvirTaubenfeld2<M>>(),
-        group::<KeaneMoir<M>>(),
-        group::<Petrovic<M, Bounded>>(),
-        group::<Petrovic<M, Unbounded>>(),
-        group::<GeneralizedBakery<M>>(),
-        group::<BlackWhiteBakeryGme<M>>(),
-        group::<MaorTaubenfeld<M>>(),
-        group::<Handover<M>>(),
-        group::<Phases<M, Eventual>>(),
-        group::<Phases<M, Fifo>>(),
-        group::<Phases<M, Patient>>(),
-    ]
+    /// The lock they ship with.
+    type L = DvirTaubenfeld1Swap<M>;
+    let mut all = Vec::new();
+    macro_rules! add {
+        (($kind:ident) $($ident:ident $name:literal $lock:ty;)*) => {
+            $(all.push($kind::<$lock>());)*
+        };
+    }
+    for_each_algorithm!(mutex => add!(mutex));
+    for_each_algorithm!(group => add!(group));
+    for_each_algorithm!(over => add!(group));
+    for_each_algorithm!(specimen => add!(group));
+    for_each_algorithm!(policy => add!(group));
+    all
 }
 
 impl Measurable {

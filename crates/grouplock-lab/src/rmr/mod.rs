@@ -174,6 +174,18 @@ pub enum RmrError {
     },
 }
 
+impl RmrError {
+    /// If the lock itself broke: with how many processes.
+    pub fn breaks_with(&self) -> Option<usize> {
+        match self {
+            RmrError::Panicked { processes, .. }
+            | RmrError::Stuck { processes, .. }
+            | RmrError::Endless { processes, .. } => Some(*processes),
+            _ => None,
+        }
+    }
+}
+
 /// The algorithms that can be measured.
 pub fn names() -> Vec<&'static str> {
     lock::all().iter().map(|lock| lock.claims.name).collect()

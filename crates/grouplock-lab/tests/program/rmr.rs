@@ -26,15 +26,24 @@ fn json_is_a_list_with_an_object_for_each_size() {
         assert_eq!((&object["algorithm"], &object["model"]), (&"mcs".into(), &"dsm".into()));
         assert_eq!(object["max"].as_u64(), Some(4));
         assert!(object["mean"].as_f64().is_some_and(|mean| mean > 0.0 && mean < 4.0));
+        assert_eq!(object["bound"].as_u64(), Some(4));
     }
+    let output = rmr(&["burns-lamport", "--processes", "2", "--passages", "2", "--json"]);
+    let list: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert!(list[0]["bound"].is_null() && list[0]["max"].is_u64(), "{list}");
 }
 
 #[test]
 fn the_table_compares_with_the_claim() {
     let output = rmr(&["dvir-taubenfeld-1", "--processes", "2,8", "--passages", "3", "--worst"]);
     let text = String::from_utf8(output.stdout).expect("it is text");
-    assert!(text.contains("grows as O(1), claimed O(1): within the claim"), "{text}");
+    assert!(text.contains("proven: at most 12 for any N; claimed O(1)"), "{text}");
     assert!(text.contains("pays 10"), "{text}");
+    // What was only found is not told as a bound.
+    let output = rmr(&["burns-lamport", "--processes", "4,8,16", "--passages", "2"]);
+    let text = String::from_utf8(output.stdout).expect("it is text");
+    assert!(text.contains("what was found grows as O(N²), claimed O(N²): within"), "{text}");
+    assert!(!text.contains("at most"), "{text}");
 }
 
 #[test]
@@ -55,5 +64,9 @@ fn a_lock_that_breaks_is_told_and_the_others_are_measured() {
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stderr).expect("it is text");
     assert!(told.contains("maor-taubenfeld with 8 processes"), "{told}");
-    assert!(!output.stdout.is_empty());
+    let table = String::from_utf8(output.stdout).expect("it is text");
+    let of_8 = table.lines().find(|line| line.contains("8 processes")).expect("it has a line");
+    assert!(of_8.contains("standstill") || of_8.contains("breaks"), "{table}");
+    assert!(table.contains("it breaks with 8 processes: figures of other sizes show nothing"));
+    assert!(!table.contains("claim"), "{table}");
 }

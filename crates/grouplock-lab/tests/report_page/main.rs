@@ -35,6 +35,7 @@ fn dossier() -> Dossier {
                     max: slope * n + base,
                     mean: (slope * n + base) as f64 / 2.0,
                     remote_spinning: model == "dsm" && name == NAME,
+                    bound: None,
                 });
             }
         }

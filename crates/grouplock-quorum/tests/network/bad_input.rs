@@ -42,7 +42,8 @@ fn assert_serves(cluster: &Cluster) {
 }
 
 fn start() -> Cluster {
-    let cluster = Cluster::start(Options::new(3));
+    // Nobody renews a lease here.
+    let cluster = Cluster::start(Options { lease: "60s", ..Options::new(3) });
     cluster.wait_connected();
     cluster
 }

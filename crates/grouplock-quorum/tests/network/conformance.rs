@@ -43,9 +43,9 @@ fn on_lasting_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     told.recv().expect("it does not panic")
 }
 
-/// With short leases, as the dead are noticed by them.
+/// With leases as short as a busy machine allows, as the dead are noticed by them.
 fn options(members: u16) -> Options {
-    Options { lease: "2s", ..Options::new(members) }
+    Options { lease: "4s", ..Options::new(members) }
 }
 
 /// A cluster that is shared by the tests that run at the same time, and ends with the last of them.

@@ -10,7 +10,8 @@ const SOON: Duration = Duration::from_millis(400);
 
 #[test]
 fn a_session_is_shared_and_others_wait() {
-    let cluster = Cluster::start(Options::new(3));
+    // Nobody renews a lease here.
+    let cluster = Cluster::start(Options { lease: "60s", ..Options::new(3) });
     cluster.wait_connected();
     let (a, b) = (session_at(0, 3), session_at(1, 3));
     let (mut first, _) = Raw::client(&cluster.address(0), 1).unwrap();

@@ -6,9 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::cluster::client::Walker;
-use crate::cluster::ledger::{Ledger, check};
 use crate::cluster::{Cluster, Options, PATIENCE, eventually};
 use grouplock_quorum::Settings;
+use grouplock_testing::overlaps::{Ledger, now};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 
@@ -25,18 +25,19 @@ fn walker() {
     let (name, directory) = (words.next().expect("a name"), words.next().expect("a directory"));
     let addresses: Vec<String> = words.map(str::to_owned).collect();
     let settings = Settings { retry: RETRY, lease: Some(LEASE), ..Settings::default() };
-    let mut ledger = Ledger::open(&Path::new(directory).join("ledger"));
+    let mut page = Ledger::open(Path::new(directory).join("ledger")).page(name);
     let mut walker = Walker::new(&addresses, settings, "room");
     while !Path::new(directory).join("stop").exists() {
         let session = format!("session-{}", fastrand::u8(..6));
         let Some(epoch) = walker.enter(&session, Duration::from_secs(2)) else { continue };
-        // What it has been told may be old by now: only who is inside now may say so.
+        // What it has been told may be old by now: only who is inside after the clock was read may say so.
+        let entered = now();
         if !walker.is_inside() {
             continue;
         }
-        ledger.enter(name, &session, epoch);
-        let ago = walker.stay(Duration::from_millis(fastrand::u64(..8)));
-        ledger.leave(name, &session, epoch, ago);
+        page.enter(entered, &session, epoch);
+        let last = walker.stay(Duration::from_millis(fastrand::u64(..8)));
+        page.leave(last.unwrap_or(entered));
         walker.leave();
     }
     std::process::exit(0);
@@ -82,8 +83,8 @@ fn storm(members: u16, clients: usize, time: Duration) -> Done {
     let options = Options { lease: "2s", retry: "100ms", ..Options::new(members) };
     let mut cluster = Cluster::start(options);
     cluster.wait_connected();
-    let path = cluster.scratch.path().join("ledger");
-    let mut ledger = Ledger::open(&path);
+    let ledger = Ledger::open(cluster.scratch.path().join("ledger"));
+    let stays = || ledger.check(PATIENCE).unwrap_or_else(|wrong| panic!("{wrong}"));
     let name = |number: usize, life: u32| format!("client-{number}-{life}");
     let mut lives = vec![0; clients];
     let children = (0..clients).map(|number| Walkers::spawn(&name(number, 0), &cluster)).collect();
@@ -94,9 +95,10 @@ fn storm(members: u16, clients: usize, time: Duration) -> Done {
         std::thread::sleep(Duration::from_millis(fastrand::u64(50..350)));
         if fastrand::u8(..5) == 0 {
             let victim = fastrand::usize(..clients);
-            walkers.children[victim].kill().expect("it is our child");
-            walkers.children[victim].wait().expect("it is our child");
-            ledger.die(&name(victim, lives[victim]));
+            let child = &mut walkers.children[victim];
+            let killed = ledger
+                .kill(&name(victim, lives[victim]), || child.kill().and_then(|()| child.wait()));
+            killed.expect("it is our child");
             lives[victim] += 1;
             let new = Walkers::spawn(&name(victim, lives[victim]), &cluster);
             walkers.children[victim] = new;
@@ -108,11 +110,11 @@ fn storm(members: u16, clients: usize, time: Duration) -> Done {
             cluster.launch(victim);
             done.members_killed += 1;
         }
-        check(&path).unwrap_or_else(|wrong| panic!("{wrong}"));
+        stays();
     }
     // It goes on when nothing happens any more, also past the leases of the dead.
-    done.stays = check(&path).unwrap_or_else(|wrong| panic!("{wrong}"));
-    eventually("they go on", || check(&path).is_ok_and(|stays| stays > done.stays + 50));
+    done.stays = stays();
+    eventually("they go on", || stays() > done.stays + 50);
     std::fs::write(cluster.scratch.path().join("stop"), "").expect("it can be written");
     let deadline = Instant::now() + PATIENCE;
     for child in &mut walkers.children {
@@ -121,7 +123,7 @@ fn storm(members: u16, clients: usize, time: Duration) -> Done {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
-    done.stays_after = check(&path).unwrap_or_else(|wrong| panic!("{wrong}"));
+    done.stays_after = stays();
     assert!(done.members_killed > 0 && done.stays > 0, "{done:?}");
     println!("{members} members, {clients} clients, {time:?}: {done:?}");
     done

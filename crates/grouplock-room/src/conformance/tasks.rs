@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Subject, assert_empty, eventually, open, snapshot};
 use crate::error::RoomError;
@@ -20,14 +20,16 @@ impl Wake for Unpark {
     }
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+fn block_on<T>(subject: &dyn Subject, future: impl Future<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut future = pin!(future);
+    let started = Instant::now();
     loop {
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(result) => return result,
-            Poll::Pending => std::thread::park(),
+            Poll::Pending => std::thread::park_timeout(subject.soon()),
         }
+        assert!(started.elapsed() < subject.soon(), "the task was not woken");
     }
 }
 
@@ -48,9 +50,10 @@ fn poll_once<F: Future + Unpin>(future: &mut F, count: &Arc<Count>) -> Poll<F::O
 
 pub(super) fn a_task_enters_and_waits(subject: &dyn Subject) {
     let room = open(subject, "task");
-    let guard = block_on(room.enter_async("s")).expect("it is empty");
+    let guard = block_on(subject, room.enter_async("s")).expect("it is empty");
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| block_on(room.enter_async("t")).map(|guard| guard.epoch()));
+        let waiting =
+            scope.spawn(|| block_on(subject, room.enter_async("t")).map(|guard| guard.epoch()));
         super::until_waiting(subject, &room, 1);
         let epoch = guard.epoch();
         guard.leave().expect("it can be left");
@@ -92,9 +95,10 @@ pub(super) fn a_task_times_out(subject: &dyn Subject) {
     let room = open(subject, "task timeout");
     let inside = room.enter("s").expect("it is empty");
     let request = room.request("t").timeout(Duration::from_millis(60)).enter_async();
-    let error = block_on(request).expect_err("nobody leaves");
+    let error = block_on(subject, request).expect_err("nobody leaves");
     assert!(matches!(error, RoomError::TimedOut { .. }), "{error}");
-    let error = block_on(room.request("t").no_wait().enter_async()).expect_err("it is occupied");
+    let error =
+        block_on(subject, room.request("t").no_wait().enter_async()).expect_err("it is occupied");
     assert!(matches!(error, RoomError::Occupied { .. }), "{error}");
     assert_eq!(snapshot(&room).waiters(), 0);
     inside.leave().expect("it can be left");

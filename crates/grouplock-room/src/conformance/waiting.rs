@@ -1,6 +1,7 @@
 //! Waiting, and giving up.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::{Subject, assert_empty, open, snapshot, until_waiting};
@@ -98,17 +99,28 @@ pub(super) fn progress_is_told_and_can_end_the_wait(subject: &dyn Subject) {
 pub(super) fn a_withdrawal_lets_those_behind_in(subject: &dyn Subject) {
     let room = open(subject, "withdrawal");
     let inside = room.enter("s").expect("it is empty");
+    let enough = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let gives_up = scope.spawn(|| {
-            let request = room.request("t").timeout(Duration::from_millis(150)).enter();
-            request.map(drop)
+            let request = room.request("t").timeout(subject.soon());
+            let request = request.progress(Duration::from_millis(5), |_| {
+                if enough.load(Ordering::SeqCst) {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
+            request.enter().map(drop)
         });
         until_waiting(subject, &room, 1);
         // Stands behind "t", and could be inside if that were not there.
-        let behind = room.request("s").timeout(subject.soon()).enter().expect("it is let in");
-        assert_eq!(behind.epoch(), inside.epoch());
+        let behind = scope.spawn(|| room.request("s").timeout(subject.soon()).enter());
+        until_waiting(subject, &room, 2);
+        enough.store(true, Ordering::SeqCst);
         let error = gives_up.join().expect("no panic").expect_err("nobody left");
-        assert!(error.is_conflict(), "{error}");
+        assert!(matches!(error, RoomError::Withdrawn), "{error}");
+        let behind = behind.join().expect("no panic").expect("it is let in");
+        assert_eq!(behind.epoch(), inside.epoch());
     });
     drop(inside);
     assert_empty(subject, &room);

@@ -112,8 +112,8 @@ fn who_lost_a_lease_knows_how_long_the_others_are_kept_out() {
 
 #[test]
 fn a_renewal_moves_the_end_and_an_older_one_does_not_move_it_back() {
-    let (holding, desk, _end) = inside(Some(Duration::from_millis(50)));
-    let far = Instant::now() + Duration::from_secs(60);
+    let (holding, desk, _end) = inside(Some(Duration::from_secs(60)));
+    let far = Instant::now() + Duration::from_secs(120);
     assert!(desk.renewed(far));
     assert!(desk.renewed(Instant::now()));
     assert_eq!(holding.watch().valid_until(), Some(far));
@@ -140,24 +140,37 @@ fn a_leave_that_the_servers_never_confirm_is_reported_when_the_lease_ends() {
 
 #[test]
 fn a_deadline_ends_a_blocking_and_a_polled_request() {
-    let soon = Patience::for_time(Duration::from_millis(10));
-    let (ticket, desk, _end) = pair(soon);
-    let leave = desk.clone();
+    let (ticket, desk, end) = pair(Patience::for_time(Duration::from_millis(10)));
     // Nothing was said by the servers at all: dropping still asks the task to withdraw.
     let task = thread::spawn(move || {
-        thread::sleep(Duration::from_millis(50));
-        leave.left();
+        end.recv().unwrap();
+        desk.left();
     });
     assert!(matches!(ticket.submitted(), Err(RoomError::TimedOut { .. })));
     task.join().unwrap();
 
-    let (mut ticket, desk, _end) = pair(Patience::for_time(Duration::from_millis(10)));
+    let (mut ticket, desk, _end) = pair(Patience::for_time(Duration::ZERO));
     let mut context = Context::from_waker(Waker::noop());
-    assert!(ticket.poll(&mut context).is_pending());
-    thread::sleep(Duration::from_millis(15));
-    desk.expired();
     let Poll::Ready(Err(RoomError::TimedOut { .. })) = ticket.poll(&mut context) else {
         panic!("its time is over")
     };
+    desk.failed(RoomError::Withdrawn);
+}
+
+#[test]
+fn a_polled_request_is_woken_when_its_deadline_passes() {
+    struct Tell(mpsc::Sender<()>);
+    impl std::task::Wake for Tell {
+        fn wake(self: Arc<Self>) {
+            let _ = self.0.send(());
+        }
+    }
+    let (tell, told) = mpsc::channel();
+    let waker = Waker::from(Arc::new(Tell(tell)));
+    let (mut ticket, desk, _end) = pair(Patience::for_time(Duration::from_secs(60)));
+    assert!(ticket.poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(told.try_recv().is_err());
+    desk.expired();
+    assert!(told.try_recv().is_ok());
     desk.failed(RoomError::Withdrawn);
 }

@@ -444,12 +444,13 @@ fn forbid_barriers() {
         step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: 4, filter: steps.as_mut_ptr() };
-    // SAFETY: both calls only restrict this process; the program and its four steps live until they have returned.
-    let forbidden = unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
-    };
-    assert!(forbidden, "{}", std::io::Error::last_os_error());
+    // SAFETY: only restricts this process.
+    let restricted = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    assert_eq!(restricted, 0, "{}", std::io::Error::last_os_error());
+    let mode = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: only restricts this process; the program and its four steps live until it has returned.
+    let restricted = unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) };
+    assert_eq!(restricted, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// Not a test: a process that may not use barriers any more when it wants to enter.

@@ -9,13 +9,12 @@ pub(crate) mod network;
 
 use std::fs::File;
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use grouplock_testing::{current_test, skip};
+use grouplock_testing::{current_test, free_port, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -47,19 +46,6 @@ struct Member {
     command: Vec<String>,
     log: PathBuf,
     process: Option<Child>,
-}
-
-/// A port below those that the kernel gives to outgoing connections, so that it is still free when a killed server comes back.
-fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    loop {
-        let step = NEXT.fetch_add(1, Ordering::Relaxed);
-        let start = (std::process::id() as u16).wrapping_mul(37);
-        let port = 20_000 + start.wrapping_add(step) % 12_000;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }
 
 impl Cluster {

@@ -3,16 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use nix::time::{ClockId, clock_gettime};
-
-/// Nanoseconds of `CLOCK_MONOTONIC`.
-pub(crate) type Nanos = u64;
-
-/// Now.
-pub(crate) fn now() -> Nanos {
-    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("this clock is always there");
-    Duration::from(time).as_nanos() as Nanos
-}
+pub(crate) use grouplock_testing::overlaps::{Nanos, now};
 
 /// When an instant is. The standard library uses the same clock, but does not tell.
 pub(crate) fn at(instant: Instant) -> Nanos {

@@ -4,6 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::worker::Plan;
@@ -30,8 +31,19 @@ impl Crew {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).expect("a process number is small");
-        kill(Pid::from_raw(pid), signal).expect("a child can be signalled");
+        let pid = Pid::from_raw(self.child.id().cast_signed());
+        kill(pid, signal).expect("a child can be signalled");
+    }
+
+    /// Stops it, and returns when all of it has stopped.
+    pub(crate) fn stop(&self, deadline: Instant) {
+        self.signal(Signal::SIGSTOP);
+        let pid = Pid::from_raw(self.child.id().cast_signed());
+        let look = WaitPidFlag::WUNTRACED | WaitPidFlag::WNOHANG;
+        while !matches!(waitpid(pid, Some(look)), Ok(WaitStatus::Stopped(..))) {
+            assert!(Instant::now() < deadline, "a process does not stop");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Kills it, and returns when it is dead.

@@ -2,12 +2,11 @@
 //!
 //! Workers in three processes enter sessions of one room all the time and use a [resource] that refuses stale epochs. After each
 //! [fault] the room has to go on within [`stage::BOUND`], in the end it has to be empty, and what holders believed must have
-//! been true: see [history].
+//! been true: see [`overlaps`](grouplock_testing::overlaps).
 
 mod clock;
 mod crew;
 mod fault;
-mod history;
 mod record;
 mod resource;
 mod stage;

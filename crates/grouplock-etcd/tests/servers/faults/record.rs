@@ -3,15 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use grouplock_testing::overlaps::{self, Stay};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::{Deserialize, Serialize};
 
 use super::clock::{self, Nanos};
-use super::history::{self, Belief};
 use super::resource::Resource;
 
 /// What a worker has to say.
@@ -69,7 +72,7 @@ pub(crate) struct Record {
 
 impl Record {
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.book)
     }
 
     /// Writes it down.
@@ -154,32 +157,35 @@ impl Record {
 
     /// How many were inside together with another session, those included whose lease was taken away by force.
     pub(crate) fn overlaps(&self) -> usize {
-        history::contradictions(&self.book().beliefs(|_| None)).len()
+        overlaps::contradictions(&self.book().stays(|_| None)).len()
     }
 
-    /// All that contradicts the promises.
+    /// All that contradicts the promises. Only after all workers have ended: what is open then will never be over.
     pub(crate) fn contradictions(&self) -> Vec<String> {
         let book = self.book();
-        let beliefs = book.beliefs(|one| book.taken_away(one));
+        let stays = book.stays(|one| book.taken_away(one));
         let excused = |holding: usize, at: Nanos| {
             book.taken_away(&book.holdings[holding]).is_some_and(|since| at >= since)
         };
-        let mut found = history::contradictions(&beliefs);
+        let mut found = overlaps::contradictions(&stays);
+        let open = book.holdings.iter().filter(|one| one.to.is_none());
+        found.extend(open.map(|one| format!("still open, and its worker has ended: {one:?}")));
         found.extend(book.resource.complaints(excused));
         found
     }
 }
 
 impl Book {
-    /// What holders believed, but for the time after `end` says that it was taken from them.
-    fn beliefs(&self, end: impl Fn(&Holding) -> Option<Nanos>) -> Vec<Belief> {
-        let belief = |one: &Holding| {
-            let to = one.to.unwrap_or(Nanos::MAX);
-            let to = end(one).map_or(to, |at| to.min(at));
-            let Holding { worker, session, epoch, from, .. } = *one;
-            Belief { worker, session, epoch, from, to }
+    /// The holdings that are over: what holders believed, from the return of `enter` to the moment they began to leave, were told
+    /// of a loss, or reached the end of what `valid_until` had promised, whichever came first; but for the time after
+    /// `end` says that it was taken from them.
+    fn stays(&self, end: impl Fn(&Holding) -> Option<Nanos>) -> Vec<Stay> {
+        let stay = |one: &Holding| {
+            let to = end(one).map_or(one.to?, |at| at.min(one.to.unwrap_or(at)));
+            let (who, session) = (format!("worker {}", one.worker), one.session.to_string());
+            Some(Stay { who, session, epoch: one.epoch, from: one.from, to })
         };
-        self.holdings.iter().map(belief).collect()
+        self.holdings.iter().filter_map(stay).collect()
     }
 
     /// When a holding was taken away by force, if it was. Also one that was granted before and told after, up to a second.
@@ -223,29 +229,82 @@ impl Desk {
     }
 }
 
-/// Lets other processes reach the record, until the test ends.
-pub(crate) fn serve(record: &Arc<Record>, socket: &Path) {
-    let listener = UnixListener::bind(socket).expect("a socket can be made");
-    let record = Arc::clone(record);
-    std::thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let record = Arc::clone(&record);
-            std::thread::spawn(move || answer(&record, stream));
-        }
-    });
+/// Where other processes reach the record, until the test ends.
+pub(crate) struct Reception(Arc<Mutex<Vec<Arc<Line>>>>);
+
+/// The line to one worker in another process, which says something and waits for the answer before it says more.
+struct Line {
+    stream: UnixStream,
+    /// Whether the worker is gone. Locked from before something is read to after it is written down.
+    gone: Mutex<bool>,
 }
 
-/// Answers one worker until it is gone.
-fn answer(record: &Record, stream: UnixStream) {
-    let mut stream = BufReader::new(stream);
-    let mut line = String::new();
-    while stream.read_line(&mut line).is_ok_and(|length| length > 0) {
-        // A worker that was killed in the middle of a line.
-        let Ok(news) = serde_json::from_str(&line) else { return };
-        let answer = serde_json::to_string(&record.tell(news)).expect("an answer can be written");
-        if stream.get_mut().write_all((answer + "\n").as_bytes()).is_err() {
-            return;
+impl Reception {
+    pub(crate) fn open(record: &Arc<Record>, socket: &Path) -> Self {
+        let listener = UnixListener::bind(socket).expect("a socket can be made");
+        let record = Arc::clone(record);
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let reception = Reception(Arc::clone(&lines));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let line = Arc::new(Line { stream, gone: Mutex::new(false) });
+                lock(&lines).push(Arc::clone(&line));
+                let record = Arc::clone(&record);
+                std::thread::spawn(move || line.answer(&record));
+            }
+        });
+        reception
+    }
+
+    /// Waits until everything that a process has said is written down. Only for processes that are stopped now: they say nothing
+    /// more.
+    pub(crate) fn hear_all(&self, deadline: Instant) {
+        let lines = lock(&self.0).clone();
+        for line in lines {
+            loop {
+                let gone = lock(&line.gone);
+                if *gone || !line.has_news(PollTimeout::ZERO) {
+                    break;
+                }
+                drop(gone);
+                assert!(Instant::now() < deadline, "a worker has never said everything");
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
-        line.clear();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Line {
+    /// Whether something has come that was not read.
+    fn has_news(&self, timeout: PollTimeout) -> bool {
+        let mut ready = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
+        poll(&mut ready, timeout).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Answers the worker until it is gone.
+    fn answer(&self, record: &Record) {
+        let mut stream = BufReader::new(&self.stream);
+        let mut line = String::new();
+        loop {
+            if !self.has_news(PollTimeout::NONE) {
+                continue;
+            }
+            let mut gone = lock(&self.gone);
+            line.clear();
+            // It may have been killed in the middle of a line.
+            let read = stream.read_line(&mut line).ok().filter(|length| *length > 0);
+            let Some(news) = read.and_then(|_| serde_json::from_str(&line).ok()) else {
+                *gone = true;
+                return;
+            };
+            let answer = record.tell(news);
+            let answer = serde_json::to_string(&answer).expect("an answer can be written");
+            // If this fails it is gone, and the next read tells.
+            _ = (&self.stream).write_all((answer + "\n").as_bytes());
+        }
     }
 }

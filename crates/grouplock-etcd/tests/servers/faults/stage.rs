@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal::{SIGCONT, SIGSTOP};
+use nix::sys::signal::Signal::SIGCONT;
 
 use super::clock::{self, Nanos};
 use super::crew::Crew;
-use super::record::{self, Record};
+use super::record::{Reception, Record};
 use super::worker::Plan;
 use crate::cluster::Cluster;
 
@@ -31,6 +31,7 @@ pub(crate) struct Stage {
     threads: Vec<JoinHandle<()>>,
     next: usize,
     recoveries: Vec<Recovery>,
+    reception: Reception,
     _socket: Socket,
 }
 
@@ -72,14 +73,14 @@ impl Stage {
         let name = format!("grouplock-faults-{}-{number}", std::process::id());
         let socket = Socket(std::env::temp_dir().join(name));
         let record = Arc::new(Record::default());
-        record::serve(&record, &socket.0);
+        let reception = Reception::open(&record, &socket.0);
         let place = cluster.place(TTL);
         let plan = Plan { place, socket: socket.0.clone(), workers: vec![0, 1], sessions: 3 };
         let threads = plan.start(Some(&record));
         let (crews, recoveries) = (Vec::new(), Vec::new());
-        let next = 2;
+        let (next, _socket) = (2, socket);
         let mut stage =
-            Stage { cluster, record, crews, plan, threads, next, recoveries, _socket: socket };
+            Stage { cluster, record, crews, plan, threads, next, recoveries, reception, _socket };
         stage.add_crew();
         stage.add_crew();
         stage.await_entries(0, &stage.workers());
@@ -145,9 +146,8 @@ impl Stage {
                 if !fits() {
                     continue;
                 }
-                crew.signal(SIGSTOP);
-                // What it said before it stopped may still be on the way.
-                std::thread::sleep(Duration::from_millis(20));
+                crew.stop(deadline);
+                self.reception.hear_all(deadline);
                 if fits() {
                     return (number, self.record.inside(&crew.workers));
                 }

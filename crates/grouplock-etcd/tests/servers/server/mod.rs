@@ -7,13 +7,13 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+pub(crate) use grouplock_testing::free_port;
 use grouplock_testing::{current_test, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -78,12 +78,6 @@ impl Drop for Scratch {
         drop(self.janitor.stdin.take());
         let _ = self.janitor.wait();
     }
-}
-
-/// A port that nobody listens on now.
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    listener.local_addr().expect("it is bound").port()
 }
 
 /// What a server is started with.

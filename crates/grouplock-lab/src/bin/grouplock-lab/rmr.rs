@@ -8,6 +8,7 @@ use std::str::FromStr;
 use clap::Args;
 use grouplock_algorithms::claims::{Bound, Growth};
 use grouplock_lab::rmr::{self, Measurement, Model, Options, RmrError, WorstPassage};
+use serde::Serialize;
 
 use crate::{refuse, say};
 
@@ -32,7 +33,8 @@ pub(crate) struct Arguments {
     /// Tells the accesses of the most expensive passage, at the largest number of processes.
     #[arg(long, conflicts_with = "json")]
     worst: bool,
-    /// A list of JSON objects.
+    /// A list of JSON objects: `max` is the largest cost found, `bound` one that is proven for any number of processes, or
+    /// null.
     #[arg(long)]
     json: bool,
 }
@@ -65,35 +67,42 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     sizes.sort_unstable();
     sizes.dedup();
 
-    let mut measured = Vec::new();
-    let mut broken = Vec::new();
+    let mut found = Vec::new();
     for name in names {
-        let mut points = Vec::new();
+        let mut sizes_of = Vec::new();
         for &processes in &sizes {
             show_progress(&format!("{name}, {processes} processes"));
-            match rmr::measure(name, processes, &options) {
-                Ok(all) => points.extend(all.into_iter().filter(|m| m.model == arguments.model)),
-                Err(error) => broken.push(error),
-            }
+            sizes_of.push(
+                rmr::measure(name, processes, &options)
+                    .map(|all| all.into_iter().find(|measured| measured.model == arguments.model)),
+            );
         }
-        if !points.is_empty() {
-            measured.push(points);
-        }
+        show_progress(&format!("{name}, any number of processes"));
+        // Its name was found before.
+        let bound = rmr::bounds(name).ok().flatten().map(|bounds| bounds.of(arguments.model));
+        let (measured, broken): (Vec<_>, Vec<_>) = sizes_of.into_iter().partition(Result::is_ok);
+        found.push(Found {
+            name,
+            bound,
+            measured: measured.into_iter().flatten().flatten().collect(),
+            broken: broken.into_iter().filter_map(Result::err).collect(),
+        });
     }
     show_progress("");
+    let mut broken = Vec::new();
     if arguments.json {
-        let list: Vec<&Measurement> = measured.iter().flatten().collect();
-        match serde_json::to_string_pretty(&list) {
+        let rows: Vec<Row<'_>> = found.iter().flat_map(Found::rows).collect();
+        match serde_json::to_string_pretty(&rows) {
             Ok(text) => say(&format!("{text}\n")),
             Err(error) => {
                 return refuse(&format!("the figures cannot be written as JSON: {error}"));
             }
         }
     } else {
-        say(&table(arguments.model, &measured));
-        for points in measured.iter().filter(|_| arguments.worst) {
-            if let Some(largest) = points.last() {
-                let Measurement { algorithm, processes, model, .. } = largest;
+        say(&table(arguments.model, &found));
+        for largest in found.iter().filter_map(|found| found.measured.last()) {
+            let Measurement { algorithm, processes, model, .. } = largest;
+            if arguments.worst {
                 match rmr::worst_passage(algorithm, *processes, *model, &options) {
                     Ok(passage) => say(&story(&passage)),
                     Err(error) => broken.push(error),
@@ -101,60 +110,87 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             }
         }
     }
-    report(&broken)
-}
-
-/// Says what broke.
-fn report(broken: &[RmrError]) -> ExitCode {
-    for error in broken {
+    broken.extend(found.into_iter().flat_map(|found| found.broken));
+    for error in &broken {
         eprintln!("grouplock-lab: {error}");
     }
     if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(BROKEN) }
 }
 
-/// One line per lock and size, and one on the growth of each lock.
-fn table(model: Model, measured: &[Vec<Measurement>]) -> String {
+/// What is known of one lock by one model.
+struct Found<'a> {
+    name: &'a str,
+    /// Proven for any number of processes.
+    bound: Option<u64>,
+    measured: Vec<Measurement>,
+    /// The sizes at which there is nothing to measure.
+    broken: Vec<RmrError>,
+}
+
+/// A line of JSON.
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(flatten)]
+    measured: &'a Measurement,
+    bound: Option<u64>,
+}
+
+impl Found<'_> {
+    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        self.measured.iter().map(|measured| Row { measured, bound: self.bound })
+    }
+
+    /// What the cost comes to, against what is claimed.
+    fn summary(&self, model: Model) -> String {
+        let Ok(claims) = rmr::claims(self.name) else { return String::new() };
+        let claim: Bound = if model == Model::Dsm { claims.rmr_dsm } else { claims.rmr_cc };
+        if let Some(least) = self.broken.iter().filter_map(RmrError::breaks_with).min() {
+            return format!(
+                "it breaks with {least} processes: figures of other sizes show nothing"
+            );
+        }
+        let growth = if let Some(bound) = self.bound {
+            return format!("proven: at most {bound} for any N; claimed {claim}");
+        } else if self.measured.iter().any(|point| point.remote_spinning) {
+            Growth::Unbounded
+        } else {
+            let seen: Vec<_> = self.measured.iter().map(|m| (m.processes, m.max)).collect();
+            rmr::fit(&seen)
+        };
+        let verdict = match (claim.claimed, claim.refuted) {
+            (Growth::NotStated, _) => "nothing is claimed",
+            (claimed, _) if growth <= claimed => "within the claim",
+            (_, Some(_)) => "more than claimed, as is known",
+            (_, None) => "MORE than claimed",
+        };
+        match growth {
+            Growth::NotStated => format!("claimed {claim}; two sizes or more show how it grows"),
+            Growth::Unbounded => {
+                format!("grows as ∞ (waits on remote registers), claimed {claim}: {verdict}")
+            }
+            _ => format!("what was found grows as {growth}, claimed {claim}: {verdict}"),
+        }
+    }
+}
+
+/// One line per lock and size, and one on what each lock's cost comes to.
+fn table(model: Model, found: &[Found<'_>]) -> String {
     let mut text = format!("remote memory references per passage, {model}\n\n");
     _ = writeln!(
         text,
-        "{:<24} {:>4} {:>8} {:>9}  schedule of the most",
-        "algorithm", "N", "max", "mean"
+        "{:<24} {:>4} {:>8} {:>9}  schedule of the largest",
+        "algorithm", "N", "found", "mean"
     );
-    for points in measured {
-        for Measurement { algorithm, processes, max, mean, schedule, .. } in points {
+    for found in found {
+        for Measurement { algorithm, processes, max, mean, schedule, .. } in &found.measured {
             _ = writeln!(text, "{algorithm:<24} {processes:>4} {max:>8} {mean:>9.2}  {schedule}");
         }
-        if let Some(first) = points.first() {
-            _ = writeln!(text, "{:<24} {}", "", growth(first, points));
+        for error in &found.broken {
+            _ = writeln!(text, "{error}");
         }
+        _ = writeln!(text, "{:<24} {}", "", found.summary(model));
     }
     text
-}
-
-/// How the cost grows, against what is claimed.
-fn growth(first: &Measurement, points: &[Measurement]) -> String {
-    let Ok(claims) = rmr::claims(&first.algorithm) else { return String::new() };
-    let claim: Bound = if first.model == Model::Dsm { claims.rmr_dsm } else { claims.rmr_cc };
-    if points.iter().any(|point| point.remote_spinning) {
-        let verdict = match claim.claimed {
-            Growth::Unbounded => "as claimed",
-            Growth::NotStated => "nothing is claimed",
-            _ => "MORE than claimed",
-        };
-        return format!("grows as ∞ (waits on remote registers), claimed {claim}: {verdict}");
-    }
-    let seen: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();
-    let fitted = rmr::fit(&seen);
-    if fitted == Growth::NotStated {
-        return format!("claimed {claim}; two sizes or more show how it grows");
-    }
-    let verdict = match (claim.claimed, claim.refuted) {
-        (Growth::NotStated, _) => "nothing is claimed",
-        (claimed, _) if fitted <= claimed => "within the claim",
-        (_, Some(_)) => "more than claimed, as is known",
-        (_, None) => "MORE than claimed",
-    };
-    format!("grows as {fitted}, claimed {claim}: {verdict}")
 }
 
 /// The passage that cost most, one line per access; what is found in the cache or at home is not marked.

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::escape::Escaped as E;
-use crate::report::dossier::{Dossier, RmrPoint};
+use crate::report::dossier::{Broken, Dossier, RmrPoint};
 
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 340.0;
@@ -30,9 +30,9 @@ pub(super) fn section(body: &mut String, dossier: &Dossier) {
         return;
     }
     body.push_str(
-        "<p class=\"lead\">The most that any passage cost, by the number of processes N. Both scales are logarithmic: a \
-         level line is O(1). Hollow points waited on remote memory: no number bounds their cost. Choose an \
-         algorithm in the legend to set it apart.</p>\n",
+        "<p class=\"lead\">The largest cost of a passage that was found, by the number of processes N: others may cost \
+         more. Both scales are logarithmic. Hollow points waited on remote memory: no number bounds their cost. What is \
+         proven for any N stands with the numbers. Choose an algorithm in the legend to set it apart.</p>\n",
     );
     let mut names: Vec<&str> = Vec::new();
     for point in &dossier.rmr {
@@ -60,7 +60,7 @@ pub(super) fn section(body: &mut String, dossier: &Dossier) {
     for (model, title) in models {
         let points: Vec<_> = dossier.rmr.iter().filter(|point| point.model == model).collect();
         if !points.is_empty() {
-            plot(body, title, &points, &names);
+            plot(body, title, &points, &names, &dossier.broken);
         }
     }
     body.push_str("</div>\n");
@@ -104,7 +104,7 @@ impl Scale {
     }
 }
 
-fn plot(body: &mut String, title: &str, points: &[&RmrPoint], names: &[&str]) {
+fn plot(body: &mut String, title: &str, points: &[&RmrPoint], names: &[&str], broken: &[Broken]) {
     let x = Scale::new(points.iter().map(|p| p.processes as f64), LEFT + 8.0, WIDTH - RIGHT - 8.0);
     let counts = points.iter().map(|p| p.max as f64 * 1.15);
     let y = Scale::new(counts.chain([1.0]), HEIGHT - BOTTOM, TOP);
@@ -133,7 +133,7 @@ fn plot(body: &mut String, title: &str, points: &[&RmrPoint], names: &[&str]) {
         for point in line {
             let spins = if point.remote_spinning { ", waits on remote memory" } else { "" };
             let tip = format!(
-                "{name}, N = {}: at most {}, mean {:.1}{spins}",
+                "{name}, N = {}: largest found {}, mean {:.1}{spins}",
                 point.processes, point.max, point.mean
             );
             let hollow = if point.remote_spinning { " hollow" } else { "" };
@@ -149,7 +149,7 @@ fn plot(body: &mut String, title: &str, points: &[&RmrPoint], names: &[&str]) {
         body.push_str("</g>\n");
     }
     body.push_str("</svg>");
-    numbers(body, points, names);
+    numbers(body, points, names, broken);
     body.push_str("</figure>\n");
 }
 
@@ -193,18 +193,19 @@ fn axes(body: &mut String, x: &Scale, y: &Scale, points: &[&RmrPoint]) {
 }
 
 /// The same as numbers, for whoever cannot see or hover.
-fn numbers(body: &mut String, points: &[&RmrPoint], names: &[&str]) {
+fn numbers(body: &mut String, points: &[&RmrPoint], names: &[&str], broken: &[Broken]) {
     let mut sizes: Vec<usize> = points.iter().map(|point| point.processes).collect();
+    sizes.extend(broken.iter().map(|broken| broken.processes));
     sizes.sort_unstable();
     sizes.dedup();
     body.push_str(
         "<details><summary>As numbers</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
-         aria-label=\"Numbers\"><table class=\"numbers\"><thead><tr><th scope=\"col\">Most per passage</th>",
+         aria-label=\"Numbers\"><table class=\"numbers\"><thead><tr><th scope=\"col\">Largest found</th>",
     );
     for size in &sizes {
         let _ = write!(body, "<th scope=\"col\">{size}</th>");
     }
-    body.push_str("</tr></thead><tbody>");
+    body.push_str("<th scope=\"col\">proven, any N</th></tr></thead><tbody>");
     for name in names {
         if !points.iter().any(|point| point.algorithm == *name) {
             continue;
@@ -217,10 +218,15 @@ fn numbers(body: &mut String, points: &[&RmrPoint], names: &[&str]) {
                     let spins = if point.remote_spinning { "∞ " } else { "" };
                     let _ = write!(body, "<td class=\"number\">{spins}{}</td>", point.max);
                 }
+                None if broken.iter().any(|b| b.algorithm == *name && b.processes == *size) => {
+                    body.push_str("<td class=\"number\">✗ breaks</td>");
+                }
                 None => body.push_str("<td class=\"number\">–</td>"),
             }
         }
-        body.push_str("</tr>");
+        let bound = points.iter().find(|p| p.algorithm == *name).and_then(|point| point.bound);
+        let bound = bound.map_or("–".to_owned(), |bound| format!("≤ {bound}"));
+        let _ = write!(body, "<td class=\"number\">{bound}</td></tr>");
     }
     body.push_str("</tbody></table></div></details>");
 }
@@ -231,7 +237,15 @@ mod tests {
 
     fn point(processes: usize, max: u64) -> RmrPoint {
         let (algorithm, model) = ("a<b".to_owned(), "cc".to_owned());
-        RmrPoint { algorithm, model, processes, max, mean: 1.5, remote_spinning: false }
+        RmrPoint {
+            algorithm,
+            model,
+            processes,
+            max,
+            mean: 1.5,
+            remote_spinning: false,
+            bound: None,
+        }
     }
 
     #[test]
@@ -250,6 +264,19 @@ mod tests {
             assert!((0.0..=WIDTH).contains(&number("cx=\"")));
             assert!((0.0..=HEIGHT).contains(&number("cy=\"")));
         }
+    }
+
+    #[test]
+    fn a_size_at_which_a_lock_breaks_is_named_and_so_is_a_proven_bound() {
+        let rmr = vec![RmrPoint { bound: Some(31), ..point(2, 28) }, point(64, 28)];
+        let (algorithm, because) = ("a<b".to_owned(), "it stood still".to_owned());
+        let broken = vec![Broken { algorithm, processes: 8, because }];
+        let mut body = String::new();
+        section(&mut body, &Dossier { rmr, broken, ..Dossier::default() });
+        let row = "<td class=\"number\">28</td><td class=\"number\">✗ breaks</td>\
+                   <td class=\"number\">28</td><td class=\"number\">≤ 31</td>";
+        assert!(body.contains(row) && body.contains("✗ it stood still"), "{body}");
+        assert!(body.contains("N = 2: largest found 28") && !body.contains("at most"), "{body}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use grouplock_quorum::wire::{
 use grouplock_quorum::{
     Clock, GroupMessage, MemberId, Process, ProcessId, ProcessMessage, Settings, Standing, home,
 };
+use grouplock_testing::overlaps::{self, Nanos};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -145,7 +146,8 @@ impl Raw {
 
     /// The label of the reason for which it is refused, or `closed` without a word.
     pub(crate) fn refusal(&mut self) -> String {
-        loop {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
             match self.hear(PATIENCE) {
                 Ok(Some(Frame::Refused { reason })) => return reason.label().to_owned(),
                 Ok(Some(Frame::Group { message: GroupMessage::Enter { .. }, .. })) => {
@@ -155,6 +157,7 @@ impl Raw {
                 Ok(None) | Err(_) => return "closed".to_owned(),
             }
         }
+        "not refused".to_owned()
     }
 
     pub(crate) fn ask(&mut self, room: &str, session: &str, process: u64) -> io::Result<()> {
@@ -275,23 +278,22 @@ impl Walker {
         None
     }
 
-    /// Is inside for a time, or until its lease ends; how long ago that was, if it did.
-    pub(crate) fn stay(&mut self, time: Duration) -> Duration {
+    /// Is inside for a time, or until its lease ends: the last moment at which it was certainly inside. `None` if it was not
+    /// even at the beginning.
+    pub(crate) fn stay(&mut self, time: Duration) -> Option<Nanos> {
         let until = Instant::now() + time;
+        let mut last = None;
         loop {
-            let overdue = self.overdue();
-            if !overdue.is_zero() || !self.is_inside() || Instant::now() >= until {
-                return overdue;
+            // It can be stopped at any time: only what is so after the clock was read was so at that time.
+            let now = overlaps::now();
+            if !self.is_inside() {
+                return last;
+            }
+            last = Some(now);
+            if Instant::now() >= until {
+                return last;
             }
             self.step();
-        }
-    }
-
-    /// How long ago its lease ended, if it is inside but does not know yet that it is too late.
-    pub(crate) fn overdue(&self) -> Duration {
-        match self.process.standing() {
-            Standing::Inside { valid_until: Some(until), .. } => self.clock.now().since(until),
-            _ => Duration::ZERO,
         }
     }
 

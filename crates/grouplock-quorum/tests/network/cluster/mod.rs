@@ -8,14 +8,13 @@
 
 pub(crate) mod certificates;
 pub(crate) mod client;
-pub(crate) mod ledger;
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,6 +22,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use grouplock_quorum::node::{self, Config};
+use grouplock_testing::free_port;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -153,7 +153,7 @@ impl Cluster {
         if options.tls {
             certificates::make(scratch.path(), options.members);
         }
-        let ports = free_ports(options.members.into());
+        let ports: Vec<_> = (0..options.members).map(|_| free_port()).collect();
         let running = ports.iter().map(|_| None).collect();
         let cluster = Cluster {
             options,
@@ -417,17 +417,4 @@ pub(crate) fn listen(child: &mut Child) -> Receiver<String> {
         }
     });
     receiver
-}
-
-/// Below those that the system gives to whoever dials, so that nobody takes them by accident.
-fn free_ports(count: usize) -> Vec<u16> {
-    let mut ports = Vec::new();
-    let mut random = fastrand::Rng::new();
-    while ports.len() < count {
-        let port = random.u16(10_000..32_000);
-        if !ports.contains(&port) && TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            ports.push(port);
-        }
-    }
-    ports
 }

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::cluster::ledger::{Ledger, check};
 use crate::cluster::{Cluster, Options, PATIENCE, eventually};
+use grouplock_testing::overlaps::{Ledger, now};
 use nix::sys::signal::Signal;
 use proxy::Proxy;
 use walker::Walker;
@@ -79,7 +79,7 @@ struct Play {
     place: String,
     walkers: Vec<Walker>,
     lives: usize,
-    ledger: PathBuf,
+    ledger: Ledger,
 }
 
 impl Play {
@@ -105,9 +105,7 @@ impl Play {
         } else {
             proxies.iter().map(|proxy| proxy.address.clone()).collect()
         };
-        let ledger = cluster.scratch.path().join("ledger");
-        // So that it is there before the first has entered.
-        drop(Ledger::open(&ledger));
+        let ledger = Ledger::open(cluster.scratch.path().join("ledger"));
         let place = format!("gbp://{}", addresses.join(","));
         let walkers = Vec::new();
         let mut play = Play { cluster, proxies, place, walkers, lives: 0, ledger };
@@ -141,8 +139,8 @@ impl Play {
                 self.cluster.signal(some_member, Signal::SIGCONT);
             }
             Fault::ClientKilled => {
-                self.walkers[some_client].kill();
-                Ledger::open(&self.ledger).die(&self.walkers[some_client].name);
+                let walker = &mut self.walkers[some_client];
+                self.ledger.kill(&walker.name.clone(), || walker.kill());
                 self.walkers[some_client] = self.new_walker();
             }
             Fault::ClientStopped => {
@@ -175,15 +173,7 @@ impl Play {
     }
 
     fn stays(&self) -> usize {
-        check(&self.ledger).unwrap_or_else(|wrong| panic!("{wrong}"))
-    }
-
-    /// Who has entered since the ledger had that length.
-    fn entered_since(&self, length: usize) -> BTreeSet<String> {
-        let text = fs::read_to_string(&self.ledger).unwrap_or_default();
-        let new = text.get(length..).unwrap_or_default().lines();
-        let entries = new.filter(|line| line.contains(" enter "));
-        entries.filter_map(|line| line.split(' ').nth(2)).map(str::to_owned).collect()
+        self.ledger.check(PATIENCE).unwrap_or_else(|wrong| panic!("{wrong}"))
     }
 }
 
@@ -213,10 +203,9 @@ fn holds(fault: Fault, members: u16, clients: usize, time: Duration) -> Row {
     let seconds = start.elapsed().as_secs_f64();
     let stays = play.stays();
     // Now that nothing happens any more everybody gets in, and more than once.
-    let length = fs::metadata(&play.ledger).map_or(0, |file| file.len()) as usize;
-    let calm = Instant::now();
+    let (calm, since) = (Instant::now(), now());
     let names: BTreeSet<_> = play.walkers.iter().map(|walker| walker.name.clone()).collect();
-    eventually("everybody enters again", || play.entered_since(length).is_superset(&names));
+    eventually("everybody enters again", || play.ledger.entered_since(since).is_superset(&names));
     let recovery = calm.elapsed();
     fs::write(play.cluster.scratch.path().join("stop"), "").expect("it can be written");
     let deadline = Instant::now() + PATIENCE;

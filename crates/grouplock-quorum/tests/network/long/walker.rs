@@ -7,12 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use grouplock_room::{Guard, Places, Room, RoomOptions, Standing};
+use grouplock_testing::overlaps::{Ledger, Nanos, Page, now};
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-
-use crate::cluster::ledger::{Ledger, now};
 
 const PLAY: &str = "GROUPLOCK_TEST_CLIENT";
 const SESSIONS: u8 = 6;
@@ -24,7 +23,7 @@ pub(crate) fn play() {
     let mut words = play.split(' ');
     let mut word = || words.next().expect("a name, a directory and a place");
     let (name, directory, place) = (word(), Path::new(word()), word());
-    let mut ledger = Ledger::open(&directory.join("ledger"));
+    let mut page = Ledger::open(directory.join("ledger")).page(name);
     let places = Places::new().with(grouplock_quorum::opener());
     let room = loop {
         match places.open(place, "room", &RoomOptions::new()) {
@@ -34,11 +33,11 @@ pub(crate) fn play() {
         }
     };
     while !directory.join("stop").exists() {
-        visit(&room, name, directory, &mut ledger);
+        visit(&room, directory, &mut page);
     }
 }
 
-fn visit(room: &Room, name: &str, directory: &Path, ledger: &mut Ledger) {
+fn visit(room: &Room, directory: &Path, page: &mut Page) {
     let session = format!("session-{}", fastrand::u8(..SESSIONS));
     let Ok(guard) = room.request(&session).timeout(Duration::from_secs(2)).enter() else {
         std::thread::sleep(Duration::from_millis(5));
@@ -50,18 +49,18 @@ fn visit(room: &Room, name: &str, directory: &Path, ledger: &mut Ledger) {
     if guard.standing() != Standing::Held {
         return;
     }
-    ledger.note(entered, "enter", name, &session, guard.epoch());
+    page.enter(entered, &session, guard.epoch());
     let last = stay(&guard, entered);
     if guard.standing() == Standing::Held {
         write_to_resource(directory, guard.epoch());
     }
-    ledger.note(last, "leave", name, &session, guard.epoch());
+    page.leave(last);
     // If the place was lost, that has been noticed above.
     let _ = guard.leave();
 }
 
 /// The last time at which it was certainly inside.
-fn stay(guard: &Guard<'_>, entered: u64) -> u64 {
+fn stay(guard: &Guard<'_>, entered: Nanos) -> Nanos {
     let end = Instant::now() + Duration::from_micros(fastrand::u64(..6000));
     let mut last = entered;
     while Instant::now() < end {

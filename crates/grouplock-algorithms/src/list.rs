@@ -1,0 +1,84 @@
+//! The list of all algorithms.
+
+/// Every algorithm of this crate, one line each: an identifier, its name on the command line, and its type. Whoever does
+/// something for all algorithms reads this list: tests, benchmarks, the lab.
+///
+/// `for_each_algorithm!(kind => each!(anything))` expands to `each! { (anything) … }` with the lines of one kind. The types are
+/// over a memory `M` and, if the kind is `over`, a mutex `L`: have types of these names where the macro is used.
+///
+/// | kind | |
+/// |---|---|
+/// | `mutex` | mutual exclusion |
+/// | `group` | group mutual exclusion |
+/// | `over` | group mutual exclusion over a mutex `L` |
+/// | `specimen` | the same, as printed and broken |
+/// | `policy`, `cancelled` | [`phases`](crate::phases) with each policy, and with waiters that give up |
+///
+/// ```
+/// use grouplock_algorithms::{for_each_algorithm, memory::Native, raw::RawMutex};
+///
+/// type M = Native;
+/// macro_rules! print_each {
+///     (() $($ident:ident $name:literal $lock:ty;)*) => {
+///         $(println!("{}: {}", $name, <$lock as RawMutex<M>>::claims().source);)*
+///     };
+/// }
+/// for_each_algorithm!(mutex => print_each!());
+/// ```
+#[macro_export]
+macro_rules! for_each_algorithm {
+    (mutex => $each:ident!($($anything:tt)*)) => {
+        $each! { ($($anything)*)
+            bakery "bakery" $crate::bakery::Bakery<M>;
+            black_white_bakery "black-white-bakery" $crate::black_white_bakery::BlackWhiteBakery<M>;
+            black_white_bakery_split "black-white-bakery-split"
+                $crate::black_white_bakery::BlackWhiteBakery<M, $crate::black_white_bakery::Split<M>>;
+            burns_lamport "burns-lamport" $crate::burns_lamport::BurnsLamport<M>;
+            anderson "anderson" $crate::anderson::Anderson<M>;
+            clh "clh" $crate::clh::Clh<M>;
+            mcs "mcs" $crate::mcs::Mcs<M>;
+            dvir_taubenfeld_1 "dvir-taubenfeld-1" $crate::dvir_taubenfeld_1::DvirTaubenfeld1<M>;
+            dvir_taubenfeld_1_swap "dvir-taubenfeld-1-swap"
+                $crate::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap<M>;
+            dvir_taubenfeld_2 "dvir-taubenfeld-2" $crate::dvir_taubenfeld_2::DvirTaubenfeld2<M>;
+        }
+    };
+    (group => $each:ident!($($anything:tt)*)) => {
+        $each! { ($($anything)*)
+            petrovic "petrovic" $crate::petrovic::Petrovic<M, $crate::petrovic::Bounded>;
+            petrovic_unbounded "petrovic-unbounded"
+                $crate::petrovic::Petrovic<M, $crate::petrovic::Unbounded>;
+            generalized_bakery "generalized-bakery" $crate::generalized_bakery::GeneralizedBakery<M>;
+            black_white_bakery_gme "black-white-bakery-gme"
+                $crate::black_white_bakery_gme::BlackWhiteBakeryGme<M>;
+        }
+    };
+    (over => $each:ident!($($anything:tt)*)) => {
+        $each! { ($($anything)*)
+            keane_moir "keane-moir" $crate::keane_moir::KeaneMoir<M, L>;
+            handover "handover" $crate::handover::Handover<M, L>;
+        }
+    };
+    (specimen => $each:ident!($($anything:tt)*)) => {
+        $each! { ($($anything)*)
+            maor_taubenfeld "maor-taubenfeld" $crate::maor_taubenfeld::MaorTaubenfeld<M, L>;
+        }
+    };
+    (policy => $each:ident!($($anything:tt)*)) => {
+        $each! { ($($anything)*)
+            phases "phases" $crate::phases::Phases<M, $crate::policy::Eventual>;
+            phases_fifo "phases-fifo" $crate::phases::Phases<M, $crate::policy::Fifo>;
+            phases_patient "phases-patient" $crate::phases::Phases<M, $crate::policy::Patient>;
+        }
+    };
+    (cancelled => $each:ident!($($anything:tt)*)) => {
+        $each! { ($($anything)*)
+            phases_cancel "phases-cancel"
+                $crate::phases::Phases<M, $crate::policy::Cancelled<$crate::policy::Eventual>>;
+            phases_fifo_cancel "phases-fifo-cancel"
+                $crate::phases::Phases<M, $crate::policy::Cancelled<$crate::policy::Fifo>>;
+            phases_patient_cancel "phases-patient-cancel"
+                $crate::phases::Phases<M, $crate::policy::Cancelled<$crate::policy::Patient>>;
+        }
+    };
+}
