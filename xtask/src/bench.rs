@@ -50,21 +50,27 @@ fn careful(given: &Given) -> bool {
     ["standard", "full"].contains(&&*given.plan)
 }
 
-/// Instructions are counted by valgrind, which takes its time.
-fn counted(given: &Given, program: Program) -> Program {
-    if careful(given) { program.arguments(&["--instructions"]) } else { program }
+/// Measures with instructions counted as well, by valgrind, which takes its time.
+fn counted(given: &Given, page: &str, program: Program) -> Results {
+    if !careful(given) {
+        return measured(given, page, program);
+    }
+    match Need::Valgrind.meet() {
+        Ok(()) => measured(given, page, program.arguments(&["--instructions"])),
+        Err(why) => vec![(page.to_owned(), Reached::Failed(why))],
+    }
 }
 
 fn comparison(given: &Given) -> Results {
     let compare = program("compare").arguments(&["--plan", &given.plan, "--out", out(given)]);
-    measured(given, "comparison.md", counted(given, compare))
+    counted(given, "comparison.md", compare)
 }
 
 fn uncontended(given: &Given) -> Results {
     let page = format!("{}/uncontended.md", out(given));
     let rounds: &[&str] = if careful(given) { &[] } else { &["--rounds", "5"] };
     let program = program("uncontended").arguments(&["--out", &page]).arguments(rounds);
-    measured(given, "uncontended.md", counted(given, program))
+    counted(given, "uncontended.md", program)
 }
 
 fn rooms(given: &Given) -> Results {

@@ -24,8 +24,8 @@ cargo xtask bench [PART…]     measure, and write the pages in docs/benchmarks,
 cargo xtask mutants [NAME…]   change the sources in one place at a time; a test must notice each
 cargo xtask soak [PART…]      the long versions of the tests, each for the time it is given
   --minutes N                 how long all of them take together (60)
-cargo xtask loaded N PACKAGE [PROGRAM…]
-                              run test programs N times with a busy loop on each core, and count failures
+cargo xtask loaded [N] PACKAGE [PROGRAM…]
+                              run test programs N times (20) with a busy loop on each core; count failures
 cargo xtask pages             make the tables of the pages from docs/lab/evidence.json
 cargo xtask evidence [NAME…]  explore the algorithms by these names, or all, for the evidence; then the pages
 
@@ -57,11 +57,15 @@ fn main() -> ExitCode {
         ("pages", []) => finish(pages::pages()),
         ("pages", [extra, ..]) => refuse(&format!("`{extra}` is one argument too many")),
         ("evidence", names) => finish(pages::explore(names)),
-        ("loaded", [times, package, programs @ ..]) => match times.parse() {
-            Ok(times) => finish(loaded::run(times, package, programs)),
-            Err(_) => refuse(&format!("`{times}` is not a number of times")),
-        },
-        ("loaded", _) => refuse("`loaded` needs a number of times and a package"),
+        ("loaded", arguments) => {
+            let times = arguments.first().and_then(|times| times.parse().ok());
+            match &arguments[usize::from(times.is_some())..] {
+                [] => refuse("`loaded` needs a package"),
+                [package, programs @ ..] => {
+                    finish(loaded::run(times.unwrap_or(20), package, programs))
+                }
+            }
+        }
         ("-h" | "--help" | "help", _) => {
             println!("{}", usage());
             ExitCode::SUCCESS

@@ -103,8 +103,8 @@ const LONG: &[(&str, &str)] = &[
     ("grouplock-quorum", "explore"),
     ("grouplock-mutants", "convicted"),
     ("grouplock-cli", "rooms"),
-    ("grouplock-room", "kill_points"),
-    ("grouplock-room", "storm"),
+    ("grouplock-room", "directory"),
+    ("grouplock", "lock"),
     ("grouplock-algorithms", "loom"),
     ("grouplock-etcd", "model"),
     ("grouplock-algorithms", "threads"),
@@ -114,6 +114,7 @@ const LONG: &[(&str, &str)] = &[
 /// one fails; the failures.
 pub(crate) fn run_all(
     mut programs: Vec<TestProgram>,
+    filter: &[&str],
     variables: &[(&str, &str)],
     limits: Limits,
 ) -> Vec<String> {
@@ -131,7 +132,8 @@ pub(crate) fn run_all(
             scope.spawn(|| {
                 while let Some(program) = next() {
                     let shown = program.shown();
-                    let ended = run(&shown, program.program().variables(variables), limits);
+                    let program = program.program().arguments(filter).variables(variables);
+                    let ended = run(&shown, program, limits);
                     if let Some(trouble) = ended.trouble {
                         failures.lock().expect("as above").push(format!("{shown}: {trouble}"));
                     }
@@ -166,6 +168,15 @@ mod tests {
         assert_eq!(program.folder, PathBuf::from("/r/crates/lock"));
         let unit = TestProgram::read(&line("lib", "lock", true)).expect("it is one");
         assert_eq!(unit.shown(), "lock lib");
+    }
+
+    #[test]
+    fn a_test_that_hangs_is_named_and_killed() {
+        let said = "echo 'test a::b has been running for over 60 seconds'; sleep 600";
+        let limits = Limits { test: Duration::from_mins(1), program: Duration::from_mins(9) };
+        let ended = run("fake", Program::new("sh").arguments(&["-c", said]), limits);
+        assert!(ended.cut_off && ended.took < Duration::from_mins(1), "{:?}", ended.took);
+        assert!(ended.trouble.is_some_and(|why| why.contains("`a::b` ran for over 60 seconds")));
     }
 
     #[test]

@@ -13,11 +13,13 @@ pub(crate) enum Need {
     Chromium,
     Etcd,
     Shells,
+    /// For measurements only.
+    Valgrind,
 }
 
 impl Need {
-    pub(crate) const ALL: [Need; 5] =
-        [Need::Miri, Need::Sources, Need::Chromium, Need::Etcd, Need::Shells];
+    pub(crate) const ALL: [Need; 6] =
+        [Need::Miri, Need::Sources, Need::Chromium, Need::Etcd, Need::Shells, Need::Valgrind];
 
     pub(crate) fn shown(self) -> &'static str {
         match self {
@@ -26,6 +28,7 @@ impl Need {
             Need::Chromium => "chromium and chromedriver",
             Need::Etcd => "etcd and etcdctl",
             Need::Shells => "zsh and fish",
+            Need::Valgrind => "valgrind",
         }
     }
 
@@ -44,6 +47,7 @@ impl Need {
                 runs("etcd") && etcdctl.arguments(&["version"]).succeeds()
             }
             Need::Shells => runs("zsh") && runs("fish"),
+            Need::Valgrind => runs("valgrind"),
         }
     }
 
@@ -65,6 +69,7 @@ impl Need {
                 Program::new("systemctl").arguments(&["disable", "--now", "etcd"]).succeeds();
             }
             Need::Shells => packages(&["zsh", "fish"])?,
+            Need::Valgrind => packages(&["valgrind"])?,
         }
         if self.is_there() { Ok(()) } else { Err("installed, but it does not run".to_owned()) }
     }

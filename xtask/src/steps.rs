@@ -114,7 +114,7 @@ fn clippy(_: &Tests) -> Result<(), String> {
 
 /// Examples without tests are left to the lints. The documentation of grouplock is tested with its features, by the next step.
 fn tests(tests: &Tests) -> Result<(), String> {
-    let mut failures = tests.programs(Program::cargo(&["test", "--workspace", "--tests"]))?;
+    let mut failures = tests.programs(Program::cargo(&["test", "--workspace", "--tests"]), &[])?;
     let documentation =
         ["test", "--workspace", "--exclude", "grouplock", "--doc", "--no-fail-fast"];
     failures.extend(tests.run("documentation", Program::cargo(&documentation)).err());
@@ -135,14 +135,14 @@ fn features(tests: &Tests) -> Result<(), String> {
             lint.arguments(&["--all-targets"])
         } else {
             // What does not mention features was looked at without them.
-            lint.arguments(&["--lib", "--test", "bounds"]).arguments(&OF_FEATURES)
+            lint.arguments(&["--lib"]).arguments(&OF_FEATURES)
         };
         lint.arguments(&["--", "-D", "warnings"]).quietly(BUILD)?;
     }
     let with = |features| Program::cargo(&["test", "-p", "grouplock", "--features", features]);
     let watched = with("lock_api,deadlock_detection,tracing");
-    let mut failures = tests.programs(watched.arguments(&OF_FEATURES))?;
-    failures.extend(tests.programs(with(all).arguments(&["--test", "lock_api"]))?);
+    let mut failures = tests.programs(watched.arguments(&OF_FEATURES), &[])?;
+    failures.extend(tests.programs(with(all).arguments(&["--test", "lock_api"]), &[])?);
     let documentation = Program::cargo(&["test", "-p", "grouplock", "--doc", "--all-features"]);
     failures.extend(tests.run("documentation of all features", documentation).err());
     told(&failures)
@@ -164,7 +164,7 @@ pub(crate) fn modelled(tool: &str) -> Program {
 }
 
 fn model(tool: &str, tests: &Tests) -> Result<(), String> {
-    told(&tests.programs(modelled(tool))?)
+    told(&tests.programs(modelled(tool), &[])?)
 }
 
 /// The clock is the machine's, as timeouts must end.
@@ -176,7 +176,8 @@ fn miri(tests: &Tests) -> Result<(), String> {
         let miri = ["miri", "test", "-p", package, "--target-dir", "target/miri", "--no-fail-fast"];
         Program::nightly(&miri).variable("MIRIFLAGS", MIRI_FLAGS)
     };
-    let lock = test("grouplock").arguments(&["--lib", "--test", "sharing", "--test", "views"]);
+    let units = tests.run("grouplock lib under miri", test("grouplock").arguments(&["--lib"]));
+    let lock = test("grouplock").arguments(&["--test", "lock", "--", "sharing::", "views::"]);
     let algorithms = test("grouplock-algorithms").arguments(&[
         "--lib",
         "--test",
@@ -188,7 +189,7 @@ fn miri(tests: &Tests) -> Result<(), String> {
     ]);
     let lock = tests.run("grouplock under miri", lock);
     let algorithms = tests.run("grouplock-algorithms under miri", algorithms);
-    told(&[lock, algorithms].into_iter().filter_map(Result::err).collect::<Vec<_>>())
+    told(&[units, lock, algorithms].into_iter().filter_map(Result::err).collect::<Vec<_>>())
 }
 
 /// The tests that protect plain data, instrumented together with the standard library.
@@ -208,9 +209,9 @@ fn tsan(tests: &Tests) -> Result<(), String> {
         "--test",
         "occupancy",
     ]);
-    let lock = test("grouplock").arguments(&["--test", "storms", "--test", "striped"]);
-    let mut failures = tests.programs(algorithms)?;
-    failures.extend(tests.programs(lock)?);
+    let lock = test("grouplock").arguments(&["--test", "lock"]);
+    let mut failures = tests.programs(algorithms, &[])?;
+    failures.extend(tests.programs(lock, &["storms::", "striped::"])?);
     told(&failures)
 }
 
@@ -227,10 +228,10 @@ impl Tests {
         self.variables.iter().map(|(name, value)| (*name, &**value)).collect()
     }
 
-    /// Builds the programs of a `cargo test`, and runs them. The failures.
-    fn programs(&self, cargo: Program) -> Result<Vec<String>, String> {
+    /// Builds the programs of a `cargo test`, and runs of them the tests that `filter` names, or all. The failures.
+    fn programs(&self, cargo: Program, filter: &[&str]) -> Result<Vec<String>, String> {
         let built = programs::build(cargo)?;
-        Ok(programs::run_all(built, &self.variables(), Limits::default()))
+        Ok(programs::run_all(built, filter, &self.variables(), Limits::default()))
     }
 
     /// Runs what can be started by cargo alone.

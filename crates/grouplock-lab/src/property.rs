@@ -90,7 +90,10 @@ pub enum Property {
 }
 
 impl Property {
-    /// Those that an exploration always checks, because without them it means nothing.
+    /// Those that an exploration checks whatever is asked, because without them it means nothing.
+    pub const SOUND: [Property; 3] = [Property::DeadRead, Property::DeadPrivate, Property::NoPanic];
+
+    /// Those that an exploration checks unless it is asked for others [only](Properties::only).
     pub const ALWAYS: [Property; 5] = [
         Property::MutualExclusion,
         Property::DeadlockFreedom,
@@ -273,6 +276,12 @@ impl Properties {
         Property::ALWAYS.into_iter().collect()
     }
 
+    /// `property` and no more, but for what every exploration needs to mean anything: it goes on where another property
+    /// is violated.
+    pub fn only(property: Property) -> Self {
+        Property::SOUND.into_iter().chain([property]).collect()
+    }
+
     /// This set with one more.
     #[must_use]
     pub fn with(self, property: Property) -> Self {
@@ -287,8 +296,7 @@ impl Properties {
 
     /// The properties in the set, those that can be claimed first.
     pub fn iter(self) -> impl Iterator<Item = Property> {
-        let others = [Property::DeadRead, Property::DeadPrivate, Property::NoPanic];
-        Property::CLAIMABLE.into_iter().chain(others).filter(move |&p| self.contains(p))
+        Property::CLAIMABLE.into_iter().chain(Property::SOUND).filter(move |&p| self.contains(p))
     }
 
     /// Whether `property` is in the set.

@@ -282,27 +282,22 @@ mod three {
     use super::*;
 
     models! {
-        #[ignore = "takes minutes"]
+        #[ignore = "50,000 executions; `cargo xtask soak` runs it"]
         fifo: Policy::Fifo, Some(1) => [|l| enter(l, READ), |l| enter(l, READ), |l| enter(l, WRITE)];
-        #[ignore = "takes minutes"]
+        #[ignore = "50,000 executions; `cargo xtask soak` runs it"]
         impatient: IMPATIENT, Some(1) => [|l| enter(l, READ), |l| enter(l, READ), |l| enter(l, WRITE)];
-        #[ignore = "takes minutes"]
+        #[ignore = "50,000 executions; `cargo xtask soak` runs it"]
         patient: PATIENT, Some(1) => [|l| enter(l, READ), |l| enter(l, READ), |l| enter(l, WRITE)];
-        #[ignore = "takes minutes"]
+        #[ignore = "50,000 executions; `cargo xtask soak` runs it"]
         patient_all_differ: PATIENT, Some(1) => [|l| enter(l, READ), |l| enter(l, WRITE), |l| enter(l, WRITE_TOO)];
-        #[ignore = "takes minutes"]
+        #[ignore = "50,000 executions; `cargo xtask soak` runs it"]
         cancel: Policy::Fifo, Some(1) => [|l| enter(l, READ), |l| give_up(l, WRITE), |l| enter(l, READ)];
-        #[ignore = "takes minutes"]
         cancel_patient: PATIENT, Some(1) => [|l| enter(l, READ), |l| give_up(l, WRITE), exclusive];
-        #[ignore = "takes minutes"]
+        #[ignore = "50,000 executions; `cargo xtask soak` runs it"]
         timeout: Policy::Fifo, Some(1) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE), |l| enter(l, READ)];
-        #[ignore = "takes minutes"]
         timeout_patient: PATIENT, Some(1) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE), exclusive];
-        #[ignore = "takes minutes"]
         switch_three: Policy::Fifo, Some(1) => [|l| enter(l, READ), |l| switch(l, READ, WRITE), exclusive];
-        #[ignore = "takes minutes"]
         downgrade_three: PATIENT, Some(1) => [|l| enter(l, READ), |l| downgrade(l, READ), |l| enter(l, WRITE)];
-        #[ignore = "takes minutes"]
         task_and_threads: PATIENT, Some(1) => [|l| enter_async(l, READ), |l| enter(l, WRITE), exclusive];
     }
 }
@@ -319,7 +314,6 @@ mod striped {
         switch_two: Policy::Fifo, Some(2) => [|l| { enter(l, READ); switch(l, READ, WRITE) }, |l| enter(l, READ)];
         cancel_two: Policy::Fifo, Some(2) => [|l| { enter(l, READ); enter(l, READ) }, |l| give_up(l, WRITE)];
         try_two: PATIENT, Some(2) => [|l| { enter(l, READ); enter(l, READ) }, |l| try_enter(l, WRITE)];
-        #[ignore = "takes minutes"]
         three_patient: PATIENT, Some(1) => [|l| { enter(l, READ); enter(l, READ) }, |l| enter(l, READ), |l| enter(l, WRITE)];
     }
 }

@@ -176,15 +176,15 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             }
         }
         M::live(|| []);
-        self.give_back(); // 7
+        self.give_back(Then::SeeToWaiters); // 7
         false
     }
 
     /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
-    fn give_back(&self) {
+    fn give_back(&self, then: Then) {
         let before = self.word.faa(ONE.wrapping_neg(), Release); // 21: for 2, 4, 23, 27, 35
         if before & (COUNT | NOTIFY) == ONE | NOTIFY {
-            self.lock(Then::SeeToWaiters).unlock(Then::SeeToWaiters); // 22
+            self.lock(then).unlock(then); // 22
         }
     }
 
@@ -293,7 +293,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             if standing == GRANTED {
                 locked.unlock(Then::Leave); // 20
                 M::live(|| []);
-                self.give_back(); // 20
+                self.give_back(Then::Again); // 20
             } else {
                 locked.remove(me.me); // 20
                 locked.unlock(Then::Again); // 20
@@ -570,7 +570,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
     }
 
     unsafe fn exit(&self, _: &mut Process<M>) {
-        self.give_back();
+        self.give_back(Then::SeeToWaiters);
     }
 
     fn inspect(me: &Process<M>, see: &mut dyn FnMut(&'static str, Word)) {

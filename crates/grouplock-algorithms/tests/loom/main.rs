@@ -187,8 +187,7 @@ macro_rules! group_tests {
         #[test]
         #[ignore = "up to a minute each; `cargo xtask soak` runs it"]
         fn two_sessions_without_bound_for_a_while() {
-            let sessions = &[&[2][..], &[3]];
-            let ended = explore_group::<Loom, $lock>(None, A_WHILE, sessions, |_, _, _| ());
+            let ended = explore_group::<Loom, $lock>(None, A_WHILE, &[&[2], &[3]], |_, _, _| ());
             println!("{}", if ended { "to the end" } else { "not to the end" });
         }
 
@@ -263,6 +262,7 @@ mod nodes_used_again {
     use super::*;
     use core::cell::RefCell;
     use grouplock_algorithms::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
+    use grouplock_algorithms::dvir_taubenfeld_2::DvirTaubenfeld2;
     use grouplock_algorithms::handover::{Handover, Process};
     use grouplock_algorithms::memory::Word;
 
@@ -298,17 +298,27 @@ mod nodes_used_again {
 
     #[test]
     fn in_one_session() {
-        again::<DvirTaubenfeld1Swap<Loom>>(2, &[&[1, 1, 1], &[1]]);
+        again::<DvirTaubenfeld1Swap<Loom>>(4, &[&[1, 1, 1], &[1]]);
     }
 
     #[test]
     fn in_another_session() {
-        again::<DvirTaubenfeld1Swap<Loom>>(2, &[&[1, 2, 3], &[1]]);
+        again::<DvirTaubenfeld1Swap<Loom>>(4, &[&[1, 2, 3], &[1]]);
     }
 
     #[test]
     fn while_the_other_comes_back() {
-        again::<DvirTaubenfeld1Swap<Loom>>(1, &[&[1, 2, 1], &[1, 1, 3]]);
+        again::<DvirTaubenfeld1Swap<Loom>>(3, &[&[1, 2, 1], &[1, 1, 3]]);
+    }
+
+    #[test]
+    fn over_another_exit_lock() {
+        again::<DvirTaubenfeld2<Loom>>(3, &[&[1, 2, 3], &[1]]);
+    }
+
+    #[test]
+    fn beside_a_third_process() {
+        again::<DvirTaubenfeld1Swap<Loom>>(2, &[&[1, 1, 2], &[1], &[1]]);
     }
 }
 

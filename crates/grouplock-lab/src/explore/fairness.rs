@@ -41,7 +41,7 @@ pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -
         options.passages.is_some() && passing.contains(property)
     });
     let mut options = options.clone();
-    options.properties = Properties::basic();
+    options.properties = Properties::default();
     if looked_for.contains(&Property::StrongGroupConcurrentEntering) {
         options.properties = options.properties.with(Property::StrongGroupConcurrentEntering);
     }

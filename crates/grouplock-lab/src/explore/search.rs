@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::bounds::{Path, Tread, longest};
+use super::bounds::{Circle, Tread, longest};
 use super::canon::{Renamed, canonical};
 use super::checks;
 use super::fairness;
@@ -193,9 +193,9 @@ fn attempt(
             walked = search.has_walked();
             match search.bounds() {
                 Ok(found) => bounds = found,
-                Err((property, path)) => {
-                    let (place, choice) = search.latest(property, &path);
-                    let fault = steppers[0].tell_path(property, &path);
+                Err((property, circle)) => {
+                    let (place, choice) = search.latest(property, &circle);
+                    let fault = steppers[0].tell_circle(property, &circle);
                     search.finish(End::Fault(fault, place, Some(choice)));
                 }
             }
@@ -365,8 +365,8 @@ impl Search<'_> {
         self.walked.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The bounds so far; or a property and a path that goes on for ever.
-    fn bounds(&self) -> Result<Vec<StepBound>, (Property, Path)> {
+    /// The bounds so far; or a property and a circle that violates it.
+    fn bounds(&self) -> Result<Vec<StepBound>, (Property, Circle)> {
         let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bounds = Vec::new();
         for property in
@@ -374,17 +374,17 @@ impl Search<'_> {
         {
             let of = walked.keys().filter(|tread| tread.0 == property);
             let steps: Vec<_> = of.map(|&(_, from, to)| (from, to)).collect();
-            let steps = longest(&steps).map_err(|path| (property, path))? as u64;
+            let steps = longest(&steps).map_err(|circle| (property, circle))? as u64;
             bounds.push(StepBound { property, steps });
         }
         Ok(bounds)
     }
 
-    /// Where the last step of `path` to be found was taken: for a cycle, the one that closes it.
-    fn latest(&self, property: Property, path: &[LocalId]) -> (Place, Choice) {
+    /// Where the last step of `circle` to be found was taken: the one that closes it.
+    fn latest(&self, property: Property, circle: &[LocalId]) -> (Place, Choice) {
         let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
-        let steps = path.windows(2).filter_map(|step| walked.get(&(property, step[0], step[1])));
-        let (_, place, choice) = steps.max_by_key(|step| step.0).expect("a path has steps");
+        let steps = circle.windows(2).filter_map(|step| walked.get(&(property, step[0], step[1])));
+        let (_, place, choice) = steps.max_by_key(|step| step.0).expect("a circle has steps");
         (*place, *choice)
     }
 

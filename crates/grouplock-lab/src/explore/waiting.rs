@@ -1,10 +1,12 @@
 //! Who waits, and who gets on by itself.
 
-use super::bounds::BOUND;
 use super::state::State;
 use super::stepper::{Obstacle, Stepper};
 use crate::automaton::run::{Op, Phase};
 use crate::value::Val;
+
+/// How many steps a process that runs alone may take. Far more than any path through the code of so few processes.
+const BOUND: usize = 500;
 
 impl Stepper {
     /// Whether process `p` comes to `goal` by its own steps alone, from `state`.

@@ -2,7 +2,7 @@
 
 use grouplock::Policy;
 
-use crate::model::{Model, priority};
+use super::model::{Model, priority};
 
 /// A request that waits, and who has overtaken it.
 struct Waiting {

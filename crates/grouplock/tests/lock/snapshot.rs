@@ -1,9 +1,6 @@
 //! What a snapshot tells.
-#![cfg(not(any(loom, shuttle)))]
 
-mod common;
-
-use common::{pending, ready};
+use crate::common::{pending, ready};
 use grouplock::cores::{Cancellable, Striped};
 use grouplock::{GroupLock, Policy};
 

@@ -2,10 +2,7 @@
 //! exactly those who got in have been woken.
 //!
 //! One thread plays all participants, as futures, so a run repeats exactly.
-#![cfg(not(any(loom, shuttle)))]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod guarantees;
 mod model;
 
@@ -13,7 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use common::{Woken, poll_with};
+use crate::common::{Woken, poll_with};
 use grouplock::cores::{Cancellable, Striped};
 use grouplock::future::{Enter, Exclusive};
 use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};

@@ -1,6 +1,5 @@
 //! What the public types are to the compiler: where they may be sent, what they may be shortened to, what must be used, how large they are; and that
 //! showing them never waits.
-#![cfg(not(any(loom, shuttle)))]
 #![deny(unfulfilled_lint_expectations)]
 
 use std::cell::{Cell, RefCell};

@@ -1,16 +1,15 @@
-//! What each policy guarantees, one test each, in real time. (`tests/reference` checks the same guarantees over random programs, without a clock.)
+//! What each policy guarantees, one test each, in real time. (`reference` checks the same guarantees over random programs, without a clock.)
 //!
 //! Each scenario is also run with a policy that does not give the guarantee, and must show it: so it is the policy that passes the test.
-#![cfg(not(any(loom, shuttle)))]
-
-mod common;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{LATE, SetWhenDropped, Woken, pending, poll, poll_with, ready, try_again, wait_until};
+use crate::common::{
+    LATE, SetWhenDropped, Woken, pending, poll, poll_with, ready, try_again, wait_until,
+};
 use grouplock::cores::{Cancellable, Phases, Striped};
 use grouplock::{GroupLock, Policy};
 

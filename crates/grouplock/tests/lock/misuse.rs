@@ -1,7 +1,4 @@
 //! Misuse, bad input and the ends of ranges: what the documentation says happens.
-#![cfg(not(any(loom, shuttle)))]
-
-mod common;
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{LATE, pending, poll, ready, wait_until};
+use crate::common::{LATE, pending, poll, ready, wait_until};
 use grouplock::cores::{Handover, Striped};
 use grouplock::{GroupLock, Policy, SessionGuard};
 

@@ -1,8 +1,5 @@
 //! The lock runs code that is not its own: comparing, cloning and dropping sessions, and wakers. Whatever that does, the lock stays usable and
 //! nobody is left counted or queued.
-#![cfg(not(any(loom, shuttle)))]
-
-mod common;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +9,7 @@ use std::task::{Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use common::{Woken, poll_with, ready, wait_until, waiters};
+use crate::common::{Woken, pending, poll, poll_with, ready, wait_until, waiters};
 use grouplock::cores::{Cancellable, Striped};
 use grouplock::{GroupLock, Policy};
 
@@ -71,10 +68,10 @@ fn deeds<C: Cancellable<Session = Brittle>>(lock: &GroupLock<Brittle, (), C>) {
     let mut again = lock.enter_async(Brittle(2));
     let mut one = lock.enter_async(Brittle(1));
     let mut alone = lock.exclusive_async();
-    let given_up = common::poll(&mut two).is_pending();
-    let _ = common::poll(&mut again);
-    let _ = common::poll(&mut one);
-    let _ = common::poll(&mut alone);
+    let given_up = poll(&mut two).is_pending();
+    let _ = poll(&mut again);
+    let _ = poll(&mut one);
+    let _ = poll(&mut alone);
     if given_up {
         drop(two);
     }
@@ -228,7 +225,7 @@ fn unclonable() -> Waker {
 fn a_waker_that_cannot_be_cloned_leaves_no_trace() {
     let lock = Arc::new(GroupLock::with_policy(Policy::Fifo, ()));
     let inside = lock.enter(1);
-    let polled = |poll: &mut dyn FnMut()| assert!(catch_unwind(AssertUnwindSafe(poll)).is_err());
+    let polled = |deed: &mut dyn FnMut()| assert!(catch_unwind(AssertUnwindSafe(deed)).is_err());
     let mut borrowing = lock.enter_async(2);
     let mut owning = lock.enter_arc_async(2);
     // At the first poll, when they queue up …
@@ -239,8 +236,8 @@ fn a_waker_that_cannot_be_cloned_leaves_no_trace() {
     // … and later, when another task polls.
     let mut borrowing = lock.enter_async(2);
     let mut owning = lock.enter_arc_async(2);
-    common::pending(&mut borrowing);
-    common::pending(&mut owning);
+    pending(&mut borrowing);
+    pending(&mut owning);
     polled(&mut || drop(poll_with(&mut borrowing, &unclonable())));
     polled(&mut || drop(poll_with(&mut owning, &unclonable())));
     drop((borrowing, owning));
@@ -276,7 +273,7 @@ fn comparing_sessions_may_wait_for_another_lock() {
         let inside = lock.enter(name(1));
         let in_the_way = other.enter(100);
         let mut queued = lock.enter_async(name(3));
-        assert!(common::poll(&mut queued).is_pending());
+        assert!(poll(&mut queued).is_pending());
         armed.store(true, Ordering::SeqCst);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -341,7 +338,7 @@ fn every_session_name_is_dropped_once() {
         let mut waiting: Vec<_> =
             (0..9).map(|number| lock.enter_async(Counted::new(number % 3, &alive))).collect();
         let mut entered = Vec::new();
-        waiting.retain_mut(|request| match common::poll(request) {
+        waiting.retain_mut(|request| match poll(request) {
             Poll::Ready(guard) => {
                 entered.push(guard);
                 false

@@ -1,6 +1,5 @@
 //! Storms of threads and tasks on the real lock, judged by the property monitors: no two sessions meet, nobody is left behind, and first come is first
 //! served where that is promised. With panics inside, timeouts, and futures dropped at any moment.
-#![cfg(not(any(loom, shuttle)))]
 
 mod executor;
 mod participant;

@@ -1,12 +1,9 @@
 //! What a striped lock promises beyond what every lock does: its favour holds nobody up.
-#![cfg(not(any(loom, shuttle)))]
-
-mod common;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use common::{LATE, SetWhenDropped, wait_until};
+use crate::common::{LATE, SetWhenDropped, wait_until};
 use grouplock::cores::Striped;
 use grouplock::{GroupLock, Policy};
 

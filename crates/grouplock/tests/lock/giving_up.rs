@@ -1,12 +1,9 @@
 //! A request that is given up leaves no trace: those behind it stand as if it had never come, and what it had been granted is passed on.
-#![cfg(not(any(loom, shuttle)))]
-
-mod common;
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{LATE, Woken, pending, poll_with, ready, try_again, wait_until};
+use crate::common::{LATE, Woken, pending, poll_with, ready, try_again, wait_until};
 use grouplock::cores::{Cancellable, Striped};
 use grouplock::{ExclusiveGuard, GroupLock, Policy};
 

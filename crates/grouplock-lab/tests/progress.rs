@@ -1,0 +1,293 @@
+//! Own steps that are bounded, and executions that go on for ever: careless locks that get by any look at single states.
+
+use grouplock_algorithms::CapacityError;
+use grouplock_algorithms::claims::{
+    Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
+};
+use grouplock_algorithms::memory::{Memory, Ordering::SeqCst, Register, Site, Value, Word};
+use grouplock_algorithms::raw::RawMutex;
+use grouplock_algorithms::slots::Slots;
+use grouplock_lab::memory::SimMemory;
+use grouplock_lab::{Options, Outcome, Properties, Property, Subject, Verdict, check, registry};
+
+/// What both locks here claim: some of it wrongly.
+fn claims(name: &'static str, exit: Exit) -> Claims {
+    Claims {
+        name,
+        source: "nobody",
+        text: Text { file: file!(), contents: include_str!("progress.rs") },
+        kind: Kind::Mutual,
+        mutual_exclusion: Claim::Yes,
+        deadlock_freedom: Claim::Yes,
+        starvation_freedom: Claim::No,
+        fcfs: Claim::No,
+        strong_fifo: Claim::No,
+        fife: Claim::NotApplicable,
+        entering: Entering::alone(Claim::No),
+        exit,
+        rmr_cc: Bound::of(Growth::Unbounded),
+        rmr_dsm: Bound::of(Growth::Unbounded),
+        space: Growth::Constant,
+        primitives: &[Primitive::Read, Primitive::Write, Primitive::CompareAndSwap],
+        processes: Limit::Fixed(3),
+        sessions: Limit::NotApplicable,
+        bounded_registers: Claim::Yes,
+    }
+}
+
+#[derive(Debug)]
+struct Process {
+    i: usize,
+}
+
+/// One word. Who waits changes a bit of it again and again, so the one who leaves may have to try again and again.
+#[derive(Debug)]
+struct Retries<M: Memory> {
+    word: M::Register<u64>,
+}
+
+/// It has nothing to remember: all are alike.
+#[derive(Debug)]
+struct Nobody;
+
+const HELD: u64 = 1;
+const ALIVE: u64 = 2;
+
+impl<M: Memory> RawMutex<M> for Retries<M> {
+    type Process = Nobody;
+
+    fn claims() -> Claims {
+        claims("retries", Exit::BOUNDED)
+    }
+
+    fn new(_: usize) -> Result<Self, CapacityError> {
+        Ok(Retries { word: M::Register::new(Site::shared("word"), 0) })
+    }
+
+    fn join(&self) -> Result<Nobody, CapacityError> {
+        Ok(Nobody)
+    }
+
+    unsafe fn leave(&self, _: Nobody) {}
+
+    unsafe fn acquire(&self, _: &mut Nobody) {
+        loop {
+            M::live(|| []);
+            let word = self.word.read(SeqCst);
+            let next = if word & HELD == 0 { word | HELD } else { word ^ ALIVE };
+            let swapped = self.word.cas(word, next, SeqCst).is_ok();
+            if swapped && word & HELD == 0 {
+                return;
+            }
+        }
+    }
+
+    unsafe fn release(&self, _: &mut Nobody) {
+        loop {
+            M::live(|| []);
+            let word = self.word.read(SeqCst);
+            let swapped = self.word.cas(word, word & !HELD, SeqCst).is_ok();
+            if swapped {
+                return;
+            }
+        }
+    }
+
+    fn inspect(_: &Nobody, _: &mut dyn FnMut(&'static str, Word)) {}
+}
+
+/// For two: raise a flag, look at the other's, and lower it again if that is raised. The first may wait instead.
+#[derive(Debug)]
+struct AfterYou<M: Memory, const ONE_WAITS: bool> {
+    flags: Vec<M::Register<bool>>,
+    slots: Slots<Process>,
+}
+
+impl<M: Memory, const ONE_WAITS: bool> RawMutex<M> for AfterYou<M, ONE_WAITS> {
+    type Process = Process;
+
+    fn claims() -> Claims {
+        claims("after-you", Exit::BOUNDED)
+    }
+
+    fn new(processes: usize) -> Result<Self, CapacityError> {
+        let flag = |i| M::Register::new(Site::per_process("flag", i), false);
+        let slots = Slots::new(processes, 2, |i| Process { i })?;
+        Ok(AfterYou { flags: (0..2).map(flag).collect(), slots })
+    }
+
+    fn join(&self) -> Result<Process, CapacityError> {
+        self.slots.take()
+    }
+
+    unsafe fn leave(&self, me: Process) {
+        self.slots.give_back(me);
+    }
+
+    unsafe fn acquire(&self, me: &mut Process) {
+        loop {
+            M::live(|| []);
+            self.flags[me.i].write(true, SeqCst);
+            if ONE_WAITS && me.i == 0 {
+                M::await_until(|| !self.flags[1].read(SeqCst));
+                return;
+            }
+            let raised = self.flags[1 - me.i].read(SeqCst);
+            if !raised {
+                return;
+            }
+            self.flags[me.i].write(false, SeqCst);
+        }
+    }
+
+    unsafe fn release(&self, me: &mut Process) {
+        self.flags[me.i].write(false, SeqCst);
+    }
+
+    fn inspect(me: &Process, see: &mut dyn FnMut(&'static str, Word)) {
+        see("i", me.i.word());
+    }
+}
+
+fn explore(subject: &Subject, processes: usize, properties: Properties) -> Outcome {
+    let mut options = Options::new(subject, processes, 2);
+    options.properties = properties;
+    options.memory_limit = 500 << 20;
+    check(subject, &options).expect("the sizes are right")
+}
+
+/// What `subject` is convicted of when asked for `property`.
+fn asked(subject: &Subject, processes: usize, property: Property) -> Option<Property> {
+    let outcome = explore(subject, processes, Properties::basic().with(property));
+    outcome.violation.map(|violation| violation.property)
+}
+
+fn registered(name: &str) -> Subject {
+    registry::find(name).expect("it is registered")
+}
+
+#[test]
+fn an_exit_that_tries_again_is_not_bounded() {
+    let subject = Subject::mutex::<Retries<SimMemory>>("retries");
+    for property in [Property::BoundedExit, Property::GroupBoundedExit] {
+        let outcome = explore(&subject, 2, Properties::basic().with(property));
+        let violation = outcome.violation.expect("it may go on");
+        assert_eq!(violation.property, property, "{}", violation.because);
+        // The circle is told by its lines, and the execution shows a try that fails.
+        assert!(violation.because.contains("progress.rs:"), "{}", violation.because);
+        let last = violation.trace.last().expect("it takes steps");
+        assert!(last.operation.contains("stays"), "{last:?}");
+    }
+}
+
+#[test]
+fn an_exit_that_others_can_keep_from_ending_does_not_terminate() {
+    let subject = Subject::mutex::<Retries<SimMemory>>("retries");
+    let properties = Properties::only(Property::TerminatingExit);
+    let violation = explore(&subject, 2, properties).violation.expect("it may go on");
+    assert_eq!(violation.property, Property::TerminatingExit);
+    assert!(violation.because.contains("never gets out"), "{}", violation.because);
+}
+
+#[test]
+fn two_who_give_way_to_each_other_for_ever_are_convicted() {
+    let polite = Subject::mutex::<AfterYou<SimMemory, false>>("after you");
+    let outcome = explore(&polite, 2, Properties::basic());
+    let violation = outcome.violation.expect("nobody may ever enter");
+    assert_eq!(violation.property, Property::DeadlockFreedom);
+    assert!(violation.trace.iter().all(|step| step.inside.is_empty()), "{:#?}", violation.trace);
+}
+
+/// The condition that one waits for becomes true and false again, and it may look at the wrong moments for ever. If the other one waits
+/// too before it tries again, it does not: that is the one-bit lock.
+#[test]
+fn who_waits_for_a_flag_that_goes_up_and_down_may_always_look_too_late() {
+    let waits = Subject::mutex::<AfterYou<SimMemory, true>>("after you, or me");
+    let outcome = explore(&waits, 2, Properties::basic());
+    let violation = outcome.violation.expect("nobody may ever enter");
+    assert_eq!(violation.property, Property::DeadlockFreedom);
+    let one_bit = explore(&registered("burns-lamport"), 2, Properties::basic());
+    assert_eq!(one_bit.verdict, Verdict::Holds, "{:?}", one_bit.violation);
+    assert!(one_bit.looked_at.contains(Property::DeadlockFreedom));
+}
+
+#[test]
+fn what_was_not_looked_at_is_not_said_to_hold() {
+    let subject = registered("handover");
+    let mut options = Options::new(&subject, 2, 2);
+    let whole = check(&subject, &options).expect("it serves two");
+    assert_eq!((whole.verdict, whole.looked_at), (Verdict::Holds, options.properties));
+    assert_eq!(whole.in_part, Properties::default());
+
+    options.graph_limit = 10;
+    let small = check(&subject, &options).expect("it serves two");
+    assert_eq!(small.verdict, Verdict::Holds);
+    for property in [Property::DeadlockFreedom, Property::GroupBoundedExit] {
+        assert!(!small.looked_at.contains(property) && small.in_part.contains(property));
+    }
+    for property in [Property::StarvationFreedom, Property::TerminatingExit] {
+        assert!(!small.looked_at.contains(property) && !small.in_part.contains(property));
+    }
+    assert!(small.looked_at.contains(Property::Fcfs));
+
+    // Where passages are bounded nobody overtakes for ever.
+    let subject = registered("generalized-bakery");
+    let mut options = Options::new(&subject, 2, 2);
+    options.passages = Some(1);
+    let bakery = check(&subject, &options).expect("it serves two");
+    assert!(bakery.looked_at.contains(Property::DeadlockFreedom));
+    assert!(!bakery.looked_at.contains(Property::StarvationFreedom));
+}
+
+#[test]
+fn a_bound_is_the_longest_way_through_the_text() {
+    let subject = registered("dvir-taubenfeld-1");
+    let outcome = explore(&subject, 2, Properties::basic().with(Property::BoundedExit));
+    // Lines 10, 11, 13, 14 and 15.
+    let bounds: Vec<_> = outcome.bounds.iter().map(|bound| (bound.property, bound.steps)).collect();
+    assert_eq!(bounds, [(Property::BoundedExit, 5)]);
+}
+
+#[test]
+fn no_lock_by_reads_and_writes_alone_has_bounded_entry() {
+    for name in ["burns-lamport", "black-white-bakery"] {
+        let convicted = asked(&registered(name), 2, Property::BoundedEntry);
+        assert_eq!(convicted, Some(Property::BoundedEntry), "{name}");
+    }
+}
+
+#[test]
+fn tickets_are_first_come_first_served_and_not_strong_fifo() {
+    let bakery = registered("black-white-bakery");
+    assert_eq!(asked(&bakery, 2, Property::Fcfs), None);
+    assert_eq!(asked(&bakery, 2, Property::StrongFifo), Some(Property::StrongFifo));
+}
+
+#[test]
+fn a_late_comer_of_another_session_can_delay_who_uses_the_bakery_for_groups() {
+    let subject = registered("black-white-bakery-gme");
+    let property = Property::StrongConcurrentEntering;
+    assert_eq!(asked(&subject, 2, property), Some(property));
+    assert_eq!(asked(&subject, 2, Property::ConcurrentEntering), None);
+}
+
+#[test]
+fn cycles_are_the_same_with_and_without_renaming() {
+    for (name, property, convicted) in [
+        ("mcs", Property::StarvationFreedom, false),
+        ("handover", Property::StarvationFreedom, false),
+        ("phases-fifo", Property::StarvationFreedom, true),
+        ("phases-fifo", Property::TerminatingExit, true),
+        ("mcs", Property::TerminatingExit, false),
+    ] {
+        let subject = registered(name);
+        let mut options = Options::new(&subject, 2, 2);
+        options.properties = Properties::basic().with(property);
+        for symmetry in [true, false] {
+            options.reductions.symmetry = symmetry;
+            let outcome = check(&subject, &options).expect("all serve two");
+            let found = outcome.violation.map(|violation| violation.property);
+            assert_eq!(found, convicted.then_some(property), "{name}, {symmetry}");
+        }
+    }
+}
