@@ -76,14 +76,14 @@ const MUTANTS: &[Mutant] = &[
         text: MAOR_TAUBENFELD,
         changes: &[
             (
-                "let enabled = pred.status.cas(ENABLED, NO_HELP, SeqCst).is_ok(); // 13",
+                "let enabled = pred.status.cas(ENABLED, NO_HELP, SeqCst); // 13",
                 "let enabled = pred.status.read(SeqCst) == ENABLED; // 13
                 if enabled {
                     pred.status.write(NO_HELP, SeqCst); // 14
                 }",
             ),
             (
-                "let helping = node.status.cas(ENABLED, TRY_HELP, SeqCst).is_ok(); // 30",
+                "let helping = node.status.cas(ENABLED, TRY_HELP, SeqCst); // 30",
                 "let helping = node.status.read(SeqCst) == ENABLED; // 30
                 if helping {
                     node.status.write(TRY_HELP, SeqCst); // 30
@@ -96,21 +96,21 @@ const MUTANTS: &[Mutant] = &[
         text: MAOR_TAUBENFELD,
         changes: &[
             (
-                "let active = pred.active.cas(YES, HELP, SeqCst).is_ok(); // 15",
+                "let active = pred.active.cas(YES, HELP, SeqCst); // 15",
                 "let active = pred.active.read(SeqCst) == YES; // 15
                     if active {
                         pred.active.write(HELP, SeqCst); // 16
                     }",
             ),
             (
-                "let active = pred.active.cas(YES, HELP, SeqCst).is_ok(); // 19",
+                "let active = pred.active.cas(YES, HELP, SeqCst); // 19",
                 "let active = pred.active.read(SeqCst) == YES; // 19
                 if active {
                     pred.active.write(HELP, SeqCst); // 19
                 }",
             ),
             (
-                "let inactive = temp_head.active.cas(YES, NO, SeqCst).is_ok(); // 44",
+                "let inactive = temp_head.active.cas(YES, NO, SeqCst); // 44",
                 "let inactive = temp_head.active.read(SeqCst) == YES; // 44
                 if inactive {
                     temp_head.active.write(NO, SeqCst); // 47
@@ -128,7 +128,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "maor_taubenfeld_without_39",
         text: MAOR_TAUBENFELD,
-        changes: &[("let _ = self.head.cas(temp_head_p, Ptr::NIL, SeqCst); // 39", "")],
+        changes: &[("self.head.cas(temp_head_p, Ptr::NIL, SeqCst); // 39", "")],
     },
     // Section 3.3, item 6: it breaks, though the paper says that it does not.
     Mutant {
@@ -246,7 +246,7 @@ const MUTANTS: &[Mutant] = &[
         name: "phases_unlocks_without_looking_again",
         text: PHASES,
         changes: &[(
-            "let unlocked = lock.word.cas(w, free, Release).is_ok(); // 40",
+            "let unlocked = lock.word.cas(w, free, Release); // 40",
             "lock.word.faa(free.wrapping_sub(w), Release);
             let unlocked = true; //",
         )],

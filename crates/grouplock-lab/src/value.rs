@@ -85,7 +85,7 @@ impl fmt::Debug for Val {
 /// | code | meaning |
 /// |---|---|
 /// | 0 | the operation is done |
-/// | 4 | a compare-and-swap failed, on a value that does not matter |
+/// | 4 | a compare-and-swap failed |
 /// | 5 | a compare-and-swap succeeded |
 /// | 6 | on from a merge point |
 /// | 128 to 191 | an object that the process does not know, of kind 0 to 63 |

@@ -279,12 +279,12 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for Handover<M, L> {
         unsafe { self.exit_lock.acquire(&mut me.exit) }; // 13
         let head = self.head.read(Acquire); // 14
         let h = self.at(head);
-        let last = self.tail.cas(head, Ptr::NIL, AcqRel).is_ok(); // 15: pairs with line 2
+        let last = self.tail.cas(head, Ptr::NIL, AcqRel); // 15: pairs with line 2
         if last {
             self.head.forget(); // nobody is inside: line 3 comes before the next look at it
             h.forget();
         } else {
-            let linked = h.next.cas(Ptr::NIL, Node::<M>::GONE, AcqRel).is_err(); // 16: pairs with 6, 9
+            let linked = !h.next.cas(Ptr::NIL, Node::<M>::GONE, AcqRel); // 16: pairs with 6, 9
             if linked {
                 let x = h.next.read(Acquire); // 17: acquires line 6 or 9
                 self.head.write(x, Release); // 17: read in line 14

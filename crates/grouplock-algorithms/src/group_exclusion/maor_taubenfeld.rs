@@ -171,9 +171,9 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
             pred.next.write(node_p, SeqCst); // 11
             let same = pred.session.read(SeqCst) == s; // 12
             if same {
-                let enabled = pred.status.cas(ENABLED, NO_HELP, SeqCst).is_ok(); // 13
+                let enabled = pred.status.cas(ENABLED, NO_HELP, SeqCst); // 13
                 if enabled {
-                    let active = pred.active.cas(YES, HELP, SeqCst).is_ok(); // 15
+                    let active = pred.active.cas(YES, HELP, SeqCst); // 15
                     if !active {
                         self.head.write(node_p, SeqCst); // 16
                     }
@@ -182,7 +182,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
                     node.go.wait_for(true); // 14
                 }
             } else {
-                let active = pred.active.cas(YES, HELP, SeqCst).is_ok(); // 19
+                let active = pred.active.cas(YES, HELP, SeqCst); // 19
                 if active {
                     M::live(|| []);
                     node.go.wait_for(true); // 20
@@ -197,7 +197,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
         if !next.is_nil() {
             let same = self.at(next).session.read(SeqCst) == s; // 29
             if same {
-                let helping = node.status.cas(ENABLED, TRY_HELP, SeqCst).is_ok(); // 30
+                let helping = node.status.cas(ENABLED, TRY_HELP, SeqCst); // 30
                 if helping {
                     self.at(next).go.signal(true); // 31
                 }
@@ -209,9 +209,9 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
         // SAFETY: our part in the exit lock joined it when we joined, and is idle outside this function.
         unsafe { self.lock.acquire(&mut me.exit) }; // 36
         let temp_head_p = self.head.read(SeqCst); // 37
-        let only = self.tail.cas(temp_head_p, Ptr::NIL, SeqCst).is_ok(); // 38
+        let only = self.tail.cas(temp_head_p, Ptr::NIL, SeqCst); // 38
         if only {
-            let _ = self.head.cas(temp_head_p, Ptr::NIL, SeqCst); // 39
+            self.head.cas(temp_head_p, Ptr::NIL, SeqCst); // 39
         } else {
             let temp_head = self.at(temp_head_p);
             let linked = !temp_head.next.read(SeqCst).is_nil(); // 40
@@ -220,7 +220,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
                 self.head.write(temp_head, SeqCst); // 42
                 self.at(temp_head).go.signal(true); // 43
             } else {
-                let inactive = temp_head.active.cas(YES, NO, SeqCst).is_ok(); // 44
+                let inactive = temp_head.active.cas(YES, NO, SeqCst); // 44
                 if !inactive {
                     let temp_head = temp_head.next.read(SeqCst); // 45
                     self.head.write(temp_head, SeqCst); // 46

@@ -120,6 +120,7 @@ enum Then {
     Again,
     Leave,
     Enter,
+    EnterAtLast,
     SeeToWaiters,
 }
 
@@ -162,7 +163,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             }
             let alone = is_empty(before) && before & LOCKED == 0;
             let change = before | LOCKED | CHANGING;
-            let changing = alone && self.word.cas(before + ONE, change, Acquire).is_ok(); // 4: as 2, 23
+            let changing = alone && self.word.cas(before + ONE, change, Acquire); // 4: as 2, 23
             if changing {
                 self.name.write(s, Relaxed); // 5: published by line 6
                 if before & NOTIFY == 0 {
@@ -197,7 +198,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
                 M::live(|| [(then as u64).word()]);
                 M::await_until(|| self.word.read(Relaxed) & LOCKED == 0); // 23
             } else {
-                let locked = self.word.cas(w, w | LOCKED, Acquire).is_ok(); // 23: pairs with 6 and 40
+                let locked = self.word.cas(w, w | LOCKED, Acquire); // 23: pairs with 6 and 40
                 if locked {
                     return self.locked(then);
                 }
@@ -228,12 +229,10 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         let mut locked = self.lock(Then::Queue); // 8
         if locked.admit(s) {
             locked.unlock(Then::Enter); // 9
-            M::doorway_end();
             return true;
         }
         locked.push(me, s);
         locked.unlock(Then::Sleep); // 12
-        M::doorway_end();
         me.late = !P::IMPATIENT;
         let inside = if me.task { self.poll(me) } else { self.sleep(me, s) };
         me.late = false;
@@ -262,13 +261,13 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             let mut locked = self.lock(if over { Then::GiveUp } else { Then::Come }); // 15
             let standing = record.standing.read(Relaxed); // 15: acquired in line 23
             if standing == GRANTED {
-                locked.unlock(Then::Enter); // 15
+                locked.unlock(Then::EnterAtLast); // 15
                 return true;
             }
             if standing == INVITED {
                 if locked.occupy(s, if over { Then::GiveUp } else { Then::Come }) {
                     locked.remove(me.me); // 16
-                    locked.unlock(Then::Enter); // 16
+                    locked.unlock(Then::EnterAtLast); // 16
                     return true;
                 }
                 record.standing.write(WAITING, Relaxed); // 16: published by line 40
@@ -351,7 +350,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
             if !is_empty(w) {
                 return false; // 27
             }
-            let changing = lock.word.cas(w, w | CHANGING, Acquire).is_ok(); // 27: what the last holders did
+            let changing = lock.word.cas(w, w | CHANGING, Acquire); // 27: what the last holders did
             if changing {
                 lock.name.write(s, Relaxed); // 28: published by line 29
                 let end = ONE.wrapping_sub(CHANGING | w & UNNAMED);
@@ -457,7 +456,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
                         continue;
                     }
                 } else if hand_over {
-                    let changing = lock.word.cas(w, w | CHANGING, Acquire).is_ok(); // 35: as 27
+                    let changing = lock.word.cas(w, w | CHANGING, Acquire); // 35: as 27
                     if changing {
                         let phase = self.take(n); // 36
                         lock.name.write(session, Relaxed); // 36: published by line 37
@@ -481,8 +480,12 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
                 }
             }
             let free = w & !(LOCKED | NOTIFY | ASK) | bits;
-            let unlocked = lock.word.cas(w, free, Release).is_ok(); // 40: the queue, for line 23
+            let unlocked = lock.word.cas(w, free, Release); // 40: the queue, for line 23
             if unlocked {
+                // Whether for the first time in this passage or not, `words` does not tell; only the first time counts.
+                if matches!(then, Then::Enter | Then::Sleep) {
+                    M::doorway_end();
+                }
                 return;
             }
         }

@@ -106,12 +106,9 @@ pub trait Register<T: Value>: Send + Sync + fmt::Debug {
     /// Fetch-and-store: writes `value` and returns what was there.
     fn fas(&self, value: T, order: Ordering) -> T;
 
-    /// Compare-and-swap: writes `new` if the register holds `old`. Returns what was there, as `Ok` if
-    /// it was `old`. A failure orders memory as far as a load of strength `order` can.
-    ///
-    /// # Errors
-    /// What the register held, if that was not `old`; the register is unchanged then.
-    fn cas(&self, old: T, new: T, order: Ordering) -> Result<T, T>;
+    /// Compare-and-swap: writes `new` if the register holds `old`, and tells whether it did. As in the papers, a failure
+    /// does not tell what was there; it orders memory as far as a load of strength `order` can.
+    fn cas(&self, old: T, new: T, order: Ordering) -> bool;
 
     /// Fetch-and-add, wrapping: adds `delta` and returns what was there.
     fn faa(&self, delta: T, order: Ordering) -> T

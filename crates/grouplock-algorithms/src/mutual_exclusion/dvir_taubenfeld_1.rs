@@ -125,7 +125,7 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld1<M> {
             let pred = self.at(pred); // 5
             mynode.locked.set(true); // 6: published by line 7
             pred.next.write(me.q[me.current], SeqCst); // 7: before line 8; pairs with 11, 14
-            let free = pred.status.cas(UNLOCKED, LOCKED, SeqCst).is_ok(); // 8: after line 7
+            let free = pred.status.cas(UNLOCKED, LOCKED, SeqCst); // 8: after line 7
             if !free {
                 M::live(|| []);
                 mynode.locked.wait_for(false); // 9
@@ -139,13 +139,13 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld1<M> {
         mynode.status.write(UNLOCKED, SeqCst); // 10: before line 11; pairs with 8
         let has_successor = !mynode.next.read(SeqCst).is_nil(); // 11: after line 10
         if has_successor {
-            let waits = mynode.status.cas(UNLOCKED, LOCKED, AcqRel).is_ok(); // 13: pairs with 8
+            let waits = mynode.status.cas(UNLOCKED, LOCKED, AcqRel); // 13: pairs with 8
             if waits {
                 let succ = mynode.next.read(Acquire); // 14: acquires line 7, as 11 did
                 self.at(succ).locked.signal(false); // 15
             }
         } else {
-            let _ = self.t.cas(me.q[me.current], Ptr::NIL, Release); // 12: pairs with line 4
+            self.t.cas(me.q[me.current], Ptr::NIL, Release); // 12: pairs with line 4
         }
         me.current = 1 - me.current; // 16
         let reused = self.at(me.q[me.current]);

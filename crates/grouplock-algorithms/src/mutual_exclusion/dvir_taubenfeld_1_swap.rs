@@ -127,7 +127,7 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld1Swap<M> {
         let n = self.at(me.n);
         // The read only saves a compare-and-swap that must fail: relaxed, for line 7 acquires.
         let claimed = n.status.read(Relaxed) != QNode::<M>::LOCKED; // 6
-        let alone = !claimed && self.t.cas(me.n, Ptr::NIL, Release).is_ok(); // 6: pairs with 2
+        let alone = !claimed && self.t.cas(me.n, Ptr::NIL, Release); // 6: pairs with 2
         if alone {
             n.status.forget(); // nobody will be there
         } else {

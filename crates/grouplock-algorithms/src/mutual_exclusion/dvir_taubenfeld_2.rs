@@ -186,7 +186,7 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld2<M> {
         let pred = self.at(me.pred);
         pred.next.write(me.qnode, SeqCst); // 7: before line 9; pairs with 12 and 14
         let pred_pid = pred.pid.read(Relaxed); // 8: acquired with `pred` in line 6
-        let free = pred.status.cas(pred_pid, zero::<M>(), SeqCst).is_ok(); // 9: pairs with 11
+        let free = pred.status.cas(pred_pid, zero::<M>(), SeqCst); // 9: pairs with 11
         if !free {
             q.locked.wait_for(false); // 10
         }
@@ -198,7 +198,7 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld2<M> {
         qnode.status.write(me.q, SeqCst); // 11: before line 12; pairs with 9
         let has_successor = !qnode.next.read(SeqCst).is_nil(); // 12: pairs with 7
         if has_successor {
-            let waits = qnode.status.cas(me.q, zero::<M>(), AcqRel).is_ok(); // 13: pairs with 9
+            let waits = qnode.status.cas(me.q, zero::<M>(), AcqRel); // 13: pairs with 9
             if waits {
                 let next = qnode.next.read(Acquire); // 14: acquires line 7
                 let local = self.at(next).local.read(Relaxed); // 14: acquired with `next`

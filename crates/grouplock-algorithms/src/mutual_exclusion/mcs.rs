@@ -125,7 +125,7 @@ impl<M: Memory> RawMutex<M> for Mcs<M> {
         let n = self.at(me.n);
         let mut next = n.next.read(Acquire); // 6: acquires line 4
         if next.is_nil() {
-            let alone = self.tail.cas(me.n, Ptr::NIL, Release).is_ok(); // 7: pairs with line 2
+            let alone = self.tail.cas(me.n, Ptr::NIL, Release); // 7: pairs with line 2
             if alone {
                 n.next.forget();
                 return;

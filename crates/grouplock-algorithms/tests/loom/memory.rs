@@ -79,6 +79,20 @@ impl<T: Value, const STRENGTH: u8> LoomRegister<T, STRENGTH> {
             Word::Number(pointer.addr() as u64)
         })
     }
+
+    /// Compare-and-swap that tells what was there.
+    fn exchange(&self, old: T, new: T, order: Ordering) -> Result<T, T> {
+        let cas = |order| {
+            let failure = match order {
+                Ordering::AcqRel | Ordering::Acquire => Ordering::Acquire,
+                _ => Ordering::Relaxed,
+            };
+            self.cell.compare_exchange(Self::pack(old), Self::pack(new), order, failure)
+        };
+        ordered::<STRENGTH, _>(order, Ordering::AcqRel, cas)
+            .map(|v| self.unpack(v))
+            .map_err(|v| self.unpack(v))
+    }
 }
 
 /// Does `step` with an order that loom models. Loom takes sequentially consistent accesses for acquire and
@@ -124,17 +138,8 @@ impl<T: Value, const STRENGTH: u8> Register<T> for LoomRegister<T, STRENGTH> {
         self.unpack(ordered::<STRENGTH, _>(order, Ordering::AcqRel, swap))
     }
 
-    fn cas(&self, old: T, new: T, order: Ordering) -> Result<T, T> {
-        let cas = |order| {
-            let failure = match order {
-                Ordering::AcqRel | Ordering::Acquire => Ordering::Acquire,
-                _ => Ordering::Relaxed,
-            };
-            self.cell.compare_exchange(Self::pack(old), Self::pack(new), order, failure)
-        };
-        ordered::<STRENGTH, _>(order, Ordering::AcqRel, cas)
-            .map(|v| self.unpack(v))
-            .map_err(|v| self.unpack(v))
+    fn cas(&self, old: T, new: T, order: Ordering) -> bool {
+        self.exchange(old, new, order).is_ok()
     }
 
     fn faa(&self, delta: T, order: Ordering) -> T
@@ -143,7 +148,7 @@ impl<T: Value, const STRENGTH: u8> Register<T> for LoomRegister<T, STRENGTH> {
     {
         let mut seen = self.read(Ordering::Relaxed);
         loop {
-            match self.cas(seen, seen.plus(delta), order) {
+            match self.exchange(seen, seen.plus(delta), order) {
                 Ok(before) => return before,
                 Err(other) => seen = other,
             }

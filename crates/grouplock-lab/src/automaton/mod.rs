@@ -20,10 +20,24 @@
 //! nothing but pointers.
 //!
 //! # Trust, but verify
-//! A local state keeps two ways that led to it (*witnesses*), if there are two. Every edge is computed
-//! along both, and they must agree: so a statement about dead values that is wrong is found out instead of
-//! believed. In the same way the value that made a compare-and-swap fail is taken for dead until two
-//! values are seen to make a difference; then [`Trouble::Refine`] asks to start again and keep it.
+//! What the text says is dead may not be. So a local state keeps several ways that led to it (*witnesses*); every edge
+//! from it is run along each of them, and all must show the same.
+//!
+//! Call an edge that leads to a merge point, or out of an `await`, a *merging* edge: what was observed before it is
+//! dropped there. (Two ways over one edge may come with handles that differ, where it is said that this makes no
+//! difference. Then they count as two edges here.) Ways are kept such that
+//!
+//! * for each merging edge there is one way that comes over it;
+//! * for each merging edge, and each later target of one in the same section (entry or exit) that some way found so far comes
+//!   to after it, there is one way that does;
+//! * there is one way for each process at its start;
+//! * what is no merge has all the ways of the state before it.
+//!
+//! So one observation that was dropped wrongly is found out wherever in its section it makes a difference, however many
+//! merge points lie between; nothing but the handle lives on when a section ends, and the handle counts as a whole at
+//! the merge points of the next. What is not checked: two or more dropped observations that make a difference only
+//! together; an `await` whose condition keeps something from one round to the next; a handle whose `Debug` form does not
+//! tell all; code that orders pointers or asks for their addresses.
 
 pub(crate) mod run;
 mod symbols;
@@ -36,7 +50,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::layout::Layout;
 use crate::memory::context;
 use crate::subject::Subject;
-use crate::value::{Obs, Val};
+use crate::value::Obs;
 use run::{Cue, Merge, Op, Outcome, Phase, execute};
 use symbols::{Known, Symbolic, SymbolicStop};
 
@@ -90,19 +104,10 @@ pub(crate) struct Edge {
 /// Why the automaton cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Some values of failed compare-and-swaps matter after all. Start again.
-    Refine,
     /// A process wrote what was taken for another's own. Start again without that guess.
     Trespass,
     /// The text's word on what is dead is wrong.
     Liveness(String),
-}
-
-/// A place in a program text, as a key.
-type Line = (&'static str, u32, u32);
-
-fn line(at: &Location<'static>) -> Line {
-    (at.file(), at.line(), at.column())
 }
 
 /// A way to a local state: one more cue than an earlier one. The first have none.
@@ -112,6 +117,14 @@ struct Witness {
     process: usize,
     /// The object each placeholder stands for on this way.
     env: Vec<usize>,
+    /// The merging edges that it took in the present section, in the order of their numbers.
+    merged: Arc<[u32]>,
+}
+
+/// An edge as a run showed it.
+struct Shown {
+    edge: Edge,
+    symbolic: Symbolic,
 }
 
 type MergeKey = (Merge, Phase, u64, String);
@@ -123,29 +136,24 @@ pub(crate) struct Automaton {
     pub(crate) layout: Arc<Layout>,
     nodes: Vec<Arc<Node>>,
     witnesses: Vec<Witness>,
-    witnessed_by: Vec<Vec<usize>>,
+    /// The ways to each local state.
+    ways: Vec<Vec<usize>>,
     /// Edges as a run shows them: they may lead to merge points.
-    raw: FxHashMap<(LocalId, Obs), Edge>,
+    raw: FxHashMap<(LocalId, Obs), Shown>,
     /// Edges that lead to where a process stays.
     edges: FxHashMap<(LocalId, Obs), Arc<Edge>>,
-    outgoing: Vec<Vec<(Obs, Val)>>,
+    outgoing: Vec<Vec<Obs>>,
     after_await: FxHashMap<LocalId, LocalId>,
     merges: FxHashMap<MergeKey, LocalId>,
-    /// Lines whose failed compare-and-swaps tell a value that matters.
-    telling: FxHashSet<Line>,
-    /// Lines whose failed compare-and-swaps were taken not to.
-    hushed: FxHashSet<Line>,
+    /// Numbers of the merging edges, and from which of them some way comes to which target of another.
+    merging: FxHashMap<(LocalId, Obs, String), u32>,
+    reaches: FxHashSet<(u32, LocalId)>,
     runs: u64,
 }
 
 impl Automaton {
-    /// The automaton of `subject`, and each process's first local state and environment. `telling` are the lines
-    /// that an earlier attempt learnt of.
-    pub(crate) fn new(
-        subject: &Subject,
-        processes: usize,
-        telling: FxHashSet<Line>,
-    ) -> (Self, Vec<(LocalId, Vec<usize>)>) {
+    /// The automaton of `subject`, and each process's first local state and environment.
+    pub(crate) fn new(subject: &Subject, processes: usize) -> (Self, Vec<(LocalId, Vec<usize>)>) {
         let (instance, plan) = context::set_up(|| (subject.make)(processes));
         drop(instance);
         let mut automaton = Automaton {
@@ -154,14 +162,14 @@ impl Automaton {
             layout: Arc::new(Layout::of(&plan)),
             nodes: Vec::new(),
             witnesses: Vec::new(),
-            witnessed_by: Vec::new(),
+            ways: Vec::new(),
             raw: FxHashMap::default(),
             edges: FxHashMap::default(),
             outgoing: Vec::new(),
             after_await: FxHashMap::default(),
             merges: FxHashMap::default(),
-            telling,
-            hushed: FxHashSet::default(),
+            merging: FxHashMap::default(),
+            reaches: FxHashSet::default(),
             runs: 0,
         };
         let first = (0..processes).map(|p| automaton.first(p)).collect();
@@ -178,13 +186,11 @@ impl Automaton {
             unreachable!("a process that has joined is in its remainder section")
         };
         let env: Vec<usize> = placeholders.iter().map(|&object| usize::from(object)).collect();
-        let witness = Witness { before: None, process: p, env: env.clone() };
+        let witness =
+            Witness { before: None, process: p, env: env.clone(), merged: Arc::default() };
         let key = (merge, Phase::Remainder, 0, text);
         let id = self.merge_point(key, env.len());
-        if self.witnessed_by[id as usize].len() < 2 {
-            self.witnesses.push(witness);
-            self.witnessed_by[id as usize].push(self.witnesses.len() - 1);
-        }
+        self.add_way(id, witness);
         (id, env)
     }
 
@@ -198,34 +204,18 @@ impl Automaton {
         (self.runs, self.nodes.len())
     }
 
-    /// The lines whose failed compare-and-swaps tell a value that matters, so far as is known.
-    pub(crate) fn telling(&self) -> &FxHashSet<Line> {
-        &self.telling
-    }
-
-    /// Whether a failed compare-and-swap in the local state `id` is to be observed as [`Obs::FAILED`].
-    pub(crate) fn hushes_failure(&self, id: LocalId) -> bool {
-        self.nodes[id as usize].at.is_some_and(|at| !self.telling.contains(&line(at)))
-    }
-
-    /// Where `obs` leads to from `source`. `hint` is a value that may stand behind an [`Obs::FAILED`], in the
-    /// source's placeholders.
-    pub(crate) fn edge(
-        &mut self,
-        source: LocalId,
-        obs: Obs,
-        hint: Val,
-    ) -> Result<Arc<Edge>, Trouble> {
+    /// Where `obs` leads to from `source`.
+    pub(crate) fn edge(&mut self, source: LocalId, obs: Obs) -> Result<Arc<Edge>, Trouble> {
         if let Some(edge) = self.edges.get(&(source, obs)) {
             return Ok(Arc::clone(edge));
         }
-        let mut edge = self.raw_edge(source, obs, hint)?;
+        let mut edge = self.raw_edge(source, obs)?;
         while edge.panic.is_none() {
             let target = self.node(edge.target);
             if target.step.is_some() || target.phase == Phase::Remainder {
                 break;
             }
-            let on = self.raw_edge(edge.target, Obs::PASS, Val::UNDEF)?;
+            let on = self.raw_edge(edge.target, Obs::PASS)?;
             edge = compose(&edge, &on);
         }
         let edge = Arc::new(edge);
@@ -234,18 +224,12 @@ impl Automaton {
     }
 
     /// The edge as a run shows it.
-    fn raw_edge(&mut self, source: LocalId, obs: Obs, hint: Val) -> Result<Edge, Trouble> {
-        if let Some(edge) = self.raw.get(&(source, obs)) {
-            return Ok(edge.clone());
+    fn raw_edge(&mut self, source: LocalId, obs: Obs) -> Result<Edge, Trouble> {
+        if let Some(shown) = self.raw.get(&(source, obs)) {
+            return Ok(shown.edge.clone());
         }
-        if obs == Obs::FAILED
-            && let Some(at) = self.nodes[source as usize].at
-        {
-            self.hushed.insert(line(at));
-        }
-        let ways = self.witnessed_by[source as usize].clone();
-        let first = self.follow(ways[0], source, obs, hint);
-        let (symbolic, witness) = first.map_err(|why| self.trouble(why))?;
+        let ways = self.ways[source as usize].clone();
+        let (symbolic, witness) = self.follow(ways[0], obs)?;
         let (target, env) = self.target(source, obs, &symbolic);
         let notes = symbolic.notes.clone().into_boxed_slice();
         let panic = match &symbolic.stop {
@@ -253,65 +237,96 @@ impl Automaton {
             _ => None,
         };
         let edge = Edge { target, env, notes, panic };
-        self.raw.insert((source, obs), edge.clone());
-        self.outgoing[source as usize].push((obs, hint));
-        self.testify(&symbolic, &edge, witness)?;
-        // The same along another way: one that is known, or the same with another failed value.
-        let second = ways.get(1).copied().unwrap_or(ways[0]);
-        let other_hint = if obs == Obs::FAILED { self.another(source, hint) } else { hint };
-        if second != ways[0] || other_hint != hint {
-            self.confirm(second, source, obs, other_hint, &symbolic, &edge)?;
+        let shown = Shown { edge: edge.clone(), symbolic: symbolic.clone() };
+        self.raw.insert((source, obs), shown);
+        self.outgoing[source as usize].push(obs);
+        // Ways from which there is more to run.
+        let mut due = Vec::new();
+        due.extend(self.testify(source, obs, &symbolic, witness));
+        for &way in &ways[1..] {
+            due.extend(self.confirm(way, source, obs)?);
+        }
+        while let Some((at, way)) = due.pop() {
+            for obs in self.outgoing[at as usize].clone() {
+                due.extend(self.confirm(way, at, obs)?);
+            }
         }
         Ok(edge)
     }
 
-    /// Follows `obs` along another way, and checks that it shows the same as `symbolic`.
+    /// Follows an edge that is known along another way, and checks that it shows the same.
     fn confirm(
         &mut self,
         way: usize,
         source: LocalId,
         obs: Obs,
-        hint: Val,
-        symbolic: &Symbolic,
-        edge: &Edge,
-    ) -> Result<(), Trouble> {
-        let (other, witness) =
-            self.follow(way, source, obs, hint).map_err(|why| self.trouble(why))?;
-        if other != *symbolic {
+    ) -> Result<Option<(LocalId, usize)>, Trouble> {
+        let (other, witness) = self.follow(way, obs)?;
+        let symbolic = &self.raw[&(source, obs)].symbolic;
+        if !symbolic.agrees_with(&other) {
             let place = self.nodes[source as usize].at;
-            let why = format!(
+            return Err(Trouble::Liveness(format!(
                 "two executions that were taken for one at {} differ after observing {obs:?}: {:?} and {:?}",
                 place.map_or_else(|| "a merge point".to_owned(), ToString::to_string),
                 symbolic.stop,
                 other.stop
-            );
-            return Err(self.trouble(why));
+            )));
         }
-        self.testify(symbolic, edge, witness)
+        Ok(self.testify(source, obs, &other, witness))
     }
 
-    /// Failed compare-and-swaps may be at fault as long as any value of theirs was dropped.
-    fn trouble(&mut self, why: String) -> Trouble {
-        if self.hushed.is_empty() {
-            Trouble::Liveness(why)
-        } else {
-            self.telling.extend(self.hushed.drain());
-            Trouble::Refine
+    /// Adds the way over an edge to the edge's target, unless there are enough. (A failed round is no way: scripts are kept
+    /// free of them.)
+    fn testify(
+        &mut self,
+        source: LocalId,
+        obs: Obs,
+        symbolic: &Symbolic,
+        mut witness: Witness,
+    ) -> Option<(LocalId, usize)> {
+        let edge = &self.raw[&(source, obs)].edge;
+        let target = edge.target;
+        // What is seen there counts too: a handle can differ in what makes no difference.
+        let seen = match &symbolic.stop {
+            SymbolicStop::Panic(_) | SymbolicStop::RoundFailed => return None,
+            SymbolicStop::Merge(_, text, placeholders) => Some(format!("{text}{placeholders:?}")),
+            SymbolicStop::Operation { .. } => symbolic.passed.then(String::new),
+        };
+        if let Some(seen) = seen {
+            let next = self.merging.len() as u32;
+            let number = *self.merging.entry((source, obs, seen)).or_insert(next);
+            let mut merged = witness.merged.to_vec();
+            if let Err(place) = merged.binary_search(&number) {
+                merged.insert(place, number);
+            }
+            let mut new = false;
+            for &earlier in &merged {
+                new |= self.reaches.insert((earlier, target));
+            }
+            if !new {
+                return None;
+            }
+            let section_ends =
+                matches!(symbolic.stop, SymbolicStop::Merge(Merge::Remainder | Merge::Inside, ..));
+            witness.merged = if section_ends { Arc::default() } else { merged.into() };
         }
+        witness.env = edge.env.iter().map(|&from| witness.env[usize::from(from)]).collect();
+        Some((target, self.add_way(target, witness)))
+    }
+
+    fn add_way(&mut self, to: LocalId, witness: Witness) -> usize {
+        let way = self.witnesses.len();
+        self.witnesses.push(witness);
+        self.ways[to as usize].push(way);
+        way
     }
 
     /// Runs the code along `way` and then `obs`.
-    fn follow(
-        &mut self,
-        way: usize,
-        source: LocalId,
-        obs: Obs,
-        hint: Val,
-    ) -> Result<(Symbolic, Witness), String> {
-        let witness = &self.witnesses[way];
-        let mut known = Known::of(&witness.env);
-        let cue = known.cue(obs, hint, &self.layout)?;
-        let process = witness.process;
+    fn follow(&mut self, way: usize, obs: Obs) -> Result<(Symbolic, Witness), Trouble> {
+        let Witness { process, env, merged, .. } = &self.witnesses[way];
+        let (process, merged) = (*process, Arc::clone(merged));
+        let mut known = Known::of(env);
+        let cue = known.cue(obs, &self.layout).map_err(Trouble::Liveness)?;
         let mut script = vec![cue];
         let mut at = way;
         while let Some((before, cue)) = self.witnesses[at].before {
@@ -320,16 +335,12 @@ impl Automaton {
         }
         script.reverse();
         let outcome = self.execute(process, &script);
-        let mut symbolic = known.translate(&outcome, &self.layout)?;
-        if symbolic.in_round.is_some_and(|entries| entries > 0)
-            || symbolic.stop == SymbolicStop::RoundFailed
-        {
-            debug_assert!(self.nodes[source as usize].head.is_some(), "a round has a head");
-        }
+        let mut symbolic = known.translate(&outcome, &self.layout).map_err(Trouble::Liveness)?;
         if obs == Obs::PASS || obs.as_request().is_some() {
             symbolic.passed = false;
         }
-        Ok((symbolic, Witness { before: Some((way, cue)), process, env: known.into_objects() }))
+        let env = known.into_objects();
+        Ok((symbolic, Witness { before: Some((way, cue)), process, env, merged }))
     }
 
     /// The local state that a run came to, and what its placeholders were in the source.
@@ -386,61 +397,9 @@ impl Automaton {
         id
     }
 
-    /// Adds a way to the edge's target, unless that has two. What is known to follow from there must follow on
-    /// this way too. (A failed round is no way: scripts are kept free of them.)
-    fn testify(
-        &mut self,
-        symbolic: &Symbolic,
-        edge: &Edge,
-        witness: Witness,
-    ) -> Result<(), Trouble> {
-        let target = edge.target;
-        if matches!(symbolic.stop, SymbolicStop::Panic(_) | SymbolicStop::RoundFailed)
-            || self.witnessed_by[target as usize].len() >= 2
-        {
-            return Ok(());
-        }
-        let mut witness = witness;
-        witness.env = edge.env.iter().map(|&from| witness.env[usize::from(from)]).collect();
-        self.witnesses.push(witness);
-        let way = self.witnesses.len() - 1;
-        self.witnessed_by[target as usize].push(way);
-        if self.witnessed_by[target as usize].len() < 2 {
-            return Ok(());
-        }
-        for (obs, hint) in self.outgoing[target as usize].clone() {
-            let first = self.witnessed_by[target as usize][0];
-            let (symbolic, _) =
-                self.follow(first, target, obs, hint).map_err(|why| self.trouble(why))?;
-            let edge = self.raw[&(target, obs)].clone();
-            self.confirm(way, target, obs, hint, &symbolic, &edge)?;
-        }
-        Ok(())
-    }
-
-    /// Another value than `hint` that may make the pending compare-and-swap fail, if one is sure to be harmless:
-    /// an object must be of the same kind, as it may be followed.
-    fn another(&self, source: LocalId, hint: Val) -> Val {
-        let node = &self.nodes[source as usize];
-        let Some((_, Op::Cas(old, new))) = node.step else { return hint };
-        let env = &self.witnesses[self.witnessed_by[source as usize][0]].env;
-        let class = |value: Val| {
-            let placeholder = value.as_object()?;
-            let known = env.get(placeholder).map(|&object| self.layout.objects[object].class);
-            Some(known.unwrap_or_else(|| placeholder - env.len()))
-        };
-        let kind = |value: Val| (value.as_number().is_some(), class(value));
-        let objects = (0..node.arity).map(Val::object);
-        [new]
-            .into_iter()
-            .chain(objects)
-            .find(|&value| value != old && value != hint && kind(value) == kind(hint))
-            .unwrap_or(hint)
-    }
-
     fn add(&mut self, node: Node) -> LocalId {
         self.nodes.push(Arc::new(node));
-        self.witnessed_by.push(Vec::new());
+        self.ways.push(Vec::new());
         self.outgoing.push(Vec::new());
         self.nodes.len() as LocalId - 1
     }

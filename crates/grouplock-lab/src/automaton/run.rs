@@ -28,7 +28,7 @@ pub(crate) enum Phase {
 pub(crate) enum Cue {
     Done,
     Value(Val),
-    Swapped,
+    Swapped(bool),
     Pass,
     Request(u64),
 }
@@ -191,7 +191,7 @@ fn entry(cue: Cue, plan: &Plan) -> Entry {
     match cue {
         Cue::Done => Entry::Answer(Answer::Unit),
         Cue::Value(value) => Entry::Answer(Answer::Value(unpack(value, plan))),
-        Cue::Swapped => Entry::Answer(Answer::Swapped),
+        Cue::Swapped(swapped) => Entry::Answer(Answer::Swapped(swapped)),
         Cue::Pass => Entry::Pass,
         Cue::Request(session) => Entry::Request(session),
     }

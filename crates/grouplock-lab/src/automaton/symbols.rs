@@ -20,6 +20,22 @@ pub(super) struct Symbolic {
     pub(super) in_round: Option<usize>,
 }
 
+impl Symbolic {
+    /// Whether two runs that were taken for one so far may still be. What a merge point shows of a handle may
+    /// differ: whether that makes a difference, the runs from there on tell.
+    pub(super) fn agrees_with(&self, other: &Symbolic) -> bool {
+        match (&self.stop, &other.stop) {
+            (SymbolicStop::Merge(here, ..), SymbolicStop::Merge(there, ..))
+                if *here != Merge::Remainder =>
+            {
+                let stop = self.stop.clone();
+                here == there && *self == Symbolic { stop, ..other.clone() }
+            }
+            _ => self == other,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SymbolicStop {
     Operation {
@@ -54,7 +70,7 @@ impl Known {
     }
 
     /// The cue for `obs` in this run. A stranger becomes known.
-    pub(super) fn cue(&mut self, obs: Obs, hint: Val, layout: &Layout) -> Result<Cue, String> {
+    pub(super) fn cue(&mut self, obs: Obs, layout: &Layout) -> Result<Cue, String> {
         if let Some(session) = obs.as_request() {
             return Ok(Cue::Request(session));
         }
@@ -68,24 +84,10 @@ impl Known {
         }
         Ok(match obs {
             Obs::DONE => Cue::Done,
-            Obs::SWAPPED => Cue::Swapped,
+            Obs::SWAPPED => Cue::Swapped(true),
+            Obs::FAILED => Cue::Swapped(false),
             Obs::PASS => Cue::Pass,
-            Obs::FAILED => Cue::Value(self.real(hint, layout)),
-            Obs(value) => Cue::Value(self.real(Val(value), layout)),
-        })
-    }
-
-    /// The value with a real object for its placeholder. One that is out of range stands for a stranger of
-    /// the class that it is out by.
-    fn real(&self, value: Val, layout: &Layout) -> Val {
-        value.map(|placeholder| {
-            if let Some(&object) = self.0.get(placeholder) {
-                return object;
-            }
-            let class = placeholder - self.0.len();
-            (0..layout.objects.len())
-                .find(|&o| layout.objects[o].class == class && !self.0.contains(&o))
-                .unwrap_or(0)
+            Obs(value) => Cue::Value(Val(value).map(|placeholder| self.0[placeholder])),
         })
     }
 

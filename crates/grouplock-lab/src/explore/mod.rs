@@ -3,6 +3,7 @@
 mod bounds;
 mod canon;
 mod checks;
+mod components;
 mod fairness;
 mod orders;
 mod quiet;
@@ -10,6 +11,7 @@ mod repeat;
 mod replay;
 mod sample;
 mod search;
+mod start;
 mod state;
 mod stepper;
 mod visited;
@@ -134,7 +136,7 @@ pub struct Outcome {
     pub depth: u64,
     /// Which property is violated, and how.
     pub violation: Option<Violation>,
-    /// If the verdict is that they hold: the properties that were looked at in full.
+    /// The properties that hold: they were looked at in full.
     pub looked_at: Properties,
     /// Those of which every state was looked at, but not the executions that go on for ever.
     pub in_part: Properties,
@@ -146,6 +148,15 @@ pub struct Outcome {
     pub runs: u64,
     /// How long it took.
     pub elapsed: Duration,
+}
+
+impl Outcome {
+    /// The probability that an exploration missed a state because another one had the same fingerprint, as if fingerprints
+    /// were drawn at random: at most one in 2⁶⁴ for each pair of states.
+    pub fn missed(&self) -> f64 {
+        let states = self.states as f64;
+        (states * (states - 1.0) / 2.0 / 2_f64.powi(64)).clamp(0.0, 1.0)
+    }
 }
 
 /// The largest number of its own steps that a process takes, among so many processes, before it gets where the property says.

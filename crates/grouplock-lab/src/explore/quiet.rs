@@ -88,14 +88,14 @@ impl Stepper {
         let mut common: Option<Vec<Target>> = None;
         for session in 1..=self.sessions {
             let mut targets = Vec::new();
-            let mut edge = self.edge(local, Obs::request(session), Val::UNDEF)?;
+            let mut edge = self.edge(local, Obs::request(session))?;
             // What the placeholders of the present local state were in the remainder section.
             let mut origin = edge.env.to_vec();
             while let Some((Target::Field(placeholder, field), Op::Write(_))) =
                 self.node(edge.target).step
             {
                 targets.push(Target::Field(usize::from(origin[placeholder]), field));
-                edge = self.edge(edge.target, Obs::DONE, Val::UNDEF)?;
+                edge = self.edge(edge.target, Obs::DONE)?;
                 origin = edge.env.iter().map(|&from| origin[usize::from(from)]).collect();
             }
             common = Some(match common {
@@ -115,7 +115,7 @@ impl Stepper {
     /// possible, and is no event of a passage.
     fn is_unseen(&mut self, state: &State, p: usize, reach: &Reach) -> Result<bool, Obstacle> {
         let local = state.procs[p].local;
-        let (node, hush) = self.node_and_hush(local);
+        let node = self.node(local);
         let Some((target, op)) = node.step else { return Ok(false) };
         let register = state.register(&self.layout, p, target);
         let info = &self.layout.registers[register];
@@ -135,8 +135,8 @@ impl Stepper {
             Op::Cas(expected, _) if state.value(p, expected) == old => None,
             _ => Some(old),
         };
-        let (obs, hint, _) = self.observe(state, p, op, seen, hush);
-        let edge = self.edge(local, obs, hint)?;
+        let (obs, _) = self.observe(state, p, op, seen);
+        let edge = self.edge(local, obs)?;
         let then = self.node(edge.target).phase;
         let doorway = self.orders() && edge.notes.contains(&Note::DoorwayEnd);
         // A round that fails comes back here: not alone, or for ever.

@@ -4,18 +4,15 @@
 //! finds the same one again.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use fastrand::Rng;
-use rustc_hash::FxHashSet;
 
+use super::start::Start;
 use super::state::State;
-use super::stepper::{Choice, Obstacle, Stepper};
+use super::stepper::{Choice, Stepper};
 use super::{CheckError, Options, Outcome, Progress, Turn, Verdict, checks};
 use crate::automaton::run::Phase;
-use crate::automaton::{Automaton, Trouble};
-use crate::property::Properties;
 use crate::subject::Subject;
 
 /// How the next process is chosen.
@@ -57,64 +54,29 @@ pub fn sample(
     sampling: &Sampling,
 ) -> Result<Outcome, CheckError> {
     super::fits(subject, options)?;
+    let mut start = Start::of_a_walk(subject, options);
     let began = Instant::now();
-    let mut options = options.clone();
-    // There is nothing to merge, and names stay as they are: the choices are a schedule.
-    options.reductions.symmetry = false;
-    options.reductions.own = false;
-    let mut telling = FxHashSet::default();
-    loop {
-        let (automaton, first) = Automaton::new(subject, options.processes, telling.clone());
-        let mut initial = State::first(&automaton.layout, &first, options.reductions.forget);
-        let automaton = Arc::new(Mutex::new(automaton));
-        let mut stepper = Stepper::new(&automaton, subject, &options);
-        let settled = stepper.settle(&mut initial, &mut None);
-        debug_assert!(settled.is_ok(), "an idle process takes no step");
-        let mut sampler = Sampler {
-            stepper: &mut stepper,
-            options: &options,
-            sampling,
-            initial: &initial,
-            steps: 0,
-        };
-        let wrong = sampler.runs(began);
-        let steps = sampler.steps;
-        let automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
-        let schedule = match wrong {
-            Some((Obstacle::Trouble(Trouble::Refine | Trouble::Trespass), _)) => {
-                telling.clone_from(automaton.telling());
-                continue;
-            }
-            Some((_, choices)) => choices,
-            None => {
-                let (runs, local_states) = automaton.size();
-                return Ok(Outcome {
-                    verdict: Verdict::Limit,
-                    states: steps,
-                    depth: 0,
-                    violation: None,
-                    looked_at: Properties::default(),
-                    in_part: Properties::default(),
-                    bounds: Vec::new(),
-                    local_states: local_states as u64,
-                    runs,
-                    elapsed: began.elapsed(),
-                });
-            }
-        };
-        drop(automaton);
-        let turn = |choice: &Choice| Turn {
-            process: usize::from(choice.process),
-            session: u64::from(choice.session),
-        };
-        let schedule: Vec<Turn> = schedule.iter().map(turn).collect();
-        let repeated = super::replay(subject, &options, &schedule)?;
-        return Ok(Outcome { states: steps, elapsed: began.elapsed(), ..repeated });
-    }
+    let mut sampler = Sampler {
+        stepper: &mut start.steppers[0],
+        options,
+        sampling,
+        initial: &start.initial,
+        steps: 0,
+    };
+    let wrong = sampler.runs(began);
+    let steps = sampler.steps;
+    let Some(choices) = wrong else { return Ok(start.outcome(Verdict::Limit, steps, 0, None)) };
+    let turn = |choice: &Choice| Turn {
+        process: usize::from(choice.process),
+        session: u64::from(choice.session),
+    };
+    let schedule: Vec<Turn> = choices.iter().map(turn).collect();
+    let repeated = super::replay(subject, options, &schedule)?;
+    Ok(Outcome { states: steps, elapsed: began.elapsed(), ..repeated })
 }
 
-/// An execution that went wrong: how, and by which choices.
-type Wrong = (Obstacle, Vec<Choice>);
+/// The choices of an execution that went wrong.
+type Wrong = Vec<Choice>;
 
 struct Sampler<'a> {
     stepper: &'a mut Stepper,
@@ -152,17 +114,14 @@ impl Sampler<'_> {
         let mut choices = Vec::new();
         let mut able = Vec::new();
         for step in 0..self.sampling.steps {
-            let fault = checks::check(self.stepper, &state, self.options.properties);
-            match fault {
-                Ok(None) => {}
-                Ok(Some(fault)) => return Err((Obstacle::Fault(fault), choices)),
-                Err(obstacle) => return Err((obstacle, choices)),
+            if checks::check(self.stepper, &state, self.options.properties) != Ok(None) {
+                return Err(choices);
             }
             self.stepper.choices(&state, &mut able);
             let mut stuck = 0_u64;
             for p in 0..state.procs.len() {
                 let idle = self.stepper.phase(&state, p) == Phase::Remainder;
-                if !idle && self.stepper.is_stuck(&state, p).map_err(|o| (o, choices.clone()))? {
+                if !idle && self.stepper.is_stuck(&state, p).map_err(|_| choices.clone())? {
                     stuck |= 1 << p;
                 }
             }
@@ -170,8 +129,8 @@ impl Sampler<'_> {
             let Some(choice) = picker.pick(&able, step, random) else { return Ok(()) };
             choices.push(choice);
             self.steps += 1;
-            if let Err(obstacle) = self.stepper.take(&mut state, choice, &mut None) {
-                return Err((obstacle, choices));
+            if self.stepper.take(&mut state, choice, &mut None).is_err() {
+                return Err(choices);
             }
         }
         Ok(())

@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::bounds::{Circle, Tread, longest};
 use super::canon::{Renamed, canonical};
 use super::checks;
 use super::fairness;
 use super::replay;
+use super::start::Start;
 use super::state::State;
 use super::stepper::{Choice, Fault, Obstacle, Stepper};
 use super::visited::{Visited, fingerprint};
 use super::{Options, Outcome, Progress, StepBound, Verdict, Violation};
-use crate::automaton::{Automaton, LocalId, Trouble};
-use crate::layout::Layout;
+use crate::automaton::{LocalId, Trouble};
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
 
@@ -81,9 +81,7 @@ enum End {
 }
 
 struct Search<'a> {
-    subject: &'a Subject,
     options: &'a Options,
-    automaton: Arc<Mutex<Automaton>>,
     visited: Visited,
     renamed: Renamed,
     over: AtomicBool,
@@ -99,85 +97,64 @@ struct Search<'a> {
 /// without them is sooner found that way.
 pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
     let began = Instant::now();
-    if Properties::ORDER.into_iter().any(|property| options.properties.contains(property)) {
+    let order = Properties::ORDER.into_iter().any(|p| options.properties.contains(p));
+    let mut held = Properties::default();
+    if order && options.properties.contains(Property::MutualExclusion) {
         let mut first = options.clone();
         first.properties = Properties::basic();
-        let outcome = explore(subject, &first, began);
+        let outcome = explore(subject, &first);
         if outcome.verdict != Verdict::Holds {
             return outcome;
         }
+        held = held.with(Property::MutualExclusion);
     }
-    let outcome = explore(subject, options, began);
-    if outcome.verdict != Verdict::Holds {
-        return outcome;
+    let mut outcome = explore(subject, options);
+    if outcome.verdict == Verdict::Holds {
+        outcome = fairness::look(subject, options, outcome);
+    } else {
+        outcome.looked_at = held;
     }
-    Outcome { elapsed: began.elapsed(), ..fairness::look(subject, options, outcome) }
+    Outcome { elapsed: began.elapsed(), ..outcome }
 }
 
-/// One exploration. Starts again whenever it has learnt that it dropped too much.
-fn explore(subject: &Subject, options: &Options, began: Instant) -> Outcome {
-    let mut options = options.clone();
-    let mut telling = FxHashSet::default();
-    loop {
-        match attempt(subject, &options, telling.clone(), began) {
-            Ok(outcome) => return outcome,
-            Err(Again::Telling(learnt)) => telling = learnt,
-            Err(Again::Trespass) => options.reductions.own = false,
-        }
-    }
+/// One exploration; two if a guess was wrong.
+fn explore(subject: &Subject, options: &Options) -> Outcome {
+    attempt(subject, options).unwrap_or_else(|Trespass| {
+        let mut options = options.clone();
+        options.reductions.own = false;
+        attempt(subject, &options)
+            .unwrap_or_else(|Trespass| unreachable!("nobody owns a register any more"))
+    })
 }
 
-pub(super) type Lines = FxHashSet<(&'static str, u32, u32)>;
+/// A register was written by another than its owner.
+pub(super) struct Trespass;
 
-/// What an attempt learnt that makes another one necessary.
-pub(super) enum Again {
-    Telling(Lines),
-    Trespass,
-}
-
-fn attempt(
-    subject: &Subject,
-    options: &Options,
-    telling: Lines,
-    began: Instant,
-) -> Result<Outcome, Again> {
-    let (automaton, first) = Automaton::new(subject, options.processes, telling);
-    let layout = Arc::clone(&automaton.layout);
-    let (options, renamed) = &renaming(options, &layout, &first);
-    let renamed = *renamed;
-    let mut initial = State::first(&layout, &first, options.reductions.forget);
-    let automaton = Arc::new(Mutex::new(automaton));
+fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
+    let began = Instant::now();
+    let mut start = Start::new(subject, options);
+    let options = start.options.clone();
+    let mut steppers = std::mem::take(&mut start.steppers);
+    steppers.iter_mut().for_each(|stepper| stepper.watching = true);
     let search = Search {
-        subject,
-        options,
-        automaton: Arc::clone(&automaton),
+        options: &options,
         visited: Visited::new(),
-        renamed,
+        renamed: start.renamed,
         over: AtomicBool::new(false),
         end: Mutex::new(None),
         walked: Mutex::default(),
         panic: Mutex::new(None),
     };
-    let mut steppers: Vec<Stepper> =
-        (0..options.workers.max(1)).map(|_| Stepper::new(&automaton, subject, options)).collect();
-    // Nobody has moved: settling only blanks here.
-    let settled = steppers[0].settle(&mut initial, &mut None);
-    debug_assert!(settled.is_ok(), "an idle process takes no step");
-    steppers.iter_mut().for_each(|stepper| stepper.watching = true);
-    if renamed != Renamed::Nothing {
-        initial = canonical(&initial, &layout, renamed).0;
-    }
     let mut logs: Vec<Vec<Link>> = vec![Vec::new(); steppers.len()];
     let mut row = Vec::new();
-    initial.pack(&mut row);
+    start.initial.pack(&mut row);
     search.visited.insert(fingerprint(&row));
     logs[0].push(Link::new(NOWHERE, Choice { process: 0, session: 0 }));
     let mut level = Level::default();
     level.push(&row, 0);
     let mut levels = vec![level];
     let mut depth = 0;
-    let mut bounds = Vec::new();
-    let mut walked = 0;
+    let mut measured = (0, Vec::new());
 
     loop {
         if let Some(progress) = options.progress {
@@ -189,17 +166,7 @@ fn attempt(
             });
         }
         levels = search.level(&mut steppers, &mut logs, &levels);
-        if !search.over.load(Ordering::Relaxed) && search.has_walked() > walked {
-            walked = search.has_walked();
-            match search.bounds() {
-                Ok(found) => bounds = found,
-                Err((property, circle)) => {
-                    let (place, choice) = search.latest(property, &circle);
-                    let fault = steppers[0].tell_circle(property, &circle);
-                    search.finish(End::Fault(fault, place, Some(choice)));
-                }
-            }
-        }
+        search.measure(&mut steppers[0], &mut measured);
         if search.over.load(Ordering::Relaxed) || levels.iter().all(|l| l.states.is_empty()) {
             break;
         }
@@ -215,17 +182,13 @@ fn attempt(
     let (fault, place, last) = match end {
         None | Some(End::Limit) => {
             let verdict = if end.is_none() { Verdict::Holds } else { Verdict::Limit };
-            let mut outcome = outcome(&search, verdict, states, depth, None, began);
+            let mut outcome = start.outcome(verdict, states, depth, None);
             if verdict == Verdict::Holds {
-                (outcome.looked_at, outcome.bounds) = (options.properties, bounds);
+                (outcome.looked_at, outcome.bounds) = (options.properties, measured.1);
             }
             return Ok(outcome);
         }
-        Some(End::Trouble(Trouble::Refine, ..)) => {
-            let automaton = search.automaton.lock().unwrap_or_else(PoisonError::into_inner);
-            return Err(Again::Telling(automaton.telling().clone()));
-        }
-        Some(End::Trouble(Trouble::Trespass, ..)) => return Err(Again::Trespass),
+        Some(End::Trouble(Trouble::Trespass, ..)) => return Err(Trespass),
         Some(End::Trouble(Trouble::Liveness(because), place, last)) => {
             (Fault { property: Property::DeadPrivate, because }, place, last)
         }
@@ -242,56 +205,13 @@ fn attempt(
         at = link.before();
     }
     choices.reverse();
-    let told = replay::trace(&mut steppers[0], search.subject, initial, renamed, &choices)
+    let initial = start.initial.clone();
+    let told = replay::trace(&mut steppers[0], subject, initial, start.renamed, &choices)
         .unwrap_or_else(|_| unreachable!("every edge of the trace is known"));
     let because = told.fault.map_or(fault.because, |fault| fault.because);
     let violation =
         Violation { property: fault.property, because, trace: told.steps, schedule: told.schedule };
-    Ok(outcome(&search, Verdict::Violated, states, depth, Some(violation), began))
-}
-
-/// What may change its name, and the options that follow from that.
-pub(super) fn renaming(
-    options: &Options,
-    layout: &Layout,
-    first: &[(LocalId, Vec<usize>)],
-) -> (Options, Renamed) {
-    // Processes whose first local states are the same differ in names only.
-    let symmetric = options.reductions.symmetry
-        && (first.iter().enumerate().any(|(p, (id, _))| first[..p].iter().any(|(q, _)| q == id)));
-    // Where processes change names, none of them owns a register by name.
-    let mut options = options.clone();
-    options.reductions.own &= !symmetric;
-    let renamed = match (symmetric, layout.objects.is_empty()) {
-        (true, _) => Renamed::All,
-        (false, false) if options.reductions.symmetry => Renamed::Objects,
-        (false, _) => Renamed::Nothing,
-    };
-    (options, renamed)
-}
-
-fn outcome(
-    search: &Search<'_>,
-    verdict: Verdict,
-    states: u64,
-    depth: u64,
-    violation: Option<Violation>,
-    began: Instant,
-) -> Outcome {
-    let (runs, local_states) =
-        search.automaton.lock().unwrap_or_else(PoisonError::into_inner).size();
-    Outcome {
-        verdict,
-        states,
-        depth,
-        violation,
-        looked_at: Properties::default(),
-        in_part: Properties::default(),
-        bounds: Vec::new(),
-        local_states: local_states as u64,
-        runs,
-        elapsed: began.elapsed(),
-    }
+    Ok(start.outcome(Verdict::Violated, states, depth, Some(violation)))
 }
 
 /// How many times as many states as before a panic are looked at after it.
@@ -361,8 +281,20 @@ impl Search<'_> {
         panic.as_ref().is_some_and(|(.., at)| self.visited.len() > at * LOOK_ON)
     }
 
-    fn has_walked(&self) -> usize {
-        self.walked.lock().unwrap_or_else(PoisonError::into_inner).len()
+    /// Brings the bounds up to date, of which it is known for how many steps they were found. A circle ends the search.
+    fn measure(&self, stepper: &mut Stepper, measured: &mut (usize, Vec<StepBound>)) {
+        let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner).len();
+        if self.over.load(Ordering::Relaxed) || walked == measured.0 {
+            return;
+        }
+        match self.bounds() {
+            Ok(bounds) => *measured = (walked, bounds),
+            Err((property, circle)) => {
+                let (place, choice) = self.latest(property, &circle);
+                let fault = stepper.tell_circle(property, &circle);
+                self.finish(End::Fault(fault, place, Some(choice)));
+            }
+        }
     }
 
     /// The bounds so far; or a property and a circle that violates it.

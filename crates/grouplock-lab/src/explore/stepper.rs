@@ -52,7 +52,7 @@ fn fault(property: Property, because: String) -> Obstacle {
 pub(crate) struct Stepper {
     automaton: Arc<Mutex<Automaton>>,
     pub(crate) layout: Arc<Layout>,
-    nodes: Vec<Option<(Arc<Node>, bool)>>,
+    nodes: Vec<Option<Arc<Node>>>,
     edges: FxHashMap<(LocalId, Obs), Arc<Edge>>,
     /// For each remainder state, the registers that its next passage begins by writing.
     pub(super) overwritten: FxHashMap<LocalId, Arc<[Target]>>,
@@ -103,38 +103,28 @@ impl Stepper {
         }
     }
 
-    /// A local state, and whether the value of a failed compare-and-swap there is dropped.
-    pub(super) fn node_and_hush(&mut self, id: LocalId) -> (Arc<Node>, bool) {
+    /// A local state.
+    pub(crate) fn node(&mut self, id: LocalId) -> Arc<Node> {
         let index = id as usize;
-        if let Some(Some((node, hush))) = self.nodes.get(index) {
-            return (Arc::clone(node), *hush);
+        if let Some(Some(node)) = self.nodes.get(index) {
+            return Arc::clone(node);
         }
         let automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
         // A copy: workers that count references to one node would wait for each other's caches.
         let node = Arc::new(Node::clone(&automaton.node(id)));
-        let found = (node, automaton.hushes_failure(id));
         if self.nodes.len() <= index {
             self.nodes.resize(index + 1, None);
         }
-        self.nodes[index] = Some(found.clone());
-        found
+        self.nodes[index] = Some(Arc::clone(&node));
+        node
     }
 
-    pub(crate) fn node(&mut self, id: LocalId) -> Arc<Node> {
-        self.node_and_hush(id).0
-    }
-
-    pub(super) fn edge(
-        &mut self,
-        source: LocalId,
-        obs: Obs,
-        hint: Val,
-    ) -> Result<Arc<Edge>, Obstacle> {
+    pub(super) fn edge(&mut self, source: LocalId, obs: Obs) -> Result<Arc<Edge>, Obstacle> {
         if let Some(edge) = self.edges.get(&(source, obs)) {
             return Ok(Arc::clone(edge));
         }
         let mut automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
-        let edge = Arc::new(Edge::clone(&*automaton.edge(source, obs, hint)?));
+        let edge = Arc::new(Edge::clone(&*automaton.edge(source, obs)?));
         self.edges.insert((source, obs), Arc::clone(&edge));
         Ok(edge)
     }
@@ -211,7 +201,7 @@ impl Stepper {
         if let Some(log) = log {
             log.push(Event::request(p, session));
         }
-        let edge = self.edge(state.procs[p].local, Obs::request(session), Val::UNDEF)?;
+        let edge = self.edge(state.procs[p].local, Obs::request(session))?;
         self.arrive(state, p, &edge, None)
     }
 
@@ -223,7 +213,7 @@ impl Stepper {
         log: &mut Option<Vec<Event>>,
     ) -> Result<bool, Obstacle> {
         let local = state.procs[p].local;
-        let (node, hush) = self.node_and_hush(local);
+        let node = self.node(local);
         let Some((target, op)) = node.step else { return Ok(false) };
         let register = state.register(&self.layout, p, target);
         let old = state.memory[register];
@@ -263,8 +253,8 @@ impl Stepper {
                 .expect("every placeholder stands for an object");
             log.push(Event::step(p, &node, register, op, old, new));
         }
-        let (obs, hint, stranger) = self.observe(state, p, op, seen, hush);
-        let edge = self.edge(local, obs, hint)?;
+        let (obs, stranger) = self.observe(state, p, op, seen);
+        let edge = self.edge(local, obs)?;
         self.tread(state, p, edge.target)?;
         state.memory[register] = new;
         if writes
@@ -282,40 +272,25 @@ impl Stepper {
         Ok(true)
     }
 
-    /// What process `p` observes: in its placeholders, and the object that it did not know.
+    /// What process `p` observes if it learns the value `seen`: in its placeholders, and the object that it did not know.
     pub(super) fn observe(
         &self,
         state: &State,
         p: usize,
         op: Op,
         seen: Option<Val>,
-        hush: bool,
-    ) -> (Obs, Val, Option<u8>) {
-        let is_cas = matches!(op, Op::Cas(..));
-        let Some(seen) = seen else {
-            return (if is_cas { Obs::SWAPPED } else { Obs::DONE }, Val::UNDEF, None);
+    ) -> (Obs, Option<u8>) {
+        let seen = match (op, seen) {
+            (Op::Cas(..), seen) => {
+                return (if seen.is_none() { Obs::SWAPPED } else { Obs::FAILED }, None);
+            }
+            (_, None) => return (Obs::DONE, None),
+            (_, Some(seen)) => seen,
         };
-        let env = &state.procs[p].env;
-        let known = seen.as_object().map(|object| (object, env.placeholder(object)));
-        if is_cas && hush {
-            let hint = match known {
-                None => seen,
-                Some((_, Some(placeholder))) => Val::object(placeholder),
-                Some((object, None)) => {
-                    Val::object(env.as_slice().len() + self.layout.objects[object].class)
-                }
-            };
-            return (Obs::FAILED, hint, None);
-        }
-        match known {
-            None => (Obs::value(seen), Val::UNDEF, None),
-            Some((_, Some(placeholder))) => {
-                (Obs::value(Val::object(placeholder)), Val::UNDEF, None)
-            }
-            Some((object, None)) => {
-                let class = self.layout.objects[object].class;
-                (Obs::stranger(class), Val::UNDEF, Some(object as u8))
-            }
+        let Some(object) = seen.as_object() else { return (Obs::value(seen), None) };
+        match state.procs[p].env.placeholder(object) {
+            Some(placeholder) => (Obs::value(Val::object(placeholder)), None),
+            None => (Obs::stranger(self.layout.objects[object].class), Some(object as u8)),
         }
     }
 

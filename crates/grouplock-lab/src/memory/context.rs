@@ -30,10 +30,10 @@ pub(crate) enum Operation {
 pub(crate) enum Answer {
     /// Nothing but that it is done.
     Unit,
-    /// What the register held; for a compare-and-swap, that it failed.
+    /// What the register held.
     Value(Word),
-    /// A compare-and-swap succeeded.
-    Swapped,
+    /// Whether a compare-and-swap succeeded.
+    Swapped(bool),
 }
 
 /// One entry of a script.
@@ -296,11 +296,13 @@ fn at_once(contents: &mut Word, operation: Operation) -> Answer {
             *contents = word;
             Answer::Value(old)
         }
-        Operation::Cas(expected, word) if expected == old => {
-            *contents = word;
-            Answer::Swapped
+        Operation::Cas(expected, word) => {
+            if expected == old {
+                *contents = word;
+            }
+            Answer::Swapped(expected == old)
         }
-        Operation::Read | Operation::Cas(..) => Answer::Value(old),
+        Operation::Read => Answer::Value(old),
         Operation::Faa(_) | Operation::WaitFor(_) | Operation::AwaitCas(..) => {
             panic!("{operation:?} while a lock is set up")
         }

@@ -118,12 +118,11 @@ impl<T: Value> Register<T> for SimRegister<T> {
     }
 
     #[track_caller]
-    fn cas(&self, old: T, new: T, _: Ordering) -> Result<T, T> {
+    fn cas(&self, old: T, new: T, _: Ordering) -> bool {
         match self.ask(Operation::Cas(old.word(), new.word()), Location::caller()) {
-            Some(Answer::Swapped) => Ok(old),
-            Some(Answer::Value(word)) => Err(T::from_word(word)),
-            Some(Answer::Unit) => unreachable!("a compare-and-swap tells whether it succeeded"),
-            None => Err(self.initial),
+            Some(Answer::Swapped(swapped)) => swapped,
+            Some(other) => unreachable!("{other:?} answers a compare-and-swap"),
+            None => false,
         }
     }
 

@@ -8,9 +8,9 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::plan::Task;
-use crate::explore::{CheckError, Outcome, Verdict, check};
+use crate::explore::{CheckError, Outcome, StepBound, Verdict, check};
 use crate::memory::context;
-use crate::property::{Properties, Property};
+use crate::property::Property;
 use crate::registry;
 use crate::rmr::{self, Measurement, RmrError};
 use crate::subject::Subject;
@@ -93,9 +93,18 @@ pub struct Exploration {
     pub sessions: u64,
     /// How many passages each process could begin; any number if not told.
     pub passages: Option<u8>,
-    /// What was checked, if that is known.
+    /// The one property that was asked for, if not all claims were.
     #[serde(default)]
+    pub only: Option<Property>,
+    /// What was checked, if that is known. Of a violated one, nothing is known of the others.
+    #[serde(default, rename = "looked_at")]
     pub properties: Vec<Property>,
+    /// Properties of which every state was looked at, but not the executions that go on for ever.
+    #[serde(default)]
+    pub in_part: Vec<Property>,
+    /// By how many of its own steps a process gets through, for the properties that bound them.
+    #[serde(default)]
+    pub bounds: Vec<StepBound>,
     /// States seen.
     pub states: u64,
     /// Steps to the furthest of them.
@@ -198,7 +207,7 @@ impl Dossier {
                 algorithm: task.algorithm.clone(),
                 error,
             })?;
-            explorations.push(Exploration::of(&subject, task, options.properties, outcome));
+            explorations.push(Exploration::of(&subject, task, outcome));
         }
         Ok(Dossier { algorithms: registered(), explorations, ..Dossier::default() })
     }
@@ -225,7 +234,7 @@ impl Dossier {
                         self.rmr.extend(measured.into_iter().map(|m| RmrPoint::of(m, bounds)));
                     }
                     Err(RmrError::Capacity { .. }) => {}
-                    Err(error) if error.breaks_with().is_some() => {
+                    Err(error @ RmrError::Broken { .. }) => {
                         let (algorithm, because) = (name.to_owned(), error.to_string());
                         self.broken.push(Broken { algorithm, processes, because });
                     }
@@ -274,7 +283,9 @@ impl Algorithm {
 
 impl Exploration {
     /// The record of an exploration of `subject`.
-    pub fn of(subject: &Subject, task: &Task, checked: Properties, outcome: Outcome) -> Self {
+    pub fn of(subject: &Subject, task: &Task, outcome: Outcome) -> Self {
+        let violated = outcome.violation.as_ref().map(|violation| violation.property);
+        let looked_at: crate::Properties = outcome.looked_at.iter().chain(violated).collect();
         let (violated, because, trace) = match outcome.violation {
             Some(violation) => (Some(violation.property), Some(violation.because), violation.trace),
             None => (None, None, Vec::new()),
@@ -284,7 +295,10 @@ impl Exploration {
             processes: task.processes,
             sessions: if subject.claims.kind == Kind::Mutual { 1 } else { task.sessions },
             passages: task.passages,
-            properties: checked.iter().collect(),
+            only: task.property,
+            properties: looked_at.iter().collect(),
+            in_part: outcome.in_part.iter().collect(),
+            bounds: outcome.bounds,
             states: outcome.states,
             depth: outcome.depth,
             seconds: outcome.elapsed.as_secs_f64(),

@@ -179,19 +179,22 @@ fn explored(evidence: &Dossier, names: &[&str]) -> Option<String> {
         .map(|exploration| {
             let left = not_looked_at(evidence, exploration);
             let verdict = match exploration.verdict {
+                Verdict::Holds if let Some(only) = exploration.only => format!("{only} holds"),
                 Verdict::Holds if left.is_empty() => "all claims hold".to_owned(),
-                Verdict::Holds => {
-                    format!("holds but for what was not looked at: {}", listed(&left))
-                }
+                Verdict::Holds => format!("holds; not looked at: {}", listed(&left)),
                 Verdict::Limit => "no end within its limits; nothing was found".to_owned(),
                 Verdict::Violated => {
                     let property = exploration.violated.map_or("?", Property::name);
                     format!("**{property} violated**, in {} steps", exploration.trace.len())
                 }
             };
+            let mut size = exploration.size(evidence.is_mutex(&exploration.algorithm));
+            if let Some(only) = exploration.only {
+                let _ = write!(size, ", `--property {only}`");
+            }
             vec![
                 format!("`{}`", exploration.algorithm),
-                exploration.size(evidence.is_mutex(&exploration.algorithm)),
+                size,
                 grouped(exploration.states),
                 format!("{:.0}", exploration.seconds),
                 verdict,
@@ -278,7 +281,8 @@ fn references(evidence: &Dossier, names: &[&str]) -> Option<String> {
                     None => String::new(),
                 }
             }));
-            row.push(String::new());
+            let bound = sizes.iter().find_map(|&size| of(size)?.bound);
+            row.push(bound.map_or_else(String::new, |bound| bound.to_string()));
             rows.push(row);
         }
     }

@@ -82,9 +82,8 @@ impl<T: Value> Register<T> for CountedRegister<T> {
     }
 
     #[track_caller]
-    fn cas(&self, old: T, new: T, _: Ordering) -> Result<T, T> {
-        let held = self.access(Operation::Cas(old.word(), new.word()), Location::caller());
-        if held == old { Ok(held) } else { Err(held) }
+    fn cas(&self, old: T, new: T, _: Ordering) -> bool {
+        self.access(Operation::Cas(old.word(), new.word()), Location::caller()) == old
     }
 
     #[track_caller]

@@ -42,6 +42,9 @@ pub(crate) struct Arguments {
     /// Check mutual exclusion and deadlock freedom only: fewer states.
     #[arg(long)]
     basic: bool,
+    /// Look at this property alone, claimed or not, and go on where another one is violated.
+    #[arg(long, value_name = "PROPERTY", conflicts_with_all = ["basic", "replay"])]
+    property: Option<Property>,
     /// Draw executions at random instead of exploring all: for sizes that cannot be exhausted.
     #[arg(long, value_enum, value_name = "SCHEDULE", conflicts_with = "replay")]
     sample: Option<Drawn>,
@@ -61,7 +64,7 @@ pub(crate) struct Arguments {
     /// `ALGORITHM-NxM.trace.json` unless this says otherwise.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Repeat the execution in this file instead of exploring. Algorithm and sizes are taken from the file.
+    /// Repeat the execution in this file instead of exploring. Algorithm, sizes and property are taken from the file.
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     replay: Option<PathBuf>,
 }
@@ -82,7 +85,7 @@ struct Recording {
     processes: usize,
     sessions: u64,
     passages: Option<u8>,
-    property: String,
+    property: Property,
     schedule: Vec<Turn>,
 }
 
@@ -112,6 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         arguments.processes = recording.processes;
         arguments.sessions = recording.sessions;
         arguments.passages = recording.passages;
+        arguments.property = Some(recording.property);
     }
     let arguments = &arguments;
     let asked = arguments.algorithm.as_deref().unwrap_or_default();
@@ -131,6 +135,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     options.memory_limit = memory_limit;
     if arguments.basic {
         options.properties = Properties::basic();
+    }
+    if let Some(property) = arguments.property {
+        options.properties = Properties::only(property);
     }
     if std::io::stderr().is_terminal() {
         options.progress = Some(show_progress);
@@ -162,7 +169,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             processes: arguments.processes,
             sessions: arguments.sessions,
             passages: arguments.passages,
-            property: violation.property.to_string(),
+            property: violation.property,
             schedule: violation.schedule.clone(),
         };
         if let Err(error) = std::fs::write(file, format!("{:#}\n", json!(recording))) {
@@ -171,10 +178,32 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         let file = file.display();
         eprintln!("The execution is in {file}: `grouplock-lab check --replay {file}` repeats it.");
     }
+    let looked_at = looked_at(&outcome);
+    let missing = not_looked_at(&subject, looked_at);
     if arguments.json {
-        say(&format!("{:#}\n", as_json(&subject, arguments, options.properties, &outcome)));
+        let violation = outcome.violation.as_ref();
+        let object = json!({
+            "algorithm": subject.name,
+            "processes": arguments.processes,
+            "sessions": arguments.sessions,
+            "passages": arguments.passages,
+            "properties": options.properties.iter().collect::<Vec<_>>(),
+            "looked_at": looked_at.iter().collect::<Vec<_>>(),
+            "in_part": outcome.in_part.iter().collect::<Vec<_>>(),
+            "not_looked_at": missing,
+            "bounds": outcome.bounds,
+            "states": outcome.states,
+            "missed": arguments.explores().then(|| outcome.missed()),
+            "depth": outcome.depth,
+            "seconds": outcome.elapsed.as_secs_f64(),
+            "verdict": outcome.verdict,
+            "property": violation.map(|violation| violation.property),
+            "because": violation.map(|violation| &violation.because),
+            "trace": violation.map(|violation| &violation.trace),
+        });
+        say(&format!("{object:#}\n"));
     } else {
-        say(&as_text(&subject, arguments, &outcome));
+        say(&as_text(&subject, arguments, &outcome, looked_at, &missing));
     }
     ExitCode::from(match outcome.verdict {
         Verdict::Holds => 0,
@@ -184,6 +213,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 impl Arguments {
+    /// Whether states are told apart by their fingerprints.
+    fn explores(&self) -> bool {
+        self.sample.is_none() && self.replay.is_none()
+    }
+
     fn sampling(&self, drawn: Drawn) -> Sampling {
         let schedule = match drawn {
             Drawn::Random => Schedule::Random,
@@ -193,32 +227,27 @@ impl Arguments {
     }
 }
 
-fn as_json(
-    subject: &Subject,
-    arguments: &Arguments,
-    checked: Properties,
-    outcome: &Outcome,
-) -> serde_json::Value {
-    json!({
-        "algorithm": subject.name,
-        "processes": arguments.processes,
-        "sessions": arguments.sessions,
-        "passages": arguments.passages,
-        "properties": checked.iter().collect::<Vec<_>>(),
-        "looked_at": outcome.looked_at.iter().collect::<Vec<_>>(),
-        "in_part": outcome.in_part.iter().collect::<Vec<_>>(),
-        "bounds": outcome.bounds,
-        "states": outcome.states,
-        "depth": outcome.depth,
-        "seconds": outcome.elapsed.as_secs_f64(),
-        "verdict": outcome.verdict,
-        "property": outcome.violation.as_ref().map(|violation| violation.property),
-        "because": outcome.violation.as_ref().map(|violation| &violation.because),
-        "trace": outcome.violation.as_ref().map(|violation| &violation.trace),
-    })
+/// The properties whose truth is known by now: those that hold, and the one that is violated.
+fn looked_at(outcome: &Outcome) -> Properties {
+    let violated = outcome.violation.as_ref().map(|violation| violation.property);
+    outcome.looked_at.iter().chain(violated).collect()
 }
 
-fn as_text(subject: &Subject, arguments: &Arguments, outcome: &Outcome) -> String {
+/// The claims that are not among them.
+fn not_looked_at(subject: &Subject, looked_at: Properties) -> Vec<Property> {
+    let is_missing = |property: &Property| {
+        property.claim(&subject.claims).is_claimed() && !looked_at.contains(*property)
+    };
+    Property::CLAIMABLE.into_iter().filter(is_missing).collect()
+}
+
+fn as_text(
+    subject: &Subject,
+    arguments: &Arguments,
+    outcome: &Outcome,
+    looked_at: Properties,
+    missing: &[Property],
+) -> String {
     let is_mutex = subject.claims.kind == Kind::Mutual;
     let mut size = format!("{} processes", arguments.processes);
     if !is_mutex {
@@ -232,23 +261,48 @@ fn as_text(subject: &Subject, arguments: &Arguments, outcome: &Outcome) -> Strin
         text.push_str(&trace::table(&violation.trace, is_mutex));
         let _ = writeln!(text, "\n{}: {}", violation.property, violation.because);
     }
+    let names = |properties: Vec<Property>| {
+        let names: Vec<_> = properties.into_iter().map(Property::name).collect();
+        names.join(", ")
+    };
     let verdict = match outcome.verdict {
-        Verdict::Holds if arguments.basic => "mutual exclusion and deadlock freedom hold",
-        Verdict::Holds if outcome.looked_at.contains(Property::DeadlockFreedom) => {
-            "all that was looked at holds"
+        Verdict::Holds if missing.is_empty() && arguments.property.is_none() => {
+            "all claims hold".to_owned()
         }
         Verdict::Holds => {
-            "all that was looked at holds, executions that go on for ever not among it"
+            let held = |property: &Property| looked_at.contains(*property);
+            let in_part = |property: &Property| outcome.in_part.contains(*property);
+            let (partly, not_at_all) = missing.iter().partition(|property| in_part(property));
+            let mut verdict =
+                format!("holds: {}", names(Property::CLAIMABLE.into_iter().filter(held).collect()));
+            for (list, what) in [
+                (partly, "in every state, but executions that go on for ever were not looked at"),
+                (not_at_all, "not looked at"),
+            ] {
+                let list: Vec<Property> = list;
+                if !list.is_empty() {
+                    let _ = write!(verdict, "; {what}: {}", names(list));
+                }
+            }
+            verdict
         }
-        Verdict::Limit if arguments.replay.is_some() => "the execution violates nothing",
-        Verdict::Limit if arguments.sample.is_some() => "nothing was found, which proves nothing",
-        Verdict::Violated => "violated",
-        Verdict::Limit => "stopped at a limit; nothing was found so far",
+        Verdict::Limit if arguments.replay.is_some() => "the execution violates nothing".to_owned(),
+        Verdict::Limit if arguments.sample.is_some() => {
+            "nothing was found, which proves nothing".to_owned()
+        }
+        Verdict::Violated => "violated".to_owned(),
+        Verdict::Limit => "stopped at a limit; nothing was found so far".to_owned(),
     };
     let counted = if arguments.sample.is_some() { "steps" } else { "states" };
+    let missed = match outcome.missed() {
+        missed if arguments.explores() => {
+            format!(" (one was missed with probability {missed:.0e})")
+        }
+        _ => String::new(),
+    };
     let _ = writeln!(
         text,
-        "{}, {size}: {verdict}. {} {counted}, depth {}, {:.1} s ({} runs of the code, {} local states)",
+        "{}, {size}: {verdict}. {} {counted}{missed}, depth {}, {:.1} s ({} runs of the code, {} local states)",
         subject.name,
         outcome.states,
         outcome.depth,

@@ -17,11 +17,6 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What a paper may claim, of which an exploration looks at all but starvation, and `--starvation` at that.
-fn claimable() -> impl Iterator<Item = Property> {
-    Property::CLAIMABLE.into_iter().chain([Property::StarvationFreedom])
-}
-
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let subjects = registry::all();
     let kind = |subject: &Subject| match subject.claims.kind {
@@ -30,7 +25,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     };
     let text = if arguments.json {
         let rows = subjects.iter().map(|subject| {
-            let claims = claimable().map(|property| {
+            let claims = Property::CLAIMABLE.into_iter().map(|property| {
                 let claim = property.claim(&subject.claims).to_string();
                 (property.name().to_owned(), claim.into())
             });
@@ -47,10 +42,12 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     } else {
         let line = |subject: &Subject| {
             let claims = &subject.claims;
-            let claimed = claimable().filter_map(|property| match property.claim(claims) {
-                Claim::Yes => Some(property.name().to_owned()),
-                Claim::Refuted(_) => Some(format!("{} (refuted)", property.name())),
-                Claim::No | Claim::NotApplicable => None,
+            let claimed = Property::CLAIMABLE.into_iter().filter_map(|property| {
+                match property.claim(claims) {
+                    Claim::Yes => Some(property.name().to_owned()),
+                    Claim::Refuted(_) => Some(format!("{} (refuted)", property.name())),
+                    Claim::No | Claim::NotApplicable => None,
+                }
             });
             let claimed: Vec<String> = claimed.collect();
             let (name, kind, source) = (subject.name, kind(subject), claims.source);

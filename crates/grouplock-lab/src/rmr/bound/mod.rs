@@ -45,7 +45,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use grouplock_algorithms::claims::{Kind, Limit};
 use grouplock_algorithms::memory::Home;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::model::{Model, PerModel};
 use super::{RmrError, named};
@@ -205,7 +205,7 @@ impl Search {
         if subject.claims.processes != Limit::None {
             return Err(Unproven);
         }
-        let (automaton, first) = Automaton::new(subject, processes, FxHashSet::default());
+        let (automaton, first) = Automaton::new(subject, processes);
         let layout = &automaton.layout;
         let (local, objects) = &first[0];
         if first.iter().any(|(other, _)| other != local) {
@@ -245,8 +245,7 @@ impl Search {
 
     /// Where `obs` leads; `None` if the code panics.
     fn follow(&mut self, state: &State, obs: Obs) -> Result<Option<State>, Unproven> {
-        let hint = hint(self.automaton.node(state.local).step);
-        let edge = self.automaton.edge(state.local, obs, hint).map_err(|_| Unproven)?;
+        let edge = self.automaton.edge(state.local, obs).map_err(|_| Unproven)?;
         Ok(edge.panic.is_none().then(|| state.after(obs, &edge)))
     }
 
@@ -385,16 +384,4 @@ fn most(a: PerModel<u64>, b: PerModel<u64>) -> PerModel<u64> {
 
 fn sum(a: PerModel<u64>, b: PerModel<u64>) -> PerModel<u64> {
     std::array::from_fn(|model| a[model] + b[model])
-}
-
-/// A value that makes a pending compare-and-swap fail.
-fn hint(step: Option<(Target, Op)>) -> Val {
-    match step {
-        Some((_, Op::Cas(old, _))) => match (old.as_number(), old.as_mark()) {
-            (Some(n), _) => Val::number(n ^ 1),
-            (_, Some(0)) => Val::mark(1),
-            _ => Val::mark(0),
-        },
-        _ => Val::UNDEF,
-    }
 }

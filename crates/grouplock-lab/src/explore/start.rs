@@ -1,0 +1,90 @@
+//! Where an exploration, a sample or a repetition begins: the automaton, everybody idle, and who takes the steps.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::canon::{Renamed, canonical};
+use super::state::State;
+use super::stepper::Stepper;
+use super::{Options, Outcome, Verdict, Violation};
+use crate::automaton::Automaton;
+use crate::property::Properties;
+use crate::subject::Subject;
+
+pub(super) struct Start {
+    began: Instant,
+    automaton: Arc<Mutex<Automaton>>,
+    /// With the reductions that fit the subject.
+    pub(super) options: Options,
+    /// What changes its name from state to state.
+    pub(super) renamed: Renamed,
+    /// Whether all processes differ in names only.
+    pub(super) alike: bool,
+    pub(super) initial: State,
+    /// One for each worker.
+    pub(super) steppers: Vec<Stepper>,
+}
+
+impl Start {
+    pub(super) fn new(subject: &Subject, options: &Options) -> Self {
+        let began = Instant::now();
+        let mut options = options.clone();
+        let (automaton, first) = Automaton::new(subject, options.processes);
+        let layout = Arc::clone(&automaton.layout);
+        // Processes whose first local states are the same differ in names only.
+        let same = |p: usize| first[..p].iter().any(|(id, _)| *id == first[p].0);
+        let symmetric = options.reductions.symmetry && (0..first.len()).any(same);
+        // Where processes change names, none of them owns a register by name.
+        options.reductions.own &= !symmetric;
+        let renamed = match (symmetric, layout.objects.is_empty()) {
+            (true, _) => Renamed::All,
+            (false, false) if options.reductions.symmetry => Renamed::Objects,
+            (false, _) => Renamed::Nothing,
+        };
+        let alike = symmetric && (1..first.len()).all(same);
+        let mut initial = State::first(&layout, &first, options.reductions.forget);
+        let automaton = Arc::new(Mutex::new(automaton));
+        let mut steppers: Vec<Stepper> = (0..options.workers.max(1))
+            .map(|_| Stepper::new(&automaton, subject, &options))
+            .collect();
+        // Nobody has moved: settling only blanks here.
+        let settled = steppers[0].settle(&mut initial, &mut None);
+        debug_assert!(settled.is_ok(), "an idle process takes no step");
+        if renamed != Renamed::Nothing {
+            initial = canonical(&initial, &layout, renamed).0;
+        }
+        Start { began, automaton, options, renamed, alike, initial, steppers }
+    }
+
+    /// The same for one who walks along a single execution: names stay as they are, so that the choices are a schedule.
+    pub(super) fn of_a_walk(subject: &Subject, options: &Options) -> Self {
+        let mut options = options.clone();
+        (options.reductions.symmetry, options.reductions.own) = (false, false);
+        options.workers = 1;
+        Start::new(subject, &options)
+    }
+
+    /// What came of it. A sample and a repetition look at no property as a whole.
+    pub(super) fn outcome(
+        &self,
+        verdict: Verdict,
+        states: u64,
+        depth: u64,
+        violation: Option<Violation>,
+    ) -> Outcome {
+        let automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
+        let (runs, local_states) = automaton.size();
+        Outcome {
+            verdict,
+            states,
+            depth,
+            violation,
+            looked_at: Properties::default(),
+            in_part: Properties::default(),
+            bounds: Vec::new(),
+            local_states: local_states as u64,
+            runs,
+            elapsed: self.began.elapsed(),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Locks whose word on dead private values is wrong: each lets two in, and an exploration that believes it does not see that.
+
+use std::cell::Cell;
+
+use grouplock_algorithms::CapacityError;
+use grouplock_algorithms::claims::{
+    Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Text,
+};
+use grouplock_algorithms::memory::{Memory, Ordering::SeqCst, Register, Site, Word};
+use grouplock_algorithms::raw::RawMutex;
+use grouplock_algorithms::slots::Slots;
+use grouplock_lab::memory::SimMemory;
+use grouplock_lab::{Options, Property, Subject, Verdict, check};
+
+/// A test-and-set lock with a counter of passages. Whoever reads a certain value of that walks in.
+#[derive(Debug)]
+struct Careless<M: Memory, const FLAW: u8> {
+    held: M::Register<bool>,
+    passages: M::Register<u64>,
+    slots: Slots<Process>,
+}
+
+#[derive(Debug)]
+struct Process;
+
+/// Nobody walks in.
+const NONE: u8 = 0;
+/// The counter is said to be dead at once.
+const AT_ONCE: u8 = 1;
+/// It is said to be dead twice before it counts.
+const MUCH_LATER: u8 = 2;
+/// It is dropped at the end of a wait, where nothing is said.
+const AFTER_A_WAIT: u8 = 3;
+
+/// The value on which a process walks in: not among the first two that come up.
+const THIRD: u64 = 2;
+
+impl<M: Memory, const FLAW: u8> RawMutex<M> for Careless<M, FLAW> {
+    type Process = Process;
+
+    fn claims() -> Claims {
+        Claims {
+            name: "careless",
+            source: "nobody",
+            text: Text { file: file!(), contents: include_str!("careless.rs") },
+            kind: Kind::Mutual,
+            mutual_exclusion: Claim::Yes,
+            deadlock_freedom: Claim::Yes,
+            starvation_freedom: Claim::No,
+            fcfs: Claim::No,
+            strong_fifo: Claim::No,
+            fife: Claim::NotApplicable,
+            entering: Entering::alone(Claim::No),
+            exit: Exit::BOUNDED,
+            rmr_cc: Bound::of(Growth::Unbounded),
+            rmr_dsm: Bound::of(Growth::Unbounded),
+            space: Growth::Constant,
+            primitives: &[],
+            processes: Limit::Fixed(8),
+            sessions: Limit::NotApplicable,
+            bounded_registers: Claim::No,
+        }
+    }
+
+    fn new(processes: usize) -> Result<Self, CapacityError> {
+        Ok(Careless {
+            held: M::Register::new(Site::shared("held"), false),
+            passages: M::Register::new(Site::shared("passages"), 0),
+            slots: Slots::new(processes, 8, |_| Process)?,
+        })
+    }
+
+    fn join(&self) -> Result<Process, CapacityError> {
+        self.slots.take()
+    }
+
+    unsafe fn leave(&self, me: Process) {
+        self.slots.give_back(me);
+    }
+
+    unsafe fn acquire(&self, _: &mut Process) {
+        let mut passage = 0;
+        if FLAW == AFTER_A_WAIT {
+            let seen = Cell::new(0);
+            M::await_until(|| {
+                seen.set(self.passages.read(SeqCst));
+                seen.get() < 10
+            });
+            passage = seen.get();
+        } else if FLAW != NONE {
+            passage = self.passages.read(SeqCst);
+            M::live(|| []);
+        }
+        if FLAW == MUCH_LATER {
+            self.held.read(SeqCst);
+            M::live(|| []);
+        }
+        self.held.read(SeqCst);
+        if passage != THIRD {
+            M::await_until(|| self.held.cas(false, true, SeqCst));
+        }
+        M::live(|| []);
+        let passages = self.passages.read(SeqCst);
+        self.passages.write((passages + 1).min(THIRD + 1), SeqCst);
+    }
+
+    unsafe fn release(&self, _: &mut Process) {
+        self.held.write(false, SeqCst);
+    }
+
+    fn inspect(_: &Process, _: &mut dyn FnMut(&'static str, Word)) {}
+}
+
+fn judged<const FLAW: u8>() -> (Verdict, Option<Property>) {
+    let subject = Subject::mutex::<Careless<SimMemory, FLAW>>("careless");
+    let outcome = check(&subject, &Options::new(&subject, 2, 1)).expect("it serves two");
+    (outcome.verdict, outcome.violation.map(|violation| violation.property))
+}
+
+const FOUND_OUT: (Verdict, Option<Property>) = (Verdict::Violated, Some(Property::DeadPrivate));
+
+#[test]
+fn the_lock_holds_if_nobody_walks_in() {
+    assert_eq!(judged::<NONE>(), (Verdict::Holds, None));
+}
+
+#[test]
+fn a_value_that_is_said_to_be_dead_and_counts_is_found_out() {
+    assert_eq!(judged::<AT_ONCE>(), FOUND_OUT);
+}
+
+#[test]
+fn a_value_that_counts_only_after_the_next_merge_point_is_found_out() {
+    assert_eq!(judged::<MUCH_LATER>(), FOUND_OUT);
+}
+
+#[test]
+fn a_value_that_is_carried_out_of_a_wait_is_found_out() {
+    assert_eq!(judged::<AFTER_A_WAIT>(), FOUND_OUT);
+}
