@@ -179,7 +179,7 @@ fn explored(evidence: &Dossier, names: &[&str]) -> Option<String> {
         .map(|exploration| {
             let left = not_looked_at(evidence, exploration);
             let verdict = match exploration.verdict {
-                Verdict::Holds if let Some(only) = exploration.only => format!("{only} holds"),
+                Verdict::Holds if exploration.only.is_some() => "holds".to_owned(),
                 Verdict::Holds if left.is_empty() => "all claims hold".to_owned(),
                 Verdict::Holds => format!("holds; not looked at: {}", listed(&left)),
                 Verdict::Limit => "no end within its limits; nothing was found".to_owned(),

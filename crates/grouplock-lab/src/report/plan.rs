@@ -109,6 +109,9 @@ impl Plan {
         if self == Plan::Full {
             tasks.extend([
                 Task::new("bakery", 3, 1).passages(2),
+                Task::new("black-white-bakery-split", 2, 1).only(Property::BoundedRegisters),
+                Task::new("burns-lamport", 2, 1).only(Property::BoundedEntry),
+                Task::new("burns-lamport", 2, 1).only(Property::StarvationFreedom),
                 Task::new("black-white-bakery", 3, 1),
                 Task::new("dvir-taubenfeld-2-two-locks", 3, 1),
                 Task::new("keane-moir", 4, 2),
@@ -116,7 +119,16 @@ impl Plan {
                 Task::new("maor-taubenfeld+dvir-taubenfeld-1-swap", 2, 2),
                 Task::new("maor-taubenfeld", 3, 2).basic(),
                 Task::new("maor-taubenfeld", 3, 2),
+                Task::new("maor-taubenfeld", 3, 2).only(Property::Fcfs),
+                Task::new("generalized-bakery", 3, 2).passages(2),
+                Task::new("generalized-bakery", 2, 2)
+                    .passages(2)
+                    .only(Property::StrongConcurrentEntering),
+                Task::new("black-white-bakery-gme", 3, 2),
                 Task::new("handover", 3, 3),
+                Task::new("handover", 4, 2),
+                Task::new("keane-moir+dvir-taubenfeld-1-swap", 3, 2),
+                Task::new("phases-fifo", 2, 2).only(Property::StarvationFreedom),
                 Task::new("phases", 3, 2),
                 Task::new("phases-fifo-cancel", 3, 2),
                 Task::new("phases-cancel", 2, 2),
