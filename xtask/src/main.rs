@@ -5,6 +5,7 @@ mod budget;
 mod libtest;
 mod loaded;
 mod mutants;
+mod pages;
 mod programs;
 mod run;
 mod setup;
@@ -25,6 +26,8 @@ cargo xtask soak [PART…]      the long versions of the tests, each for the tim
   --minutes N                 how long all of them take together (60)
 cargo xtask loaded [N] PACKAGE [PROGRAM…]
                               run test programs N times (20) with a busy loop on each core; count failures
+cargo xtask pages             make the tables of the pages from docs/lab/evidence.json
+cargo xtask evidence [NAME…]  explore the algorithms by these names, or all, for the evidence; then the pages
 
 Steps of `test`:";
 
@@ -51,6 +54,9 @@ fn main() -> ExitCode {
             }
             Err(mistake) => refuse(&mistake),
         },
+        ("pages", []) => finish(pages::pages()),
+        ("pages", [extra, ..]) => refuse(&format!("`{extra}` is one argument too many")),
+        ("evidence", names) => finish(pages::explore(names)),
         ("loaded", arguments) => {
             let times = arguments.first().and_then(|times| times.parse().ok());
             match &arguments[usize::from(times.is_some())..] {
