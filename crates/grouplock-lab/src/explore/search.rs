@@ -135,7 +135,9 @@ fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     let mut start = Start::new(subject, options);
     let options = start.options.clone();
     let mut steppers = std::mem::take(&mut start.steppers);
-    steppers.iter_mut().for_each(|stepper| stepper.watching = true);
+    for stepper in &mut steppers {
+        stepper.watching = true;
+    }
     let search = Search {
         options: &options,
         visited: Visited::new(),
