@@ -1,4 +1,4 @@
-//! What README and CI call: `cargo xtask setup | test | bench | mutants | soak | loaded`.
+//! What README and CI call: `cargo xtask setup | test | bench | mutants | soak | …`.
 
 mod bench;
 mod budget;
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = arguments.collect();
     match (&*command, &rest[..]) {
         ("setup", []) => setup::run(),
-        ("setup", [extra, ..]) => refuse(&format!("`{extra}` is one argument too many")),
+        ("setup" | "pages", [extra, ..]) => refuse(&format!("`{extra}` is one argument too many")),
         ("test", names) => {
             let (names, required) = without("--required", names);
             match steps::named(&names) {
@@ -55,7 +55,6 @@ fn main() -> ExitCode {
             Err(mistake) => refuse(&mistake),
         },
         ("pages", []) => finish(pages::pages()),
-        ("pages", [extra, ..]) => refuse(&format!("`{extra}` is one argument too many")),
         ("evidence", names) => finish(pages::explore(names)),
         ("loaded", arguments) => {
             let times = arguments.first().and_then(|times| times.parse().ok());
