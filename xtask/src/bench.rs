@@ -9,7 +9,8 @@ use crate::setup::Need;
 /// The plans of the comparison.
 const PLANS: [&str; 4] = ["smoke", "quick", "standard", "full"];
 
-/// With the standard plan, on two cores: six minutes, one, one and four. The rest is for building and slower machines.
+/// The standard plan of the comparison is made for some six minutes on two cores. The shares leave
+/// time for building, and for slower machines.
 const PARTS: &[Part] = &[
     Part { name: "comparison", share: 30, run: comparison },
     Part { name: "uncontended", share: 8, run: uncontended },
@@ -79,7 +80,8 @@ fn rooms(given: &Given) -> Results {
     measured(given, "rooms.md", program("rooms").arguments(&["--out", &page]).arguments(rounds))
 }
 
-/// Rooms on etcd. The programs are measured as well, and `grouplock` is found beside the one that measures.
+/// Rooms on etcd. The programs are measured as well, and `grouplock` is found beside the one that
+/// measures.
 fn etcd(given: &Given) -> Results {
     let build = ["build", "--release", "-p", "grouplock-cli"];
     let ready = Need::Etcd.meet().and_then(|()| Program::cargo(&build).run_within(given.left()));
@@ -91,7 +93,8 @@ fn etcd(given: &Given) -> Results {
     measured(given, "etcd.md", program("etcd").arguments(&["--out", &page]).arguments(rounds))
 }
 
-/// Measures for as long as there is time. A page is written at the end, so one that is cut off is not.
+/// Measures for as long as there is time. A page is written at the end, so one that is cut off is
+/// not.
 fn measured(given: &Given, page: &str, program: Program) -> Results {
     let folder = crate::run::root().join(out(given));
     let made = std::fs::create_dir_all(&folder).map_err(|why| why.to_string());

@@ -13,7 +13,8 @@ pub(crate) enum Reached {
     Failed(String),
 }
 
-/// What is run, what its share of the time is, and how it is done within a time. It may run several things.
+/// What is run, what its share of the time is, and how it is done within a time. It may run several
+/// things.
 pub(crate) struct Part {
     pub(crate) name: &'static str,
     /// In minutes of an hour.

@@ -1,8 +1,8 @@
 //! What a test program of libtest says while it runs.
 //!
-//! With several threads libtest names a test when it has ended, or when it has run for 60 seconds. With one
-//! thread it names it when it starts, on a line that the result ends. Both are enough to know which tests
-//! take too long.
+//! With several threads libtest names a test when it has ended, or when it has run for 60 seconds.
+//! With one thread it names it when it starts, on a line that the result ends. Both are enough to
+//! know which tests take too long.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::programs::{self, Limits};
 use crate::run::Program;
 
-/// Runs the test programs of `package` that are called `names` (all if there are none) so many `times` each, with a busy loop
-/// on each core beside it, and says how often each failed.
+/// Runs the test programs of `package` that are called `names` (all if there are none) so many
+/// `times` each, with a busy loop on each core beside it, and says how often each failed.
 pub(crate) fn run(times: u32, package: &str, names: &[String]) -> Result<(), String> {
     let mut built = programs::build(Program::cargo(&["test", "-p", package]))?;
     if let Some(unknown) = names.iter().find(|name| built.iter().all(|it| it.name != **name)) {

@@ -1,10 +1,11 @@
-//! What README and CI call: `cargo xtask setup | test | bench | mutants | soak | loaded`.
+//! What README and CI call: `cargo xtask setup | test | bench | mutants | soak | …`.
 
 mod bench;
 mod budget;
 mod libtest;
 mod loaded;
 mod mutants;
+mod pages;
 mod programs;
 mod run;
 mod setup;
@@ -25,6 +26,8 @@ cargo xtask soak [PART…]      the long versions of the tests, each for the tim
   --minutes N                 how long all of them take together (60)
 cargo xtask loaded [N] PACKAGE [PROGRAM…]
                               run test programs N times (20) with a busy loop on each core; count failures
+cargo xtask pages             make the tables of the pages from docs/lab/evidence.json
+cargo xtask evidence [NAME…]  explore the algorithms by these names, or all, for the evidence; then the pages
 
 Steps of `test`:";
 
@@ -34,7 +37,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = arguments.collect();
     match (&*command, &rest[..]) {
         ("setup", []) => setup::run(),
-        ("setup", [extra, ..]) => refuse(&format!("`{extra}` is one argument too many")),
+        ("setup" | "pages", [extra, ..]) => refuse(&format!("`{extra}` is one argument too many")),
         ("test", names) => {
             let (names, required) = without("--required", names);
             match steps::named(&names) {
@@ -51,6 +54,8 @@ fn main() -> ExitCode {
             }
             Err(mistake) => refuse(&mistake),
         },
+        ("pages", []) => finish(pages::pages()),
+        ("evidence", names) => finish(pages::explore(names)),
         ("loaded", arguments) => {
             let times = arguments.first().and_then(|times| times.parse().ok());
             match &arguments[usize::from(times.is_some())..] {

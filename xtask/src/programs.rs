@@ -74,8 +74,8 @@ pub(crate) fn build(cargo: Program) -> Result<Vec<TestProgram>, String> {
     Ok(ended.output.lines().filter_map(TestProgram::read).collect())
 }
 
-/// Runs one, or whatever else speaks as libtest does, and reads along. Its closing lines are printed; what it
-/// wrote is, if it fails.
+/// Runs one, or whatever else speaks as libtest does, and reads along. Its closing lines are
+/// printed; what it wrote is, if it fails.
 pub(crate) fn run(shown: &str, program: Program, limits: Limits) -> Ended {
     let mut watch = Watch::new(limits.test);
     let ended = program.watched(limits.program, |text| watch.read(text, Instant::now()));
@@ -110,8 +110,8 @@ const LONG: &[(&str, &str)] = &[
     ("grouplock-algorithms", "threads"),
 ];
 
-/// Runs them all, as many at a time as there are cores, and at least two: many tests sleep. All run even if
-/// one fails; the failures.
+/// Runs them all, as many at a time as there are cores, and at least two: many tests sleep. All run
+/// even if one fails; the failures.
 pub(crate) fn run_all(
     mut programs: Vec<TestProgram>,
     filter: &[&str],

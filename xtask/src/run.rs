@@ -1,7 +1,7 @@
 //! Running other programs, each with a time limit and in a process group of its own.
 //!
-//! A watchman (a shell that reads from a pipe of ours) kills the whole group when the pipe closes. So a
-//! program does not outlive its limit, nor us, in whatever way we end.
+//! A watchman (a shell that reads from a pipe of ours) kills the whole group when the pipe closes.
+//! So a program does not outlive its limit, nor us, in whatever way we end.
 
 use std::fs::File;
 use std::io::Read;
@@ -45,7 +45,8 @@ impl Program {
         let name = name.as_ref();
         let mut command = Command::new(name);
         command.current_dir(root()).stdin(Stdio::null()).process_group(0);
-        // `cargo xtask` runs under a toolchain of its own; the programs it starts choose theirs by `+nightly`.
+        // `cargo xtask` runs under a toolchain of its own; the programs it starts choose theirs by
+        // `+nightly`.
         command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
         Program { command, shown: name.display().to_string() }
     }
@@ -255,7 +256,8 @@ mod tests {
         assert!(ended.cut_off && ended.trouble.is_some_and(|why| why.contains("longer")));
         assert!(ended.took < Duration::from_mins(1));
         let group = ended.output.trim().to_owned();
-        // Killed processes stay until somebody waits for them; wherever they are seen, they are dead.
+        // Killed processes stay until somebody waits for them; wherever they are seen, they are
+        // dead.
         let alive = format!("ps -o stat= -g {group} | grep -v Z");
         let left = shell(&alive).watched(LIMIT, |_| None);
         assert_eq!(left.output, "", "nothing of the group runs");

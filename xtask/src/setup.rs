@@ -1,4 +1,5 @@
-//! What the tests need beyond a Rust toolchain. It is looked for, and installed where that can be done.
+//! What the tests need beyond a Rust toolchain. It is looked for, and installed where that can be
+//! done.
 
 use std::process::ExitCode;
 
@@ -65,7 +66,8 @@ impl Need {
             Need::Chromium => packages(&["chromium", "chromium-driver"])?,
             Need::Etcd => {
                 packages(&["etcd-server", "etcd-client"])?;
-                // The package starts a service that nobody here asked for; where there is no systemd it does not.
+                // The package starts a service that nobody here asked for; where there is no
+                // systemd it does not.
                 Program::new("systemctl").arguments(&["disable", "--now", "etcd"]).succeeds();
             }
             Need::Shells => packages(&["zsh", "fish"])?,
@@ -92,7 +94,8 @@ fn packages(names: &[&str]) -> Result<(), String> {
     Program::new("apt-get").arguments(&["install", "--yes"]).arguments(names).run()
 }
 
-/// Installs everything. What cannot be had is told; in CI the tests that need it fail, elsewhere they are skipped.
+/// Installs everything. What cannot be had is told; in CI the tests that need it fail, elsewhere
+/// they are skipped.
 pub(crate) fn run() -> ExitCode {
     for need in Need::ALL {
         match need.meet() {

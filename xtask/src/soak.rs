@@ -157,7 +157,8 @@ fn all_mutants(given: &Given) -> Results {
     vec![("mutants".to_owned(), how)]
 }
 
-/// As the value of a variable: how many seconds a test has. One that is told ends by itself, and says how far it came.
+/// As the value of a variable: how many seconds a test has. One that is told ends by itself, and
+/// says how far it came.
 const SECONDS: &str = "SECONDS";
 
 const IGNORED: &[&str] = &["--ignored", "--nocapture"];
@@ -166,8 +167,9 @@ fn release(package: &str) -> Program {
     Program::cargo(&["test", "--release", "-p", package])
 }
 
-/// Runs each test of the programs that `cargo` builds in a process of its own, as many at a time as there are cores: so each ends, is cut off
-/// or fails by itself. Time that one does not need goes to the others.
+/// Runs each test of the programs that `cargo` builds in a process of its own, as many at a time as
+/// there are cores: so each ends, is cut off or fails by itself. Time that one does not need goes
+/// to the others.
 fn each_test(
     given: &Given,
     cargo: Program,

@@ -13,7 +13,8 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// What it does, in a line.
     pub(crate) what: &'static str,
-    /// Steps of one lane run one after the other; lanes run at the same time. Those of a lane share a build directory, or use one core.
+    /// Steps of one lane run one after the other; lanes run at the same time. Those of the first
+    /// share a build directory: the mutants must not replace a program there that tests run.
     pub(crate) lane: usize,
     /// Without these it does not run.
     pub(crate) needs: &'static [Need],
@@ -52,11 +53,25 @@ pub(crate) const STEPS: &[Step] = &[
         check: doc,
     },
     Step {
+        name: "mutants",
+        what: "sources with one thing wrong, which tests must notice",
+        lane: 0,
+        needs: &[],
+        check: mutants,
+    },
+    Step {
         name: "miri",
         what: "undefined behaviour, with strict provenance",
         lane: 1,
         needs: &[Need::Miri],
         check: miri,
+    },
+    Step {
+        name: "tsan",
+        what: "data races, by the thread sanitizer",
+        lane: 1,
+        needs: &[Need::Sources],
+        check: tsan,
     },
     Step {
         name: "loom",
@@ -71,20 +86,6 @@ pub(crate) const STEPS: &[Step] = &[
         lane: 1,
         needs: &[],
         check: |tests| model("shuttle", tests),
-    },
-    Step {
-        name: "tsan",
-        what: "data races, by the thread sanitizer",
-        lane: 1,
-        needs: &[Need::Sources],
-        check: tsan,
-    },
-    Step {
-        name: "mutants",
-        what: "sources with one thing wrong, which tests must notice",
-        lane: 1,
-        needs: &[],
-        check: mutants,
     },
 ];
 
@@ -112,7 +113,8 @@ fn clippy(_: &Tests) -> Result<(), String> {
     Program::cargo(&clippy).quietly(BUILD).map(drop)
 }
 
-/// Examples without tests are left to the lints. The documentation of grouplock is tested with its features, by the next step.
+/// Examples without tests are left to the lints. The documentation of grouplock is tested with its
+/// features, by the next step.
 fn tests(tests: &Tests) -> Result<(), String> {
     let mut failures = tests.programs(Program::cargo(&["test", "--workspace", "--tests"]), &[])?;
     let documentation =
@@ -124,8 +126,8 @@ fn tests(tests: &Tests) -> Result<(), String> {
 /// The tests of grouplock that look at its features.
 const OF_FEATURES: [&str; 6] = ["--test", "lock_api", "--test", "deadlock", "--test", "tracing"];
 
-/// Lints for each feature alone and for all together; then the tests of the features. `send_guard` keeps the guards of mutexes
-/// from being watched, so those of deadlock detection run without it.
+/// Lints for each feature alone and for all together; then the tests of the features. `send_guard`
+/// keeps the guards of mutexes from being watched, so those of deadlock detection run without it.
 fn features(tests: &Tests) -> Result<(), String> {
     let all = "lock_api,send_guard,deadlock_detection,tracing";
     for features in ["lock_api", "send_guard", "deadlock_detection", "tracing", all] {
@@ -155,7 +157,8 @@ fn doc(_: &Tests) -> Result<(), String> {
         .map(drop)
 }
 
-/// Cargo for a model of `GroupLock`: a test of the same name as the `cfg` that puts the tool in place of the standard library.
+/// Cargo for a model of `GroupLock`: a test of the same name as the `cfg` that puts the tool in
+/// place of the standard library.
 pub(crate) fn modelled(tool: &str) -> Program {
     let folder = format!("target/{tool}");
     Program::cargo(&["test", "--release", "-p", "grouplock", "--test", tool])
@@ -228,7 +231,8 @@ impl Tests {
         self.variables.iter().map(|(name, value)| (*name, &**value)).collect()
     }
 
-    /// Builds the programs of a `cargo test`, and runs of them the tests that `filter` names, or all. The failures.
+    /// Builds the programs of a `cargo test`, and runs of them the tests that `filter` names, or
+    /// all. The failures.
     fn programs(&self, cargo: Program, filter: &[&str]) -> Result<Vec<String>, String> {
         let built = programs::build(cargo)?;
         Ok(programs::run_all(built, filter, &self.variables(), Limits::default()))
@@ -238,7 +242,10 @@ impl Tests {
     fn run(&self, shown: &str, cargo: Program) -> Result<(), String> {
         println!("$ {}", cargo.shown());
         let cargo = cargo.variables(&self.variables());
-        let ended = programs::run(shown, cargo, Limits::default());
+        let limits = Limits::default();
+        // It compiles first.
+        let limits = Limits { program: BUILD + limits.program, ..limits };
+        let ended = programs::run(shown, cargo, limits);
         ended.trouble.map_or(Ok(()), |trouble| Err(format!("{shown}: {trouble}")))
     }
 }

@@ -35,14 +35,16 @@ pub fn all() -> Vec<Subject> {
         };
     }
     macro_rules! over {
-        (() $($ident:ident $name:literal $lock:ty;)*) => {$({
+        (() $($ident:ident $name:literal $lock:ty;)*) => {$(
             {
                 type L = IdealLock;
                 all.push(Subject::group::<$lock>($name));
             }
-            type L = DvirTaubenfeld1Swap<M>;
-            all.push(Subject::group::<$lock>(concat!($name, "+dvir-taubenfeld-1-swap")));
-        })*};
+            {
+                type L = DvirTaubenfeld1Swap<M>;
+                all.push(Subject::group::<$lock>(concat!($name, "+dvir-taubenfeld-1-swap")));
+            }
+        )*};
     }
     for_each_algorithm!(mutex => mutexes!());
     all.push(Subject::group::<TwoLocks>("dvir-taubenfeld-2-two-locks"));

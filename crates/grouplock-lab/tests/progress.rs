@@ -10,7 +10,7 @@ use grouplock_algorithms::slots::Slots;
 use grouplock_lab::memory::SimMemory;
 use grouplock_lab::{Options, Outcome, Properties, Property, Subject, Verdict, check, registry};
 
-/// What both locks here claim: some of it wrongly.
+/// What the locks here claim: some of it wrongly.
 fn claims(name: &'static str, exit: Exit) -> Claims {
     Claims {
         name,
@@ -149,6 +149,50 @@ impl<M: Memory, const ONE_WAITS: bool> RawMutex<M> for AfterYou<M, ONE_WAITS> {
     }
 }
 
+/// Tickets, called one after another. Who is not called yet looks again and again.
+#[derive(Debug)]
+struct Tickets<M: Memory> {
+    next: M::Register<u64>,
+    called: M::Register<u64>,
+}
+
+#[derive(Debug)]
+struct Holder {
+    ticket: u64,
+}
+
+impl<M: Memory> RawMutex<M> for Tickets<M> {
+    type Process = Holder;
+
+    fn claims() -> Claims {
+        claims("tickets", Exit::BOUNDED)
+    }
+
+    fn new(_: usize) -> Result<Self, CapacityError> {
+        let register = |name| M::Register::new(Site::shared(name), 0);
+        Ok(Tickets { next: register("next"), called: register("called") })
+    }
+
+    fn join(&self) -> Result<Holder, CapacityError> {
+        Ok(Holder { ticket: 0 })
+    }
+
+    unsafe fn leave(&self, _: Holder) {}
+
+    unsafe fn acquire(&self, me: &mut Holder) {
+        me.ticket = self.next.faa(1, SeqCst);
+        M::doorway_end();
+        M::await_until(|| self.called.read(SeqCst) == me.ticket);
+    }
+
+    unsafe fn release(&self, me: &mut Holder) {
+        self.called.write(me.ticket + 1, SeqCst);
+        me.ticket = 0;
+    }
+
+    fn inspect(_: &Holder, _: &mut dyn FnMut(&'static str, Word)) {}
+}
+
 fn explore(subject: &Subject, processes: usize, properties: Properties) -> Outcome {
     let mut options = Options::new(subject, processes, 2);
     options.properties = properties;
@@ -256,8 +300,22 @@ fn no_lock_by_reads_and_writes_alone_has_bounded_entry() {
     }
 }
 
+/// While the one who is called has not looked yet, the next one looks in vain: that does not count against it.
 #[test]
-fn tickets_are_first_come_first_served_and_not_strong_fifo() {
+fn only_those_who_could_enter_are_counted_where_some_must() {
+    let subject = Subject::mutex::<Tickets<SimMemory>>("tickets");
+    let mut options = Options::new(&subject, 3, 1);
+    options.passages = Some(2);
+    options.properties =
+        Properties::basic().with(Property::BoundedEntry).with(Property::StrongFifo);
+    let outcome = check(&subject, &options).expect("it serves three");
+    assert_eq!(outcome.verdict, Verdict::Holds, "{:?}", outcome.violation);
+    let bounds: Vec<_> = outcome.bounds.iter().map(|bound| (bound.property, bound.steps)).collect();
+    assert_eq!(bounds, [(Property::BoundedEntry, 2)]);
+}
+
+#[test]
+fn the_tickets_of_a_bakery_are_first_come_first_served_and_not_strong_fifo() {
     let bakery = registered("black-white-bakery");
     assert_eq!(asked(&bakery, 2, Property::Fcfs), None);
     assert_eq!(asked(&bakery, 2, Property::StrongFifo), Some(Property::StrongFifo));

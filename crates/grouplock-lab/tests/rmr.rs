@@ -2,7 +2,7 @@
 
 use grouplock_algorithms::claims::Growth;
 use grouplock_lab::rmr::{
-    Measurement, Model, Options, RmrError, bounds, fit, measure, names, worst_passage,
+    Failure, Measurement, Model, Options, RmrError, bounds, fit, measure, names, worst_passage,
 };
 
 /// Enough to reach the maxima, and quick.
@@ -127,7 +127,8 @@ fn a_process_alone_pays_what_the_text_says() {
 #[test]
 fn a_lock_that_breaks_is_an_error_and_no_crash() {
     let error = measure("maor-taubenfeld", 8, &Options::default()).expect_err("it breaks");
-    assert!(matches!(error, RmrError::Panicked { .. } | RmrError::Stuck { .. }), "{error}");
+    assert_eq!(error.breaks_with(), Some(8));
+    assert!(matches!(error, RmrError::Broken { failure: Failure::Stuck, .. }), "{error}");
 }
 
 #[test]

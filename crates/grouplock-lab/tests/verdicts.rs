@@ -215,6 +215,20 @@ fn tickets_of_the_black_white_bakery_stay_small_if_colour_and_number_are_one_reg
     assert_eq!(convicted(&tickets("black-white-bakery-split", 2)), Property::BoundedRegisters);
 }
 
+/// Its paper proves N + 1, and that is as low as it goes.
+#[test]
+fn tickets_of_the_black_white_bakery_for_groups_reach_one_more_than_there_are_processes() {
+    let subject = registry::find("black-white-bakery-gme").expect("it is registered");
+    let mut options = Options::new(&subject, 2, 2);
+    options.properties = Properties::basic().with(Property::BoundedRegisters);
+    let bounded_by =
+        |in_range| check(&subject.with_range(in_range), &options).expect("it serves two");
+    // A token is a session, a number of 14 bits and a colour of 2.
+    let within_n = bounded_by(|name, token, n| name != "Token" || token >> 2 & 0x3fff <= n as u64);
+    assert_eq!(convicted(&within_n), Property::BoundedRegisters);
+    assert_eq!(check(&subject, &options).expect("it serves two").verdict, Verdict::Holds);
+}
+
 #[test]
 fn a_violation_can_be_repeated() {
     let subject = Subject::mutex::<Peterson<SimMemory, TURN_FIRST>>("peterson");
@@ -320,4 +334,12 @@ fn phases_holds_with_three_processes() {
         let outcome = check(&subject, &Options::new(&subject, 3, 2)).expect("it serves three");
         assert_eq!(outcome.verdict, Verdict::Holds, "{name}: {:?}", outcome.violation);
     }
+}
+
+/// Nodes wander between the two. That nobody else holds the same lock is a check of the text itself.
+#[test]
+fn two_locks_that_share_nodes_hold_with_three_processes() {
+    let subject = registry::find("dvir-taubenfeld-2-two-locks").expect("it is registered");
+    let outcome = check(&subject, &Options::new(&subject, 3, 1)).expect("it serves three");
+    assert_eq!(outcome.verdict, Verdict::Holds, "{:?}", outcome.violation);
 }

@@ -12,4 +12,5 @@ pub(crate) use grouplock_algorithms::{
 include!(concat!(env!("OUT_DIR"), "/mutants.rs"));
 
 pub mod exit_lock;
+pub mod list;
 pub mod turns;

@@ -363,7 +363,7 @@ impl Group {
         let best = self.waiting.values().min_by_key(|waiting| waiting.claim);
         let Some(session) = best.map(|waiting| waiting.session.clone()) else { return };
         let heard_of = wanting.votes.values().copied().max().unwrap_or(0);
-        self.epoch = heard_of.max(self.epoch) + 1;
+        self.epoch = heard_of + 1;
         let rivals = wanting.rivals.clone();
         let others = self.best_other(&session, &rivals);
         // Whoever has the best claim here enters in any case: the votes are for it.
@@ -453,7 +453,9 @@ impl Group {
             State::Wanting(wanting) => {
                 wanting.rivals.hear(arbiter, Some(rival));
                 let yielded = wanting.yielded.entry(arbiter).or_insert(0);
-                if grant > *yielded || (again && grant == *yielded) {
+                // If it was yielded before, the vote that is here now was given after that. Whether our answer was lost is not
+                // for the arbiter to say: who sent it says it again.
+                if grant > *yielded {
                     *yielded = grant;
                     wanting.votes.remove(&arbiter);
                     world.out.send(arbiter, PeerMessage::Relinquish { stage, grant });

@@ -1,4 +1,5 @@
-//! A headless Chromium: as much of the `WebDriver` protocol as the tests of our pages need, JSON over HTTP to chromedriver.
+//! A headless Chromium: as much of the `WebDriver` protocol as the tests of our pages need, JSON
+//! over HTTP to chromedriver.
 //!
 //! Everything panics if it fails: a test that cannot drive its browser cannot go on.
 
@@ -20,8 +21,8 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser; nothing if none is installed. Its files are in a folder named after `folder`, which must be no other
-    /// browser's of this process.
+    /// Starts a browser; nothing if none is installed. Its files are in a folder named after
+    /// `folder`, which must be no other browser's of this process.
     ///
     /// # Panics
     /// If one is installed and does not start.
@@ -109,7 +110,8 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", &json!({ "features": features }));
     }
 
-    /// What the console heard of at level SEVERE: errors of scripts, files that could not be loaded.
+    /// What the console heard of at level SEVERE: errors of scripts, files that could not be
+    /// loaded.
     ///
     /// # Panics
     /// If the driver does not do it.

@@ -1,4 +1,5 @@
-//! What the tests of several crates need: a [`browser`], a checker of [`overlaps`], free ports, and one way to [`skip`] a test. Not published.
+//! What the tests of several crates need: a [`browser`], a checker of [`overlaps`], free ports, and
+//! one way to [`skip`] a test. Not published.
 
 pub mod browser;
 pub mod overlaps;

@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::net::TcpListener;
 use std::sync::{Mutex, PoisonError};
 
-/// A port of 127.0.0.1 that stays ours until this process ends, also while the server that uses it is down. Test programs
-/// that run at the same time get different ones.
+/// A port of 127.0.0.1 that stays ours until this process ends, also while the server that uses it
+/// is down. Test programs that run at the same time get different ones.
 ///
 /// # Panics
 /// If there is none.

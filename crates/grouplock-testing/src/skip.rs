@@ -1,4 +1,5 @@
-//! One way to say that a test could not run, so that no test passes in silence without having looked.
+//! One way to say that a test could not run, so that no test passes in silence without having
+//! looked.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -25,7 +26,8 @@ pub fn skip(test: &str, reason: &str) {
     }
 }
 
-/// The name of the test on this thread, for helpers that several tests share: libtest names its threads.
+/// The name of the test on this thread, for helpers that several tests share: libtest names its
+/// threads.
 pub fn current_test() -> String {
     std::thread::current().name().unwrap_or("a test").to_owned()
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use common::{LATE, wait_until, waiters};
+use common::{LATE, wait_until};
 use grouplock::deadlock::{Action, Deadlock, check_deadlock, set_action, set_grace};
 use grouplock::{ExclusiveGuard, GroupLock};
 
@@ -253,9 +253,10 @@ fn long_waits_are_no_false_alarm() {
             let _two = two.enter(1);
             let _one = one.enter(2);
         });
+        wait_until("it waits", || !one.snapshot().waiting.is_empty());
         // Waits for that one.
         scope.spawn(|| drop(two.exclusive()));
-        wait_until("both wait", || waiters(&one.snapshot()) + waiters(&two.snapshot()) == 2);
+        wait_until("both wait", || !two.snapshot().waiting.is_empty());
         thread::sleep(3 * GRACE);
         assert!(check_deadlock().is_empty());
         drop(guard);

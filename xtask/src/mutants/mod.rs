@@ -72,8 +72,8 @@ pub(crate) fn run_right(mutants: &[Mutant]) -> Result<(), String> {
     if troubles.is_empty() { Ok(()) } else { Err(troubles.join("; ")) }
 }
 
-/// Tries `mutants` until all are tried, or it is late. Those that nobody noticed are the error. Otherwise how many were tried, and whether
-/// that is all.
+/// Tries `mutants` until all are tried, or it is late. Those that nobody noticed are the error.
+/// Otherwise how many were tried, and whether that is all.
 pub(crate) fn run(mutants: &[Mutant], late: Option<Instant>) -> Result<(String, bool), String> {
     copy()?;
     let mut troubles = Vec::new();
@@ -99,8 +99,8 @@ pub(crate) fn run(mutants: &[Mutant], late: Option<Instant>) -> Result<(String, 
     }
 }
 
-/// Copies what git knows and has changed since the last time. The packages get another version: so cargo builds
-/// them apart from the right ones, and shares what they depend on.
+/// Copies what git knows and has changed since the last time. The packages get another version: so
+/// cargo builds them apart from the right ones, and shares what they depend on.
 fn copy() -> Result<(), String> {
     let listed = Command::new("git").arg("ls-files").current_dir(root()).output();
     let listed = listed.map_err(|reason| format!("git could not be started: {reason}"))?;
@@ -166,7 +166,8 @@ fn built_for(check: &Check) -> Result<TestProgram, String> {
     } else if check.program == "lib" {
         cargo.arguments(&["--target-dir", "target", "-p", &check.package])
     } else {
-        // The whole workspace, as in the step `tests`: so what is shared is built with the same features.
+        // The whole workspace, as in the step `tests`: so what is shared is built with the same
+        // features.
         cargo.arguments(&["--target-dir", "target", "--workspace"])
     };
     let cargo = match &*check.program {

@@ -16,8 +16,8 @@
 //! (4 and 5); each of them writes the whole pair here, and line 22 keeps the colour. So no number passes N.
 //!
 //! It does not hold for a ticket in two registers, [`Split`]. A process that reads another's colour and then its number may combine
-//! an old colour with a new number, and take a ticket above all others of its own colour: number 3 with two processes, and
-//! with three, numbers grow with the passages. Explore `black-white-bakery-split` to see it.
+//! an old colour with a new number, and take a ticket above all others of its own colour: number 3 with two processes.
+//! Explore `black-white-bakery-split` to see it.
 //!
 //! # What the figure leaves out
 //! As printed, Figure 3 makes a process wait only for tickets of its *own* colour (lines 9-14). A process

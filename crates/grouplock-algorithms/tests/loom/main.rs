@@ -325,7 +325,10 @@ mod nodes_used_again {
 /// The tests above can fail: with weaker orderings they do.
 mod weaker_orderings {
     use super::*;
+    use grouplock_algorithms::anderson::Anderson;
+    use grouplock_algorithms::bakery::Bakery;
     use grouplock_algorithms::burns_lamport::BurnsLamport;
+    use grouplock_algorithms::clh::Clh;
     use grouplock_algorithms::dvir_taubenfeld_1::DvirTaubenfeld1;
     use grouplock_algorithms::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
     use grouplock_algorithms::dvir_taubenfeld_2::DvirTaubenfeld2;
@@ -362,6 +365,24 @@ mod weaker_orderings {
     #[should_panic(expected = "Causality violation")]
     fn mcs_needs_release_and_acquire() {
         mutex::<Relaxed, Mcs<Relaxed>>(None, 2, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn clh_needs_release_and_acquire() {
+        mutex::<Relaxed, Clh<Relaxed>>(None, 2, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn anderson_needs_release_and_acquire() {
+        mutex::<Relaxed, Anderson<Relaxed>>(None, 2, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn the_bakery_needs_sequential_consistency() {
+        mutex::<Fenceless, Bakery<Fenceless>>(None, 2, 1);
     }
 
     #[test]

@@ -2,10 +2,14 @@
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// How long to wait until all are stopped. Another user's never are, nor is the parent of a stopped child of `vfork`.
+const STOPPING: Duration = Duration::from_secs(1);
 
 /// Kills the process and its descendants, and returns when all are dead. What may not be killed, because it has become
 /// another user, is waited for.
@@ -20,7 +24,13 @@ pub(super) fn kill(first: Pid, handle: &OwnedFd) {
     };
     send(handle.as_fd(), Signal::STOP);
     let mut family = vec![(first.as_raw(), handle)];
+    let deadline = Instant::now() + STOPPING;
     loop {
+        // Whoever is in the middle of a fork when the signal is sent has the child before it stops.
+        let runs = |(pid, handle): &(i32, OwnedFd)| lives(handle.as_fd()) && !is_stopped(*pid);
+        while family.iter().any(runs) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let processes = processes();
         // Whoever lives after the look had its number during the look.
         let parents: Vec<i32> = family
@@ -49,6 +59,16 @@ pub(super) fn kill(first: Pid, handle: &OwnedFd) {
     for (_, handle) in &family {
         wait(handle.as_fd());
     }
+}
+
+/// Whether all threads of a process are stopped, or have ended.
+fn is_stopped(pid: i32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        let Ok(stat) = fs::read_to_string(thread.path().join("stat")) else { return true };
+        // The name in parentheses may contain anything; after it comes the state.
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't', 'Z', 'X']))
+    })
 }
 
 /// A handle to the process if it still is a child of `parent`.

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::place::{Place, told};
+use crate::place::{Place, install, told};
 
 /// Asserts that it fails with our own code and says all of that.
 fn refused(place: &Place, arguments: &[&str], expected: &[&str]) {
@@ -24,7 +24,7 @@ fn unprivileged(place: &Place, arguments: &[&str]) -> Command {
         // Where everybody can reach it; 65534 is nobody nearly everywhere.
         fs::set_permissions(&place.path, fs::Permissions::from_mode(0o755)).expect("it is ours");
         let program = place.file("grouplock");
-        fs::copy(env!("CARGO_BIN_EXE_grouplock"), &program).expect("it can be copied");
+        install(env!("CARGO_BIN_EXE_grouplock").as_ref(), &program);
         command = Command::new(&program);
         command.args(arguments).uid(65534).gid(65534);
     }

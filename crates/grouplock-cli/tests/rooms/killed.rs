@@ -7,11 +7,12 @@ use std::process::Stdio;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::place::{Place, Running, children, line_of, mentioning, state, until};
+use crate::place::{Place, Running, children, line_of, mentioning, state, told, unique, until};
 
 /// A command whose shell has a child; it appends to `alive` as long as it lives.
 fn tick(place: &Place) -> (Running, Vec<i32>) {
-    let (pids, alive) = (place.file("pids"), place.file("alive"));
+    // A file of this round's own: one that the last round left would tell of its processes.
+    let (pids, alive) = (place.file(&format!("pids-{}", unique())), place.file("alive"));
     let script = format!(
         "(while :; do echo >> '{alive}'; sleep 0.01; done) & echo $$ $! > '{pids}'; wait",
         alive = alive.display(),
@@ -43,6 +44,29 @@ fn if_we_are_killed_the_command_and_its_children_die_before_the_room_is_free() {
             assert_eq!(state(*pid), None, "process {pid} has survived");
         }
         let counts = fs::read_to_string(&after).expect("the next has written");
+        let counts: Vec<&str> = counts.lines().collect();
+        assert_eq!(counts[0], counts[1], "somebody wrote while the next was inside");
+    }
+}
+
+#[test]
+fn a_child_that_is_born_while_its_family_is_killed_dies_too() {
+    let place = Place::new();
+    for round in 0..6 {
+        let (begun, late) = (place.file(&format!("begun-{round}")), place.file("late"));
+        // Whoever of them is overlooked writes when the next is inside.
+        let script = format!(
+            "while :; do (sleep 0.4; echo >> '{}') & echo > '{}'; done",
+            late.display(),
+            begun.display()
+        );
+        let running = Running::start(place.grouplock(&["run", "r", "a", "-c", &script]));
+        until("it has children", || begun.exists());
+        running.send(Signal::SIGKILL);
+        let script = "cat late 2>/dev/null | wc -l; sleep 0.6; cat late 2>/dev/null | wc -l";
+        let mut next = place.grouplock(&["run", "-q", "r", "b", "-c", script]);
+        let (code, counts, trouble) = told(next.current_dir(&place.path));
+        assert_eq!(code, 0, "{trouble}");
         let counts: Vec<&str> = counts.lines().collect();
         assert_eq!(counts[0], counts[1], "somebody wrote while the next was inside");
     }

@@ -188,6 +188,13 @@ pub(crate) fn told(command: &mut Command) -> (i32, String, String) {
     (running.code().unwrap_or(-1), text, trouble)
 }
 
+/// Copies a program, by another process: while this one had it open for writing, so would a child that another test starts
+/// at that moment, and what is open for writing cannot be run.
+pub(crate) fn install(program: &Path, to: &Path) {
+    let (code, _, trouble) = told(Command::new("cp").arg(program).arg(to));
+    assert_eq!(code, 0, "{trouble}");
+}
+
 /// Waits for something that will be true.
 pub(crate) fn until(what: &str, true_now: impl FnMut() -> bool) {
     until_else(true_now, || what.to_owned());

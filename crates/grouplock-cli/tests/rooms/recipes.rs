@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::place::{Place, Running};
+use crate::place::{Place, Running, install};
 
 /// Writes down that it has begun and ended, and where it is.
 const STAND_IN: &str = "#!/bin/sh
@@ -78,10 +78,13 @@ fn try_out(recipe: &Recipe) -> Vec<String> {
     let place = Place::new();
     let programs = place.file("bin");
     fs::create_dir(&programs).expect("it can be made");
+    let written = place.file("stand-in");
+    fs::write(&written, STAND_IN).expect("it can be written");
+    fs::set_permissions(&written, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let stand_in = programs.join("stand-in");
+    install(&written, &stand_in);
     for name in PROGRAMS {
-        let path = programs.join(name);
-        fs::write(&path, STAND_IN).expect("it can be written");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        symlink(&stand_in, programs.join(name)).expect("it can be made");
     }
     symlink(env!("CARGO_BIN_EXE_grouplock"), programs.join("grouplock")).expect("it can be made");
     let path = std::env::var("PATH").unwrap_or_default();

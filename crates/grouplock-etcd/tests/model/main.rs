@@ -1,10 +1,13 @@
 //! The transactions, explored: whatever is late, lost, repeated or expired, no two sessions are inside at once.
 
+mod asks;
 mod store;
+mod truth;
 mod world;
 
+use asks::Mutant;
 use stateright::{Checker, HasDiscoveries, Model};
-use world::{DEATHS, EPOCHS, EXCLUSION, Mutant, ORDER, REST, TRACE, World};
+use world::{DEATHS, EPOCHS, EXCLUSION, LEAVING, ORDER, REST, TRACE, World};
 
 fn world(sessions: &[&'static str]) -> World {
     World {
@@ -60,7 +63,7 @@ fn two_that_withdraw_on_a_bad_network_with_expiring_leases() {
     // Two of different sessions are never inside together, which else is asked for.
     for world in [knocking, bad] {
         let checker = world.checker().threads(2).spawn_bfs().join();
-        for property in [EXCLUSION, EPOCHS, ORDER, DEATHS, TRACE, REST] {
+        for property in [EXCLUSION, EPOCHS, ORDER, DEATHS, LEAVING, TRACE, REST] {
             checker.assert_no_discovery(property);
         }
     }
@@ -68,7 +71,7 @@ fn two_that_withdraw_on_a_bad_network_with_expiring_leases() {
 
 /// Everybody twice, so that old requests meet new ones. For `cargo xtask soak`.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes; cargo xtask soak runs it"]
 fn soak_three_with_everything() {
     let bad = World { resends: 1, expiries: 1, withdrawals: true, ..world(&["a", "b", "a"]) };
     holds(bad);
@@ -77,6 +80,13 @@ fn soak_three_with_everything() {
         holds(World { resends: 2, expiries: 1, withdrawals: true, knocks, ..world(&["a", "a"]) });
     }
     holds(World { rounds: 2, resends: 1, expiries: 1, ..world(&["a", "a"]) });
+}
+
+/// One dies, and those after it write that down; too late, some of them. About a million states. For `cargo xtask soak`.
+#[test]
+#[ignore = "takes minutes; cargo xtask soak runs it"]
+fn soak_four_of_whom_one_dies() {
+    holds(World { expiries: 1, knocks: false, ..world(&["a", "a", "a", "a"]) });
 }
 
 /// The bug of etcd's own Lock: one whose lease ran out while it waited is let in.
@@ -122,4 +132,34 @@ fn who_knocks_after_its_end_is_convicted() {
 #[test]
 fn who_trusts_a_lease_for_too_long_is_convicted() {
     convicted(World { expiries: 1, mutant: Mutant::Trusting, ..world(&["a", "b"]) }, EXCLUSION);
+}
+
+#[test]
+fn who_joins_a_phase_that_is_over_is_convicted() {
+    let bug = World { knocks: false, mutant: Mutant::JoinsAlone, ..world(&["a", "a"]) };
+    convicted(bug, EPOCHS);
+}
+
+#[test]
+fn who_writes_down_the_dead_too_late_is_convicted() {
+    let two = world(&["a", "a"]);
+    convicted(World { expiries: 1, mutant: Mutant::BuriesLate, ..two }, DEATHS);
+}
+
+#[test]
+fn who_takes_the_dead_of_its_own_phase_for_told_of_is_convicted() {
+    let two = World { expiries: 1, resends: 1, ..world(&["a", "a"]) };
+    convicted(World { mutant: Mutant::BuriesAll, ..two }, DEATHS);
+}
+
+#[test]
+fn who_gives_up_and_leaves_its_mark_is_convicted() {
+    let bug = World { withdrawals: true, mutant: Mutant::KeepsMark, ..world(&["a", "a"]) };
+    convicted(bug, DEATHS);
+}
+
+#[test]
+fn who_leaves_without_looking_is_convicted() {
+    let bug = World { expiries: 1, mutant: Mutant::LeavesBlindly, ..world(&["a", "a"]) };
+    convicted(bug, LEAVING);
 }

@@ -5,47 +5,29 @@ use std::collections::BTreeSet;
 
 use grouplock_etcd::keys::Keys;
 use grouplock_etcd::line::{Line, Turn};
-use grouplock_etcd::proto::{KeyValue, TxnRequest};
+use grouplock_etcd::proto::KeyValue;
 use grouplock_etcd::protocol::{Inside, Left, Standing, Ticket};
 use stateright::{Model, Property};
 
+use crate::asks::{Answer, Ask, Grave, Mutant};
 use crate::store::{NoLease, Store};
+use crate::truth::{Id, Truth};
 
 /// No two sessions are inside at once.
 pub(crate) const EXCLUSION: &str = "no two sessions are inside at once";
-/// Those inside together have one epoch, and it is larger than those before.
+/// Those inside together have one epoch, and it is larger than those of phases that are over.
 pub(crate) const EPOCHS: &str = "epochs are shared and grow";
 /// Nobody passes one of another session who came before.
 pub(crate) const ORDER: &str = "first come, first served";
-/// Who comes in is told of those who died inside, and of nobody else.
+/// Who comes in is told of those who died inside before, until somebody of a later phase has written them down, and of nobody else;
+/// and whoever joins a phase is told that somebody died before it if the one who opened it was.
 pub(crate) const DEATHS: &str = "deaths are told";
+/// Who leaves is told that it has left if it was there, that it was taken away if it died inside, and else neither.
+pub(crate) const LEAVING: &str = "who leaves is told the truth";
 /// Who is not in the queue any more changes nothing by coming in from there.
 pub(crate) const TRACE: &str = "who is gone leaves no trace";
 /// When nothing more can happen, nobody waits and no key is left in the queue.
 pub(crate) const REST: &str = "nobody is left behind";
-
-/// What is done wrong on purpose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Mutant {
-    /// Nothing.
-    None,
-    /// Who comes in from the queue does not check that its own key is still there: the old bug.
-    ClaimUnchecked,
-    /// Who comes in from the queue always opens a phase.
-    ClaimOpens,
-    /// Who leaves after having asked twice leaves no tombstone.
-    NoTombstone,
-    /// Who is queued comes in without waiting for its turn.
-    Impatient,
-    /// Who enters at once does not look for others in the queue.
-    Blind,
-    /// Who knocks does not look for anybody in the queue.
-    BlindKnock,
-    /// Who knocks does not look for its tombstone.
-    UndeadKnock,
-    /// Who is inside believes it for as long as it likes.
-    Trusting,
-}
 
 /// What is explored.
 #[derive(Clone, Debug)]
@@ -73,6 +55,7 @@ pub(crate) struct State {
     expiries: u8,
     /// The last who came in: its epoch and its session.
     last: (i64, &'static str),
+    truth: Truth,
     /// What has gone wrong so far.
     wrong: BTreeSet<&'static str>,
 }
@@ -100,26 +83,6 @@ enum Stage {
     Inside(i64, i64),
     /// Its lease is over, and it knows.
     Lost,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Ask {
-    Knock,
-    Enter,
-    Claim(i64),
-    Leave(i64, bool),
-    Abandon,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Answer {
-    Inside(i64, i64),
-    Queued(i64),
-    Absent,
-    /// To one who has knocked: somebody is there.
-    Occupied,
-    Left(bool),
-    NoLease,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,44 +116,6 @@ impl World {
         }
     }
 
-    /// What is sent, with what the mutant changes.
-    fn request(&self, ticket: &Ticket, ask: &Ask) -> TxnRequest {
-        use grouplock_etcd::proto::Request;
-        let inner = |txn: &TxnRequest| match &txn.success[0].request {
-            Some(Request::Txn(inner)) => inner.clone(),
-            _ => panic!("a transaction within a transaction"),
-        };
-        let mut request = match ask {
-            Ask::Knock => ticket.knock(b"w", b"m"),
-            Ask::Enter => ticket.enter(b"w", b"m", true),
-            Ask::Claim(place) => ticket.claim(*place, b"m"),
-            Ask::Leave(place, resent) => ticket.leave(*place, *resent),
-            Ask::Abandon => ticket.abandon(),
-        };
-        match (self.mutant, ask) {
-            (Mutant::ClaimUnchecked, Ask::Claim(_)) => request.compare.clear(),
-            (Mutant::ClaimOpens, Ask::Claim(_)) => {
-                let mut come_in = inner(&request);
-                come_in.compare.push(request.compare[0].clone());
-                come_in.compare[1].key = b"nothing".to_vec();
-                request.success[0].request = Some(Request::Txn(come_in));
-            }
-            (Mutant::BlindKnock, Ask::Knock) => drop(request.compare.remove(0)),
-            (Mutant::UndeadKnock, Ask::Knock) => drop(request.compare.pop()),
-            (Mutant::NoTombstone, Ask::Leave(place, _)) => request = ticket.leave(*place, false),
-            (Mutant::NoTombstone, Ask::Abandon) => {
-                request.success.pop();
-            }
-            (Mutant::Blind, Ask::Enter) => {
-                let mut come = inner(&request);
-                come.compare.clear();
-                request.success[0].request = Some(Request::Txn(come));
-            }
-            _ => {}
-        }
-        request
-    }
-
     fn turn(&self, state: &State, place: i64) -> Turn {
         let keys = Keys::new("p/r/");
         let mut line = Line::new(keys.clone());
@@ -207,24 +132,22 @@ impl World {
     fn serve(&self, state: &mut State, who: usize, round: u8, ask: &Ask) -> Answer {
         let ticket = self.ticket(who, round);
         let before = state.store.clone();
-        let response = match state.store.txn(&self.request(&ticket, ask)) {
+        let response = match state.store.txn(&self.mutant.request(&ticket, ask)) {
             Ok(response) => response,
             Err(NoLease) => return Answer::NoLease,
         };
+        let id = (who, round);
         match ask {
             Ask::Knock => match ticket.read_knock(response) {
-                Some(inside) => {
-                    self.check(state, who, &inside);
-                    Answer::Inside(inside.place, inside.epoch)
-                }
+                Some(inside) => self.let_in(state, id, &inside),
                 None => Answer::Occupied,
             },
             Ask::Enter | Ask::Claim(_) => match ticket.read(response).expect("it can be read") {
-                Standing::Inside(inside) => {
-                    self.check(state, who, &inside);
-                    Answer::Inside(inside.place, inside.epoch)
+                Standing::Inside(inside) => self.let_in(state, id, &inside),
+                Standing::Queued(place) => {
+                    state.truth.queued(id);
+                    Answer::Queued(place)
                 }
-                Standing::Queued(place) => Answer::Queued(place),
                 Standing::Absent(_) => {
                     if matches!(ask, Ask::Claim(_)) && state.store != before {
                         state.wrong.insert(TRACE);
@@ -232,19 +155,37 @@ impl World {
                     match ask {
                         Ask::Claim(place) if self.mutant == Mutant::ClaimUnchecked => {
                             let phase = &state.store.keys[&ticket.keys.phase()];
-                            Answer::Inside(*place, phase.mod_revision)
+                            Answer::Inside(*place, phase.mod_revision, None)
                         }
                         _ => Answer::Absent,
                     }
                 }
             },
-            Ask::Leave(..) => Answer::Left(Ticket::read_leave(&response) != Left::Taken),
-            Ask::Abandon => Answer::Left(true),
+            Ask::Leave(..) => {
+                let left = Ticket::read_leave(&response);
+                if !state.truth.left(id, left) {
+                    state.wrong.insert(LEAVING);
+                }
+                Answer::Left(left != Left::Taken)
+            }
+            Ask::Abandon => {
+                state.truth.abandoned(id);
+                Answer::Left(true)
+            }
+            Ask::Bury(grave) => {
+                let dead = ids(&ticket.keys, &grave.marks);
+                if response.succeeded && !state.truth.buried(id, grave.epoch, &dead) {
+                    state.wrong.insert(DEATHS);
+                }
+                // Nobody waits for it.
+                Answer::Absent
+            }
         }
     }
 
-    /// What must hold when the server says that somebody is inside.
-    fn check(&self, state: &mut State, who: usize, inside: &Inside) {
+    /// The server says that somebody is inside. What must hold then.
+    fn let_in(&self, state: &mut State, id: Id, inside: &Inside) -> Answer {
+        let (who, _) = id;
         let keys = Keys::new("p/r/");
         let passed = state.store.in_span(&keys.queue()).any(|kv| {
             let (session, _) = keys.read_entry(&kv.key).expect("an entry");
@@ -253,16 +194,23 @@ impl World {
         if passed {
             state.wrong.insert(ORDER);
         }
-        let queue: Vec<_> =
-            state.store.in_span(&keys.queue()).filter_map(|kv| keys.read_entry(&kv.key)).collect();
-        let mut dead: Vec<_> = state.store.in_span(&keys.marks()).collect();
-        dead.retain(|mark| {
-            let id = keys.read_mark(&mark.key).expect("a mark");
-            !queue.iter().any(|(_, living)| *living == id)
-        });
-        if dead.len() != inside.dead.len() {
+        let dead = ids(&keys, inside.dead.iter().map(|mark| &mark.key));
+        let right = state.truth.entered(id, inside, &dead);
+        if !right.epochs {
+            state.wrong.insert(EPOCHS);
+        }
+        if !right.deaths {
             state.wrong.insert(DEATHS);
         }
+        let all = inside.dead.iter().filter(|_| self.mutant == Mutant::BuriesAll);
+        let marks: BTreeSet<_> = inside.died_before().chain(all).map(|mark| &mark.key).collect();
+        let grave = (inside.opener && !marks.is_empty()).then(|| Grave {
+            place: inside.place,
+            epoch: inside.epoch,
+            marks: marks.into_iter().cloned().collect(),
+            seen: inside.died.as_ref().map_or(0, |died| died.mod_revision),
+        });
+        Answer::Inside(inside.place, inside.epoch, grave)
     }
 
     /// Somebody believes to be inside.
@@ -305,12 +253,17 @@ impl World {
                 Stage::Outside
             }
             Answer::Queued(place) => Stage::Queued(*place),
-            Answer::Inside(place, epoch) => Stage::Inside(*place, *epoch),
+            Answer::Inside(place, epoch, _) => Stage::Inside(*place, *epoch),
         };
         if person.doubts && self.mutant != Mutant::Trusting {
             person.stage = Stage::Lost;
         }
         if let Stage::Inside(_, epoch) = person.stage {
+            // It does not wait for an answer, so it may have left when this arrives: as if it had waited for too long.
+            if let Answer::Inside(_, _, Some(grave)) = answer {
+                person.asked.push((round, Ask::Bury(grave.clone())));
+                person.asked.sort();
+            }
             self.believe(state, who, epoch);
         }
     }
@@ -330,6 +283,16 @@ impl World {
         person.asked.push((person.round, ask));
         person.asked.sort();
     }
+}
+
+/// Whose marks these are.
+fn ids<'k>(keys: &Keys, marks: impl IntoIterator<Item = &'k Vec<u8>>) -> BTreeSet<Id> {
+    let id = |key: &Vec<u8>| {
+        let id = keys.read_mark(key)?;
+        let (who, round) = id.split_once('-')?;
+        Some((who.parse().ok()?, round.parse().ok()?))
+    };
+    marks.into_iter().map(|key| id(key).expect("a mark of ours")).collect()
 }
 
 fn lease(who: usize) -> i64 {
@@ -355,6 +318,7 @@ impl Model for World {
             resends: self.resends,
             expiries: self.expiries,
             last: (0, ""),
+            truth: Truth::default(),
             wrong: BTreeSet::new(),
         }]
     }
@@ -476,6 +440,7 @@ impl Model for World {
                     state.expiries -= 1;
                 }
                 state.store.end(lease(who));
+                state.truth.expired(who);
             }
         }
         Some(state)
@@ -487,6 +452,7 @@ impl Model for World {
             Property::always(EPOCHS, |_, state: &State| !state.wrong.contains(EPOCHS)),
             Property::always(ORDER, |_, state: &State| !state.wrong.contains(ORDER)),
             Property::always(DEATHS, |_, state: &State| !state.wrong.contains(DEATHS)),
+            Property::always(LEAVING, |_, state: &State| !state.wrong.contains(LEAVING)),
             Property::always(TRACE, |_, state: &State| !state.wrong.contains(TRACE)),
             Property::always(REST, |world: &World, state: &State| {
                 let mut actions = Vec::new();

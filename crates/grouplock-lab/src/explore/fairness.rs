@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::canon::{Renamed, canonical};
+use super::components::{Pair, components};
 use super::orders::Orders;
 use super::search::Trespass;
 use super::start::Start;
@@ -118,15 +119,12 @@ struct Graph {
     steps: Vec<Step>,
 }
 
-/// A state and an order: number of the state times that of orders, plus the order.
-type Pair = u32;
-
 /// What a cycle must keep to, to be a violation.
 struct Complaint<'a> {
     /// Through these pairs.
     through: &'a dyn Fn(Pair) -> bool,
     /// By these steps.
-    by: &'a dyn Fn(Pair, &Step, Pair) -> bool,
+    by: &'a dyn Fn(Pair, Step, Pair) -> bool,
     /// Whoever is inside may stay there.
     may_stay: bool,
 }
@@ -251,29 +249,29 @@ impl Graph {
     }
 
     /// The steps from a pair, with where each leads.
-    fn steps(&self, from: Pair) -> impl Iterator<Item = (&Step, Pair)> {
+    fn steps(&self, from: Pair) -> impl Iterator<Item = (Step, Pair)> {
         let orders = self.orders.len();
         let (state, order) = (from as usize / orders, from as usize % orders);
         let steps = &self.steps[self.begins[state] as usize..self.begins[state + 1] as usize];
-        steps.iter().map(move |step| {
+        steps.iter().map(move |&step| {
             let after = self.orders.after(order, step.change);
             (step, (step.to as usize * orders + after) as Pair)
         })
     }
 
     /// Who takes a step from this pair.
-    fn mover(&self, from: Pair, step: &Step) -> u8 {
+    fn mover(&self, from: Pair, step: Step) -> u8 {
         let (_, order) = self.mark(from);
         self.orders.names(order)[usize::from(step.choice.process)]
     }
 
     /// A fair cycle that violates one of `asked`, whom it concerns, where it begins, and once around it.
     fn violation(&self, asked: &[Property]) -> Option<(Property, usize, Pair, Vec<Choice>)> {
-        let enters = |from: Pair, step: &Step, to: Pair| {
+        let enters = |from: Pair, step: Step, to: Pair| {
             let mover = 1 << self.mover(from, step);
             self.those(from, |mark| mark.entering) & self.those(to, |mark| mark.inside) & mover != 0
         };
-        let leaves = |from: Pair, step: &Step| {
+        let leaves = |from: Pair, step: Step| {
             self.those(from, |mark| mark.inside) >> self.mover(from, step) & 1 == 1
         };
         for &property in asked {
@@ -414,7 +412,7 @@ impl Graph {
         &self,
         from: Pair,
         wanted: impl Fn(Pair) -> bool,
-        by: impl Fn(Pair, &Step, Pair) -> bool,
+        by: impl Fn(Pair, Step, Pair) -> bool,
     ) -> Option<(Vec<Choice>, Pair)> {
         let mut before: FxHashMap<Pair, (Pair, Choice)> = FxHashMap::default();
         let mut queue = VecDeque::from([from]);
@@ -445,7 +443,7 @@ impl Graph {
     /// cannot, back to the beginning.
     fn around(&self, complaint: &Complaint<'_>, component: &[Pair]) -> Vec<Choice> {
         let within: FxHashSet<Pair> = component.iter().copied().collect();
-        let by = |pair: Pair, step: &Step, to: Pair| {
+        let by = |pair: Pair, step: Step, to: Pair| {
             within.contains(&to) && (complaint.by)(pair, step, to)
         };
         let mut around: Vec<Choice> = Vec::new();
@@ -500,91 +498,4 @@ fn mark(stepper: &mut Stepper, state: &State) -> Result<Mark, Trouble> {
         mark.strong |= u8::from(ideal && !stuck) << p;
     }
     Ok(mark)
-}
-
-/// Calls `each` with every strongly connected component (Tarjan's algorithm, without recursion) of the pairs that `through` allows,
-/// and with what belongs to it, until `each` has had enough. `next` tells the steps from a pair, one after another: the first from a
-/// number on, the number after it and where it leads.
-fn components(
-    pairs: usize,
-    through: impl Fn(Pair) -> bool,
-    next: impl Fn(Pair, usize) -> Option<(usize, Pair)>,
-    mut each: impl FnMut(&[Pair], &dyn Fn(Pair) -> bool) -> bool,
-) {
-    const NONE: u32 = u32::MAX;
-    let mut index = vec![NONE; pairs];
-    let mut low = vec![0; pairs];
-    let mut component = vec![NONE; pairs];
-    let (mut stack, mut found, mut count) = (Vec::new(), 0, 0);
-    let mut calls: Vec<(Pair, usize)> = Vec::new();
-    for root in (0..pairs as Pair).filter(|&root| through(root)) {
-        if index[root as usize] != NONE {
-            continue;
-        }
-        let mut entered = Some(root);
-        loop {
-            if let Some(pair) = entered.take() {
-                index[pair as usize] = count;
-                low[pair as usize] = count;
-                count += 1;
-                stack.push(pair);
-                calls.push((pair, 0));
-            }
-            let Some((pair, at)) = calls.last_mut() else { break };
-            let here = *pair as usize;
-            if let Some((after, to)) = next(*pair, *at) {
-                *at = after;
-                if !through(to) || component[to as usize] != NONE {
-                    continue;
-                }
-                if index[to as usize] == NONE {
-                    entered = Some(to);
-                } else {
-                    low[here] = low[here].min(index[to as usize]);
-                }
-                continue;
-            }
-            calls.pop();
-            if let Some(&(caller, _)) = calls.last() {
-                low[caller as usize] = low[caller as usize].min(low[here]);
-            }
-            if low[here] == index[here] {
-                let is_here = |&pair: &Pair| pair as usize == here;
-                let begin = stack.iter().rposition(is_here).expect("it is on the stack");
-                stack[begin..].iter().for_each(|&pair| component[pair as usize] = found);
-                if each(&stack[begin..], &|pair| component[pair as usize] == found) {
-                    return;
-                }
-                stack.truncate(begin);
-                found += 1;
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn components_of_a_small_graph() {
-        // 0 → 1 ⇄ 2 → 3, 3 → 3, and 4, which is left out
-        let steps: [&[u32]; 5] = [&[1], &[2, 4], &[1, 3], &[3], &[0]];
-        let mut found = Vec::new();
-        let next = |pair: Pair, at: usize| steps[pair as usize].get(at).map(|&to| (at + 1, to));
-        components(
-            5,
-            |pair| pair != 4,
-            next,
-            |component, within| {
-                assert!((0..5).all(|pair| within(pair) == component.contains(&pair)));
-                let mut component = component.to_vec();
-                component.sort_unstable();
-                found.push(component);
-                false
-            },
-        );
-        found.sort();
-        assert_eq!(found, [vec![0], vec![1, 2], vec![3]]);
-    }
 }

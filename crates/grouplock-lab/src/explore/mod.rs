@@ -3,6 +3,7 @@
 mod bounds;
 mod canon;
 mod checks;
+mod components;
 mod fairness;
 mod orders;
 mod quiet;

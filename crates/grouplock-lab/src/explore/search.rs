@@ -135,7 +135,9 @@ fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     let mut start = Start::new(subject, options);
     let options = start.options.clone();
     let mut steppers = std::mem::take(&mut start.steppers);
-    steppers.iter_mut().for_each(|stepper| stepper.watching = true);
+    for stepper in &mut steppers {
+        stepper.watching = true;
+    }
     let search = Search {
         options: &options,
         visited: Visited::new(),
@@ -154,8 +156,7 @@ fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     level.push(&row, 0);
     let mut levels = vec![level];
     let mut depth = 0;
-    let mut bounds = Vec::new();
-    let mut walked = 0;
+    let mut measured = (0, Vec::new());
 
     loop {
         if let Some(progress) = options.progress {
@@ -167,17 +168,7 @@ fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
             });
         }
         levels = search.level(&mut steppers, &mut logs, &levels);
-        if !search.over.load(Ordering::Relaxed) && search.has_walked() > walked {
-            walked = search.has_walked();
-            match search.bounds() {
-                Ok(found) => bounds = found,
-                Err((property, circle)) => {
-                    let (place, choice) = search.latest(property, &circle);
-                    let fault = steppers[0].tell_circle(property, &circle);
-                    search.finish(End::Fault(fault, place, Some(choice)));
-                }
-            }
-        }
+        search.measure(&mut steppers[0], &mut measured);
         if search.over.load(Ordering::Relaxed) || levels.iter().all(|l| l.states.is_empty()) {
             break;
         }
@@ -195,7 +186,7 @@ fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
             let verdict = if end.is_none() { Verdict::Holds } else { Verdict::Limit };
             let mut outcome = start.outcome(verdict, states, depth, None);
             if verdict == Verdict::Holds {
-                (outcome.looked_at, outcome.bounds) = (options.properties, bounds);
+                (outcome.looked_at, outcome.bounds) = (options.properties, measured.1);
             }
             return Ok(outcome);
         }
@@ -292,8 +283,20 @@ impl Search<'_> {
         panic.as_ref().is_some_and(|(.., at)| self.visited.len() > at * LOOK_ON)
     }
 
-    fn has_walked(&self) -> usize {
-        self.walked.lock().unwrap_or_else(PoisonError::into_inner).len()
+    /// Brings the bounds up to date, of which it is known for how many steps they were found. A circle ends the search.
+    fn measure(&self, stepper: &mut Stepper, measured: &mut (usize, Vec<StepBound>)) {
+        let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner).len();
+        if self.over.load(Ordering::Relaxed) || walked == measured.0 {
+            return;
+        }
+        match self.bounds() {
+            Ok(bounds) => *measured = (walked, bounds),
+            Err((property, circle)) => {
+                let (place, choice) = self.latest(property, &circle);
+                let fault = stepper.tell_circle(property, &circle);
+                self.finish(End::Fault(fault, place, Some(choice)));
+            }
+        }
     }
 
     /// The bounds so far; or a property and a circle that violates it.

@@ -8,9 +8,9 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::plan::Task;
-use crate::explore::{CheckError, Outcome, Verdict, check};
+use crate::explore::{CheckError, Outcome, StepBound, Verdict, check};
 use crate::memory::context;
-use crate::property::{Properties, Property};
+use crate::property::Property;
 use crate::registry;
 use crate::rmr::{self, Measurement, RmrError};
 use crate::subject::Subject;
@@ -19,10 +19,11 @@ use crate::trace::Step;
 /// The numbers of processes for which registers are counted.
 const SPACE_SIZES: [usize; 5] = [2, 4, 8, 16, 32];
 
-/// What is known.
-#[derive(Clone, Debug, Default, Serialize)]
+/// What is known. In a file it is the evidence that our pages are made from.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Dossier {
-    /// The algorithms, in the order of the registry.
+    /// The algorithms, in the order of the registry. Not read from a file: their claims are code.
+    #[serde(skip_deserializing, default = "registered")]
     pub algorithms: Vec<Algorithm>,
     /// What was explored.
     pub explorations: Vec<Exploration>,
@@ -30,10 +31,36 @@ pub struct Dossier {
     pub rmr: Vec<RmrPoint>,
     /// Algorithms that broke while they were measured.
     pub broken: Vec<Broken>,
+    /// Texts with one thing wrong, and what the explorer made of them.
+    #[serde(default)]
+    pub mutants: Vec<Mutant>,
+}
+
+/// A text with one thing wrong, explored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Mutant {
+    /// The algorithm it was made from.
+    pub of: String,
+    /// What is wrong.
+    pub what: String,
+    /// How many processes.
+    pub processes: usize,
+    /// How many sessions; one for a mutex.
+    pub sessions: u64,
+    /// Which property it breaks; none if all was explored and nothing found.
+    pub property: Option<Property>,
+    /// States seen.
+    pub states: u64,
+    /// The length of the execution that shows it.
+    pub steps: usize,
+}
+
+fn registered() -> Vec<Algorithm> {
+    registry::all().iter().map(Algorithm::of).collect()
 }
 
 /// An algorithm that broke while its remote memory references were counted.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Broken {
     /// The algorithm's name.
     pub algorithm: String,
@@ -66,9 +93,18 @@ pub struct Exploration {
     pub sessions: u64,
     /// How many passages each process could begin; any number if not told.
     pub passages: Option<u8>,
-    /// What was checked, if that is known.
+    /// The one property that was asked for, if not all claims were.
     #[serde(default)]
+    pub only: Option<Property>,
+    /// What was checked, if that is known. Of a violated one, nothing is known of the others.
+    #[serde(default, rename = "looked_at")]
     pub properties: Vec<Property>,
+    /// Properties of which every state was looked at, but not the executions that go on for ever.
+    #[serde(default)]
+    pub in_part: Vec<Property>,
+    /// By how many of its own steps a process gets through, for the properties that bound them.
+    #[serde(default)]
+    pub bounds: Vec<StepBound>,
     /// States seen.
     pub states: u64,
     /// Steps to the furthest of them.
@@ -88,7 +124,7 @@ pub struct Exploration {
 }
 
 /// Remote memory references of one algorithm at one size.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RmrPoint {
     /// The algorithm's name.
     pub algorithm: String,
@@ -160,7 +196,6 @@ impl Dossier {
     /// # Errors
     /// If a task names no algorithm, or a size that the algorithm cannot take.
     pub fn collect(tasks: &[Task], tell: &mut dyn FnMut(&Event<'_>)) -> Result<Self, CollectError> {
-        let algorithms = registry::all().iter().map(Algorithm::of).collect();
         let mut explorations = Vec::with_capacity(tasks.len());
         for (done, task) in tasks.iter().enumerate() {
             tell(&Event { task, done, of: tasks.len() });
@@ -172,13 +207,13 @@ impl Dossier {
                 algorithm: task.algorithm.clone(),
                 error,
             })?;
-            explorations.push(Exploration::of(&subject, task, options.properties, outcome));
+            explorations.push(Exploration::of(&subject, task, outcome));
         }
-        Ok(Dossier { algorithms, explorations, ..Dossier::default() })
+        Ok(Dossier { algorithms: registered(), explorations, ..Dossier::default() })
     }
 
-    /// Counts the remote memory references of every algorithm that can be measured, for each number of processes in `sizes`;
-    /// `tell` hears of each before it starts.
+    /// Counts the remote memory references of every algorithm that is `wanted` and can be measured, for each number of
+    /// processes in `sizes`; `tell` hears of each before it starts.
     ///
     /// # Errors
     /// If the options make no sense. A size that an algorithm cannot take is left out; an algorithm that breaks meanwhile is
@@ -187,9 +222,10 @@ impl Dossier {
         &mut self,
         sizes: &[usize],
         options: &rmr::Options,
+        wanted: &dyn Fn(&str) -> bool,
         tell: &mut dyn FnMut(&str, usize),
     ) -> Result<(), RmrError> {
-        for name in rmr::names() {
+        for name in rmr::names().into_iter().filter(|name| wanted(name)) {
             let bounds = rmr::bounds(name)?;
             for &processes in sizes {
                 tell(name, processes);
@@ -198,7 +234,7 @@ impl Dossier {
                         self.rmr.extend(measured.into_iter().map(|m| RmrPoint::of(m, bounds)));
                     }
                     Err(RmrError::Capacity { .. }) => {}
-                    Err(error) if error.breaks_with().is_some() => {
+                    Err(error @ RmrError::Broken { .. }) => {
                         let (algorithm, because) = (name.to_owned(), error.to_string());
                         self.broken.push(Broken { algorithm, processes, because });
                     }
@@ -247,7 +283,9 @@ impl Algorithm {
 
 impl Exploration {
     /// The record of an exploration of `subject`.
-    pub fn of(subject: &Subject, task: &Task, checked: Properties, outcome: Outcome) -> Self {
+    pub fn of(subject: &Subject, task: &Task, outcome: Outcome) -> Self {
+        let violated = outcome.violation.as_ref().map(|violation| violation.property);
+        let looked_at: crate::Properties = outcome.looked_at.iter().chain(violated).collect();
         let (violated, because, trace) = match outcome.violation {
             Some(violation) => (Some(violation.property), Some(violation.because), violation.trace),
             None => (None, None, Vec::new()),
@@ -257,7 +295,10 @@ impl Exploration {
             processes: task.processes,
             sessions: if subject.claims.kind == Kind::Mutual { 1 } else { task.sessions },
             passages: task.passages,
-            properties: checked.iter().collect(),
+            only: task.property,
+            properties: looked_at.iter().collect(),
+            in_part: outcome.in_part.iter().collect(),
+            bounds: outcome.bounds,
             states: outcome.states,
             depth: outcome.depth,
             seconds: outcome.elapsed.as_secs_f64(),

@@ -2,6 +2,7 @@
 //!
 //! * [`dossier`]: everything that is known about some algorithms, as data. [`plan`] fills it.
 //! * [`paper`]: the tables that two papers print, in their own words. [`table`]: the same tables, measured.
+//! * [`pages`]: the tables of our pages, made from a dossier in a file.
 //! * [`html`]: one page with the tables, plots, and counterexamples that can be played.
 //!
 //! ```
@@ -17,12 +18,13 @@
 
 pub mod dossier;
 pub mod html;
+pub mod pages;
 pub mod paper;
 pub mod plan;
 mod question;
 pub mod table;
 
-pub use dossier::{Algorithm, Broken, CollectError, Dossier, Event, Exploration, RmrPoint};
+pub use dossier::{Algorithm, Broken, CollectError, Dossier, Event, Exploration, Mutant, RmrPoint};
 pub use paper::Paper;
 pub use plan::{Plan, Task};
 pub use table::{Cell, Row, Standing, Table};

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use crate::explore::Options;
-use crate::property::Properties;
+use crate::property::{Properties, Property};
 use crate::rmr;
 use crate::subject::Subject;
 
@@ -20,13 +20,15 @@ pub struct Task {
     pub passages: Option<u8>,
     /// Check no more than mutual exclusion and deadlock freedom: far fewer states.
     pub basic: bool,
+    /// Look at this property alone, and go on where another one is violated.
+    pub property: Option<Property>,
 }
 
 impl Task {
     /// All claims of `algorithm`, any number of passages.
     pub fn new(algorithm: &str, processes: usize, sessions: u64) -> Self {
         let algorithm = algorithm.to_owned();
-        Task { algorithm, processes, sessions, passages: None, basic: false }
+        Task { algorithm, processes, sessions, passages: None, basic: false, property: None }
     }
 
     /// At most so many passages each, for algorithms whose numbers grow for ever.
@@ -41,11 +43,20 @@ impl Task {
         Task { basic: true, ..self }
     }
 
+    /// This property alone.
+    #[must_use]
+    pub fn only(self, property: Property) -> Self {
+        Task { property: Some(property), ..self }
+    }
+
     pub(super) fn options(&self, subject: &Subject) -> Options {
         let mut options = Options::new(subject, self.processes, self.sessions);
         options.passages = self.passages;
         if self.basic {
             options.properties = Properties::basic();
+        }
+        if let Some(property) = self.property {
+            options.properties = Properties::only(property);
         }
         options
     }
@@ -98,15 +109,26 @@ impl Plan {
         if self == Plan::Full {
             tasks.extend([
                 Task::new("bakery", 3, 1).passages(2),
+                Task::new("black-white-bakery-split", 2, 1).only(Property::BoundedRegisters),
+                Task::new("burns-lamport", 2, 1).only(Property::BoundedEntry),
+                Task::new("burns-lamport", 2, 1).only(Property::StarvationFreedom),
                 Task::new("black-white-bakery", 3, 1),
-                Task::new("black-white-bakery-split", 3, 1).passages(2),
                 Task::new("dvir-taubenfeld-2-two-locks", 3, 1),
                 Task::new("keane-moir", 4, 2),
                 Task::new("petrovic", 3, 2),
                 Task::new("maor-taubenfeld+dvir-taubenfeld-1-swap", 2, 2),
                 Task::new("maor-taubenfeld", 3, 2).basic(),
                 Task::new("maor-taubenfeld", 3, 2),
+                Task::new("maor-taubenfeld", 3, 2).only(Property::Fcfs),
+                Task::new("generalized-bakery", 3, 2).passages(2),
+                Task::new("generalized-bakery", 2, 2)
+                    .passages(2)
+                    .only(Property::StrongConcurrentEntering),
+                Task::new("black-white-bakery-gme", 3, 2),
                 Task::new("handover", 3, 3),
+                Task::new("handover", 4, 2),
+                Task::new("keane-moir+dvir-taubenfeld-1-swap", 3, 2),
+                Task::new("phases-fifo", 2, 2).only(Property::StarvationFreedom),
                 Task::new("phases", 3, 2),
                 Task::new("phases-fifo-cancel", 3, 2),
                 Task::new("phases-cancel", 2, 2),

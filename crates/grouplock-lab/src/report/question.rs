@@ -350,7 +350,7 @@ fn yes_or_no(claim: Claim) -> String {
     if claim.is_claimed() { "yes" } else { "no" }.to_owned()
 }
 
-fn hardware(primitives: &[Primitive]) -> String {
+pub(super) fn hardware(primitives: &[Primitive]) -> String {
     let strong = primitives.iter().filter_map(|primitive| match primitive {
         Primitive::Read | Primitive::Write => None,
         Primitive::FetchAndStore => Some("fetch&store"),

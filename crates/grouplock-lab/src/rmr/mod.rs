@@ -54,6 +54,7 @@ pub use bound::{Bounds, bounds};
 pub use fit::fit;
 pub use memory::{CountedFlag, CountedMemory, CountedRegister};
 pub use model::Model;
+pub use run::Failure;
 pub use story::{AccessTold, WorstPassage, worst_passage};
 
 use lock::Measurable;
@@ -132,45 +133,17 @@ pub enum RmrError {
         /// What it says.
         source: CapacityError,
     },
-    /// The lock's own code panicked.
-    #[error(
-        "{algorithm} with {processes} processes breaks under the schedule \"{schedule}\": {message}"
-    )]
-    Panicked {
+    /// The lock itself broke.
+    #[error("{algorithm} with {processes} processes {failure} under the schedule \"{schedule}\"")]
+    Broken {
         /// The lock.
         algorithm: String,
         /// How many processes there were.
         processes: usize,
         /// Under which it happened.
         schedule: String,
-        /// What it panicked with.
-        message: String,
-    },
-    /// Processes wait for each other.
-    #[error(
-        "{algorithm} with {processes} processes comes to a standstill under the schedule \"{schedule}\""
-    )]
-    Stuck {
-        /// The lock.
-        algorithm: String,
-        /// How many processes there were.
-        processes: usize,
-        /// Under which it happened.
-        schedule: String,
-    },
-    /// It went on and on.
-    #[error(
-        "{algorithm} with {processes} processes had not finished after {steps} steps under the schedule \"{schedule}\""
-    )]
-    Endless {
-        /// The lock.
-        algorithm: String,
-        /// How many processes there were.
-        processes: usize,
-        /// Under which it happened.
-        schedule: String,
-        /// How far it went.
-        steps: u64,
+        /// What happened.
+        failure: Failure,
     },
 }
 
@@ -178,9 +151,7 @@ impl RmrError {
     /// If the lock itself broke: with how many processes.
     pub fn breaks_with(&self) -> Option<usize> {
         match self {
-            RmrError::Panicked { processes, .. }
-            | RmrError::Stuck { processes, .. }
-            | RmrError::Endless { processes, .. } => Some(*processes),
+            RmrError::Broken { processes, .. } => Some(*processes),
             _ => None,
         }
     }
@@ -249,5 +220,8 @@ fn find(name: &str, processes: usize, options: &Options) -> Result<Measurable, R
     if options.passages == 0 {
         return Err(RmrError::Passages);
     }
+    let algorithm = lock.claims.name.to_owned();
+    let made = lock.set_up(processes);
+    made.map_err(|source| RmrError::Capacity { algorithm, source })?;
     Ok(lock)
 }

@@ -2,7 +2,6 @@
 
 use std::panic::{self, AssertUnwindSafe};
 
-use grouplock_algorithms::CapacityError;
 use grouplock_algorithms::claims::Kind;
 
 use super::context::{self, Layout};
@@ -34,15 +33,17 @@ impl Case {
     }
 }
 
-/// Why a run did not end as it should.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
-    Capacity(CapacityError),
-    /// The algorithm panicked, with this message.
+/// How a lock breaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// Its code panics, with this message.
+    #[error("panics ({0})")]
     Panicked(String),
     /// Some have not made their passages and nobody can move.
+    #[error("comes to a standstill")]
     Stuck,
-    /// It went on for so many steps.
+    /// It goes on for more than so many steps.
+    #[error("has not finished after {0} steps")]
     Endless(u64),
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct Finished {
 
 /// Runs `case`.
 pub(crate) fn run(lock: &Measurable, processes: usize, case: &Case) -> Result<Finished, Failure> {
-    let (running, layout) = lock.set_up(processes).map_err(Failure::Capacity)?;
+    let (running, layout) = lock.set_up(processes).expect("it was made before");
     drive(World::new(running, layout, case.workload, Tally::default()), case)
 }
 
@@ -66,7 +67,7 @@ pub(crate) fn tell(
     case: &Case,
     passage: PassageId,
 ) -> Result<(Tally, Layout), Failure> {
-    let (running, layout) = lock.set_up(processes).map_err(Failure::Capacity)?;
+    let (running, layout) = lock.set_up(processes).expect("it was made before");
     let names = Layout {
         sites: layout.sites.clone(),
         objects: layout.objects.clone(),

@@ -130,12 +130,5 @@ pub(crate) fn broken(
 ) -> RmrError {
     let algorithm = lock.claims.name.to_owned();
     let schedule = case.name(lock.claims.kind, processes);
-    match failure {
-        Failure::Capacity(source) => RmrError::Capacity { algorithm, source },
-        Failure::Panicked(message) => {
-            RmrError::Panicked { algorithm, processes, schedule, message }
-        }
-        Failure::Stuck => RmrError::Stuck { algorithm, processes, schedule },
-        Failure::Endless(steps) => RmrError::Endless { algorithm, processes, schedule, steps },
-    }
+    RmrError::Broken { algorithm, processes, schedule, failure }
 }

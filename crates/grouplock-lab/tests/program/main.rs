@@ -1,6 +1,7 @@
 //! The program as its users call it.
 
 mod check;
+mod pages;
 mod report;
 mod rmr;
 

@@ -23,7 +23,7 @@ fn dossier() -> Dossier {
     let outcome = check(&subject, &options).expect("it takes any size");
     assert_eq!(outcome.verdict, Verdict::Violated);
     dossier.algorithms.push(Algorithm::of(&subject));
-    dossier.add(Exploration::of(&subject, &Task::new(NAME, 3, 2), options.properties, outcome));
+    dossier.add(Exploration::of(&subject, &Task::new(NAME, 3, 2), outcome));
     // Invented, to have something to draw.
     for (name, slope, base) in [("handover", 0, 28), (NAME, 4, 0), ("dvir-taubenfeld-1", 0, 10)] {
         for model in ["cc", "dsm"] {

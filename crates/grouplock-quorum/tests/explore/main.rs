@@ -4,11 +4,13 @@
 mod convicted;
 mod model;
 mod printed;
+mod scenario;
 
 use std::time::{Duration, Instant};
 
 use grouplock_quorum::{Admission, Coterie, MemberId, Precedence};
-use model::{Plan, Scenario, at, explore};
+use model::explore;
+use scenario::{Plan, Scenario, at};
 
 /// Explores, demands that all properties hold, and that what makes them worth something was reached.
 fn holds(what: &str, scenario: &Scenario, reaches: &[&str]) {
@@ -131,6 +133,36 @@ fn messages_get_lost_and_members_start_again() {
     holds("3 groups, a restart", &three, &[ALL, YIELDS]);
 }
 
+/// No timer ever goes off: what a broken connection has taken with it is said again when there is another.
+#[test]
+fn connections_break() {
+    let base = Scenario { breaks: 1, ..Scenario::new(triangle(), &two()) };
+    holds("2 groups, a connection breaks", &base, &[ALL, YIELDS]);
+    let three = Scenario { breaks: 1, ..Scenario::new(triangle(), &rising()) };
+    holds("3 groups, a connection breaks", &three, &[ALL, YIELDS]);
+    let again = [at(0).rounds(2), at(1).priority(1)];
+    let again = Scenario { breaks: 2, ..Scenario::new(triangle(), &again) };
+    holds("2 groups, 2+1 stages, two connections break", &again, &[ALL, YIELDS]);
+    let restart = |plans: &[Plan]| Scenario {
+        crashes: 1,
+        reconnect: true,
+        ..Scenario::new(triangle(), plans)
+    };
+    holds("2 groups, a restart that is noticed", &restart(&two()), &[ALL, YIELDS]);
+    let again = [at(0).rounds(2), at(1).priority(1)];
+    holds("2 groups, 2+1 stages, a restart that is noticed", &restart(&again), &[ALL, YIELDS]);
+}
+
+/// Whoever joins a stage under way is remembered like those it began with.
+#[test]
+fn a_home_starts_again_after_somebody_has_joined() {
+    let joining = [at(0), at(0), at(1).priority(1)];
+    let joining = Scenario { crashes: 1, patience: 6, ..Scenario::new(triangle(), &joining) };
+    holds("2 of one session, 1 other, a restart", &joining, &[ALL, YIELDS, SHARE]);
+    let noticed = Scenario { reconnect: true, patience: 0, ..joining };
+    holds("the same, and it is noticed", &noticed, &[ALL, YIELDS, SHARE]);
+}
+
 #[test]
 fn a_member_that_forgets_breaks_mutual_exclusion() {
     let scenario = Scenario { crashes: 1, forgetful: true, ..Scenario::new(triangle(), &two()) };
@@ -139,7 +171,7 @@ fn a_member_that_forgets_breaks_mutual_exclusion() {
 }
 
 #[test]
-#[ignore = "minutes: for cargo xtask soak"]
+#[ignore = "takes minutes; cargo xtask soak runs it"]
 fn larger() {
     let every = |rounds| rising().map(|plan| plan.rounds(rounds));
     let twice = Scenario::new(triangle(), &every(2));
@@ -148,12 +180,14 @@ fn larger() {
     holds("3 groups, two messages twice", &dup, &[ALL, YIELDS]);
     let loss = Scenario { losses: 1, patience: 6, ..Scenario::new(triangle(), &rising()) };
     holds("3 groups, a loss", &loss, &[ALL, YIELDS]);
+    let restart = Scenario { crashes: 1, reconnect: true, ..Scenario::new(triangle(), &rising()) };
+    holds("3 groups, a restart that is noticed", &restart, &[ALL, YIELDS]);
     let mixed = Scenario { cancel: true, duplicates: 1, ..Scenario::new(triangle(), &rising()) };
     holds("3 groups, giving up, a message twice", &mixed, &[ALL, YIELDS]);
 }
 
 #[test]
-#[ignore = "minutes: for cargo xtask soak"]
+#[ignore = "takes minutes; cargo xtask soak runs it"]
 fn larger_with_processes_that_give_up_and_a_loss() {
     let lost = Scenario { losses: 1, patience: 6, ..Scenario::new(triangle(), &two()) };
     let lost = Scenario { cancel: true, direct: false, ..lost };
@@ -161,7 +195,7 @@ fn larger_with_processes_that_give_up_and_a_loss() {
 }
 
 #[test]
-#[ignore = "minutes: for cargo xtask soak"]
+#[ignore = "takes minutes; cargo xtask soak runs it"]
 fn larger_with_four_groups_and_quorums_of_three() {
     let four = [at(0), at(1).priority(1), at(2).priority(2), at(3).priority(3)];
     let four = Scenario { ordered: true, ..Scenario::new(Coterie::majority(4).unwrap(), &four) };

@@ -3,117 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 
 use grouplock_quorum::{
-    Admission, Coterie, Durable, GroupMessage, Member, MemberId, Output, PeerMessage, Precedence,
-    Process, ProcessId, ProcessMessage, Settings, Standing, Time, home,
+    Durable, GroupMessage, Member, MemberId, Output, PeerMessage, Process, ProcessId,
+    ProcessMessage, Standing, Time,
 };
 use stateright::{Checker, Model, Property};
 
-/// What is explored: everything that can happen within these bounds.
-#[derive(Clone)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a thing that can happen or not")]
-pub(crate) struct Scenario {
-    pub(crate) coterie: Arc<Coterie>,
-    pub(crate) precedence: Precedence,
-    pub(crate) admission: Admission,
-    pub(crate) processes: Vec<Plan>,
-    /// Messages between two parties arrive in the order in which they were sent.
-    pub(crate) ordered: bool,
-    /// Processes are where their group is: their messages take no time.
-    pub(crate) direct: bool,
-    /// Who waits may give up.
-    pub(crate) cancel: bool,
-    /// Whenever somebody leaves, the time is one later.
-    pub(crate) clock: bool,
-    /// How many messages may come twice.
-    pub(crate) duplicates: u8,
-    /// How many messages may be lost.
-    pub(crate) losses: u8,
-    /// How many times a member may stop and start again with what it saved.
-    pub(crate) crashes: u8,
-    /// What a member finds on its disk then: for a mutant that finds nothing.
-    pub(crate) forgetful: bool,
-    /// How many times a timer may go off though what it waits for is on the way.
-    pub(crate) hasty: u8,
-    /// How many times all timers may go off when nobody can do anything else.
-    pub(crate) patience: u8,
-}
-
-/// What a process does.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
-    pub(crate) home: u16,
-    /// Which of the sessions with that home.
-    pub(crate) nth: usize,
-    pub(crate) priority: i32,
-    pub(crate) stay: Option<u64>,
-    pub(crate) rounds: u8,
-}
-
-/// One round, priority 0, session 0 at `home`.
-pub(crate) fn at(home: u16) -> Plan {
-    Plan { home, nth: 0, priority: 0, stay: None, rounds: 1 }
-}
-
-impl Plan {
-    pub(crate) fn priority(self, priority: i32) -> Self {
-        Plan { priority, ..self }
-    }
-
-    pub(crate) fn rounds(self, rounds: u8) -> Self {
-        Plan { rounds, ..self }
-    }
-
-    pub(crate) fn session(self, nth: usize) -> Self {
-        Plan { nth, ..self }
-    }
-
-    pub(crate) fn stay(self, micros: u64) -> Self {
-        Plan { stay: Some(micros), ..self }
-    }
-}
-
-impl Scenario {
-    /// Reordering, processes at their group, nothing else going wrong.
-    pub(crate) fn new(coterie: Coterie, processes: &[Plan]) -> Self {
-        Scenario {
-            coterie: Arc::new(coterie),
-            precedence: Precedence::Static,
-            admission: Admission::Together,
-            processes: processes.to_vec(),
-            ordered: false,
-            direct: true,
-            cancel: false,
-            clock: false,
-            duplicates: 0,
-            losses: 0,
-            crashes: 0,
-            forgetful: false,
-            hasty: 0,
-            patience: 0,
-        }
-    }
-
-    fn settings(&self) -> Settings {
-        Settings {
-            precedence: self.precedence,
-            admission: self.admission,
-            link_delay: Duration::ZERO,
-            retry: Duration::from_millis(1),
-            lease: None,
-        }
-    }
-
-    fn session(&self, plan: Plan) -> String {
-        let members = self.coterie.members();
-        let names = (0..).map(|n| format!("s{n}"));
-        let mut here = names.filter(|name| home(name, members) == MemberId(plan.home));
-        here.nth(plan.nth).expect("names do not run out")
-    }
-}
+use crate::scenario::{Plan, Scenario};
 
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -149,6 +47,7 @@ pub(crate) struct State {
 struct Budget {
     duplicates: u8,
     losses: u8,
+    breaks: u8,
     crashes: u8,
     hasty: u8,
     patience: u8,
@@ -162,6 +61,7 @@ pub(crate) enum Action {
     Deliver(End, End, usize),
     Duplicate(End, End, usize),
     Lose(End, End, usize),
+    Break(MemberId, MemberId),
     Crash(usize),
     Hasty(usize),
     Timeout,
@@ -261,6 +161,28 @@ impl State {
         self.watch_stages(scenario);
     }
 
+    /// A member has started again, and everybody finds it again.
+    fn reconnect(&mut self, scenario: &Scenario, back: MemberId) {
+        let (now, it) = (self.now(), back.index());
+        self.links.retain(|(from, to), _| ![*from, *to].contains(&End::Member(back)));
+        // What it said before there was anybody to hear it is lost.
+        while let Some(output) = self.members[it].poll_transmit() {
+            if let Output::Save(record) = output {
+                self.disks[it].apply(record);
+            }
+        }
+        for other in (0..self.members.len()).filter(|other| *other != it) {
+            self.members[it].handle_reconnect(now, MemberId(other as u16));
+            self.members[other].handle_reconnect(now, back);
+        }
+        for (process, plan) in self.processes.iter_mut().zip(&scenario.processes) {
+            if plan.home == back.0 {
+                process.handle_reconnect(now);
+                process.leave_again(back);
+            }
+        }
+    }
+
     fn watch_stages(&mut self, scenario: &Scenario) {
         let holding = self.members.iter().enumerate().filter_map(|(m, member)| {
             member.stage_inside().map(|stage| (stage.epoch, m as u16, member.stage()))
@@ -276,6 +198,13 @@ impl State {
                 self.wrong = Some("epochs grow");
             }
             self.last = stage;
+        }
+        for member in &self.members {
+            let mut waiting: Vec<MemberId> = member.electors().map(|rank| rank.member).collect();
+            waiting.sort_unstable();
+            if waiting.windows(2).any(|pair| pair[0] == pair[1]) {
+                self.wrong = Some("one entry per member");
+            }
         }
         // What processes believe, not what members do: a session, and its epoch.
         let believe = |(p, epoch): (usize, u64)| {
@@ -316,6 +245,7 @@ impl Model for Scenario {
             left: Budget {
                 duplicates: self.duplicates,
                 losses: self.losses,
+                breaks: self.breaks,
                 crashes: self.crashes,
                 hasty: self.hasty,
                 patience: self.patience,
@@ -352,6 +282,12 @@ impl Model for Scenario {
                     actions.push(Action::Lose(from, to, i));
                 }
             }
+        }
+        if state.left.breaks > 0 {
+            actions.extend(state.links.keys().filter_map(|link| match *link {
+                (End::Member(from), End::Member(to)) => Some(Action::Break(from, to)),
+                _ => None,
+            }));
         }
         for m in 0..state.members.len() {
             if state.left.crashes > 0 {
@@ -398,6 +334,12 @@ impl Model for Scenario {
                 state.left.losses -= 1;
                 state.take((from, to), i);
             }
+            Action::Break(from, to) => {
+                state.left.breaks -= 1;
+                state.links.remove(&(End::Member(from), End::Member(to)));
+                let now = state.now();
+                state.members[from.index()].handle_reconnect(now, to);
+            }
             Action::Crash(m) => {
                 state.left.crashes -= 1;
                 let disk = if self.forgetful {
@@ -408,6 +350,9 @@ impl Model for Scenario {
                 };
                 let (id, coterie, now) = (MemberId(m as u16), self.coterie.clone(), state.now());
                 state.members[m] = Member::recover(id, coterie, self.settings(), disk, now).ok()?;
+                if self.reconnect {
+                    state.reconnect(self, id);
+                }
             }
             Action::Hasty(m) => {
                 state.left.hasty -= 1;
@@ -435,6 +380,9 @@ impl Model for Scenario {
         vec![
             Property::always("mutual exclusion", |_, state| !wrong(state, "mutual exclusion")),
             Property::always("epochs grow", |_, state| !wrong(state, "epochs grow")),
+            Property::always("one entry per member", |_, state| {
+                !wrong(state, "one entry per member")
+            }),
             Property::always("nothing is refused", |_, state| !wrong(state, "nothing is refused")),
             Property::always("nobody is left behind", |scenario: &Scenario, state: &State| {
                 let mut actions = Vec::new();

@@ -275,7 +275,7 @@ fn batch_those_who_wait_for_a_session_enter_together_within_the_bound() {
 
 const AGING: Duration = Duration::from_millis(40);
 
-/// Session 0 has waited for `age`, or somewhat longer, when session 2, two priorities higher, asks. Whether that goes first, and how much longer.
+/// Session 0 has waited for `age`, or somewhat longer, when session 2, two priorities higher, asks. Whether that goes first, and the age at most.
 fn is_overtaken_at(age: Duration, aging: Duration) -> (bool, Duration) {
     let lock =
         GroupLock::with_priorities(aging, |s: Option<&u8>| s.map_or(0, |s| u32::from(*s)), ());
@@ -286,11 +286,11 @@ fn is_overtaken_at(age: Duration, aging: Duration) -> (bool, Duration) {
     thread::sleep(age);
     let mut high = lock.enter_async(2);
     pending(&mut high);
-    let longer = came.elapsed() - age;
+    let at_most = came.elapsed();
     drop(inside);
     match (poll(&mut low).is_ready(), poll(&mut high).is_ready()) {
-        (true, false) => (false, longer),
-        (false, true) => (true, longer),
+        (true, false) => (false, at_most),
+        (false, true) => (true, at_most),
         both => panic!("conflicting requests, and those inside are {both:?}"),
     }
 }
@@ -299,8 +299,8 @@ fn is_overtaken_at(age: Duration, aging: Duration) -> (bool, Duration) {
 fn priority_is_made_up_for_by_age() {
     // Two priorities are worth 80 ms.
     let overtaken = try_again("the higher priority came within 80 ms", || {
-        let (overtaken, longer) = is_overtaken_at(Duration::ZERO, AGING);
-        (longer < 2 * AGING).then_some(overtaken)
+        let (overtaken, age) = is_overtaken_at(Duration::ZERO, AGING);
+        (age < 2 * AGING).then_some(overtaken)
     });
     assert!(overtaken, "a higher priority that comes soon goes first");
     assert!(!is_overtaken_at(2 * AGING, AGING).0, "age has made up for the difference");

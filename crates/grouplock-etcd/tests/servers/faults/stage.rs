@@ -78,9 +78,18 @@ impl Stage {
         let plan = Plan { place, socket: socket.0.clone(), workers: vec![0, 1], sessions: 3 };
         let threads = plan.start(Some(&record));
         let (crews, recoveries) = (Vec::new(), Vec::new());
-        let (next, _socket) = (2, socket);
-        let mut stage =
-            Stage { cluster, record, crews, plan, threads, next, recoveries, reception, _socket };
+        let next = 2;
+        let mut stage = Stage {
+            cluster,
+            record,
+            crews,
+            plan,
+            threads,
+            next,
+            recoveries,
+            reception,
+            _socket: socket,
+        };
         stage.add_crew();
         stage.add_crew();
         stage.await_entries(0, &stage.workers());

@@ -11,7 +11,7 @@ use clap::Args;
 use grouplock_algorithms::claims::Kind;
 use grouplock_lab::{
     Options, Outcome, Progress, Properties, Property, Sampling, Schedule, Subject, Turn, Verdict,
-    check, registry, replay, sample, trace,
+    Violation, check, registry, replay, sample, trace,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -163,20 +163,10 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         (!arguments.json && recording.is_none()).then(|| PathBuf::from(name))
     };
     let file = arguments.trace.clone().or_else(by_default);
-    if let (Some(file), Some(violation)) = (&file, &outcome.violation) {
-        let recording = Recording {
-            algorithm: subject.name.to_owned(),
-            processes: arguments.processes,
-            sessions: arguments.sessions,
-            passages: arguments.passages,
-            property: violation.property,
-            schedule: violation.schedule.clone(),
-        };
-        if let Err(error) = std::fs::write(file, format!("{:#}\n", json!(recording))) {
-            return refuse(&format!("{} cannot be written: {error}", file.display()));
-        }
-        let file = file.display();
-        eprintln!("The execution is in {file}: `grouplock-lab check --replay {file}` repeats it.");
+    if let (Some(file), Some(violation)) = (&file, &outcome.violation)
+        && let Err(why) = arguments.record(&subject, violation, file)
+    {
+        return refuse(&why);
     }
     let looked_at = looked_at(&outcome);
     let missing = not_looked_at(&subject, looked_at);
@@ -205,7 +195,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     } else {
         say(&as_text(&subject, arguments, &outcome, looked_at, &missing));
     }
-    ExitCode::from(match outcome.verdict {
+    exit_code(outcome.verdict)
+}
+
+fn exit_code(verdict: Verdict) -> ExitCode {
+    ExitCode::from(match verdict {
         Verdict::Holds => 0,
         Verdict::Violated => 1,
         Verdict::Limit => 3,
@@ -216,6 +210,23 @@ impl Arguments {
     /// Whether states are told apart by their fingerprints.
     fn explores(&self) -> bool {
         self.sample.is_none() && self.replay.is_none()
+    }
+
+    /// Writes the execution to `file`, from which it can be repeated.
+    fn record(&self, subject: &Subject, violation: &Violation, file: &Path) -> Result<(), String> {
+        let recording = Recording {
+            algorithm: subject.name.to_owned(),
+            processes: self.processes,
+            sessions: self.sessions,
+            passages: self.passages,
+            property: violation.property,
+            schedule: violation.schedule.clone(),
+        };
+        std::fs::write(file, format!("{:#}\n", json!(recording)))
+            .map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
+        let file = file.display();
+        eprintln!("The execution is in {file}: `grouplock-lab check --replay {file}` repeats it.");
+        Ok(())
     }
 
     fn sampling(&self, drawn: Drawn) -> Sampling {

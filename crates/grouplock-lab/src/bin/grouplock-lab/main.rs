@@ -1,6 +1,7 @@
 //! The program `grouplock-lab`.
 
 mod check;
+mod evidence;
 mod list;
 mod report;
 mod rmr;
@@ -27,6 +28,10 @@ enum Command {
     Table(table::Arguments),
     /// Writes one self-contained HTML page: the tables, plots, and counterexamples to step through.
     Report(report::Arguments),
+    /// Explores by a plan and counts references, and keeps what was found in a file.
+    Evidence(evidence::Arguments),
+    /// Makes the tables of pages anew, from a file of evidence.
+    Pages(evidence::PagesArguments),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +41,8 @@ fn main() -> ExitCode {
         Command::Rmr(arguments) => rmr::run(&arguments),
         Command::Table(arguments) => table::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Evidence(arguments) => evidence::run(&arguments),
+        Command::Pages(arguments) => evidence::pages(&arguments),
     }
 }
 

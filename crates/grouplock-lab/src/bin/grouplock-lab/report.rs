@@ -1,13 +1,13 @@
 //! `grouplock-lab report`.
 
-use std::error::Error;
 use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use grouplock_lab::report::{Dossier, Exploration, Plan, html};
+use grouplock_lab::report::{CollectError, Dossier, Exploration, Plan, Task, html};
+use grouplock_lab::rmr::RmrError;
 
 use crate::{refuse, say};
 
@@ -17,9 +17,8 @@ pub(crate) struct Arguments {
     /// The file to write.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// How far to explore: `quick` (seconds) or `full` (minutes).
-    #[arg(long, default_value = "quick")]
-    plan: Plan,
+    #[command(flatten)]
+    from: From,
     /// A result of `grouplock-lab check --json` to show as well; may be given several times.
     #[arg(long, value_name = "FILE")]
     trace: Vec<PathBuf>,
@@ -39,9 +38,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             Err(why) => return refuse(&format!("cannot read {}: {why}", path.display())),
         }
     }
-    let mut dossier = match collect(arguments.plan) {
+    let mut dossier = match arguments.from.dossier() {
         Ok(dossier) => dossier,
-        Err(error) => return refuse(&error.to_string()),
+        Err(why) => return refuse(&why),
     };
     for exploration in traces {
         dossier.add(exploration);
@@ -61,22 +60,54 @@ fn read(path: &Path) -> Result<Exploration, String> {
         .map_err(|error| format!("not a result of `grouplock-lab check --json`: {error}"))
 }
 
-/// Makes the explorations of `plan`, counts references, and says on a terminal how it goes.
-pub(crate) fn collect(plan: Plan) -> Result<Dossier, Box<dyn Error>> {
-    let shown = std::io::stderr().is_terminal();
-    let show = |what: String| {
-        if shown {
-            eprint!("\r\x1b[K{what}");
+/// Where the findings come from.
+#[derive(Debug, Args)]
+pub(crate) struct From {
+    /// How far to explore: `quick` (seconds) or `full` (minutes).
+    #[arg(long, default_value = "quick")]
+    plan: Plan,
+    /// Explore nothing, and take what this file of evidence says.
+    #[arg(long, value_name = "FILE", conflicts_with = "plan")]
+    evidence: Option<PathBuf>,
+}
+
+impl From {
+    pub(crate) fn dossier(&self) -> Result<Dossier, String> {
+        if let Some(file) = &self.evidence {
+            return crate::evidence::read(file);
         }
-    };
-    let mut dossier = Dossier::collect(&plan.tasks(), &mut |event| {
+        let mut dossier = collect(&self.plan.tasks()).map_err(|error| error.to_string())?;
+        count(&mut dossier, self.plan, &|_| true).map_err(|error| error.to_string())?;
+        Ok(dossier)
+    }
+}
+
+/// Makes explorations, and says on a terminal how it goes.
+pub(crate) fn collect(tasks: &[Task]) -> Result<Dossier, CollectError> {
+    let dossier = Dossier::collect(tasks, &mut |event| {
         let (task, number) = (event.task, event.done + 1);
-        show(format!("[{number}/{}] {}, {} processes", event.of, task.algorithm, task.processes));
-    })?;
+        show(&format!("[{number}/{}] {}, {} processes", event.of, task.algorithm, task.processes));
+    });
+    show("");
+    dossier
+}
+
+/// Counts the references of the algorithms that are wanted, and says on a terminal how it goes.
+pub(crate) fn count(
+    dossier: &mut Dossier,
+    plan: Plan,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<(), RmrError> {
     let (sizes, options) = plan.references();
-    dossier.count_references(sizes, &options, &mut |name, processes| {
-        show(format!("remote references: {name}, {processes} processes"));
-    })?;
-    show(String::new());
-    Ok(dossier)
+    let counted = dossier.count_references(sizes, &options, wanted, &mut |name, processes| {
+        show(&format!("remote references: {name}, {processes} processes"));
+    });
+    show("");
+    counted
+}
+
+fn show(what: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{what}");
+    }
 }

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use grouplock_lab::report::{Paper, Plan, Table};
+use grouplock_lab::report::{Paper, Table};
 
-use crate::report::collect;
+use crate::report::From;
 use crate::{refuse, say};
 
 /// Which tables, and how.
@@ -17,9 +17,8 @@ pub(crate) struct Arguments {
     /// The form of the output.
     #[arg(long, value_enum, default_value_t = Format::Markdown)]
     format: Format,
-    /// How far to explore: `quick` (seconds) or `full` (minutes).
-    #[arg(long, default_value = "quick")]
-    plan: Plan,
+    #[command(flatten)]
+    from: From,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -29,9 +28,9 @@ enum Format {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let dossier = match collect(arguments.plan) {
+    let dossier = match arguments.from.dossier() {
         Ok(dossier) => dossier,
-        Err(error) => return refuse(&error.to_string()),
+        Err(why) => return refuse(&why),
     };
     let papers = arguments.paper.map_or(Paper::ALL.to_vec(), |paper| vec![paper]);
     let tables: Vec<_> = papers.iter().map(|&paper| Table::measured(paper, &dossier)).collect();

@@ -18,16 +18,18 @@ const PLAIN: u8 = 0;
 const UNTOUCHED: u8 = 1;
 /// Looks at registers of its own that nobody else writes.
 const LOOKS_TWICE: u8 = 2;
+/// Does more if it finds a pointer to itself.
+const MEETS_ITSELF: u8 = 3;
 /// Sets the flag of another before it clears it.
-const SETS_ANOTHERS: u8 = 3;
+const SETS_ANOTHERS: u8 = 4;
 /// Waits for the flag of another.
-const WAITS_ELSEWHERE: u8 = 4;
+const WAITS_ELSEWHERE: u8 = 5;
 /// Tries again until a compare-and-swap succeeds.
-const RETRIES: u8 = 5;
+const RETRIES: u8 = 6;
 /// Counts without end.
-const COUNTS: u8 = 6;
+const COUNTS: u8 = 7;
 /// Waits for a register on which others try a compare-and-swap.
-const COMPARED: u8 = 7;
+const COMPARED: u8 = 8;
 
 /// No lock at all, but it has an entry section and an exit section.
 #[derive(Debug)]
@@ -111,6 +113,10 @@ impl<const KIND: u8> RawMutex<SimMemory> for Toy<KIND> {
         match KIND {
             COMPARED => _ = at(other).word.cas(1, 0, SeqCst),
             LOOKS_TWICE => {}
+            MEETS_ITSELF if other == *me => {
+                self.count.write(0, SeqCst);
+                self.count.write(1, SeqCst);
+            }
             SETS_ANOTHERS => {
                 at(other).flag.signal(true);
                 at(other).flag.signal(false);
@@ -139,6 +145,11 @@ fn a_wait_costs_one_reference_if_its_flag_is_in_the_cache_and_two_if_not() {
 fn a_look_at_what_nobody_else_writes_is_free_if_it_is_in_the_cache() {
     // Write, fetch-and-store, read; with write-through, the first of the two looks besides.
     assert_eq!(toy::<LOOKS_TWICE>(), Ok([3, 3, 4, 2]));
+}
+
+#[test]
+fn a_pointer_may_lead_to_any_object_that_the_process_knows() {
+    assert_eq!(toy::<MEETS_ITSELF>(), Ok([6, 6, 7, 4]));
 }
 
 #[test]

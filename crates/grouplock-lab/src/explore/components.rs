@@ -1,0 +1,91 @@
+//! Parts of a graph in which every place leads to every other.
+
+/// A place in the graph: a state and an order, as the number of the state times that of orders, plus the order.
+pub(super) type Pair = u32;
+
+/// Calls `each` with every strongly connected component (Tarjan's algorithm, without recursion) of the pairs that `through` allows,
+/// and with what belongs to it, until `each` has had enough. `next` tells the steps from a pair, one after another: the first from a
+/// number on, the number after it and where it leads.
+pub(super) fn components(
+    pairs: usize,
+    through: impl Fn(Pair) -> bool,
+    next: impl Fn(Pair, usize) -> Option<(usize, Pair)>,
+    mut each: impl FnMut(&[Pair], &dyn Fn(Pair) -> bool) -> bool,
+) {
+    const NONE: u32 = u32::MAX;
+    let mut index = vec![NONE; pairs];
+    let mut low = vec![0; pairs];
+    let mut component = vec![NONE; pairs];
+    let (mut stack, mut found, mut count) = (Vec::new(), 0, 0);
+    let mut calls: Vec<(Pair, usize)> = Vec::new();
+    for root in (0..pairs as Pair).filter(|&root| through(root)) {
+        if index[root as usize] != NONE {
+            continue;
+        }
+        let mut entered = Some(root);
+        loop {
+            if let Some(pair) = entered.take() {
+                index[pair as usize] = count;
+                low[pair as usize] = count;
+                count += 1;
+                stack.push(pair);
+                calls.push((pair, 0));
+            }
+            let Some((pair, at)) = calls.last_mut() else { break };
+            let here = *pair as usize;
+            if let Some((after, to)) = next(*pair, *at) {
+                *at = after;
+                if !through(to) || component[to as usize] != NONE {
+                    continue;
+                }
+                if index[to as usize] == NONE {
+                    entered = Some(to);
+                } else {
+                    low[here] = low[here].min(index[to as usize]);
+                }
+                continue;
+            }
+            calls.pop();
+            if let Some(&(caller, _)) = calls.last() {
+                low[caller as usize] = low[caller as usize].min(low[here]);
+            }
+            if low[here] == index[here] {
+                let is_here = |&pair: &Pair| pair as usize == here;
+                let begin = stack.iter().rposition(is_here).expect("it is on the stack");
+                stack[begin..].iter().for_each(|&pair| component[pair as usize] = found);
+                if each(&stack[begin..], &|pair| component[pair as usize] == found) {
+                    return;
+                }
+                stack.truncate(begin);
+                found += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_of_a_small_graph() {
+        // 0 → 1 ⇄ 2 → 3, 3 → 3, and 4, which is left out
+        let steps: [&[u32]; 5] = [&[1], &[2, 4], &[1, 3], &[3], &[0]];
+        let mut found = Vec::new();
+        let next = |pair: Pair, at: usize| steps[pair as usize].get(at).map(|&to| (at + 1, to));
+        components(
+            5,
+            |pair| pair != 4,
+            next,
+            |component, within| {
+                assert!((0..5).all(|pair| within(pair) == component.contains(&pair)));
+                let mut component = component.to_vec();
+                component.sort_unstable();
+                found.push(component);
+                false
+            },
+        );
+        found.sort();
+        assert_eq!(found, [vec![0], vec![1, 2], vec![3]]);
+    }
+}

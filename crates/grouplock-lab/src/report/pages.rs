@@ -1,0 +1,351 @@
+//! The tables of our pages, made from the evidence.
+//!
+//! A page says where a table goes: a line `<!-- evidence: TABLE NAME… -->`, then the table, then a line
+//! `<!-- end of evidence -->`. [`fill`] replaces what stands between the two lines.
+//!
+//! | table | shows |
+//! |---|---|
+//! | `claims NAME` | what the source of one algorithm claims |
+//! | `explored NAME…` | every exploration of these algorithms, or of all if none is named |
+//! | `properties NAME…` | for each property, how far it was looked at |
+//! | `references NAME…` | remote memory references: the largest found, and the proven bound |
+//! | `mutants NAME…` | the mutants of these texts, or all |
+
+use std::fmt::Write as _;
+
+use grouplock_algorithms::claims::{Claim, Kind};
+
+use super::dossier::{Algorithm, Dossier, Exploration};
+use super::question::{hardware, plain};
+use crate::explore::Verdict;
+use crate::property::Property;
+
+const OPEN: &str = "<!-- evidence: ";
+const CLOSE: &str = "<!-- end of evidence -->";
+
+/// Why a page cannot be filled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PageError {
+    /// A table begins and does not end.
+    #[error("line {0}: a table begins here, and no line `{CLOSE}` ends it")]
+    Endless(usize),
+    /// There is no such table.
+    #[error(
+        "line {line}: {asked:?} is no table: expected claims, explored, properties, references or mutants"
+    )]
+    Unknown {
+        /// Where it is asked for.
+        line: usize,
+        /// What is asked for.
+        asked: String,
+    },
+    /// The evidence says nothing about that.
+    #[error("line {line}: the evidence has nothing for {asked:?}")]
+    Nothing {
+        /// Where it is asked for.
+        line: usize,
+        /// What is asked for.
+        asked: String,
+    },
+}
+
+/// The page with its tables made anew.
+///
+/// # Errors
+/// If a table has no end, is not known, or would be empty.
+pub fn fill(page: &str, evidence: &Dossier) -> Result<String, PageError> {
+    let mut filled = String::new();
+    let mut lines = page.split_inclusive('\n').enumerate();
+    while let Some((i, line)) = lines.next() {
+        filled.push_str(line);
+        let asked = line.trim().strip_prefix(OPEN).and_then(|rest| rest.strip_suffix("-->"));
+        let Some(asked) = asked.map(str::trim) else { continue };
+        let number = i + 1;
+        let mut words = asked.split_whitespace();
+        let what = words.next().unwrap_or_default();
+        let names: Vec<&str> = words.collect();
+        let table = match what {
+            "claims" => claims(evidence, &names),
+            "explored" => explored(evidence, &names),
+            "properties" => properties(evidence, &names),
+            "references" => references(evidence, &names),
+            "mutants" => mutants(evidence, &names),
+            _ => return Err(PageError::Unknown { line: number, asked: asked.to_owned() }),
+        };
+        let Some(table) = table else {
+            return Err(PageError::Nothing { line: number, asked: asked.to_owned() });
+        };
+        filled.push_str(&table);
+        let end = lines.find(|(_, line)| line.trim() == CLOSE).ok_or(PageError::Endless(number))?;
+        filled.push_str(end.1);
+    }
+    Ok(filled)
+}
+
+/// A table in Markdown; nothing if it has no rows.
+fn markdown(head: &[&str], rows: &[Vec<String>]) -> Option<String> {
+    if rows.is_empty() {
+        return None;
+    }
+    let mut text = format!("| {} |\n|{}\n", head.join(" | "), "---|".repeat(head.len()));
+    for row in rows {
+        let _ = writeln!(text, "| {} |", row.join(" | "));
+    }
+    Some(text)
+}
+
+/// Whether `algorithm` is one of `names`, with whatever lock it uses; all are if none is named.
+fn is_named(algorithm: &str, names: &[&str]) -> bool {
+    names.is_empty() || names.contains(&algorithm) || names.contains(&plain(algorithm))
+}
+
+/// A number with its thousands set apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// What the source of the one named algorithm claims, two claims a row.
+fn claims(evidence: &Dossier, names: &[&str]) -> Option<String> {
+    // Of an algorithm that uses another lock, what ships counts.
+    let named = evidence.algorithms.iter().filter(|a| is_named(&a.name, names));
+    let claims = named.max_by_key(|algorithm| algorithm.name.len())?.claims;
+    let mut cells = vec![(
+        "Kind".to_owned(),
+        if claims.kind == Kind::Group { "group" } else { "mutual" }.to_owned(),
+    )];
+    for property in Property::CLAIMABLE {
+        let claim = match property.claim(&claims) {
+            Claim::NotApplicable => continue,
+            Claim::Refuted(_) => "**claimed, refuted**".to_owned(),
+            other => other.to_string(),
+        };
+        cells.push((title(property), claim));
+    }
+    cells.extend([
+        ("RMR per passage, CC".to_owned(), claims.rmr_cc.to_string()),
+        ("RMR per passage, DSM".to_owned(), claims.rmr_dsm.to_string()),
+        ("Shared space".to_owned(), claims.space.to_string()),
+        ("Steps beyond read and write".to_owned(), hardware(claims.primitives)),
+        ("Processes".to_owned(), claims.processes.to_string()),
+    ]);
+    if claims.kind == Kind::Group {
+        cells.push(("Sessions".to_owned(), claims.sessions.to_string()));
+    }
+    let half = cells.len().div_ceil(2);
+    let rows: Vec<_> = (0..half)
+        .map(|i| {
+            let (left, right) = (&cells[i], cells.get(i + half));
+            let right = right.cloned().unwrap_or_default();
+            vec![left.0.clone(), left.1.clone(), right.0, right.1]
+        })
+        .collect();
+    markdown(&["property", "claim", "property", "claim"], &rows)
+}
+
+/// The name of a property as a title.
+fn title(property: Property) -> String {
+    let name = property.name().replace('-', " ");
+    if matches!(property, Property::Fcfs | Property::Fife) {
+        return name.to_uppercase();
+    }
+    name[..1].to_uppercase() + &name[1..]
+}
+
+/// The claims of `exploration`'s algorithm that it did not look at.
+fn not_looked_at(evidence: &Dossier, exploration: &Exploration) -> Vec<Property> {
+    let Some(algorithm) = evidence.algorithm(&exploration.algorithm) else { return Vec::new() };
+    let claimed = Property::CLAIMABLE.into_iter();
+    claimed
+        .filter(|p| p.claim(&algorithm.claims).is_claimed() && !exploration.properties.contains(p))
+        .collect()
+}
+
+fn listed(properties: &[Property]) -> String {
+    properties.iter().map(|p| p.name()).collect::<Vec<_>>().join(", ")
+}
+
+fn explored(evidence: &Dossier, names: &[&str]) -> Option<String> {
+    let about = evidence.explorations.iter().filter(|e| is_named(&e.algorithm, names));
+    let rows: Vec<_> = about
+        .map(|exploration| {
+            let left = not_looked_at(evidence, exploration);
+            let verdict = match exploration.verdict {
+                Verdict::Holds if exploration.only.is_some() => "holds".to_owned(),
+                Verdict::Holds if left.is_empty() => "all claims hold".to_owned(),
+                Verdict::Holds => format!("holds; not looked at: {}", listed(&left)),
+                Verdict::Limit => "no end within its limits; nothing was found".to_owned(),
+                Verdict::Violated => {
+                    let property = exploration.violated.map_or("?", Property::name);
+                    format!("**{property} violated**, in {} steps", exploration.trace.len())
+                }
+            };
+            let mut size = exploration.size(evidence.is_mutex(&exploration.algorithm));
+            if let Some(only) = exploration.only {
+                let _ = write!(size, ", `--property {only}`");
+            }
+            vec![
+                format!("`{}`", exploration.algorithm),
+                size,
+                grouped(exploration.states),
+                format!("{:.0}", exploration.seconds),
+                verdict,
+            ]
+        })
+        .collect();
+    markdown(&["lock", "size", "states", "seconds", "verdict"], &rows)
+}
+
+/// For each algorithm and property: exhausted up to, found false, or not looked at.
+fn properties(evidence: &Dossier, names: &[&str]) -> Option<String> {
+    let algorithms: Vec<&Algorithm> = evidence
+        .algorithms
+        .iter()
+        .filter(|a| is_named(&a.name, names))
+        .filter(|a| evidence.explorations.iter().any(|e| e.algorithm == a.name))
+        .collect();
+    let mut head = vec!["property".to_owned()];
+    head.extend(algorithms.iter().map(|algorithm| format!("`{}`", algorithm.name)));
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let rows: Vec<_> = Property::CLAIMABLE
+        .into_iter()
+        .map(|property| {
+            let cells = algorithms.iter().map(|algorithm| standing(evidence, algorithm, property));
+            [property.name().to_owned()].into_iter().chain(cells).collect()
+        })
+        .collect();
+    if algorithms.is_empty() { None } else { markdown(&head, &rows) }
+}
+
+fn standing(evidence: &Dossier, algorithm: &Algorithm, property: Property) -> String {
+    let about = || {
+        let all = evidence.explorations.iter();
+        all.filter(|e| e.algorithm == algorithm.name && e.properties.contains(&property))
+    };
+    let is_mutex = algorithm.claims.kind == Kind::Mutual;
+    let refuted = about().find(|e| e.violated == Some(property));
+    if let Some(refuted) = refuted {
+        return format!("**false** at {}", refuted.size(is_mutex));
+    }
+    let held = about().filter(|e| e.verdict == Verdict::Holds);
+    let furthest =
+        held.max_by_key(|e| (e.processes, e.passages.unwrap_or(u8::MAX), e.sessions, e.states));
+    match (furthest, property.claim(&algorithm.claims)) {
+        (Some(furthest), _) => furthest.size(is_mutex),
+        (None, Claim::NotApplicable) => String::new(),
+        (None, Claim::No) => "not claimed".to_owned(),
+        (None, _) => "not looked at".to_owned(),
+    }
+}
+
+fn references(evidence: &Dossier, names: &[&str]) -> Option<String> {
+    let mut sizes: Vec<usize> = evidence.rmr.iter().map(|point| point.processes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut head = vec!["lock".to_owned(), "model".to_owned()];
+    head.extend(sizes.iter().map(|size| format!("{size} processes")));
+    head.push("proven for any number".to_owned());
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let mut rows = Vec::new();
+    for algorithm in evidence.algorithms.iter().filter(|a| is_named(&a.name, names)) {
+        for model in ["cc", "dsm"] {
+            let of = |size: usize| {
+                let points = evidence.rmr.iter();
+                points
+                    .filter(|p| p.algorithm == algorithm.name && p.model == model)
+                    .find(|p| p.processes == size)
+            };
+            if !sizes.iter().any(|&size| of(size).is_some()) {
+                continue;
+            }
+            let mut row = vec![format!("`{}`", algorithm.name), model.to_uppercase()];
+            row.extend(sizes.iter().map(|&size| {
+                let broken = evidence.broken.iter();
+                match of(size) {
+                    Some(point) if point.remote_spinning => "∞".to_owned(),
+                    Some(point) => grouped(point.max),
+                    None if broken
+                        .clone()
+                        .any(|b| b.algorithm == algorithm.name && b.processes == size) =>
+                    {
+                        "breaks".to_owned()
+                    }
+                    None => String::new(),
+                }
+            }));
+            let bound = sizes.iter().find_map(|&size| of(size)?.bound);
+            row.push(bound.map_or_else(String::new, |bound| bound.to_string()));
+            rows.push(row);
+        }
+    }
+    markdown(&head, &rows)
+}
+
+fn mutants(evidence: &Dossier, names: &[&str]) -> Option<String> {
+    let about = evidence.mutants.iter().filter(|mutant| is_named(&mutant.of, names));
+    let rows: Vec<_> = about
+        .map(|mutant| {
+            let breaks = mutant.property.map_or("**nothing** (exhausted)", Property::name);
+            let size = if mutant.sessions == 1 {
+                format!("{} processes", mutant.processes)
+            } else {
+                format!("{} × {}", mutant.processes, mutant.sessions)
+            };
+            let steps =
+                if mutant.property.is_some() { mutant.steps.to_string() } else { String::new() };
+            vec![
+                format!("{}: {}", mutant.of, mutant.what),
+                size,
+                breaks.to_owned(),
+                grouped(mutant.states),
+                steps,
+            ]
+        })
+        .collect();
+    markdown(&["what is wrong", "size", "breaks", "states", "steps"], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::Task;
+    use super::*;
+
+    fn evidence() -> Dossier {
+        Dossier::collect(&[Task::new("mcs", 2, 1)], &mut |_| {}).expect("the task is right")
+    }
+
+    #[test]
+    fn a_table_is_replaced_and_the_rest_is_kept() {
+        let page =
+            "before\n<!-- evidence: explored mcs -->\nstale\n<!-- end of evidence -->\nafter";
+        let filled = fill(page, &evidence()).expect("the page is right");
+        assert!(filled.starts_with("before\n") && filled.ends_with("-->\nafter"), "{filled}");
+        assert!(filled.contains("| `mcs` | 2 processes |"), "{filled}");
+        assert!(!filled.contains("stale"), "{filled}");
+        assert_eq!(fill(&filled, &evidence()).map(|again| again.len()), Ok(filled.len()));
+    }
+
+    #[test]
+    fn a_page_that_asks_for_what_is_not_there_is_refused() {
+        let page =
+            |asked: &str| format!("\n<!-- evidence: {asked} -->\n<!-- end of evidence -->\n");
+        let asked = |asked: &str| fill(&page(asked), &evidence()).unwrap_err().to_string();
+        assert!(asked("explored handover").contains("nothing for \"explored handover\""));
+        assert!(asked("wishes").contains("line 2: \"wishes\" is no table"));
+        let endless = fill("<!-- evidence: explored mcs -->\nstale\n", &evidence());
+        assert_eq!(endless, Err(PageError::Endless(1)));
+    }
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!([7, 1234, 1_234_567].map(grouped), ["7", "1,234", "1,234,567"]);
+    }
+}

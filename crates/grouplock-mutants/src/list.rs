@@ -1,0 +1,155 @@
+//! Every mutant: what is wrong with it, the size it is known to need, and what it is known to break.
+
+use grouplock_algorithms::handover::Handover;
+use grouplock_algorithms::petrovic::Petrovic;
+use grouplock_algorithms::policy::{Cancelled, Fifo, Patient};
+use grouplock_lab::ideal::IdealLock;
+use grouplock_lab::memory::SimMemory as M;
+use grouplock_lab::report::Mutant;
+use grouplock_lab::{Options, Outcome, Properties, Property, Subject, check};
+
+use crate as mutants;
+use crate::exit_lock::NoLock;
+use crate::turns::Classes;
+
+/// A mutant and what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// The algorithm it was made from.
+    pub of: &'static str,
+    /// What is wrong.
+    pub what: &'static str,
+    /// The lock.
+    pub subject: Subject,
+    /// How many processes it takes.
+    pub processes: usize,
+    /// How many sessions; one for a mutex.
+    pub sessions: u64,
+    /// What it breaks. `None`: it holds at this size.
+    pub breaks: Option<Property>,
+    /// Whether the exploration takes minutes.
+    pub long: bool,
+}
+
+impl Case {
+    /// Explores it without believing the text on dead registers, as the mutation may make that word false. Only for an order of
+    /// service it is believed: that is looked for after an exploration without, which would be large, and the mutations in
+    /// question do not touch it.
+    ///
+    /// # Panics
+    /// If the lock cannot be made at this size.
+    pub fn explore(&self) -> Outcome {
+        let mut options = Options::new(&self.subject, self.processes, self.sessions);
+        options.properties = Properties::basic();
+        if let Some(property) = self.breaks {
+            options.properties = options.properties.with(property);
+        }
+        options.reductions.forget = self.breaks == Some(Property::Fcfs);
+        check(&self.subject, &options).expect("the sizes are right")
+    }
+
+    /// What came of exploring it, for the evidence.
+    pub fn record(&self, outcome: &Outcome) -> Mutant {
+        Mutant {
+            of: self.of.to_owned(),
+            what: self.what.to_owned(),
+            processes: self.processes,
+            sessions: self.sessions,
+            property: outcome.violation.as_ref().map(|violation| violation.property),
+            states: outcome.states,
+            steps: outcome.violation.as_ref().map_or(0, |violation| violation.trace.len()),
+        }
+    }
+}
+
+macro_rules! cases {
+    ($($of:literal, $what:literal: $kind:ident $lock:ty, $processes:literal by $sessions:literal => $breaks:ident $($long:ident)?;)*) => {
+        vec![$(Case {
+            of: $of,
+            what: $what,
+            subject: Subject::$kind::<$lock>($of),
+            processes: $processes,
+            sessions: $sessions,
+            breaks: cases!(@ $breaks),
+            long: cases!(# $($long)?),
+        }),*]
+    };
+    (@ Nothing) => { None };
+    (@ $property:ident) => { Some(Property::$property) };
+    (#) => { false };
+    (# long) => { true };
+}
+
+/// All of them.
+pub fn all() -> Vec<Case> {
+    cases! {
+        "handover", "a node is used again at once":
+            group mutants::handover_without_cooling::Handover<M, IdealLock>, 3 by 2 => DeadlockFreedom;
+        "handover", "the new head is always signalled":
+            group mutants::handover_always_signals::Handover<M, IdealLock>, 3 by 2 => MutualExclusion;
+        "handover", "Head is set after enabling":
+            group mutants::handover_sets_head_late::Handover<M, IdealLock>, 3 by 2 => NoPanic;
+        "handover", "no exit lock":
+            group Handover<M, NoLock>, 3 by 2 => DeadlockFreedom;
+        "maor-taubenfeld", "nodes are handed over, lines 26-31 are kept":
+            group mutants::maor_taubenfeld_hands_over::MaorTaubenfeld<M, IdealLock>, 2 by 2 => MutualExclusion;
+        "maor-taubenfeld", "no CAS in lines 13 and 30":
+            group mutants::maor_taubenfeld_without_cas_13_and_30::MaorTaubenfeld<M, IdealLock>, 2 by 2 => MutualExclusion;
+        "maor-taubenfeld", "no CAS in lines 15, 19 and 44":
+            group mutants::maor_taubenfeld_without_cas_15_19_and_44::MaorTaubenfeld<M, IdealLock>, 2 by 2 => DeadlockFreedom;
+        "maor-taubenfeld", "one node for each process":
+            group mutants::maor_taubenfeld_one_node::MaorTaubenfeld<M, IdealLock>, 2 by 2 => DeadlockFreedom;
+        "maor-taubenfeld", "lines 43 and 47 stand after line 49":
+            group mutants::maor_taubenfeld_signals_outside_its_exit_lock::MaorTaubenfeld<M, IdealLock>, 2 by 2 => MutualExclusion;
+        "bakery", "no choosing":
+            mutex mutants::bakery_without_choosing::Bakery<M>, 2 by 1 => MutualExclusion;
+        "anderson", "no line 3":
+            mutex mutants::anderson_without_3::Anderson<M>, 2 by 1 => MutualExclusion;
+        "clh", "a process keeps its own node":
+            mutex mutants::clh_keeps_its_node::Clh<M>, 2 by 1 => DeadlockFreedom;
+        "dvir-taubenfeld-1", "one node":
+            mutex mutants::dvir_taubenfeld_1_one_node::DvirTaubenfeld1<M>, 2 by 1 => DeadlockFreedom;
+        "dvir-taubenfeld-1", "line 7 before line 6":
+            mutex mutants::dvir_taubenfeld_1_7_before_6::DvirTaubenfeld1<M>, 2 by 1 => DeadlockFreedom;
+        "dvir-taubenfeld-1", "line 11 before line 10":
+            mutex mutants::dvir_taubenfeld_1_11_before_10::DvirTaubenfeld1<M>, 2 by 1 => DeadlockFreedom;
+        "dvir-taubenfeld-2", "UNLOCKED in the place of ids":
+            mutex mutants::dvir_taubenfeld_2_unlocked::DvirTaubenfeld2<M>, 3 by 1 => NoPanic;
+        "petrovic", "3 × 3 turns":
+            group Petrovic<M, Classes<3, 3, true>>, 2 by 3 => DeadlockFreedom;
+        "petrovic", "no doorway flag":
+            group Petrovic<M, Classes<4, 3, false>>, 2 by 3 => DeadlockFreedom;
+        "generalized-bakery", "no Choosing":
+            group mutants::glb_without_choosing::GeneralizedBakery<M>, 2 by 2 => MutualExclusion;
+        "black-white-bakery-gme", "no \"number ≠ 1\" test":
+            group mutants::bwbgme_without_number_1::BlackWhiteBakeryGme<M>, 3 by 2 => MutualExclusion;
+        "black-white-bakery-gme", "the naive generalisation":
+            group mutants::bwbgme_naive::BlackWhiteBakeryGme<M>, 3 by 2 => MutualExclusion;
+        // As section 3.3 of the paper says (item 5). With two processes, where the printed text holds as well.
+        "maor-taubenfeld", "no line 39":
+            group mutants::maor_taubenfeld_without_39::MaorTaubenfeld<M, IdealLock>, 2 by 2 => Nothing;
+        // The other test that the paper calls necessary for its exit. Here, nothing shows that it is.
+        "black-white-bakery-gme", "no opposite-colour test":
+            group mutants::bwbgme_without_opposite_color::BlackWhiteBakeryGme<M>, 2 by 2 => Nothing;
+        "black-white-bakery-gme", "no opposite-colour test":
+            group mutants::bwbgme_without_opposite_color::BlackWhiteBakeryGme<M>, 3 by 2 => Nothing long;
+        "phases-fifo", "`NOTIFY` is not set":
+            group mutants::phases_without_notify::Phases<M, Fifo>, 2 by 2 => DeadlockFreedom;
+        "phases-fifo", "`ASK` is not set":
+            group mutants::phases_without_ask::Phases<M, Fifo>, 3 by 2 => Fcfs;
+        "phases-fifo", "unlocked without comparing the word":
+            group mutants::phases_unlocks_without_looking_again::Phases<M, Fifo>, 2 by 2 => DeadlockFreedom;
+        "phases-fifo-cancel", "a cancelled grant is kept":
+            group mutants::phases_keeps_a_cancelled_grant::Phases<M, Cancelled<Fifo>>, 2 by 2 => DeadlockFreedom;
+        "phases-patient", "`CHANGING` does not shut the door":
+            group mutants::phases_open_while_changing::Phases<M, Patient>, 2 by 2 => MutualExclusion;
+        "phases-patient", "renamed though not alone":
+            group mutants::phases_renames_in_company::Phases<M, Patient>, 2 by 2 => MutualExclusion;
+        "phases-patient", "a declined invitation is not noted":
+            group mutants::phases_forgets_a_declined_invitation::Phases<M, Patient>, 2 by 2 => DeadlockFreedom;
+        "phases-patient", "renamed without looking at those who wait":
+            group mutants::phases_renames_without_looking::Phases<M, Patient>, 3 by 2 => ConcurrentOccupancy;
+        "phases-patient", "the first phase does not join its own session":
+            group mutants::phases_leaves_its_own_session_waiting::Phases<M, Patient>, 3 by 2 => ConcurrentOccupancy;
+    }
+}

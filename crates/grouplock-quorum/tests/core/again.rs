@@ -1,0 +1,100 @@
+//! What comes twice, too late or again after a connection broke: one member, told by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use grouplock_quorum::{
+    Admission, Coterie, Member, MemberId, Output, PeerMessage, Precedence, ProcessId,
+    ProcessMessage, Rank, Settings, Time, home,
+};
+
+const NOW: Time = Time::ZERO;
+
+/// Member 0 of four that all ask all.
+fn member(admission: Admission) -> Member {
+    let quorums = vec![(0..4).map(MemberId).collect(); 4];
+    let coterie = Arc::new(Coterie::new(quorums).unwrap());
+    let precedence = Precedence::Static;
+    let settings = Settings { admission, precedence, ..Settings::default() };
+    Member::new(MemberId(0), coterie, settings).unwrap()
+}
+
+/// A request of a member for its first stage; larger priorities rank before smaller ones.
+fn request(arbiter: &mut Member, from: u16, priority: i32) -> Vec<PeerMessage> {
+    let rank =
+        Rank { claim: Precedence::Static.claim(NOW, priority), member: MemberId(from), stage: 1 };
+    arbiter.handle(NOW, MemberId(from), PeerMessage::Request { rank }).unwrap();
+    said(arbiter)
+}
+
+/// What it says to other members.
+fn said(member: &mut Member) -> Vec<PeerMessage> {
+    let outputs = std::iter::from_fn(|| member.poll_transmit());
+    let message = |output| match output {
+        Output::ToMember(_, message) => Some(message),
+        Output::Save(_) | Output::ToProcess(..) => None,
+    };
+    outputs.filter_map(message).collect()
+}
+
+fn inquiries(messages: &[PeerMessage]) -> usize {
+    messages.iter().filter(|message| matches!(message, PeerMessage::Inquire { .. })).count()
+}
+
+#[test]
+fn an_owner_is_asked_for_its_vote_once_per_grant_and_for_the_sake_of_better_ones_only() {
+    for admission in [Admission::Together, Admission::InOrder] {
+        let mut arbiter = member(admission);
+        assert!(matches!(request(&mut arbiter, 1, 5)[..], [PeerMessage::Locked { grant: 1, .. }]));
+        assert_eq!(inquiries(&request(&mut arbiter, 2, 4)), 0, "it ranks behind the owner");
+        let first = request(&mut arbiter, 3, 6);
+        assert_eq!(inquiries(&first), 1, "{first:?}");
+        assert_eq!(inquiries(&request(&mut arbiter, 2, 7)), 0, "it was asked before");
+        // With the next grant it can be asked again.
+        let (from, message) = (MemberId(1), PeerMessage::Relinquish { stage: 1, grant: 1 });
+        arbiter.handle(NOW, from, message).unwrap();
+        assert!(matches!(said(&mut arbiter)[..], [PeerMessage::Locked { grant: 2, .. }]));
+        assert_eq!(inquiries(&request(&mut arbiter, 1, 8)), 1);
+    }
+}
+
+#[test]
+fn an_owner_that_can_be_reached_again_is_asked_for_its_vote_only_if_somebody_ranks_before_it() {
+    let mut arbiter = member(Admission::Together);
+    request(&mut arbiter, 1, 5);
+    request(&mut arbiter, 2, 4);
+    arbiter.handle_reconnect(NOW, MemberId(1));
+    let again = said(&mut arbiter);
+    assert!(matches!(again[..], [PeerMessage::Locked { grant: 1, .. }]), "{again:?}");
+    request(&mut arbiter, 3, 6);
+    arbiter.handle_reconnect(NOW, MemberId(1));
+    let again = said(&mut arbiter);
+    assert!(matches!(again[..], [PeerMessage::Inquire { grant: 1, again: true, .. }]), "{again:?}");
+}
+
+#[test]
+fn a_member_that_has_never_run_has_nothing_to_say() {
+    assert_eq!(member(Admission::Together).poll_transmit(), None);
+}
+
+/// A process asks again and again while it waits, as the answer may have been lost.
+#[test]
+fn who_asks_again_keeps_its_place_in_the_queue() {
+    let coterie = Arc::new(Coterie::plane(3).unwrap());
+    let precedence = Precedence::Aged { weight: Duration::ZERO };
+    let settings = Settings { precedence, ..Settings::default() };
+    let mut member = Member::new(MemberId(0), coterie, settings).unwrap();
+    let session = (0..100).map(|n| format!("s{n}")).find(|name| home(name, 3) == MemberId(0));
+    let mut ask = |attempt, at: u64| {
+        let (at, session) = (Time::from_micros(at), session.clone().unwrap());
+        let message = ProcessMessage::Ask { attempt, session, stay: None, priority: 0, sent: at };
+        member.handle_process(at, ProcessId(7), message).unwrap();
+        member.waits(ProcessId(7)).expect("it waits for another member's vote")
+    };
+    let first = ask(2, 1000);
+    assert_eq!(ask(2, 2000), first, "it says the same again");
+    assert_eq!(ask(1, 3000), first, "what it said before comes late");
+    let (attempt, claim) = ask(3, 4000);
+    assert_eq!(attempt, 3, "it has given up and asks anew");
+    assert!(claim > first.1, "it comes after those who came meanwhile");
+}
