@@ -67,3 +67,25 @@ fn the_list_names_each_algorithm_with_its_claims() {
     let text = String::from_utf8(lab(&["list"]).stdout).expect("it is text");
     assert_eq!(text.matches("claims").count(), list.len());
 }
+
+#[test]
+fn one_property_is_looked_at_alone_and_the_others_are_named() {
+    let (code, object) = checked(&["burns-lamport", "--property", "fcfs"]);
+    assert_eq!(
+        (code, &object["property"]),
+        (Some(1), &"fcfs".into()),
+        "it is not claimed, and not so"
+    );
+    let (code, object) = checked(&["handover", "--property", "fcfs"]);
+    assert_eq!(code, Some(0));
+    let names = |list: &Value| -> Vec<String> {
+        serde_json::from_value(list.clone()).expect("it is a list of names")
+    };
+    assert!(names(&object["looked_at"]).contains(&"fcfs".to_owned()));
+    assert!(names(&object["not_looked_at"]).contains(&"mutual-exclusion".to_owned()));
+    assert!(object["missed"].as_f64().is_some_and(|missed| missed > 0.0 && missed < 1e-9));
+    let text = String::from_utf8(lab(&["check", "handover", "--property", "fcfs"]).stdout);
+    let text = text.expect("it is text");
+    assert!(text.contains("holds: fcfs; not looked at: mutual-exclusion, "), "{text}");
+    assert!(!text.contains("all claims hold"), "{text}");
+}
