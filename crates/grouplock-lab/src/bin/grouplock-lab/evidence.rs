@@ -25,6 +25,9 @@ pub(crate) struct Arguments {
     /// Explore, and keep the remote references that were counted before.
     #[arg(long)]
     no_references: bool,
+    /// Count remote references, and keep what was explored before.
+    #[arg(long, conflicts_with = "no_references")]
+    no_explorations: bool,
 }
 
 /// Explores one task after the other, and writes the file after each: what was found is not lost if
@@ -55,8 +58,9 @@ fn make(arguments: &Arguments) -> Result<Dossier, String> {
     {
         return Err(format!("the plan has no algorithm {unknown:?}"));
     }
-    evidence.explorations.retain(|exploration| !named(&exploration.algorithm));
-    for task in tasks.iter().filter(|task| named(&task.algorithm)) {
+    let explored = |name: &str| named(name) && !arguments.no_explorations;
+    evidence.explorations.retain(|exploration| !explored(&exploration.algorithm));
+    for task in tasks.iter().filter(|task| explored(&task.algorithm)) {
         let found = collect(std::slice::from_ref(task)).map_err(|error| error.to_string())?;
         evidence.explorations.extend(found.explorations);
         write(file, &evidence)?;
