@@ -71,6 +71,7 @@ impl<M: Memory, G: RawGroup<M>> RawMutex<M> for AsMutex<M, G> {
             name: "group-as-mutex",
             text: text!("reductions.rs"),
             kind: Kind::Mutual,
+            strong_fifo: Claim::No,
             fife: Claim::NotApplicable,
             // With a session each, a lone request conflicts with nobody; two requests always conflict.
             entering: Entering::alone(Claim::No),
