@@ -188,7 +188,7 @@ macro_rules! group_tests {
         #[ignore = "up to a minute each; `cargo xtask soak` runs it"]
         fn two_sessions_without_bound_for_a_while() {
             let ended = explore_group::<Loom, $lock>(None, A_WHILE, &[&[2], &[3]], |_, _, _| ());
-            println!("{}", if ended { "to the end" } else { "not to the end" });
+            println!("{}", if ended { "to its end" } else { "not to its end" });
         }
 
         #[test]
