@@ -1,6 +1,6 @@
 //! What a group lock gives for free: mutual exclusion, and readers and writers.
 //!
-//! Both are mentioned by every paper on group mutual exclusion (Maor and Taubenfeld 2021, section 1.1). As a mutex, each
+//! For both see Maor and Taubenfeld 2021, section 1.1. As a mutex, each
 //! process asks for a session of its own. As a readers-writers lock, readers share one session and each writer
 //! has its own.
 
@@ -71,6 +71,7 @@ impl<M: Memory, G: RawGroup<M>> RawMutex<M> for AsMutex<M, G> {
             name: "group-as-mutex",
             text: text!("reductions.rs"),
             kind: Kind::Mutual,
+            strong_fifo: Claim::No,
             fife: Claim::NotApplicable,
             // With a session each, a lone request conflicts with nobody; two requests always conflict.
             entering: Entering::alone(Claim::No),

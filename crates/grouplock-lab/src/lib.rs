@@ -1,7 +1,7 @@
 //! The lab: locks of `grouplock-algorithms`, unchanged, on a simulated memory.
 //!
 //! [`check`] explores every interleaving of a few processes and tells whether the properties that a lock's paper
-//! claims hold, with a shortest execution that shows it if one does not.
+//! claims hold; if one does not, with an execution that shows it, and a shortest one if it ends in a wrong state.
 //!
 //! ```
 //! use grouplock_lab::{Options, Verdict, check, registry};

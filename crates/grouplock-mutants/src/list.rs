@@ -128,7 +128,7 @@ pub fn all() -> Vec<Case> {
         // As section 3.3 of the paper says (item 5). With two processes, where the printed text holds as well.
         "maor-taubenfeld", "no line 39":
             group mutants::maor_taubenfeld_without_39::MaorTaubenfeld<M, IdealLock>, 2 by 2 => Nothing;
-        // The other test that the paper calls necessary for its exit. Here, nothing shows that it is.
+        // The other test of its exit. Here, nothing shows that it is needed.
         "black-white-bakery-gme", "no opposite-colour test":
             group mutants::bwbgme_without_opposite_color::BlackWhiteBakeryGme<M>, 2 by 2 => Nothing;
         "black-white-bakery-gme", "no opposite-colour test":

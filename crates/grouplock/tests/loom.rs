@@ -1,8 +1,8 @@
 //! The shipped lock under loom: all executions that the memory model allows, of two or three participants with one or two requests each.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p grouplock --test loom`, or `cargo xtask test loom`. Each model has a bound on
-//! involuntary switches, or is small enough to do without; and it must come to its end within [`LIMIT`]. Models of three participants take
-//! minutes: `cargo xtask soak` runs them, and afterwards all models without a bound, for a while each.
+//! involuntary switches, or is small enough to do without; and it must come to its end within [`LIMIT`]. Some models of three participants
+//! take minutes: `cargo xtask soak` runs those, and afterwards all others without a bound, for a while each.
 //!
 //! The data is a cell of loom, which objects to accesses that nothing orders; and so are, in a model, the queue and the name inside the lock.
 //! There is no clock: `patience` is zero or without end, and a wait that has an end may end at any time. Loom reports it when everybody sleeps.

@@ -10,7 +10,7 @@
 //!
 //! Lamport's bakery with one thing added: nobody waits for a process of the same session.
 //!
-//! Tickets are 64 bits wide. They start again from one whenever nobody holds one, and else grow by one per passage:
+//! Tickets are 64 bits wide. They start again from one whenever nobody holds one, and else grow by at most one per passage:
 //! at a billion passages a second they last five centuries.
 //!
 //! # Orderings

@@ -3,8 +3,8 @@
 //! S. Petrovic, "Space-efficient FCFS group mutual exclusion", Information Processing Letters 95(2), 2005. **The
 //! program text is a reconstruction**: our source, C. Chu's lecture notes (2009), names the variables and their
 //! ranges, the properties and the make-up ("FCFS part + ME part", after Lycklama and Hadzilacos), but its figures are
-//! lost. Line numbers follow the notes as far as they go. That the rebuilt text has the stated properties was found by
-//! exhaustive exploration, not taken from the paper.
+//! lost. Line numbers follow the notes as far as they go. That the rebuilt text has the stated properties is not taken from the
+//! paper: it was explored, as far as `docs/algorithms/petrovic.md` tells.
 //!
 //! * **Promises** mutual exclusion, lockout freedom, first-come-first-served, concurrent entering and bounded exit, by
 //!   reads and writes of single-writer registers.
@@ -32,7 +32,7 @@
 //! trait [`Turns`]: [`Unbounded`] counts; [`Bounded`] gets by with twelve values. A counter modulo any number would
 //! not do: while j waits on its snapshot, i may pass any number of times in j's own session and so
 //! come back to the very value j saw, and then the two wait for each other. Twelve values in four classes of three
-//! never do that, provided that a process raises its `competing` flag during the doorway (lines 3 and 6).
+//! are enough as far as that was explored, provided that a process raises its `competing` flag during the doorway (lines 3 and 6).
 //!
 //! # Orderings
 //! Processes announce themselves and then read what others announced: every access is sequentially consistent.

@@ -1,4 +1,4 @@
-//! A word in front of a queue of phases: the protocol of the lock that `GroupLock` ships.
+//! A word in front of a queue of phases: the protocol of `GroupLock`'s default core.
 //!
 //! No paper has this one. The crate `grouplock` keeps its queue in plain memory behind a bit of the word; here the same steps are
 //! written through [`Memory`], so that they can be explored. `docs/algorithms/phases.md` says which line is which function there.
@@ -12,7 +12,8 @@
 //!
 //! * **Promises** mutual exclusion, freedom from deadlock, concurrent occupancy; with [`Fifo`](crate::policy::Fifo) first come, first served and first in,
 //!   first enabled. Not freedom from starvation: the internal lock goes to whoever is quickest.
-//! * **Costs** two steps for a passage that meets no other session. Otherwise there is no bound, as the internal lock is contended for.
+//! * **Costs** two read-modify-writes for a passage through a room that has its session's name and that nobody else wants. Otherwise there
+//!   is no bound, as the internal lock is contended for.
 //!
 //! The numbers at the ends of lines are those of the pseudo-code in `docs/algorithms/phases.md`.
 //!

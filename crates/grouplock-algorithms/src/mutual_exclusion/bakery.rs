@@ -18,7 +18,7 @@
 //!  6      await number[j] = 0 or (number[j], j) ≥ (number[i], i) (L3)
 //! ```
 //!
-//! Tickets are 64 bits wide. They start again from one whenever nobody holds one, and else grow by one per passage:
+//! Tickets are 64 bits wide. They start again from one whenever nobody holds one, and else grow by at most one per passage:
 //! at a billion passages a second they last five centuries.
 //!
 //! # Orderings

@@ -31,7 +31,7 @@ macro_rules! every_group {
     };
 }
 
-/// The same for `phases` with each of its policies. A table of its own, as four locks of one text need fewer tests each.
+/// The same for `phases` with each of its policies, and one of them cancelled. A table of its own, as four locks of one text need fewer tests each.
 #[allow(unused_macros, reason = "not every test file is about group locks")]
 macro_rules! every_policy {
     ($m:ty, $tests:ident) => {

@@ -1,7 +1,7 @@
 //! Every lock under loom: are the orderings strong enough?
 //!
 //! Loom runs a small program in all ways that the Rust memory model allows, and objects to accesses of the protected data that are
-//! not ordered. Two processes go through every lock, three through the queue locks. It is the wrong tool for
+//! not ordered. Two processes go through every lock, three through every mutex and most group locks. It is the wrong tool for
 //! the protocol itself (the explorer of `grouplock-lab` is for that): sizes stay small.
 //!
 //! The specimen `maor_taubenfeld` is not here: its line 39 relies on all writes to a register having one order, which loom
@@ -188,7 +188,7 @@ macro_rules! group_tests {
         #[ignore = "up to a minute each; `cargo xtask soak` runs it"]
         fn two_sessions_without_bound_for_a_while() {
             let ended = explore_group::<Loom, $lock>(None, A_WHILE, &[&[2], &[3]], |_, _, _| ());
-            println!("{}", if ended { "to the end" } else { "not to the end" });
+            println!("{}", if ended { "to its end" } else { "not to its end" });
         }
 
         #[test]

@@ -1,5 +1,5 @@
-//! Everything that can happen in small clusters. `--nocapture` shows the numbers that `docs/algorithms/gbp.md` gives;
-//! `--ignored` runs the larger ones.
+//! Everything that can happen in small clusters: `docs/algorithms/gbp.md` lists the scenarios. `--nocapture` shows how many
+//! states each has; `--ignored` runs the larger ones.
 
 mod convicted;
 mod model;
