@@ -181,7 +181,23 @@ fn explored(evidence: &Dossier, names: &[&str]) -> Option<String> {
             let verdict = match exploration.verdict {
                 Verdict::Holds if exploration.only.is_some() => "holds".to_owned(),
                 Verdict::Holds if left.is_empty() => "all claims hold".to_owned(),
-                Verdict::Holds => format!("holds; not looked at: {}", listed(&left)),
+                Verdict::Holds => {
+                    let in_part = |p: &Property| exploration.in_part.contains(p);
+                    let (in_part, not_at_all): (Vec<_>, Vec<_>) =
+                        left.iter().partition(|p| in_part(p));
+                    let mut verdict = "holds".to_owned();
+                    if !in_part.is_empty() {
+                        let _ = write!(
+                            verdict,
+                            "; executions without end not looked at: {}",
+                            listed(&in_part)
+                        );
+                    }
+                    if !not_at_all.is_empty() {
+                        let _ = write!(verdict, "; not looked at: {}", listed(&not_at_all));
+                    }
+                    verdict
+                }
                 Verdict::Limit => "no end within its limits; nothing was found".to_owned(),
                 Verdict::Violated => {
                     let property = exploration.violated.map_or("?", Property::name);
