@@ -20,7 +20,7 @@
 //! # What they promise
 //!
 //! * The order is that of [`Policy::EVENTUAL`](crate::Policy::EVENTUAL): a free lock goes to whoever comes, but nobody is overtaken for longer
-//!   than a millisecond. Neither readers nor writers starve. `unlock_fair` and `bump` hand the lock to those who have waited longest:
+//!   than a millisecond once it waits in the queue, reader or writer. `unlock_fair` and `bump` hand the lock to those who have waited longest:
 //!   nobody who comes later goes before them.
 //! * No poisoning: a guard that is dropped by a panic unlocks.
 //! * `RwLock<()>` has 24 bytes and `Mutex<()>` 16. Neither allocates before somebody has to wait (or asks for an upgradable lock).
