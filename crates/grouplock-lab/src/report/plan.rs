@@ -130,6 +130,7 @@ impl Plan {
                 Task::new("keane-moir+dvir-taubenfeld-1-swap", 3, 2),
                 Task::new("phases-fifo", 2, 2).only(Property::StarvationFreedom),
                 Task::new("phases", 3, 2),
+                Task::new("phases-fifo-cancel", 3, 2),
                 Task::new("phases-cancel", 2, 2),
                 Task::new("phases-patient-cancel", 2, 2),
                 Task::new("handover+dvir-taubenfeld-1-swap", 3, 2),
