@@ -19,7 +19,7 @@ pub(crate) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { test: Duration::from_mins(5), program: Duration::from_mins(15) }
+        Limits { test: Duration::from_mins(10), program: Duration::from_mins(20) }
     }
 }
 
