@@ -42,10 +42,15 @@ impl Val {
     /// # Panics
     /// If the number is too large to be packed: then so is the exploration.
     pub(crate) fn number(number: u64) -> Self {
-        u32::try_from(number)
-            .ok()
-            .and_then(|n| n.checked_add(FIRST_NUMBER))
-            .map_or_else(|| panic!("{number} is larger than an explored register can hold"), Val)
+        Val::checked(number).unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// The number, or why there can be no such value.
+    pub(crate) fn checked(number: u64) -> Result<Self, String> {
+        let value = u32::try_from(number).ok().and_then(|n| n.checked_add(FIRST_NUMBER));
+        value
+            .map(Val)
+            .ok_or_else(|| format!("{number} is larger than an explored register can hold"))
     }
 
     pub(crate) fn as_mark(self) -> Option<usize> {

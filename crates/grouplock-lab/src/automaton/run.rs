@@ -171,9 +171,12 @@ pub(crate) fn execute(subject: &Subject, processes: usize, p: usize, script: &[C
             handle(&mut pieces);
             Stop::Merge(Merge::Inside, pieces)
         }
-        (Ok(None), Some(Halt::Operation { register, operation, at })) => {
-            Stop::Operation { register: register as usize, op: op(operation, &plan), at }
-        }
+        (Ok(None), Some(Halt::Operation { register, operation, at })) => match too_large(operation)
+        {
+            // As where the code itself checks its arithmetic.
+            Some(why) => Stop::Panic(format!("{at}: {why}")),
+            None => Stop::Operation { register: register as usize, op: op(operation, &plan), at },
+        },
         (Ok(None), Some(Halt::Live { words, at })) => {
             let mut pieces = words.iter().map(|&word| piece(pack(word, &plan))).collect();
             handle(&mut pieces);
@@ -195,6 +198,19 @@ fn entry(cue: Cue, plan: &Plan) -> Entry {
         Cue::Pass => Entry::Pass,
         Cue::Request(session) => Entry::Request(session),
     }
+}
+
+/// Why the operation cannot be explored, if its numbers are too large.
+fn too_large(operation: Operation) -> Option<String> {
+    let words = match operation {
+        Operation::Read | Operation::Faa(_) => return None,
+        Operation::Write(word) | Operation::Fas(word) | Operation::WaitFor(word) => [word, word],
+        Operation::Cas(old, new) | Operation::AwaitCas(old, new) => [old, new],
+    };
+    words.into_iter().find_map(|word| match word {
+        Word::Number(number) => Val::checked(number).err(),
+        Word::Pointer(_) => None,
+    })
 }
 
 fn op(operation: Operation, plan: &Plan) -> Op {
