@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use grouplock_algorithms::claims::Kind;
+use grouplock_algorithms::claims::{Claim, Kind};
 use grouplock_lab::{
     Options, Outcome, Progress, Properties, Property, Sampling, Schedule, Subject, Turn, Verdict,
     Violation, check, registry, replay, sample, trace,
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     #[arg(long, short = 's', default_value_t = 2)]
     sessions: u64,
     /// How many passages each process makes at most; any number if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..))]
     passages: Option<u8>,
     /// The result as one JSON object.
     #[arg(long)]
@@ -137,6 +137,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         options.properties = Properties::basic();
     }
     if let Some(property) = arguments.property {
+        if property.claim(&subject.claims) == Claim::NotApplicable {
+            return refuse(&format!("{property} means nothing for {}", subject.name));
+        }
         options.properties = Properties::only(property);
     }
     if std::io::stderr().is_terminal() {
@@ -164,12 +167,18 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     };
     let file = arguments.trace.clone().or_else(by_default);
     if let (Some(file), Some(violation)) = (&file, &outcome.violation)
-        && let Err(why) = arguments.record(&subject, violation, file)
+        && let Err(why) = arguments.record(&subject, &options, violation, file)
     {
         return refuse(&why);
     }
     let looked_at = looked_at(&outcome);
-    let missing = not_looked_at(&subject, looked_at);
+    let missing = not_looked_at(&subject, arguments.property, looked_at);
+    // What was asked for by name was the question.
+    let unanswered = arguments.property.is_some_and(|asked| missing.contains(&asked));
+    let verdict = match outcome.verdict {
+        Verdict::Holds if unanswered => Verdict::Limit,
+        verdict => verdict,
+    };
     if arguments.json {
         let violation = outcome.violation.as_ref();
         let object = json!({
@@ -186,7 +195,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             "missed": arguments.explores().then(|| outcome.missed()),
             "depth": outcome.depth,
             "seconds": outcome.elapsed.as_secs_f64(),
-            "verdict": outcome.verdict,
+            "verdict": verdict,
             "property": violation.map(|violation| violation.property),
             "because": violation.map(|violation| &violation.because),
             "trace": violation.map(|violation| &violation.trace),
@@ -195,7 +204,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     } else {
         say(&as_text(&subject, arguments, &outcome, looked_at, &missing));
     }
-    exit_code(outcome.verdict)
+    exit_code(verdict)
 }
 
 fn exit_code(verdict: Verdict) -> ExitCode {
@@ -213,7 +222,13 @@ impl Arguments {
     }
 
     /// Writes the execution to `file`, from which it can be repeated.
-    fn record(&self, subject: &Subject, violation: &Violation, file: &Path) -> Result<(), String> {
+    fn record(
+        &self,
+        subject: &Subject,
+        options: &Options,
+        violation: &Violation,
+        file: &Path,
+    ) -> Result<(), String> {
         let recording = Recording {
             algorithm: subject.name.to_owned(),
             processes: self.processes,
@@ -225,7 +240,17 @@ impl Arguments {
         std::fs::write(file, format!("{:#}\n", json!(recording)))
             .map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
         let file = file.display();
-        eprintln!("The execution is in {file}: `grouplock-lab check --replay {file}` repeats it.");
+        let mut options = options.clone();
+        options.properties = Properties::only(violation.property);
+        let repeated = replay(subject, &options, &violation.schedule);
+        if repeated.is_ok_and(|outcome| outcome.verdict == Verdict::Violated) {
+            eprintln!(
+                "The execution is in {file}: `grouplock-lab check --replay {file}` repeats it."
+            );
+        } else {
+            // It would have to go on for ever, or is one of several.
+            eprintln!("The execution is in {file}. Once, and by itself, it violates nothing.");
+        }
         Ok(())
     }
 
@@ -244,10 +269,15 @@ fn looked_at(outcome: &Outcome) -> Properties {
     outcome.looked_at.iter().chain(violated).collect()
 }
 
-/// The claims that are not among them.
-fn not_looked_at(subject: &Subject, looked_at: Properties) -> Vec<Property> {
+/// The claims, and what was `asked` for, that are not among them.
+fn not_looked_at(
+    subject: &Subject,
+    asked: Option<Property>,
+    looked_at: Properties,
+) -> Vec<Property> {
     let is_missing = |property: &Property| {
-        property.claim(&subject.claims).is_claimed() && !looked_at.contains(*property)
+        let counts = property.claim(&subject.claims).is_claimed() || asked == Some(*property);
+        counts && !looked_at.contains(*property)
     };
     Property::CLAIMABLE.into_iter().filter(is_missing).collect()
 }
@@ -284,8 +314,8 @@ fn as_text(
             let held = |property: &Property| looked_at.contains(*property);
             let in_part = |property: &Property| outcome.in_part.contains(*property);
             let (partly, not_at_all) = missing.iter().partition(|property| in_part(property));
-            let mut verdict =
-                format!("holds: {}", names(Property::CLAIMABLE.into_iter().filter(held).collect()));
+            let held = names(Property::CLAIMABLE.into_iter().filter(held).collect());
+            let mut verdict = format!("holds: {}", if held.is_empty() { "nothing" } else { &held });
             for (list, what) in [
                 (partly, "in every state, but executions that go on for ever were not looked at"),
                 (not_at_all, "not looked at"),
@@ -297,7 +327,9 @@ fn as_text(
             }
             verdict
         }
-        Verdict::Limit if arguments.replay.is_some() => "the execution violates nothing".to_owned(),
+        Verdict::Limit if arguments.replay.is_some() => {
+            "the execution, once and by itself, violates nothing".to_owned()
+        }
         Verdict::Limit if arguments.sample.is_some() => {
             "nothing was found, which proves nothing".to_owned()
         }
