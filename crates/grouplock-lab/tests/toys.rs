@@ -115,7 +115,6 @@ impl<const K: u8> RawMutex<SimMemory> for Toy<K> {
                     return;
                 }
             },
-            ONE_STEP => tas(),
             INSPECT_LIES => {
                 self.last.read(SeqCst);
                 if me.passages != 2 {
@@ -124,7 +123,7 @@ impl<const K: u8> RawMutex<SimMemory> for Toy<K> {
                 me.passages = (me.passages + 1).min(3);
             }
             START_LIES if me.i == 1 => _ = self.last.read(SeqCst),
-            START_LIES => tas(),
+            ONE_STEP | START_LIES => tas(),
             OWN_SPIN => {
                 loop {
                     SimMemory::live(|| []);

@@ -125,23 +125,10 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             return refuse(&format!("there is no algorithm {asked:?}: did you mean {nearest:?}?"));
         }
     };
-    if !arguments.memory_limit.is_finite() || arguments.memory_limit <= 0.0 {
-        return refuse("--memory-limit takes a number of GiB above zero");
-    }
-    let mut options = Options::new(&subject, arguments.processes, arguments.sessions);
-    options.passages = arguments.passages;
-    #[allow(clippy::cast_sign_loss, reason = "checked above")]
-    let memory_limit = (arguments.memory_limit * f64::from(1 << 30)) as u64;
-    options.memory_limit = memory_limit;
-    if arguments.basic {
-        options.properties = Properties::basic();
-    }
-    if let Some(property) = arguments.property {
-        if property.claim(&subject.claims) == Claim::NotApplicable {
-            return refuse(&format!("{property} means nothing for {}", subject.name));
-        }
-        options.properties = Properties::only(property);
-    }
+    let mut options = match arguments.options(&subject) {
+        Ok(options) => options,
+        Err(why) => return refuse(&why),
+    };
     if std::io::stderr().is_terminal() {
         options.progress = Some(show_progress);
     }
@@ -173,12 +160,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
     let looked_at = looked_at(&outcome);
     let missing = not_looked_at(&subject, arguments.property, looked_at);
-    // What was asked for by name was the question.
-    let unanswered = arguments.property.is_some_and(|asked| missing.contains(&asked));
-    let verdict = match outcome.verdict {
-        Verdict::Holds if unanswered => Verdict::Limit,
-        verdict => verdict,
-    };
+    let verdict = arguments.verdict(&outcome, &missing);
     if arguments.json {
         let violation = outcome.violation.as_ref();
         let object = json!({
@@ -219,6 +201,37 @@ impl Arguments {
     /// Whether states are told apart by their fingerprints.
     fn explores(&self) -> bool {
         self.sample.is_none() && self.replay.is_none()
+    }
+
+    /// What to explore, and how.
+    fn options(&self, subject: &Subject) -> Result<Options, String> {
+        if !self.memory_limit.is_finite() || self.memory_limit <= 0.0 {
+            return Err("--memory-limit takes a number of GiB above zero".to_owned());
+        }
+        let mut options = Options::new(subject, self.processes, self.sessions);
+        options.passages = self.passages;
+        #[allow(clippy::cast_sign_loss, reason = "checked above")]
+        let memory_limit = (self.memory_limit * f64::from(1 << 30)) as u64;
+        options.memory_limit = memory_limit;
+        if self.basic {
+            options.properties = Properties::basic();
+        }
+        if let Some(property) = self.property {
+            if property.claim(&subject.claims) == Claim::NotApplicable {
+                return Err(format!("{property} means nothing for {}", subject.name));
+            }
+            options.properties = Properties::only(property);
+        }
+        Ok(options)
+    }
+
+    /// The answer: what was asked for by name was the question.
+    fn verdict(&self, outcome: &Outcome, missing: &[Property]) -> Verdict {
+        let unanswered = self.property.is_some_and(|asked| missing.contains(&asked));
+        match outcome.verdict {
+            Verdict::Holds if unanswered => Verdict::Limit,
+            verdict => verdict,
+        }
     }
 
     /// Writes the execution to `file`, from which it can be repeated.
