@@ -28,6 +28,9 @@
 //! condition becomes true and false again may look at the wrong moments for ever. (Only the ideal lock is fairer: whoever could take
 //! it again and again does take it.) The graph is kept only if it fits [`Options::graph_limit`](crate::Options::graph_limit);
 //! [`Outcome::looked_at`](crate::Outcome::looked_at) says of what.
+//!
+//! # Who came first
+//! Those that speak of doorways say nothing of a text that has none: then they are not looked at.
 
 use std::fmt;
 use std::str::FromStr;
@@ -292,6 +295,11 @@ impl Properties {
     #[must_use]
     pub fn without(self, property: Property) -> Self {
         Properties(self.0 & !(1 << property as u32))
+    }
+
+    /// This set without `others`.
+    pub(crate) fn minus(self, others: &[Property]) -> Self {
+        others.iter().fold(self, |set, &property| set.without(property))
     }
 
     /// The properties in the set, those that can be claimed first.

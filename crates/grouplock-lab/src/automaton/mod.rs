@@ -34,8 +34,9 @@
 //! * what is no merge has all the ways of the state before it.
 //!
 //! So one observation that was dropped wrongly is found out wherever in its section it makes a difference, however many
-//! merge points lie between; nothing but the handle lives on when a section ends, and the handle counts as a whole at
-//! the merge points of the next. What is not checked: two or more dropped observations that make a difference only
+//! merge points lie between; nothing but the handle lives on when a section ends, and the handle counts as a whole there and
+//! at the merge points of the next. What is not checked: more than 16 handles with which passages end in one way, where
+//! `inspect` says that they make no difference; two or more dropped observations that make a difference only
 //! together; an `await` whose condition keeps something from one round to the next; a handle whose `Debug` form does not
 //! tell all; code that orders pointers or asks for their addresses.
 
@@ -81,7 +82,8 @@ pub(crate) struct Node {
     pub(crate) session: u64,
     /// How many objects it knows.
     pub(crate) arity: usize,
-    /// What it does next; nothing in the remainder section and at merge points, where nobody stays.
+    /// What it does next; nothing in the remainder section, inside if the exit section has no steps, and at other merge
+    /// points, where nobody stays.
     pub(crate) step: Option<(Target, Op)>,
     /// The line where it does that.
     pub(crate) at: Option<&'static Location<'static>>,
@@ -148,8 +150,15 @@ pub(crate) struct Automaton {
     /// Numbers of the merging edges, and from which of them some way comes to which target of another.
     merging: FxHashMap<(LocalId, Obs, String), u32>,
     reaches: FxHashSet<(u32, LocalId)>,
+    /// With how many handles passages end over an edge.
+    handles: FxHashMap<(LocalId, Obs), usize>,
+    /// The first trouble, which stays.
+    pub(crate) trouble: Option<Trouble>,
     runs: u64,
 }
+
+/// With how many handles, at most, one edge to the remainder section is followed on: a text may count for ever there.
+const MOST_HANDLES: usize = 16;
 
 impl Automaton {
     /// The automaton of `subject`, and each process's first local state and environment.
@@ -170,6 +179,8 @@ impl Automaton {
             merges: FxHashMap::default(),
             merging: FxHashMap::default(),
             reaches: FxHashSet::default(),
+            handles: FxHashMap::default(),
+            trouble: None,
             runs: 0,
         };
         let first = (0..processes).map(|p| automaton.first(p)).collect();
@@ -209,13 +220,22 @@ impl Automaton {
         if let Some(edge) = self.edges.get(&(source, obs)) {
             return Ok(Arc::clone(edge));
         }
-        let mut edge = self.raw_edge(source, obs)?;
+        if let Some(trouble) = &self.trouble {
+            return Err(trouble.clone());
+        }
+        let mut edge =
+            self.raw_edge(source, obs).inspect_err(|t| self.trouble = Some(t.clone()))?;
         while edge.panic.is_none() {
             let target = self.node(edge.target);
             if target.step.is_some() || target.phase == Phase::Remainder {
                 break;
             }
-            let on = self.raw_edge(edge.target, Obs::PASS)?;
+            let on = self.edge(edge.target, Obs::PASS)?;
+            // An exit section without steps: it must be seen inside even so.
+            let unseen = self.node(on.target).phase == Phase::Remainder;
+            if target.phase == Phase::Inside && unseen {
+                break;
+            }
             edge = compose(&edge, &on);
         }
         let edge = Arc::new(edge);
@@ -289,12 +309,23 @@ impl Automaton {
         // What is seen there counts too: a handle can differ in what makes no difference.
         let seen = match &symbolic.stop {
             SymbolicStop::Panic(_) | SymbolicStop::RoundFailed => return None,
-            SymbolicStop::Merge(_, text, placeholders) => Some(format!("{text}{placeholders:?}")),
+            SymbolicStop::Merge(_, text, placeholders) => {
+                Some(format!("{text}{placeholders:?}{}", symbolic.handle))
+            }
             SymbolicStop::Operation { .. } => symbolic.passed.then(String::new),
         };
         if let Some(seen) = seen {
             let next = self.merging.len() as u32;
-            let number = *self.merging.entry((source, obs, seen)).or_insert(next);
+            let ends = matches!(symbolic.stop, SymbolicStop::Merge(Merge::Remainder, ..));
+            let key = (source, obs, seen);
+            if ends && !self.merging.contains_key(&key) {
+                let handles = self.handles.entry((source, obs)).or_insert(0);
+                if *handles == MOST_HANDLES {
+                    return None;
+                }
+                *handles += 1;
+            }
+            let number = *self.merging.entry(key).or_insert(next);
             let mut merged = witness.merged.to_vec();
             if let Err(place) = merged.binary_search(&number) {
                 merged.insert(place, number);

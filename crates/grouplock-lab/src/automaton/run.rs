@@ -113,6 +113,8 @@ pub(crate) enum Stop {
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) stop: Stop,
+    /// In the remainder section: all of the handle.
+    pub(crate) handle: Vec<Piece>,
     /// What the process said after the script's last entry.
     pub(crate) remarks: Vec<Remark>,
     pub(crate) phase: Phase,
@@ -156,6 +158,7 @@ pub(crate) fn execute(subject: &Subject, processes: usize, p: usize, script: &[C
         phase = Phase::Inside;
     }
     let handle = |pieces: &mut Vec<Piece>| mention(&instance.handle(p), &plan, pieces);
+    let mut left = Vec::new();
     let stop = match (result, run.halt) {
         (Err(message), _) => Stop::Panic(message),
         (Ok(Some(())), _) if phase == Phase::Remainder => {
@@ -164,6 +167,7 @@ pub(crate) fn execute(subject: &Subject, processes: usize, p: usize, script: &[C
                 pieces.push(Piece::Text(format!("{name}=")));
                 pieces.push(piece(pack(word, &plan)));
             });
+            handle(&mut left);
             Stop::Merge(Merge::Remainder, pieces)
         }
         (Ok(Some(())), _) => {
@@ -187,7 +191,8 @@ pub(crate) fn execute(subject: &Subject, processes: usize, p: usize, script: &[C
         (Ok(None), None) => unreachable!("a run that leaves says where"),
     };
     let round = run.round.map(|(began, _)| script.len() - began);
-    Outcome { stop, remarks: run.remarks, phase, session, passed: run.passed, round }
+    let (remarks, passed) = (run.remarks, run.passed);
+    Outcome { stop, handle: left, remarks, phase, session, passed, round }
 }
 
 fn entry(cue: Cue, plan: &Plan) -> Entry {

@@ -13,6 +13,8 @@ use crate::value::{Obs, Val};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Symbolic {
     pub(super) stop: SymbolicStop,
+    /// In the remainder section: all of the handle.
+    pub(super) handle: String,
     pub(super) notes: Vec<Note>,
     pub(super) phase: Phase,
     pub(super) session: u64,
@@ -24,15 +26,15 @@ impl Symbolic {
     /// Whether two runs that were taken for one so far may still be. What a merge point shows of a handle may
     /// differ: whether that makes a difference, the runs from there on tell.
     pub(super) fn agrees_with(&self, other: &Symbolic) -> bool {
-        match (&self.stop, &other.stop) {
-            (SymbolicStop::Merge(here, ..), SymbolicStop::Merge(there, ..))
-                if *here != Merge::Remainder =>
-            {
-                let stop = self.stop.clone();
-                here == there && *self == Symbolic { stop, ..other.clone() }
-            }
-            _ => self == other,
+        let mut other = Symbolic { handle: self.handle.clone(), ..other.clone() };
+        if let (SymbolicStop::Merge(here, ..), SymbolicStop::Merge(there, ..)) =
+            (&self.stop, &other.stop)
+            && here == there
+            && *here != Merge::Remainder
+        {
+            other.stop = self.stop.clone();
         }
+        *self == other
     }
 }
 
@@ -134,6 +136,7 @@ impl Known {
         };
         Ok(Symbolic {
             stop,
+            handle: self.renumber(&outcome.handle).0,
             notes: notes.collect::<Result<_, _>>()?,
             phase: outcome.phase,
             session: outcome.session,

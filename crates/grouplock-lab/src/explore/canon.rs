@@ -218,6 +218,14 @@ pub(crate) fn canonical(state: &State, layout: &Layout, what: Renamed) -> (State
     best.expect("there is at least one order")
 }
 
+/// Whether `state` stays as it is, but for names, if two processes change places: then each can do what the other can.
+pub(crate) fn may_swap(state: &State, layout: &Layout, p: usize, q: usize) -> bool {
+    let mut order: Vec<usize> = (0..state.procs.len()).collect();
+    let (before, _) = Walk::from_globals(state, layout).finish(&order);
+    order.swap(p, q);
+    before == Walk::from_globals(state, layout).finish(&order).0
+}
+
 /// Calls `f` with every order of the processes that keeps `looks` sorted.
 fn for_each_order(looks: &[(Vec<u32>, usize)], f: &mut dyn FnMut(&[usize])) {
     fn place(

@@ -154,8 +154,7 @@ impl Graph {
         let way = graph.way(0, |pair| pair == begin, |_, _, _| true);
         let mut choices = way.map(|(way, _)| way).unwrap_or_default();
         choices.extend(around);
-        let told = replay::trace(stepper, subject, initial, renamed, &choices)
-            .unwrap_or_else(|_| unreachable!("every edge of the trace is known"));
+        let told = replay::trace(stepper, subject, initial, renamed, &choices);
         let because = match (property, whose) {
             (Property::DeadlockFreedom, _) => {
                 format!(
@@ -211,8 +210,11 @@ impl Graph {
             stepper.choices(&state, &mut choices);
             for &choice in &choices {
                 let mut successor = state.clone();
+                // Who looks in vain and is back at once has moved, unless it waits: that is told by the mark.
+                let waits =
+                    graph.marks.last().is_some_and(|m| m.disabled >> choice.process & 1 == 1);
                 match stepper.take(&mut successor, choice, &mut None) {
-                    Ok(true) if successor != state => {}
+                    Ok(true) if successor != state || !waits => {}
                     // A fault is for `check` to tell.
                     Ok(_) | Err(Obstacle::Fault(_)) => continue,
                     Err(Obstacle::Trouble(trouble)) => return Err(trouble),
@@ -268,8 +270,10 @@ impl Graph {
     /// A fair cycle that violates one of `asked`, whom it concerns, where it begins, and once around it.
     fn violation(&self, asked: &[Property]) -> Option<(Property, usize, Pair, Vec<Choice>)> {
         let enters = |from: Pair, step: Step, to: Pair| {
-            let mover = 1 << self.mover(from, step);
-            self.those(from, |mark| mark.entering) & self.those(to, |mark| mark.inside) & mover != 0
+            // By its first step, perhaps.
+            let was = self.those(from, |mark| mark.inside | mark.exiting);
+            let is = self.those(to, |mark| mark.inside);
+            (is & !was) >> self.mover(from, step) & 1 == 1
         };
         let leaves = |from: Pair, step: Step| {
             self.those(from, |mark| mark.inside) >> self.mover(from, step) & 1 == 1

@@ -10,6 +10,9 @@ use crate::automaton::{LocalId, Note, Target};
 use crate::trace::Event;
 use crate::value::{Obs, Val};
 
+/// How many steps are taken at once, at most: more than passages take alone.
+const MOST_QUIET: usize = 100;
+
 impl Stepper {
     /// Blanks what is dead, and takes the steps that nobody else could notice or hinder: those on objects that
     /// nobody else can reach. They come in no order with the steps of others, so one order is enough.
@@ -18,7 +21,8 @@ impl Stepper {
         state: &mut State,
         log: &mut Option<Vec<Event>>,
     ) -> Result<(), Obstacle> {
-        loop {
+        // A process may go round in a circle alone, and others may get it out of that: enough is enough.
+        for _ in 0..MOST_QUIET {
             let reach = if self.reductions.scrub {
                 let reach = self.scrub_overwritten(state)?;
                 reach.scrub(state, &self.layout);
@@ -36,6 +40,7 @@ impl Stepper {
             let Some(p) = quiet else { return Ok(()) };
             self.step(state, p, log)?;
         }
+        Ok(())
     }
 
     /// Blanks what idle processes will write before anybody can read it: registers of their own objects with

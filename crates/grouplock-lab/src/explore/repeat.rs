@@ -60,10 +60,10 @@ fn repeat_with(
             Err(Obstacle::Trouble(trouble)) => return Ok(Err(trouble)),
         }
     }
-    let told = match replay::trace(stepper, subject, initial, Renamed::Nothing, &choices) {
-        Ok(told) => told,
-        Err(trouble) => return Ok(Err(trouble)),
-    };
+    let told = replay::trace(stepper, subject, initial, Renamed::Nothing, &choices);
+    if let Some(trouble) = told.trouble {
+        return Ok(Err(trouble));
+    }
     let fault = match told.fault {
         Some(fault) => Some(fault),
         None => match checks::check(stepper, &told.state, start.options.properties) {

@@ -29,6 +29,8 @@ pub(super) struct Told {
     pub(super) schedule: Vec<Turn>,
     /// What went wrong in its last step.
     pub(super) fault: Option<Fault>,
+    /// Why its last step has no result.
+    pub(super) trouble: Option<Trouble>,
     /// The state it comes to, in the names of that state.
     pub(super) state: State,
 }
@@ -40,7 +42,7 @@ pub(super) fn trace(
     initial: State,
     renamed: Renamed,
     choices: &[Choice],
-) -> Result<Told, Trouble> {
+) -> Told {
     let layout = Arc::clone(&stepper.layout);
     let texts: Vec<Text> = registry::texts(subject);
     let is_mutex = subject.claims.kind == Kind::Mutual;
@@ -48,7 +50,8 @@ pub(super) fn trace(
         processes: (0..initial.procs.len()).collect(),
         objects: (0..layout.objects.len()).collect(),
     };
-    let mut told = Told { steps: Vec::new(), schedule: Vec::new(), fault: None, state: initial };
+    let (steps, schedule) = (Vec::new(), Vec::new());
+    let mut told = Told { steps, schedule, fault: None, trouble: None, state: initial };
     for &choice in choices {
         let mut log: Option<Vec<Event>> = Some(Vec::new());
         let before = whereabouts(stepper, &told.state, &names);
@@ -76,7 +79,10 @@ pub(super) fn trace(
                 told.fault = Some(Fault { because, ..fault });
                 break;
             }
-            Err(Obstacle::Trouble(trouble)) => return Err(trouble),
+            Err(Obstacle::Trouble(trouble)) => {
+                told.trouble = Some(trouble);
+                break;
+            }
         }
         if renamed != Renamed::Nothing {
             let (state, renaming) = canonical(&told.state, &layout, renamed);
@@ -89,7 +95,7 @@ pub(super) fn trace(
             names.objects = objects;
         }
     }
-    Ok(told)
+    told
 }
 
 fn whereabouts(stepper: &mut Stepper, state: &State, names: &Names) -> Whereabouts {

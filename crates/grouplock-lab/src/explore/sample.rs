@@ -11,8 +11,9 @@ use fastrand::Rng;
 use super::start::Start;
 use super::state::State;
 use super::stepper::{Choice, Stepper};
-use super::{CheckError, Options, Outcome, Progress, Turn, Verdict, checks};
+use super::{CheckError, Options, Outcome, Progress, Turn, Verdict, Violation, checks};
 use crate::automaton::run::Phase;
+use crate::property::Property;
 use crate::subject::Subject;
 
 /// How the next process is chosen.
@@ -71,6 +72,12 @@ pub fn sample(
         session: u64::from(choice.session),
     };
     let schedule: Vec<Turn> = choices.iter().map(turn).collect();
+    if let Some(because) = start.steppers[0].lie() {
+        // It shows in two executions, so one of them would not repeat it.
+        let (property, trace) = (Property::DeadPrivate, Vec::new());
+        let violation = Violation { property, because, trace, schedule };
+        return Ok(start.outcome(Verdict::Violated, steps, 0, Some(violation)));
+    }
     let repeated = super::replay(subject, options, &schedule)?;
     Ok(Outcome { states: steps, elapsed: began.elapsed(), ..repeated })
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::canon::{Renamed, canonical};
+use super::canon::{Renamed, canonical, may_swap};
 use super::state::State;
 use super::stepper::Stepper;
 use super::{Options, Outcome, Verdict, Violation};
@@ -41,15 +41,17 @@ impl Start {
             (false, false) if options.reductions.symmetry => Renamed::Objects,
             (false, _) => Renamed::Nothing,
         };
-        let alike = symmetric && (1..first.len()).all(same);
         let mut initial = State::first(&layout, &first, options.reductions.forget);
         let automaton = Arc::new(Mutex::new(automaton));
         let mut steppers: Vec<Stepper> = (0..options.workers.max(1))
             .map(|_| Stepper::new(&automaton, subject, &options))
             .collect();
-        // Nobody has moved: settling only blanks here.
-        let settled = steppers[0].settle(&mut initial, &mut None);
-        debug_assert!(settled.is_ok(), "an idle process takes no step");
+        // Nobody has moved: settling only blanks here. If that shows that the text's word is wrong, the first step shows it
+        // again: the automaton does not forget.
+        let _ = steppers[0].settle(&mut initial, &mut None);
+        let alike = symmetric
+            && (1..first.len()).all(same)
+            && (1..first.len()).all(|p| may_swap(&initial, &layout, 0, p));
         if renamed != Renamed::Nothing {
             initial = canonical(&initial, &layout, renamed).0;
         }

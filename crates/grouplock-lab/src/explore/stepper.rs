@@ -65,6 +65,8 @@ pub(crate) struct Stepper {
     pub(super) watching: bool,
     pub(super) trod: FxHashSet<Tread>,
     pub(super) fresh: Vec<Tread>,
+    /// Whether anybody has finished a doorway, where that matters.
+    pub(super) saw_doorway: bool,
     pub(super) reductions: Reductions,
     pub(crate) sessions: u64,
     passages: Option<u8>,
@@ -97,9 +99,19 @@ impl Stepper {
             watching: false,
             trod: FxHashSet::default(),
             fresh: Vec::new(),
+            saw_doorway: false,
             reductions: options.reductions,
             sessions: if kind == Kind::Mutual { 1 } else { options.sessions },
             passages: options.passages,
+        }
+    }
+
+    /// What the text says of private variables and is wrong, if that is known by now.
+    pub(super) fn lie(&self) -> Option<String> {
+        let automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
+        match &automaton.trouble {
+            Some(Trouble::Liveness(because)) => Some(because.clone()),
+            Some(Trouble::Trespass) | None => None,
         }
     }
 
@@ -138,6 +150,13 @@ impl Stepper {
         self.kind == Kind::Mutual || s != t
     }
 
+    /// Whether the algorithm tells a range for any register.
+    pub(super) fn knows_a_range(&self) -> bool {
+        let processes = 2;
+        let names = self.layout.registers.iter().map(|register| register.site.name);
+        names.into_iter().any(|name| !(self.in_range)(name, u64::MAX, processes))
+    }
+
     /// The choices that `state` offers.
     pub(crate) fn choices(&mut self, state: &State, choices: &mut Vec<Choice>) {
         choices.clear();
@@ -165,9 +184,9 @@ impl Stepper {
             self.step(state, p, log)?
         } else {
             self.request(state, p, u64::from(choice.session), log)?;
-            // Asking touches nothing: it goes with the first step, unless that may have to wait.
-            let (_, op) = self.node(state.procs[p].local).step.expect("a passage has steps");
-            if !op.blocks() {
+            // Asking touches nothing: it goes with the first step, unless that may have to wait or is one of the exit section.
+            let node = self.node(state.procs[p].local);
+            if node.phase == Phase::Entering && node.step.is_some_and(|(_, op)| !op.blocks()) {
                 self.step(state, p, log)?;
             }
             true
@@ -214,7 +233,14 @@ impl Stepper {
     ) -> Result<bool, Obstacle> {
         let local = state.procs[p].local;
         let node = self.node(local);
-        let Some((target, op)) = node.step else { return Ok(false) };
+        let Some((target, op)) = node.step else {
+            if node.phase != Phase::Inside {
+                return Ok(false);
+            }
+            let edge = self.edge(local, Obs::PASS)?;
+            self.arrive(state, p, &edge, None)?;
+            return Ok(true);
+        };
         let register = state.register(&self.layout, p, target);
         let old = state.memory[register];
         if old == Val::UNDEF && !matches!(op, Op::Write(_)) {
@@ -321,6 +347,7 @@ impl Stepper {
                 Note::DoorwayEnd if counts && !state.procs[p].past_doorway => {
                     state.procs[p].past_doorway = true;
                     ends_doorway = true;
+                    self.saw_doorway = true;
                 }
                 Note::Forget(_) | Note::DoorwayEnd => {}
             }

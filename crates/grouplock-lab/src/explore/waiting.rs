@@ -53,7 +53,7 @@ impl Stepper {
     pub(crate) fn is_stuck(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
         let local = state.procs[p].local;
         let node = self.node(local);
-        let Some((target, op)) = node.step else { return Ok(true) };
+        let Some((target, op)) = node.step else { return Ok(node.phase == Phase::Remainder) };
         let contents = state.memory[state.register(&self.layout, p, target)];
         match op {
             Op::WaitFor(value) | Op::AwaitCas(value, _) => {

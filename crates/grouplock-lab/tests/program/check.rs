@@ -37,6 +37,31 @@ fn what_is_violated_ends_with_1_and_a_file_repeats_it() {
     assert_eq!(again["property"], object["property"]);
 }
 
+/// Nobody starves in one passage, whatever the lock.
+#[test]
+fn a_question_that_was_not_looked_at_ends_with_3() {
+    let question = ["burns-lamport", "--passages", "1", "--property", "starvation-freedom"];
+    let (code, object) = checked(&question);
+    assert_eq!((code, &object["verdict"]), (Some(3), &"limit".into()));
+    let missing = object["not_looked_at"].as_array().expect("it is a list");
+    assert!(missing.contains(&"starvation-freedom".into()), "{missing:?}");
+    let text = String::from_utf8(lab(&[&["check"], &question[..]].concat()).stdout).expect("text");
+    assert!(text.contains("holds: nothing; not looked at: "), "{text}");
+}
+
+#[test]
+fn an_execution_that_would_have_to_go_on_for_ever_is_not_said_to_repeat_itself() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("burns-lamport.trace.json");
+    let file = file.to_str().expect("a plain path");
+    let question = ["check", "burns-lamport", "--trace", file, "--property"];
+    for (property, repeats) in [("starvation-freedom", false), ("bounded-entry", true)] {
+        let said = lab(&[&question[..], &[property]].concat()).stderr;
+        assert_eq!(String::from_utf8_lossy(&said).contains("repeats it"), repeats, "{property}");
+        let (code, _) = checked(&["--replay", file]);
+        assert_eq!(code, Some(if repeats { 1 } else { 3 }));
+    }
+}
+
 #[test]
 fn a_limit_ends_with_3() {
     let (code, object) = checked(&["handover", "--processes", "3", "--memory-limit", "0.0001"]);
@@ -49,6 +74,8 @@ fn a_wrong_question_ends_with_2() {
         (&["handovr"][..], "did you mean \"handover\"?"),
         (&["handover", "--processes", "0"], "0 processes"),
         (&["handover", "--memory-limit", "0"], "--memory-limit"),
+        (&["handover", "--passages", "0"], "--passages"),
+        (&["handover", "--property", "strong-fifo"], "means nothing for handover"),
         (&["--replay", "/nonexistent"], "cannot be read"),
     ] {
         let output = lab(&[&["check"], question].concat());

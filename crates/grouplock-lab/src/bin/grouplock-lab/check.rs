@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::Args;
-use grouplock_algorithms::claims::Kind;
+use grouplock_algorithms::claims::{Claim, Kind};
 use grouplock_lab::{
     Options, Outcome, Progress, Properties, Property, Sampling, Schedule, Subject, Turn, Verdict,
     Violation, check, registry, replay, sample, trace,
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     #[arg(long, short = 's', default_value_t = 2)]
     sessions: u64,
     /// How many passages each process makes at most; any number if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..))]
     passages: Option<u8>,
     /// The result as one JSON object.
     #[arg(long)]
@@ -125,20 +125,10 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             return refuse(&format!("there is no algorithm {asked:?}: did you mean {nearest:?}?"));
         }
     };
-    if !arguments.memory_limit.is_finite() || arguments.memory_limit <= 0.0 {
-        return refuse("--memory-limit takes a number of GiB above zero");
-    }
-    let mut options = Options::new(&subject, arguments.processes, arguments.sessions);
-    options.passages = arguments.passages;
-    #[allow(clippy::cast_sign_loss, reason = "checked above")]
-    let memory_limit = (arguments.memory_limit * f64::from(1 << 30)) as u64;
-    options.memory_limit = memory_limit;
-    if arguments.basic {
-        options.properties = Properties::basic();
-    }
-    if let Some(property) = arguments.property {
-        options.properties = Properties::only(property);
-    }
+    let mut options = match arguments.options(&subject) {
+        Ok(options) => options,
+        Err(why) => return refuse(&why),
+    };
     if std::io::stderr().is_terminal() {
         options.progress = Some(show_progress);
     }
@@ -164,12 +154,13 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     };
     let file = arguments.trace.clone().or_else(by_default);
     if let (Some(file), Some(violation)) = (&file, &outcome.violation)
-        && let Err(why) = arguments.record(&subject, violation, file)
+        && let Err(why) = arguments.record(&subject, &options, violation, file)
     {
         return refuse(&why);
     }
     let looked_at = looked_at(&outcome);
-    let missing = not_looked_at(&subject, looked_at);
+    let missing = not_looked_at(&subject, arguments.property, looked_at);
+    let verdict = arguments.verdict(&outcome, &missing);
     if arguments.json {
         let violation = outcome.violation.as_ref();
         let object = json!({
@@ -186,7 +177,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             "missed": arguments.explores().then(|| outcome.missed()),
             "depth": outcome.depth,
             "seconds": outcome.elapsed.as_secs_f64(),
-            "verdict": outcome.verdict,
+            "verdict": verdict,
             "property": violation.map(|violation| violation.property),
             "because": violation.map(|violation| &violation.because),
             "trace": violation.map(|violation| &violation.trace),
@@ -195,7 +186,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     } else {
         say(&as_text(&subject, arguments, &outcome, looked_at, &missing));
     }
-    exit_code(outcome.verdict)
+    exit_code(verdict)
 }
 
 fn exit_code(verdict: Verdict) -> ExitCode {
@@ -212,8 +203,45 @@ impl Arguments {
         self.sample.is_none() && self.replay.is_none()
     }
 
+    /// What to explore, and how.
+    fn options(&self, subject: &Subject) -> Result<Options, String> {
+        if !self.memory_limit.is_finite() || self.memory_limit <= 0.0 {
+            return Err("--memory-limit takes a number of GiB above zero".to_owned());
+        }
+        let mut options = Options::new(subject, self.processes, self.sessions);
+        options.passages = self.passages;
+        #[allow(clippy::cast_sign_loss, reason = "checked above")]
+        let memory_limit = (self.memory_limit * f64::from(1 << 30)) as u64;
+        options.memory_limit = memory_limit;
+        if self.basic {
+            options.properties = Properties::basic();
+        }
+        if let Some(property) = self.property {
+            if property.claim(&subject.claims) == Claim::NotApplicable {
+                return Err(format!("{property} means nothing for {}", subject.name));
+            }
+            options.properties = Properties::only(property);
+        }
+        Ok(options)
+    }
+
+    /// The answer: what was asked for by name was the question.
+    fn verdict(&self, outcome: &Outcome, missing: &[Property]) -> Verdict {
+        let unanswered = self.property.is_some_and(|asked| missing.contains(&asked));
+        match outcome.verdict {
+            Verdict::Holds if unanswered => Verdict::Limit,
+            verdict => verdict,
+        }
+    }
+
     /// Writes the execution to `file`, from which it can be repeated.
-    fn record(&self, subject: &Subject, violation: &Violation, file: &Path) -> Result<(), String> {
+    fn record(
+        &self,
+        subject: &Subject,
+        options: &Options,
+        violation: &Violation,
+        file: &Path,
+    ) -> Result<(), String> {
         let recording = Recording {
             algorithm: subject.name.to_owned(),
             processes: self.processes,
@@ -225,7 +253,17 @@ impl Arguments {
         std::fs::write(file, format!("{:#}\n", json!(recording)))
             .map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
         let file = file.display();
-        eprintln!("The execution is in {file}: `grouplock-lab check --replay {file}` repeats it.");
+        let mut options = options.clone();
+        options.properties = Properties::only(violation.property);
+        let repeated = replay(subject, &options, &violation.schedule);
+        if repeated.is_ok_and(|outcome| outcome.verdict == Verdict::Violated) {
+            eprintln!(
+                "The execution is in {file}: `grouplock-lab check --replay {file}` repeats it."
+            );
+        } else {
+            // It would have to go on for ever, or is one of several.
+            eprintln!("The execution is in {file}. Once, and by itself, it violates nothing.");
+        }
         Ok(())
     }
 
@@ -244,10 +282,15 @@ fn looked_at(outcome: &Outcome) -> Properties {
     outcome.looked_at.iter().chain(violated).collect()
 }
 
-/// The claims that are not among them.
-fn not_looked_at(subject: &Subject, looked_at: Properties) -> Vec<Property> {
+/// The claims, and what was `asked` for, that are not among them.
+fn not_looked_at(
+    subject: &Subject,
+    asked: Option<Property>,
+    looked_at: Properties,
+) -> Vec<Property> {
     let is_missing = |property: &Property| {
-        property.claim(&subject.claims).is_claimed() && !looked_at.contains(*property)
+        let counts = property.claim(&subject.claims).is_claimed() || asked == Some(*property);
+        counts && !looked_at.contains(*property)
     };
     Property::CLAIMABLE.into_iter().filter(is_missing).collect()
 }
@@ -284,8 +327,8 @@ fn as_text(
             let held = |property: &Property| looked_at.contains(*property);
             let in_part = |property: &Property| outcome.in_part.contains(*property);
             let (partly, not_at_all) = missing.iter().partition(|property| in_part(property));
-            let mut verdict =
-                format!("holds: {}", names(Property::CLAIMABLE.into_iter().filter(held).collect()));
+            let held = names(Property::CLAIMABLE.into_iter().filter(held).collect());
+            let mut verdict = format!("holds: {}", if held.is_empty() { "nothing" } else { &held });
             for (list, what) in [
                 (partly, "in every state, but executions that go on for ever were not looked at"),
                 (not_at_all, "not looked at"),
@@ -297,7 +340,9 @@ fn as_text(
             }
             verdict
         }
-        Verdict::Limit if arguments.replay.is_some() => "the execution violates nothing".to_owned(),
+        Verdict::Limit if arguments.replay.is_some() => {
+            "the execution, once and by itself, violates nothing".to_owned()
+        }
         Verdict::Limit if arguments.sample.is_some() => {
             "nothing was found, which proves nothing".to_owned()
         }

@@ -253,6 +253,10 @@ impl Search {
     fn longest(&mut self, mut state: State) -> Result<PerModel<u64>, Unproven> {
         let node = self.automaton.node(state.local);
         let Some((target, op)) = node.step.filter(|_| node.phase != Phase::Remainder) else {
+            if node.phase == Phase::Inside {
+                let left = self.follow(&state, Obs::PASS)?;
+                return left.map_or(Ok([0; 4]), |left| self.longest(left));
+            }
             state.touched.clear();
             if !self.idle.contains(&state) {
                 self.idle.push(state);
