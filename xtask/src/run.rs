@@ -18,7 +18,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// For whatever has no limit of its own: builds and installations.
-pub(crate) const LIMIT: Duration = Duration::from_mins(30);
+pub(crate) const LIMIT: Duration = Duration::from_hours(1);
 
 /// How often a running program is looked at.
 const GLANCE: Duration = Duration::from_millis(50);

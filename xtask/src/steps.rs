@@ -102,7 +102,7 @@ pub(crate) fn named(names: &[String]) -> Result<Vec<&'static Step>, String> {
 }
 
 /// For what only compiles.
-const BUILD: Duration = Duration::from_mins(20);
+const BUILD: Duration = Duration::from_mins(40);
 
 fn fmt(_: &Tests) -> Result<(), String> {
     Program::cargo(&["fmt", "--all", "--check"]).quietly(BUILD).map(drop)

@@ -63,7 +63,7 @@ impl<M: Memory> RawMutex<M> for Anderson<M> {
             fcfs: Claim::Yes,
             strong_fifo: Claim::No,
             fife: Claim::NotApplicable,
-            entering: Entering::alone(Claim::Yes),
+            entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
             rmr_cc: Bound::of(Growth::Constant),
             rmr_dsm: Bound::of(Growth::Unbounded),
