@@ -40,6 +40,7 @@ fn grouplock(place: &str, arguments: &[&str]) -> Command {
     for variable in ["ROOM", "SESSION", "EPOCH", "HOLDER", "RECOVERED"] {
         command.env_remove(format!("GROUPLOCK_{variable}"));
     }
+    grouplock_testing::with_default_signals(&mut command);
     command
 }
 

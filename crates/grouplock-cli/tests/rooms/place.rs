@@ -48,6 +48,7 @@ impl Place {
         for variable in ["ROOM", "SESSION", "EPOCH", "HOLDER", "RECOVERED"] {
             command.env_remove(format!("GROUPLOCK_{variable}"));
         }
+        grouplock_testing::with_default_signals(&mut command);
         command
     }
 

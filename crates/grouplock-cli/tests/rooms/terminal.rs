@@ -32,6 +32,7 @@ impl Screen {
             nix::errno::Errno::result(owned)?;
             Ok(())
         };
+        grouplock_testing::with_default_signals(&mut command);
         // SAFETY: it makes two system calls, and touches no memory of the parent.
         unsafe { command.pre_exec(own_terminal) };
         let process = Running::start(command);
