@@ -10,7 +10,7 @@ const SETTLED: f64 = 8.0;
 
 /// The growth that explains the points (processes, cost) best.
 ///
-/// * If the cost rises by less than one half for each doubling of the processes, from [eight](SETTLED) on if there are two
+/// * If the cost rises by less than one half for each doubling of the processes, from eight on if there are two
 ///   such sizes, it is constant: costs are whole numbers, and one more or less says nothing.
 /// * Otherwise it is the curve a + b·log N, a + b·N or a + b·N² that comes closest, in proportion to the cost.
 ///   The simpler one is preferred if a larger one is hardly better.
