@@ -8,6 +8,8 @@
 //! It is a [`RawGroup`] only so that the same handle and the same loop can go around both.
 
 mod exit_lock;
+#[cfg(test)]
+mod tests;
 mod wait_bit;
 
 use core::ptr;

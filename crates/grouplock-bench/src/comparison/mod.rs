@@ -24,6 +24,8 @@ pub mod starvation;
 pub mod subject;
 pub mod svg;
 pub mod tables;
+#[cfg(test)]
+mod tests;
 pub mod throughput;
 pub mod work;
 pub mod workload;

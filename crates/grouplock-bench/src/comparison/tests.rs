@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use grouplock_bench::comparison::lock::Kind;
-use grouplock_bench::comparison::page::Page;
-use grouplock_bench::comparison::plan::{Plan, Size, excluding, halves, sharing};
-use grouplock_bench::comparison::svg::well_formed;
-use grouplock_bench::comparison::throughput::Round;
-use grouplock_bench::comparison::work::Length;
-use grouplock_bench::comparison::workload::{Choice, Sessions, Workload};
-use grouplock_bench::comparison::{alone, goals, json, plots, run, subject};
+use crate::comparison::lock::Kind;
+use crate::comparison::page::Page;
+use crate::comparison::plan::{Plan, Size, excluding, halves, sharing};
+use crate::comparison::svg::well_formed;
+use crate::comparison::throughput::Round;
+use crate::comparison::work::Length;
+use crate::comparison::workload::{Choice, Sessions, Workload};
+use crate::comparison::{alone, goals, json, plots, run, subject};
 
 fn round(workload: Workload) -> Round {
     Round { workload, duration: Duration::from_millis(10), number: 3 }

@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use grouplock_bench::handover_by_hand::{HandoverByHand, Process};
+use crate::handover_by_hand::{HandoverByHand, Process};
 
 const THREADS: u64 = 4;
 const PASSAGES: u64 = 20_000;
