@@ -107,7 +107,7 @@ const LONG: &[(&str, &str)] = &[
     ("grouplock", "lock"),
     ("grouplock-algorithms", "loom"),
     ("grouplock-etcd", "model"),
-    ("grouplock-algorithms", "threads"),
+    ("grouplock-algorithms", "locks"),
 ];
 
 /// Runs them all, as many at a time as there are cores, and at least two: many tests sleep. All run

@@ -51,8 +51,8 @@ pub(crate) fn order(arguments: &[String]) -> Result<Order, String> {
 fn threads(given: &Given) -> Results {
     // On two cores 640,000 entries took 43 minutes.
     let entries = (1_000 * given.minutes).max(16_000).to_string();
-    let cargo = release("grouplock-algorithms").arguments(&["--test", "threads"]);
-    each_test(given, cargo, &["--nocapture"], &[("GROUPLOCK_ENTRIES", &entries)])
+    let cargo = release("grouplock-algorithms").arguments(&["--test", "locks"]);
+    each_test(given, cargo, &["--nocapture", "threads::"], &[("GROUPLOCK_ENTRIES", &entries)])
 }
 
 /// The published locks under loom: those that take minutes.
@@ -79,18 +79,18 @@ fn storms(given: &Given) -> Results {
 
 /// Three participants, with the bound on switches that each model states.
 fn loom_three(given: &Given) -> Results {
-    each_test(given, modelled("loom"), IGNORED, &[])
+    each_test(given, model("loom"), IGNORED, &[])
 }
 
 /// Two participants, without a bound.
 fn loom_two(given: &Given) -> Results {
-    each_test(given, modelled("loom"), &["--nocapture"], &[("GROUPLOCK_LOOM_SECONDS", SECONDS)])
+    each_test(given, model("loom"), &["--nocapture"], &[("GROUPLOCK_LOOM_SECONDS", SECONDS)])
 }
 
 fn shuttle(given: &Given) -> Results {
     let executions = (500 * given.minutes).to_string();
     let variables = [("GROUPLOCK_EXECUTIONS", &*executions)];
-    each_test(given, modelled("shuttle"), &["--nocapture"], &variables)
+    each_test(given, model("shuttle"), &["--nocapture"], &variables)
 }
 
 /// Storms of processes, by the library and by the program.
@@ -162,6 +162,10 @@ fn all_mutants(given: &Given) -> Results {
 const SECONDS: &str = "SECONDS";
 
 const IGNORED: &[&str] = &["--ignored", "--nocapture"];
+
+fn model(tool: &str) -> Program {
+    modelled(tool).arguments(&["--release"])
+}
 
 fn release(package: &str) -> Program {
     Program::cargo(&["test", "--release", "-p", package])

@@ -13,8 +13,9 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// What it does, in a line.
     pub(crate) what: &'static str,
-    /// Steps of one lane run one after the other; lanes run at the same time. Those of the first
-    /// share a build directory: the mutants must not replace a program there that tests run.
+    /// Steps of one lane run one after the other; lanes run at the same time, and end at about the
+    /// same time. The last of the second lane use what those of the first have built, and none
+    /// builds a program anew that tests run.
     pub(crate) lane: usize,
     /// Without these it does not run.
     pub(crate) needs: &'static [Need],
@@ -37,27 +38,6 @@ pub(crate) const STEPS: &[Step] = &[
         lane: 0,
         needs: &[],
         check: tests,
-    },
-    Step {
-        name: "features",
-        what: "the features of grouplock, each alone and together",
-        lane: 0,
-        needs: &[],
-        check: features,
-    },
-    Step {
-        name: "doc",
-        what: "the documentation builds, warnings are errors",
-        lane: 0,
-        needs: &[],
-        check: doc,
-    },
-    Step {
-        name: "mutants",
-        what: "sources with one thing wrong, which tests must notice",
-        lane: 0,
-        needs: &[],
-        check: mutants,
     },
     Step {
         name: "miri",
@@ -86,6 +66,27 @@ pub(crate) const STEPS: &[Step] = &[
         lane: 1,
         needs: &[],
         check: |tests| model("shuttle", tests),
+    },
+    Step {
+        name: "features",
+        what: "the features of grouplock, each alone and together",
+        lane: 1,
+        needs: &[],
+        check: features,
+    },
+    Step {
+        name: "doc",
+        what: "the documentation builds, warnings are errors",
+        lane: 1,
+        needs: &[],
+        check: doc,
+    },
+    Step {
+        name: "mutants",
+        what: "sources with one thing wrong, which tests must notice",
+        lane: 1,
+        needs: &[],
+        check: mutants,
     },
 ];
 
@@ -131,23 +132,29 @@ const OF_FEATURES: [&str; 6] = ["--test", "lock_api", "--test", "deadlock", "--t
 fn features(tests: &Tests) -> Result<(), String> {
     let all = "lock_api,send_guard,deadlock_detection,tracing";
     for features in ["lock_api", "send_guard", "deadlock_detection", "tracing", all] {
-        let lint =
-            Program::cargo(&["clippy", "--quiet", "-p", "grouplock", "--features", features]);
+        let lint = of_workspace("clippy", features).arguments(&["--quiet"]);
         let lint = if features == all {
-            lint.arguments(&["--all-targets"])
+            lint.arguments(&["--tests", "--examples"])
         } else {
-            // What does not mention features was looked at without them.
-            lint.arguments(&["--lib"]).arguments(&OF_FEATURES)
+            // With the library. What does not mention features was looked at without them.
+            lint.arguments(&OF_FEATURES)
         };
         lint.arguments(&["--", "-D", "warnings"]).quietly(BUILD)?;
     }
-    let with = |features| Program::cargo(&["test", "-p", "grouplock", "--features", features]);
+    let with = |features| of_workspace("test", features);
     let watched = with("lock_api,deadlock_detection,tracing");
     let mut failures = tests.programs(watched.arguments(&OF_FEATURES), &[])?;
     failures.extend(tests.programs(with(all).arguments(&["--test", "lock_api"]), &[])?);
     let documentation = Program::cargo(&["test", "-p", "grouplock", "--doc", "--all-features"]);
     failures.extend(tests.run("documentation of all features", documentation).err());
     told(&failures)
+}
+
+/// Cargo with features of grouplock, for the whole workspace: so what it depends on is what the
+/// steps before have built.
+fn of_workspace(command: &str, features: &str) -> Program {
+    let features: Vec<_> = features.split(',').map(|it| format!("grouplock/{it}")).collect();
+    Program::cargo(&[command, "--workspace", "--features", &features.join(",")])
 }
 
 fn doc(_: &Tests) -> Result<(), String> {
@@ -161,7 +168,7 @@ fn doc(_: &Tests) -> Result<(), String> {
 /// place of the standard library.
 pub(crate) fn modelled(tool: &str) -> Program {
     let folder = format!("target/{tool}");
-    Program::cargo(&["test", "--release", "-p", "grouplock", "--test", tool])
+    Program::cargo(&["test", "-p", "grouplock", "--test", tool])
         .arguments(&["--target-dir", &folder])
         .variable("RUSTFLAGS", &format!("--cfg {tool}"))
 }
@@ -181,18 +188,13 @@ fn miri(tests: &Tests) -> Result<(), String> {
     };
     let units = tests.run("grouplock lib under miri", test("grouplock").arguments(&["--lib"]));
     let lock = test("grouplock").arguments(&["--test", "lock", "--", "sharing::", "views::"]);
-    let algorithms = test("grouplock-algorithms").arguments(&[
-        "--lib",
-        "--test",
-        "data",
-        "--test",
-        "misuse",
-        "--test",
-        "schedules",
-    ]);
+    let small = ["--test", "locks", "--", "data::", "misuse::", "schedules::"];
     let lock = tests.run("grouplock under miri", lock);
-    let algorithms = tests.run("grouplock-algorithms under miri", algorithms);
-    told(&[units, lock, algorithms].into_iter().filter_map(Result::err).collect::<Vec<_>>())
+    let text = test("grouplock-algorithms").arguments(&["--lib"]);
+    let text = tests.run("grouplock-algorithms lib under miri", text);
+    let locks = test("grouplock-algorithms").arguments(&small);
+    let locks = tests.run("grouplock-algorithms under miri", locks);
+    told(&[units, lock, text, locks].into_iter().filter_map(Result::err).collect::<Vec<_>>())
 }
 
 /// The tests that protect plain data, instrumented together with the standard library.
@@ -201,19 +203,13 @@ fn tsan(tests: &Tests) -> Result<(), String> {
     let test = |package| {
         Program::nightly(&["test", "-Zbuild-std", "--target", &target, "-p", package])
             .arguments(&["--target-dir", "target/tsan"])
-            .variable("RUSTFLAGS", "-Zsanitizer=thread")
+            .variable("RUSTFLAGS", "-Zsanitizer=thread --cfg tsan")
     };
-    let algorithms = test("grouplock-algorithms").arguments(&[
-        "--lib",
-        "--test",
-        "data",
-        "--test",
-        "come_and_go",
-        "--test",
-        "occupancy",
-    ]);
+    let units = test("grouplock-algorithms").arguments(&["--lib"]);
+    let locks = test("grouplock-algorithms").arguments(&["--test", "locks"]);
     let lock = test("grouplock").arguments(&["--test", "lock"]);
-    let mut failures = tests.programs(algorithms, &[])?;
+    let mut failures = tests.programs(units, &[])?;
+    failures.extend(tests.programs(locks, &["data::", "come_and_go::", "occupancy::"])?);
     failures.extend(tests.programs(lock, &["storms::", "striped::"])?);
     told(&failures)
 }

@@ -160,7 +160,7 @@ fn built_for(check: &Check) -> Result<TestProgram, String> {
     let cargo = Program::cargo(&["test", "--manifest-path", &manifest]);
     let cargo = if let Some(tool) = &check.cfg {
         cargo
-            .arguments(&["--release", "--target-dir", &format!("target/{tool}")])
+            .arguments(&["--target-dir", &format!("target/{tool}")])
             .arguments(&["-p", &check.package])
             .variable("RUSTFLAGS", &format!("--cfg {tool}"))
     } else if check.program == "lib" {

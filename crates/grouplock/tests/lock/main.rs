@@ -8,6 +8,7 @@ mod foreign_code;
 mod giving_up;
 mod misuse;
 mod policies;
+#[cfg(not(tsan))]
 mod reference;
 mod sharing;
 mod snapshot;

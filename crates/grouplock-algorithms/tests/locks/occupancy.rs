@@ -1,8 +1,5 @@
 //! Concurrent occupancy: processes that ask for one session all get in, though none of them leaves.
 
-#[macro_use]
-mod common;
-
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;

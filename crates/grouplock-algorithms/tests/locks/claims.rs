@@ -1,8 +1,5 @@
 //! The claims are complete, and the texts can be followed with the paper open.
 
-#[macro_use]
-mod common;
-
 use grouplock_algorithms as locks;
 use grouplock_algorithms::claims::{Claim, Claims, Growth, Kind, Limit, Primitive};
 use grouplock_algorithms::memory::Native;

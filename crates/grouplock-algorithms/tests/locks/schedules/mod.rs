@@ -14,8 +14,8 @@ use grouplock_algorithms::maor_taubenfeld::MaorTaubenfeld;
 use grouplock_algorithms::raw::{RawGroup, RawMutex};
 use grouplock_algorithms::{Group, Mutual};
 
-use figure_3::Figure3;
-use staged::{Staged, tell_of_doorway_end, unless_it_must_wait};
+use self::figure_3::Figure3;
+use self::staged::{Staged, tell_of_doorway_end, unless_it_must_wait};
 
 /// Longer than anything here takes, on however busy a machine.
 const LATE: Duration = Duration::from_secs(60);

@@ -11,7 +11,7 @@ use grouplock_algorithms::keane_moir::KeaneMoir;
 use grouplock_algorithms::petrovic::{Bounded, Petrovic, Unbounded};
 use grouplock_algorithms::raw::RawGroup;
 
-use crate::staged::{Staged, tell_of_wait};
+use super::staged::{Staged, tell_of_wait};
 
 /// Far more than a step takes on a machine that is busy otherwise.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -2,9 +2,6 @@
 //!
 //! No monitors here, and no clock: nothing but the lock orders the accesses.
 
-#[macro_use]
-mod common;
-
 use core::cell::UnsafeCell;
 use std::thread;
 

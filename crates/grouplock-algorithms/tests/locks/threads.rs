@@ -1,9 +1,6 @@
 //! Every lock on real threads, under the monitors: no two sessions inside at once, first come first served where that is
 //! claimed, nobody left behind.
 
-#[macro_use]
-mod common;
-
 use grouplock_algorithms as locks;
 use grouplock_algorithms::monitor::{Report, Violation, Watched, Workout};
 
