@@ -58,10 +58,10 @@ fn all() -> Result<Vec<Mutant>, String> {
 /// Runs the checks of `mutants` on the right sources: a check that always fails notices nothing.
 pub(crate) fn run_right(mutants: &[Mutant]) -> Result<(), String> {
     copy()?;
-    let checks: BTreeSet<_> = mutants.iter().map(|mutant| &mutant.check).collect();
+    let checks: BTreeSet<_> = mutants.iter().map(|mutant| (&mutant.check, mutant.ci)).collect();
     let mut troubles = Vec::new();
-    for check in checks {
-        let ended = built_for(check).and_then(|program| {
+    for (check, ci) in checks {
+        let ended = built_for(check, ci).and_then(|program| {
             let limits = Limits { test: LIMIT, program: 4 * LIMIT };
             let shown = format!("right sources: {}", check.shown());
             let ended = programs::run(&shown, checked(&program, check), limits);
@@ -133,7 +133,7 @@ fn noticed(mutant: &Mutant) -> Result<String, String> {
     let told = |reason| format!("`{}`: {reason}", path.display());
     let right = fs::read_to_string(&path).map_err(told)?;
     fs::write(&path, mutant.applied_to(&right)?).map_err(told)?;
-    let built = built_for(&mutant.check);
+    let built = built_for(&mutant.check, mutant.ci);
     let ended = built.map(|program| {
         let limits = Limits { test: LIMIT, program: LIMIT };
         let mut watch = Watch::new(limits.test);
@@ -154,10 +154,13 @@ fn noticed(mutant: &Mutant) -> Result<String, String> {
     Err(format!("NOT NOTICED by {ran} tests of {}", mutant.check.shown()))
 }
 
-/// Builds the program that checks, from the copied sources.
-fn built_for(check: &Check) -> Result<TestProgram, String> {
+/// Builds the program that checks, from the copied sources. What notices a mutant of CI takes no
+/// time, so that it is not worth optimising.
+fn built_for(check: &Check, ci: bool) -> Result<TestProgram, String> {
     let manifest = format!("{TREE}/Cargo.toml");
     let cargo = Program::cargo(&["test", "--manifest-path", &manifest]);
+    let profile = if ci && check.cfg.is_none() { "dev" } else { "test" };
+    let cargo = cargo.arguments(&["--profile", profile]);
     let cargo = if let Some(tool) = &check.cfg {
         cargo
             .arguments(&["--target-dir", &format!("target/{tool}")])

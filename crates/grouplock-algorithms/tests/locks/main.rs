@@ -5,11 +5,19 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-mod claims;
+// The thread sanitizer looks at these.
 mod come_and_go;
 mod data;
-mod misuse;
-mod monitors;
 mod occupancy;
+
+// These it would instrument in vain, and that takes long.
+#[cfg(not(tsan))]
+mod claims;
+#[cfg(not(tsan))]
+mod misuse;
+#[cfg(not(tsan))]
+mod monitors;
+#[cfg(not(tsan))]
 mod schedules;
+#[cfg(not(tsan))]
 mod threads;

@@ -1,17 +1,33 @@
 //! The lock as its users see it: one program, as each takes long to link.
 #![cfg(not(any(loom, shuttle)))]
 
-mod bounds;
 #[path = "../common/mod.rs"]
 mod common;
-mod foreign_code;
-mod giving_up;
-mod misuse;
-mod policies;
-#[cfg(not(tsan))]
-mod reference;
-mod sharing;
-mod snapshot;
+
+// The thread sanitizer looks at these,
+#[cfg(not(miri))]
 mod storms;
+#[cfg(not(miri))]
 mod striped;
+
+// miri at these,
+#[cfg(not(tsan))]
+mod sharing;
+#[cfg(not(tsan))]
 mod views;
+
+// and neither at these, which would take long.
+#[cfg(not(any(miri, tsan)))]
+mod bounds;
+#[cfg(not(any(miri, tsan)))]
+mod foreign_code;
+#[cfg(not(any(miri, tsan)))]
+mod giving_up;
+#[cfg(not(any(miri, tsan)))]
+mod misuse;
+#[cfg(not(any(miri, tsan)))]
+mod policies;
+#[cfg(not(any(miri, tsan)))]
+mod reference;
+#[cfg(not(any(miri, tsan)))]
+mod snapshot;

@@ -237,7 +237,7 @@ fn programs() -> ProptestConfig {
     let asked = std::env::var("GROUPLOCK_PROGRAMS").ok().map(|number| {
         number.parse().unwrap_or_else(|_| panic!("GROUPLOCK_PROGRAMS={number} is not a number"))
     });
-    let cases = asked.unwrap_or(if cfg!(miri) { 3 } else { 2000 });
+    let cases = asked.unwrap_or(2000);
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 

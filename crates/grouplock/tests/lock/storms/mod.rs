@@ -18,7 +18,7 @@ fn passages() -> usize {
     let asked = std::env::var("GROUPLOCK_PASSAGES").ok().map(|number| {
         number.parse().unwrap_or_else(|_| panic!("GROUPLOCK_PASSAGES={number} is not a number"))
     });
-    asked.unwrap_or(if cfg!(miri) { 5 } else { 400 })
+    asked.unwrap_or(400)
 }
 
 const POLICIES: [Policy; 6] = [
@@ -164,7 +164,8 @@ fn blocking_storm<C: Core<Session = u32> + Sync>(lock: &GroupLock<u32, Data, C>)
     assert_eq!(judge(&journals).entries, 6 * passages());
 }
 
-const MANY: u64 = if cfg!(miri) { 40 } else { 10_000 };
+// The thread sanitizer needs no long queues.
+const MANY: u64 = if cfg!(tsan) { 1_000 } else { 10_000 };
 
 /// Ten thousand tasks, three passages each, on an executor made for the purpose.
 #[test]
@@ -188,7 +189,6 @@ fn ten_thousand_tasks_on_a_plain_executor() {
 
 /// The same on tokio, where some have a timeout around them and some are aborted.
 #[test]
-#[cfg_attr(miri, ignore = "tokio's driver uses what miri does not have")]
 fn ten_thousand_tasks_on_tokio() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
