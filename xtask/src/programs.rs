@@ -97,17 +97,17 @@ pub(crate) fn run(shown: &str, program: Program, limits: Limits) -> Ended {
 
 /// Programs that take long, the longest first, so that none of them is waited for in the end.
 const LONG: &[(&str, &str)] = &[
-    ("grouplock-quorum", "network"),
-    ("grouplock-etcd", "servers"),
-    ("grouplock-lab", "verdicts"),
-    ("grouplock-quorum", "explore"),
-    ("grouplock-mutants", "convicted"),
-    ("grouplock-cli", "rooms"),
-    ("grouplock-room", "directory"),
-    ("grouplock", "lock"),
-    ("grouplock-algorithms", "loom"),
-    ("grouplock-etcd", "model"),
     ("grouplock-algorithms", "locks"),
+    ("grouplock-lab", "verdicts"),
+    ("grouplock-algorithms", "loom"),
+    ("grouplock-mutants", "convicted"),
+    ("grouplock-etcd", "servers"),
+    ("grouplock", "lock"),
+    ("grouplock-quorum", "network"),
+    ("grouplock-room", "directory"),
+    ("grouplock-quorum", "explore"),
+    ("grouplock-cli", "rooms"),
+    ("grouplock-etcd", "model"),
 ];
 
 /// Runs them all, as many at a time as there are cores, and at least two: many tests sleep. All run

@@ -34,7 +34,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "clippy", what: "lints, warnings are errors", lane: 0, needs: &[], check: clippy },
     Step {
         name: "tests",
-        what: "unit, integration, loom and documentation tests",
+        what: "unit, integration and loom tests",
         lane: 0,
         needs: &[],
         check: tests,
@@ -69,7 +69,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "features",
-        what: "the features of grouplock, each alone and together",
+        what: "the features of grouplock, each alone and together; documentation tests",
         lane: 1,
         needs: &[],
         check: features,
@@ -114,14 +114,9 @@ fn clippy(_: &Tests) -> Result<(), String> {
     Program::cargo(&clippy).quietly(BUILD).map(drop)
 }
 
-/// Examples without tests are left to the lints. The documentation of grouplock is tested with its
-/// features, by the next step.
+/// Examples without tests are left to the lints, and documentation to the features.
 fn tests(tests: &Tests) -> Result<(), String> {
-    let mut failures = tests.programs(Program::cargo(&["test", "--workspace", "--tests"]), &[])?;
-    let documentation =
-        ["test", "--workspace", "--exclude", "grouplock", "--doc", "--no-fail-fast"];
-    failures.extend(tests.run("documentation", Program::cargo(&documentation)).err());
-    told(&failures)
+    told(&tests.programs(Program::cargo(&["test", "--workspace", "--tests"]), &[])?)
 }
 
 /// The tests of grouplock that look at its features.
@@ -129,6 +124,7 @@ const OF_FEATURES: [&str; 6] = ["--test", "lock_api", "--test", "deadlock", "--t
 
 /// Lints for each feature alone and for all together; then the tests of the features. `send_guard`
 /// keeps the guards of mutexes from being watched, so those of deadlock detection run without it.
+/// Then the documentation of all packages, as that of grouplock speaks of all features.
 fn features(tests: &Tests) -> Result<(), String> {
     let all = "lock_api,send_guard,deadlock_detection,tracing";
     for features in ["lock_api", "send_guard", "deadlock_detection", "tracing", all] {
@@ -145,8 +141,8 @@ fn features(tests: &Tests) -> Result<(), String> {
     let watched = with("lock_api,deadlock_detection,tracing");
     let mut failures = tests.programs(watched.arguments(&OF_FEATURES), &[])?;
     failures.extend(tests.programs(with(all).arguments(&["--test", "lock_api"]), &[])?);
-    let documentation = Program::cargo(&["test", "-p", "grouplock", "--doc", "--all-features"]);
-    failures.extend(tests.run("documentation of all features", documentation).err());
+    let documentation = with(all).arguments(&["--doc", "--no-fail-fast"]);
+    failures.extend(tests.run("documentation", documentation).err());
     told(&failures)
 }
 
