@@ -33,6 +33,12 @@ pub(crate) struct Given {
 }
 
 impl Given {
+    /// The same, later by what has gone since `start`: building is not taken from what is built,
+    /// but from the parts after it.
+    pub(crate) fn after_building(&self, start: Instant) -> Self {
+        Given { end: self.end + start.elapsed(), minutes: self.minutes, plan: self.plan.clone() }
+    }
+
     /// How much time is left; a little, even if there is none.
     pub(crate) fn left(&self) -> Duration {
         self.end.saturating_duration_since(Instant::now()).max(Duration::from_secs(10))

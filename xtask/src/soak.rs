@@ -131,9 +131,11 @@ const BIG: &[&str] = &[
 /// The explorations, one after the other: each may take most of the memory.
 fn explore(given: &Given) -> Results {
     let build = ["build", "--release", "-p", "grouplock-lab", "--bin", "grouplock-lab"];
+    let start = Instant::now();
     if let Err(why) = Program::cargo(&build).quietly(crate::run::LIMIT) {
         return vec![("build".to_owned(), Reached::Failed(why))];
     }
+    let given = given.after_building(start);
     let mut waiting: VecDeque<_> = BIG.iter().collect();
     let mut results = Vec::new();
     while let Some(what) = waiting.pop_front() {
@@ -180,10 +182,12 @@ fn each_test(
     arguments: &[&str],
     variables: &[(&str, &str)],
 ) -> Results {
+    let start = Instant::now();
     let built = match programs::build(cargo) {
         Ok(built) => built,
         Err(why) => return vec![("build".to_owned(), Reached::Failed(why))],
     };
+    let given = given.after_building(start);
     let tests = built.iter().flat_map(|program| {
         tests_of(program, arguments).into_iter().map(move |test| (program, test))
     });
