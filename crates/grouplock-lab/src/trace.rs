@@ -62,7 +62,7 @@ impl Event {
                     Some((o, field)) => layout.objects[object(o)].registers[field],
                     None => register,
                 },
-                op: op.try_map(|o| Some(object(o))).unwrap_or(op),
+                op: op.renamed(&object),
                 old: old.map(&object),
                 new: new.map(&object),
                 at,
@@ -178,10 +178,10 @@ pub(crate) fn tell(
                     value(*expected),
                     value(*wanted)
                 ),
-                Op::Faa(delta) if delta.cast_signed() < 0 => {
+                Op::Faa(delta, _) if delta.cast_signed() < 0 => {
                     format!("{name} := {}, {} less", value(*new), delta.wrapping_neg())
                 }
-                Op::Faa(delta) => format!("{name} := {}, {delta} more", value(*new)),
+                Op::Faa(delta, _) => format!("{name} := {}, {delta} more", value(*new)),
                 Op::WaitFor(_) => format!("{name} is {}: waited for that", value(*old)),
                 Op::AwaitCas(..) => {
                     format!("{name} := {}, waited until it was {}", value(*new), value(*old))

@@ -49,10 +49,10 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::layout::Layout;
-use crate::memory::context;
+use crate::memory::context::{self, Cue};
 use crate::subject::Subject;
-use crate::value::Obs;
-use run::{Cue, Merge, Op, Outcome, Phase, execute};
+use crate::value::{Obs, Val};
+use run::{Merge, Op, Outcome, Phase, execute};
 use symbols::{Known, Symbolic, SymbolicStop};
 
 /// The number of a local state.
@@ -115,7 +115,7 @@ pub(crate) enum Trouble {
 /// A way to a local state: one more cue than an earlier one. The first have none.
 #[derive(Clone, Debug)]
 struct Witness {
-    before: Option<(usize, Cue)>,
+    before: Option<(usize, Cue<Val>)>,
     process: usize,
     /// The object each placeholder stands for on this way.
     env: Vec<usize>,
@@ -435,7 +435,7 @@ impl Automaton {
         self.nodes.len() as LocalId - 1
     }
 
-    fn execute(&mut self, p: usize, script: &[Cue]) -> Outcome {
+    fn execute(&mut self, p: usize, script: &[Cue<Val>]) -> Outcome {
         self.runs += 1;
         execute(&self.subject, self.processes, p, script)
     }

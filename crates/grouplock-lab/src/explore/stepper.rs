@@ -10,6 +10,7 @@ use super::{Options, Reductions};
 use crate::automaton::run::{Op, Phase};
 use crate::automaton::{Automaton, Edge, LocalId, Node, Note, Target, Trouble};
 use crate::layout::Layout;
+use crate::memory::context::sum;
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
 use crate::trace::Event;
@@ -46,6 +47,10 @@ impl From<Trouble> for Obstacle {
 
 fn fault(property: Property, because: String) -> Obstacle {
     Obstacle::Fault(Fault { property, because })
+}
+
+fn panics(p: usize, message: &str) -> Obstacle {
+    fault(Property::NoPanic, format!("process {p} panics: {message}"))
 }
 
 /// Takes steps, for one worker. What it knows of the automaton it keeps at hand.
@@ -251,7 +256,7 @@ impl Stepper {
             let because = format!("process {p} reads {name}, whose contents were said to be dead");
             return Err(fault(Property::DeadRead, because));
         }
-        let writes = !matches!(op, Op::Read | Op::WaitFor(_));
+        let writes = !op.looks();
         let info = &self.layout.registers[register];
         if writes && self.reductions.own && info.owner.is_some_and(|owner| owner != p) {
             return Err(Trouble::Trespass.into());
@@ -263,20 +268,17 @@ impl Stepper {
                 (state.value(p, value), None)
             }
             Op::Read | Op::Cas(..) => (old, Some(old)),
-            Op::Faa(delta) => {
-                let sum = old.as_number().expect("only numbers are added to").wrapping_add(delta);
-                (Val::number(sum), Some(old))
+            Op::Faa(delta, bits) => {
+                let before = old.as_number().expect("only numbers are added to");
+                let after = Val::number(sum(before, delta, bits));
+                (after.map_err(|why| panics(p, &why))?, Some(old))
             }
             Op::WaitFor(value) if value == old => (old, None),
             Op::AwaitCas(expected, value) if expected == old => (value, None),
             Op::WaitFor(_) | Op::AwaitCas(..) => return Ok(false),
         };
         if let Some(log) = log {
-            let op = op
-                .try_map(|placeholder| {
-                    Some(usize::from(state.procs[p].env.as_slice()[placeholder]))
-                })
-                .expect("every placeholder stands for an object");
+            let op = op.renamed(|known| usize::from(state.procs[p].env.as_slice()[known]));
             log.push(Event::step(p, &node, register, op, old, new));
         }
         let (obs, stranger) = self.observe(state, p, op, seen);
@@ -329,7 +331,7 @@ impl Stepper {
         stranger: Option<u8>,
     ) -> Result<(), Obstacle> {
         if let Some(message) = &edge.panic {
-            return Err(fault(Property::NoPanic, format!("process {p} panics: {message}")));
+            return Err(panics(p, message));
         }
         if let Some(stranger) = stranger {
             state.procs[p].env.push(stranger);

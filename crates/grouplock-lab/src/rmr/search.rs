@@ -2,13 +2,13 @@
 
 use grouplock_algorithms::claims::Kind;
 
-use super::lock::Measurable;
 use super::model::Model;
 use super::run::{self, Case};
 use super::schedule::{Plan, Priorities};
 use super::survey::{Survey, broken};
 use super::workload::{Sessions, Workload};
 use super::{Options, RmrError};
+use crate::subject::Subject;
 
 /// A hill, and how far up it the search is.
 struct Climb {
@@ -34,7 +34,7 @@ const SET_UP: u64 = 128;
 
 /// Climbs for each model by itself, with all processes and with a few, as long as the options allow.
 pub(crate) fn search(
-    lock: &Measurable,
+    lock: &Subject,
     processes: usize,
     options: &Options,
     survey: &mut Survey,
@@ -58,7 +58,7 @@ pub(crate) fn search(
         };
         let plan = Plan::Searched(priorities.clone());
         let case = Case { plan, workload, seed: workload.seed };
-        let finished = run::run(lock, processes, &case)
+        let (finished, _) = run::run(lock, processes, &case, None)
             .map_err(|failure| broken(lock, processes, &case, failure))?;
         survey.add(&case, &finished.tally);
         steps += finished.steps + SET_UP * processes as u64;

@@ -2,8 +2,8 @@
 
 use grouplock_algorithms::memory::Word;
 
-use super::context::Access;
 use super::model::PerModel;
+use crate::memory::context::Access;
 
 /// A passage as it goes on: who makes it, and what it has cost so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,9 +69,9 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// A tally that keeps the steps of one passage.
-    pub(crate) fn telling(told: PassageId) -> Self {
-        Tally { told: Some(told), ..Tally::default() }
+    /// A tally that keeps the steps of one passage, if it is told which.
+    pub(crate) fn telling(told: Option<PassageId>) -> Self {
+        Tally { told, ..Tally::default() }
     }
 
     pub(crate) fn is_told(&self, passage: &Passage) -> bool {

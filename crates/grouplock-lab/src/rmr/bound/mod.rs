@@ -275,7 +275,7 @@ impl Search {
         }
         let awaits = node.head == Some(state.local);
         let mut touching = state.clone();
-        touching.touched.insert(target, looks(op));
+        touching.touched.insert(target, op.looks());
         let (mut vain, mut longest) = ([0; 4], [0; 4]);
         for (told, obs) in self.observed(&state, target, op)? {
             let cost = self.cost(&state, target, op, told);
@@ -329,7 +329,7 @@ impl Search {
             Op::Write(_) | Op::AwaitCas(..) => vec![(Obs::DONE, Some(Obs::DONE))],
             Op::Cas(..) => [Obs::SWAPPED, Obs::FAILED].map(|obs| (obs, Some(obs))).into(),
             // Numbers without end.
-            Op::Faa(_) => return Err(Unproven),
+            Op::Faa(..) => return Err(Unproven),
         })
     }
 
@@ -348,7 +348,7 @@ impl Search {
             (_, Target::Global(register)) if is_ideal(register) => return [0; 4],
             _ => {}
         }
-        let is_current = looks(op) && !self.may_come_from_others(state, target, told);
+        let is_current = op.looks() && !self.may_come_from_others(state, target, told);
         let copy = state.touched.get(&target).filter(|_| is_current);
         let [cached, read] = [copy.is_some(), copy == Some(&true)];
         [!cached, !cached, !read, !state.is_own(target)].map(u64::from)
@@ -375,11 +375,6 @@ fn initial(layout: &Layout) -> BTreeMap<Cell, Contents> {
         cells.entry(cell).or_default().all.insert(told);
     }
     cells
-}
-
-/// Whether the operation reads and does nothing else.
-fn looks(op: Op) -> bool {
-    matches!(op, Op::Read | Op::WaitFor(_))
 }
 
 fn most(a: PerModel<u64>, b: PerModel<u64>) -> PerModel<u64> {

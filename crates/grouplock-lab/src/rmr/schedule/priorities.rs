@@ -20,52 +20,13 @@ impl Ranking {
         self.first = None;
     }
 
-    /// The first of those that are ready and `may`.
-    fn first(&mut self, world: &World, may: impl Fn(usize) -> bool) -> Option<usize> {
-        let known = self
-            .first
-            .filter(|&p| self.arrivals == world.arrivals() && world.is_ready(p) && may(p));
+    /// The first of those that are ready.
+    fn first(&mut self, world: &World) -> usize {
+        let known = self.first.filter(|&p| self.arrivals == world.arrivals() && world.is_ready(p));
         self.arrivals = world.arrivals();
-        self.first = known.or_else(|| {
-            let ready = world.ready().iter().copied().filter(|&p| may(p));
-            ready.max_by_key(|&p| (self.priorities[p], p))
-        });
-        self.first
-    }
-}
-
-/// All start together; new priorities for each passage, and sometimes within.
-pub(super) struct Bursts {
-    ranking: Ranking,
-    /// Who has yet to start in this burst.
-    due: Vec<bool>,
-    rng: fastrand::Rng,
-}
-
-impl Bursts {
-    pub(super) fn new(processes: usize, rng: fastrand::Rng) -> Self {
-        let ranking = Ranking::new(vec![0; processes]);
-        Bursts { ranking, due: vec![false; processes], rng }
-    }
-}
-
-impl Schedule for Bursts {
-    fn pick(&mut self, world: &World) -> usize {
-        if self.rng.usize(..4 * world.processes()) == 0 {
-            let p = self.rng.usize(..world.processes());
-            self.ranking.set(p, self.rng.u32(..));
-        }
-        let due = &self.due;
-        let first = self.ranking.first(world, |p| due[p] || !world.is_in_remainder(p));
-        let p = first.unwrap_or_else(|| {
-            for p in 0..world.processes() {
-                self.due[p] = world.is_ready(p);
-                self.ranking.set(p, self.rng.u32(..));
-            }
-            self.ranking.first(world, |_| true).expect("somebody is ready")
-        });
-        self.due[p] = false;
-        p
+        let best = || world.ready().iter().copied().max_by_key(|&p| (self.priorities[p], p));
+        self.first = known.or_else(best);
+        self.first.expect("somebody is ready")
     }
 }
 
@@ -160,7 +121,7 @@ impl Schedule for ByPriority {
                 self.ranking.set(p, priority);
             }
         }
-        let p = self.ranking.first(world, |_| true).expect("somebody is ready");
+        let p = self.ranking.first(world);
         self.last = Some(p);
         p
     }
