@@ -211,14 +211,19 @@ pub(crate) fn tell(
     Step { step: number, process, paper_line, source, operation, access, inside, stages }
 }
 
-/// The trace as a table.
-pub fn table(steps: &[Step], is_mutex: bool) -> String {
-    let inside = |step: &Step| {
-        let told = step.inside.iter().map(|o| {
-            if is_mutex { o.process.to_string() } else { format!("{}:s{}", o.process, o.session) }
+impl Step {
+    /// Who is inside afterwards, with `sign` before the number of each process.
+    pub(crate) fn inside(&self, is_mutex: bool, sign: &str) -> String {
+        let told = self.inside.iter().map(|&Occupant { process, session }| {
+            let session = if is_mutex { String::new() } else { format!(":s{session}") };
+            format!("{sign}{process}{session}")
         });
         told.collect::<Vec<_>>().join(" ")
-    };
+    }
+}
+
+/// The trace as a table.
+pub fn table(steps: &[Step], is_mutex: bool) -> String {
     let rows: Vec<[String; 6]> = steps
         .iter()
         .map(|step| {
@@ -228,7 +233,7 @@ pub fn table(steps: &[Step], is_mutex: bool) -> String {
                 step.paper_line.clone().unwrap_or_default(),
                 step.source.clone().unwrap_or_default(),
                 step.operation.clone(),
-                inside(step),
+                step.inside(is_mutex, ""),
             ]
         })
         .collect();

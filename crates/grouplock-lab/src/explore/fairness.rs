@@ -29,13 +29,9 @@ use crate::subject::Subject;
 
 /// Looks for fair cycles that violate a property of `options`, after all states have been seen to hold: `outcome`.
 pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -> Outcome {
-    let asked: Vec<Property> = Property::FOR_EVER
-        .into_iter()
-        .filter(|&property| {
-            let proved = |stronger| options.properties.contains(stronger);
-            options.properties.contains(property) && !property.follows_from().is_some_and(proved)
-        })
-        .collect();
+    let proved = |stronger| options.properties.contains(stronger);
+    let asked = options.properties.and(Properties::FOR_EVER).iter();
+    let asked: Vec<_> = asked.filter(|p| !p.follows_from().is_some_and(proved)).collect();
     // Nobody passes for ever where passages are bounded. That nobody enters can be seen even so.
     let (ended, looked_for): (Vec<Property>, Vec<Property>) = asked.iter().partition(|property| {
         let passing =

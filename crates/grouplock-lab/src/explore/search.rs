@@ -97,7 +97,7 @@ struct Search<'a> {
 /// without them is sooner found that way.
 pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
     let began = Instant::now();
-    let order = Properties::ORDER.into_iter().any(|p| options.properties.contains(p));
+    let order = options.properties.and(Properties::ORDER) != Properties::default();
     let mut held = Properties::default();
     if order && options.properties.contains(Property::MutualExclusion) {
         let mut first = options.clone();
@@ -189,10 +189,10 @@ fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
                 (outcome.looked_at, outcome.bounds) = (options.properties, measured.1);
                 // Nothing was asked of those who never came to the end of a doorway, or of registers without a range.
                 if !steppers.iter().any(|stepper| stepper.saw_doorway) {
-                    outcome.looked_at = outcome.looked_at.minus(&Properties::ORDER);
+                    outcome.looked_at = outcome.looked_at.minus(Properties::ORDER);
                 }
                 if options.passages.is_some() && !steppers[0].knows_a_range() {
-                    outcome.looked_at = outcome.looked_at.minus(&[Property::BoundedRegisters]);
+                    outcome.looked_at = outcome.looked_at.without(Property::BoundedRegisters);
                 }
                 outcome.bounds.retain(|bound| outcome.looked_at.contains(bound.property));
             }
@@ -310,9 +310,7 @@ impl Search<'_> {
     fn bounds(&self) -> Result<Vec<StepBound>, (Property, Circle)> {
         let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bounds = Vec::new();
-        for property in
-            Property::BOUNDING.into_iter().filter(|&p| self.options.properties.contains(p))
-        {
+        for property in self.options.properties.and(Properties::BOUNDING).iter() {
             let of = walked.keys().filter(|tread| tread.0 == property);
             let steps: Vec<_> = of.map(|&(_, from, to)| (from, to)).collect();
             let steps = longest(&steps).map_err(|circle| (property, circle))? as u64;

@@ -97,10 +97,7 @@ impl Stepper {
             kind,
             in_range: subject.in_range,
             properties: options.properties,
-            bounding: Property::BOUNDING
-                .into_iter()
-                .filter(|&property| options.properties.contains(property))
-                .collect(),
+            bounding: options.properties.and(Properties::BOUNDING).iter().collect(),
             watching: false,
             trod: FxHashSet::default(),
             fresh: Vec::new(),
@@ -381,7 +378,7 @@ impl Stepper {
 
     /// Whether an order of service is checked, so that doorways matter.
     pub(super) fn orders(&self) -> bool {
-        Properties::ORDER.into_iter().any(|property| self.properties.contains(property))
+        self.properties.and(Properties::ORDER) != Properties::default()
     }
 
     fn watches(&self, property: Property) -> bool {
