@@ -1,14 +1,14 @@
 //! One step of one process: memory, local state and monitors.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bounds::Tread;
 use super::state::{Env, State};
-use super::{Options, Reductions};
+use super::{Options, Reductions, lock};
 use crate::automaton::run::{Op, Phase};
-use crate::automaton::{Automaton, Edge, LocalId, Node, Note, Target, Trouble};
+use crate::automaton::{Automaton, EDGE_BYTES, Edge, LocalId, Node, Note, Target, Trouble};
 use crate::layout::Layout;
 use crate::memory::context::sum;
 use crate::property::{Properties, Property};
@@ -84,10 +84,7 @@ impl Stepper {
         options: &Options,
     ) -> Self {
         let kind = subject.claims.kind;
-        let layout = {
-            let automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(&automaton.layout)
-        };
+        let layout = Arc::clone(&lock(automaton).layout);
         Stepper {
             automaton: Arc::clone(automaton),
             layout,
@@ -110,11 +107,16 @@ impl Stepper {
 
     /// What the text says of private variables and is wrong, if that is known by now.
     pub(super) fn lie(&self) -> Option<String> {
-        let automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
-        match &automaton.trouble {
+        match &lock(&self.automaton).trouble {
             Some(Trouble::Liveness(because)) => Some(because.clone()),
             Some(Trouble::Trespass) | None => None,
         }
+    }
+
+    /// The memory that the automaton takes, and what `workers` steppers keep of it at hand.
+    pub(super) fn bytes(&self, workers: usize) -> u64 {
+        let here = self.edges.len() * EDGE_BYTES + self.nodes.len() * (size_of::<Node>() + 24);
+        lock(&self.automaton).bytes() + (here * workers) as u64
     }
 
     /// A local state.
@@ -123,7 +125,7 @@ impl Stepper {
         if let Some(Some(node)) = self.nodes.get(index) {
             return Arc::clone(node);
         }
-        let automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
+        let automaton = lock(&self.automaton);
         // A copy: workers that count references to one node would wait for each other's caches.
         let node = Arc::new(Node::clone(&automaton.node(id)));
         if self.nodes.len() <= index {
@@ -137,7 +139,7 @@ impl Stepper {
         if let Some(edge) = self.edges.get(&(source, obs)) {
             return Ok(Arc::clone(edge));
         }
-        let mut automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut automaton = lock(&self.automaton);
         let edge = Arc::new(Edge::clone(&*automaton.edge(source, obs)?));
         self.edges.insert((source, obs), Arc::clone(&edge));
         Ok(edge)

@@ -420,7 +420,10 @@ pub(super) fn await_until(condition: impl Fn() -> bool, at: &'static Location<'s
         assert!(condition(), "waiting while a lock is set up or dropped");
         return;
     };
-    assert!(outer.is_none(), "{at}: an `await` in the condition of another, which may only read");
+    assert!(
+        outer.is_none(),
+        "{at}: an `await` in the condition of an `await`, which may only read"
+    );
     let holds = condition();
     let passed = with_run(|run| {
         run.round = None;

@@ -47,7 +47,7 @@ mod world;
 use grouplock_algorithms::{CapacityError, Claims};
 use serde::Serialize;
 
-pub use bound::{Bounds, bounds};
+pub use bound::{Bounds, bounds, bounds_of};
 pub use fit::fit;
 pub use model::Model;
 pub use run::Failure;

@@ -2,6 +2,7 @@
 
 use grouplock_algorithms::claims::Kind;
 
+use super::RmrError;
 use super::schedule::Plan;
 use super::tally::{PassageId, Tally};
 use super::workload::Workload;
@@ -45,20 +46,13 @@ pub enum Failure {
     Endless(u64),
 }
 
-/// What a run gives.
-#[derive(Debug)]
-pub(crate) struct Finished {
-    pub(crate) tally: Tally,
-    pub(crate) steps: u64,
-}
-
 /// Runs `case`, and keeps the steps of one passage if it is told which.
 pub(crate) fn run(
     lock: &Subject,
     processes: usize,
     case: &Case,
     told: Option<PassageId>,
-) -> Result<(Finished, Made), Failure> {
+) -> Result<(Tally, Made), RmrError> {
     let (joined, made) = context::set_up(|| (lock.make)(processes));
     let joined = joined.expect("it was made before");
     let mut world = World::new(joined, &made, case.workload, Tally::telling(told));
@@ -76,11 +70,13 @@ pub(crate) fn run(
     });
     // A panic has left it set, and what is suspended is unwound when the world is dropped.
     context::end();
-    match driven {
-        Ok(Ok(())) => Ok((Finished { steps: world.steps(), tally: world.into_tally() }, made)),
-        Ok(Err(failure)) => Err(failure),
-        Err(payload) => Err(Failure::Panicked(context::message(&*payload))),
-    }
+    let failure = match driven {
+        Ok(Ok(())) => return Ok((world.into_tally(), made)),
+        Ok(Err(failure)) => failure,
+        Err(payload) => Failure::Panicked(context::message(&*payload)),
+    };
+    let (algorithm, schedule) = (lock.name.to_owned(), case.name(lock.claims.kind, processes));
+    Err(RmrError::Broken { algorithm, processes, schedule, failure })
 }
 
 /// Far more than any of the algorithms takes: a process of the Burns-Lamport lock may be sent back N² times and

@@ -5,7 +5,7 @@ use grouplock_algorithms::claims::Kind;
 use super::model::Model;
 use super::run::{self, Case};
 use super::schedule::{Plan, Priorities};
-use super::survey::{Survey, broken};
+use super::survey::Survey;
 use super::workload::{Sessions, Workload};
 use super::{Options, RmrError};
 use crate::subject::Subject;
@@ -58,16 +58,15 @@ pub(crate) fn search(
         };
         let plan = Plan::Searched(priorities.clone());
         let case = Case { plan, workload, seed: workload.seed };
-        let (finished, _) = run::run(lock, processes, &case, None)
-            .map_err(|failure| broken(lock, processes, &case, failure))?;
-        survey.add(&case, &finished.tally);
-        steps += finished.steps + SET_UP * processes as u64;
+        let (tally, _) = run::run(lock, processes, &case, None)?;
+        survey.add(&case, &tally);
+        steps += tally.steps + SET_UP * processes as u64;
         let few = climb.few;
         for climb in climbs.iter_mut().filter(|climb| climb.few == few) {
-            let cost = finished.tally.max(climb.model);
+            let cost = tally.max(climb.model);
             // As bad is bad enough: a plateau is left by walking on it.
             if climb.top.as_ref().is_none_or(|top| top.cost <= cost) {
-                let horizon = finished.steps / workload.active as u64;
+                let horizon = tally.steps / workload.active as u64;
                 climb.top = Some(Top { cost, priorities: priorities.clone(), workload, horizon });
             }
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::model::Model;
 use super::run;
-use super::survey::{broken, survey};
+use super::survey::survey;
 use super::tally::Step;
 use super::{Options, RmrError, find};
 use crate::layout::object_at;
@@ -73,9 +73,7 @@ pub fn worst_passage(
     let lock = find(name, processes, options)?;
     let survey = survey(&lock, processes, options)?;
     let worst = survey.worst(model);
-    let (finished, made) = run::run(&lock, processes, &worst.case, Some(worst.passage))
-        .map_err(|failure| broken(&lock, processes, &worst.case, failure))?;
-    let tally = finished.tally;
+    let (tally, made) = run::run(&lock, processes, &worst.case, Some(worst.passage))?;
     let accesses = tally.story.iter().map(|step| told(&lock, &made, model, step)).collect();
     Ok(WorstPassage {
         algorithm: lock.name.to_owned(),

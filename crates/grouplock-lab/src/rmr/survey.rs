@@ -3,7 +3,7 @@
 use grouplock_algorithms::claims::Kind;
 
 use super::model::{Model, PerModel};
-use super::run::{self, Case, Failure};
+use super::run::{self, Case};
 use super::schedule::Plan;
 use super::search::search;
 use super::tally::{Passage, PassageId, Tally};
@@ -72,9 +72,8 @@ pub(crate) fn survey(
 ) -> Result<Survey, RmrError> {
     let mut survey = Survey::default();
     for case in cases(lock.claims.kind, processes, options) {
-        let (finished, _) = run::run(lock, processes, &case, None)
-            .map_err(|failure| broken(lock, processes, &case, failure))?;
-        survey.add(&case, &finished.tally);
+        let (tally, _) = run::run(lock, processes, &case, None)?;
+        survey.add(&case, &tally);
     }
     search(lock, processes, options, &mut survey)?;
     Ok(survey)
@@ -106,10 +105,4 @@ fn cases(kind: Kind, processes: usize, options: &Options) -> Vec<Case> {
     let workload = Workload { sessions, active: processes, passages: 1, dwells: false, seed };
     cases.push(Case { plan: Plan::Staircase, workload, seed });
     cases
-}
-
-pub(crate) fn broken(lock: &Subject, processes: usize, case: &Case, failure: Failure) -> RmrError {
-    let algorithm = lock.name.to_owned();
-    let schedule = case.name(lock.claims.kind, processes);
-    RmrError::Broken { algorithm, processes, schedule, failure }
 }

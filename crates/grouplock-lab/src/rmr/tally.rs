@@ -56,6 +56,8 @@ const MOST_STEPS: usize = 100_000;
 /// The result of one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
+    /// Steps taken by all.
+    pub(crate) steps: u64,
     pub(crate) passages: u64,
     pub(crate) sums: PerModel<u64>,
     /// The most expensive passage, by model.

@@ -55,7 +55,6 @@ pub(crate) struct World {
     place: Vec<Option<usize>>,
     /// How often somebody became ready.
     arrivals: u64,
-    steps: u64,
     tally: Tally,
 }
 
@@ -91,7 +90,6 @@ impl World {
             ready: Vec::with_capacity(count),
             place: vec![None; count],
             arrivals: 0,
-            steps: 0,
             tally,
         };
         for p in 0..count {
@@ -120,7 +118,7 @@ impl World {
 
     /// Steps taken by all.
     pub(crate) fn steps(&self) -> u64 {
-        self.steps
+        self.tally.steps
     }
 
     /// Steps that `p` has taken.
@@ -169,7 +167,7 @@ impl World {
 
     /// `p`, which is ready, takes a step.
     pub(crate) fn step(&mut self, p: usize) {
-        self.steps += 1;
+        self.tally.steps += 1;
         let process = &mut self.processes[p];
         process.steps += 1;
         match &mut process.next {
