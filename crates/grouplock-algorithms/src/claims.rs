@@ -80,26 +80,24 @@ impl fmt::Display for Growth {
 pub struct Bound {
     /// The growth it claims.
     pub claimed: Growth,
-    /// If that is known to be wrong: where to read why.
-    pub refuted: Option<&'static str>,
 }
 
 impl Bound {
-    /// A bound that nothing speaks against.
+    /// The bound that grows like this.
     pub const fn of(claimed: Growth) -> Self {
-        Bound { claimed, refuted: None }
+        Bound { claimed }
     }
 
     /// The bound of a whole of which this is one part and `other` another.
     #[must_use]
     pub fn and(self, other: Bound) -> Self {
-        Bound { claimed: self.claimed.max(other.claimed), refuted: self.refuted.or(other.refuted) }
+        Bound { claimed: self.claimed.max(other.claimed) }
     }
 }
 
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.claimed, if self.refuted.is_some() { ", refuted" } else { "" })
+        self.claimed.fmt(f)
     }
 }
 

@@ -48,7 +48,6 @@ impl Layout {
         let mut globals = Vec::new();
         for (id, register) in plan.registers.iter().enumerate() {
             let object = register.object.map(|object| {
-                let object = object as usize;
                 fields[object].push(id);
                 (object, fields[object].len() - 1)
             });
@@ -126,13 +125,19 @@ fn object_name(
 /// A word of a run as a value, its pointer as the number of an object.
 ///
 /// # Panics
-/// If it is a pointer that `Memory::allocate` did not give.
+/// If it is a pointer that `Memory::allocate` did not give, or too large a number.
 pub(crate) fn pack(word: Word, plan: &Plan) -> Val {
+    try_pack(word, plan).unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// The same, or why there can be no such value.
+pub(crate) fn try_pack(word: Word, plan: &Plan) -> Result<Val, String> {
     match word {
         Word::Number(number) => Val::number(number),
-        Word::Pointer(place) if place.addr() <= 2 => Val::mark(place.addr()),
+        Word::Pointer(place) if place.addr() <= 2 => Ok(Val::mark(place.addr())),
         Word::Pointer(place) => object_at(place.addr(), plan)
-            .map_or_else(|| panic!("{place:?} is no object of this lock"), Val::object),
+            .map(Val::object)
+            .ok_or_else(|| format!("{place:?} is no object of this lock")),
     }
 }
 

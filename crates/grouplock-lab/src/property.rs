@@ -41,171 +41,117 @@ use serde::{Deserialize, Serialize};
 
 use crate::registry;
 
-/// A property of a lock, or of what its text says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Property {
+/// One table of all properties: the name in reports and on the command line, what claims say of it, and the sets of properties
+/// that it is in.
+macro_rules! properties {
+    ($($(#[$doc:meta])* $property:ident = $name:literal ($claim:expr) [$($set:ident),*],)*) => {
+        /// A property of a lock, or of what its text says of itself.
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+        )]
+        pub enum Property {
+            $($(#[$doc])* #[serde(rename = $name)] $property,)*
+        }
+
+        impl Property {
+            /// All of them, those that can be claimed first.
+            const ALL: &[Property] = &[$(Property::$property),*];
+
+            /// The name in reports and on the command line.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Property::$property => $name,)*
+                }
+            }
+
+            /// What `claims` says of it.
+            pub fn claim(self, claims: &Claims) -> Claim {
+                let of: fn(&Claims) -> Claim = match self {
+                    $(Property::$property => $claim,)*
+                };
+                of(claims)
+            }
+
+            const fn sets(self) -> u8 {
+                match self {
+                    $(Property::$property => 0 $(| $set)*,)*
+                }
+            }
+        }
+    };
+}
+
+/// An exploration checks it whatever is asked, because without it nothing means anything.
+const SOUND: u8 = 1;
+/// An exploration checks it unless it is asked for others [only](Properties::only).
+const ALWAYS: u8 = 2;
+/// It bounds the own steps of each process that it speaks of.
+const EACH: u8 = 4;
+/// It bounds the own steps of some of them.
+const SOME: u8 = 8;
+/// It speaks, if only in part, of executions that go on for ever.
+const FOR_EVER: u8 = 16;
+/// It needs to know who came before whom, for which states are told apart further.
+const ORDER: u8 = 32;
+
+properties! {
     /// No two sessions (for a mutex: no two processes) are inside at once.
-    MutualExclusion,
+    MutualExclusion = "mutual-exclusion" (|c| c.mutual_exclusion) [ALWAYS],
     /// If somebody tries to enter, somebody enters: there is no state in which all who are outside their remainder section
     /// wait, and no fair cycle in which somebody tries and nobody enters. As every process may stop for good in its
     /// remainder section, this says too that nobody is left waiting when all others have stopped.
-    DeadlockFreedom,
+    DeadlockFreedom = "deadlock-freedom" (|c| c.deadlock_freedom) [ALWAYS, FOR_EVER],
     /// Everyone who tries to enter gets in: there is no fair cycle in which one process tries throughout.
-    StarvationFreedom,
+    StarvationFreedom = "starvation-freedom" (|c| c.starvation_freedom) [FOR_EVER],
     /// Of two conflicting requests, if one's doorway ended before the other's began, it is served first.
-    Fcfs,
+    Fcfs = "fcfs" (|c| c.fcfs) [ORDER],
     /// For a mutex: of two requests, the one whose doorway ended first is served first.
-    StrongFifo,
+    StrongFifo = "strong-fifo" (|c| c.strong_fifo) [ORDER],
     /// Of two requests for one session, if one's doorway ended before the other's began and the other has entered,
     /// then the first enters by a bounded number of its own steps.
-    Fife,
+    Fife = "fife" (|c| c.fife) [EACH, ORDER],
     /// For a mutex: while nobody is in the critical section or leaving, some process that tries to enter can do so by a
     /// bounded number of its own steps.
-    BoundedEntry,
+    BoundedEntry = "bounded-entry" (|c| c.entering.bounded) [SOME],
     /// While nobody asks for another session, everyone who asks gets in, even if nobody leaves.
-    ConcurrentOccupancy,
+    ConcurrentOccupancy = "concurrent-occupancy" (|c| c.entering.concurrent_occupancy) [FOR_EVER],
     /// While nobody asks for another session, everyone who asks gets in by a bounded number of its own steps.
-    ConcurrentEntering,
+    ConcurrentEntering = "concurrent-entering" (|c| c.entering.concurrent_entering) [EACH],
     /// While nobody asks for another session, somebody who asks can get in by a bounded number of its own steps, and
     /// everyone gets in, even if nobody leaves.
-    GroupConcurrentEntering,
+    GroupConcurrentEntering = "group-concurrent-entering"
+        (|c| c.entering.group_concurrent_entering) [SOME, FOR_EVER],
     /// While somebody asks who finished its doorway before anybody began to ask for another session, somebody of that
     /// session can get in by a bounded number of its own steps, and it gets in even if nobody leaves.
-    StrongGroupConcurrentEntering,
+    StrongGroupConcurrentEntering = "strong-group-concurrent-entering"
+        (|c| c.entering.strong_group_concurrent_entering) [SOME, FOR_EVER, ORDER],
     /// A process that finished its doorway before any of those began who ask for another session gets in by a bounded number
     /// of its own steps.
-    StrongConcurrentEntering,
+    StrongConcurrentEntering = "strong-concurrent-entering"
+        (|c| c.entering.strong_concurrent_entering) [EACH, ORDER],
     /// A process that leaves gets out: there is no fair cycle in which one process is leaving throughout.
-    TerminatingExit,
+    TerminatingExit = "terminating-exit" (|c| c.exit.terminating) [FOR_EVER],
     /// Everyone gets out by a bounded number of its own steps.
-    BoundedExit,
+    BoundedExit = "bounded-exit" (|c| c.exit.bounded) [EACH],
     /// While some are leaving, one of them can get out by a bounded number of its own steps, and everyone gets out.
-    GroupBoundedExit,
+    GroupBoundedExit = "group-bounded-exit" (|c| c.exit.group_bounded) [SOME, FOR_EVER],
     /// Registers keep within the range that the algorithm tells for them.
-    BoundedRegisters,
+    BoundedRegisters = "bounded-registers" (|c| c.bounded_registers) [],
     /// Nobody reads what the text said is dead.
-    DeadRead,
+    DeadRead = "dead-read" (|_| Claim::Yes) [SOUND, ALWAYS],
     /// What the text said of private variables is true: executions that were taken for one behave as one.
-    DeadPrivate,
+    DeadPrivate = "dead-private" (|_| Claim::Yes) [SOUND, ALWAYS],
     /// The algorithm does not panic.
-    NoPanic,
+    NoPanic = "no-panic" (|_| Claim::Yes) [SOUND, ALWAYS],
 }
 
 impl Property {
-    /// Those that an exploration checks whatever is asked, because without them it means nothing.
-    pub const SOUND: [Property; 3] = [Property::DeadRead, Property::DeadPrivate, Property::NoPanic];
-
-    /// Those that an exploration checks unless it is asked for others [only](Properties::only).
-    pub const ALWAYS: [Property; 5] = [
-        Property::MutualExclusion,
-        Property::DeadlockFreedom,
-        Property::DeadRead,
-        Property::DeadPrivate,
-        Property::NoPanic,
-    ];
-
     /// The properties that can be claimed and checked.
-    pub const CLAIMABLE: [Property; 16] = [
-        Property::MutualExclusion,
-        Property::DeadlockFreedom,
-        Property::StarvationFreedom,
-        Property::Fcfs,
-        Property::StrongFifo,
-        Property::Fife,
-        Property::BoundedEntry,
-        Property::ConcurrentOccupancy,
-        Property::ConcurrentEntering,
-        Property::GroupConcurrentEntering,
-        Property::StrongGroupConcurrentEntering,
-        Property::StrongConcurrentEntering,
-        Property::TerminatingExit,
-        Property::BoundedExit,
-        Property::GroupBoundedExit,
-        Property::BoundedRegisters,
-    ];
-
-    /// Those that bound a process's own steps: each process it speaks of, or some of them.
-    pub(crate) const BOUNDING: [Property; 8] = [
-        Property::Fife,
-        Property::BoundedEntry,
-        Property::ConcurrentEntering,
-        Property::GroupConcurrentEntering,
-        Property::StrongGroupConcurrentEntering,
-        Property::StrongConcurrentEntering,
-        Property::BoundedExit,
-        Property::GroupBoundedExit,
-    ];
-
-    /// Those that speak, if only in part, of executions that go on for ever.
-    pub(crate) const FOR_EVER: [Property; 7] = [
-        Property::DeadlockFreedom,
-        Property::StarvationFreedom,
-        Property::ConcurrentOccupancy,
-        Property::GroupConcurrentEntering,
-        Property::StrongGroupConcurrentEntering,
-        Property::TerminatingExit,
-        Property::GroupBoundedExit,
-    ];
-
-    /// What `claims` says of it.
-    pub fn claim(self, claims: &Claims) -> Claim {
-        let Claims { entering, exit, .. } = claims;
-        match self {
-            Property::MutualExclusion => claims.mutual_exclusion,
-            Property::DeadlockFreedom => claims.deadlock_freedom,
-            Property::StarvationFreedom => claims.starvation_freedom,
-            Property::Fcfs => claims.fcfs,
-            Property::StrongFifo => claims.strong_fifo,
-            Property::Fife => claims.fife,
-            Property::BoundedEntry => entering.bounded,
-            Property::ConcurrentOccupancy => entering.concurrent_occupancy,
-            Property::ConcurrentEntering => entering.concurrent_entering,
-            Property::GroupConcurrentEntering => entering.group_concurrent_entering,
-            Property::StrongGroupConcurrentEntering => entering.strong_group_concurrent_entering,
-            Property::StrongConcurrentEntering => entering.strong_concurrent_entering,
-            Property::TerminatingExit => exit.terminating,
-            Property::BoundedExit => exit.bounded,
-            Property::GroupBoundedExit => exit.group_bounded,
-            Property::BoundedRegisters => claims.bounded_registers,
-            Property::DeadRead | Property::DeadPrivate | Property::NoPanic => Claim::Yes,
-        }
-    }
-
-    /// The name in reports and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Property::MutualExclusion => "mutual-exclusion",
-            Property::DeadlockFreedom => "deadlock-freedom",
-            Property::StarvationFreedom => "starvation-freedom",
-            Property::Fcfs => "fcfs",
-            Property::StrongFifo => "strong-fifo",
-            Property::Fife => "fife",
-            Property::BoundedEntry => "bounded-entry",
-            Property::ConcurrentOccupancy => "concurrent-occupancy",
-            Property::ConcurrentEntering => "concurrent-entering",
-            Property::GroupConcurrentEntering => "group-concurrent-entering",
-            Property::StrongGroupConcurrentEntering => "strong-group-concurrent-entering",
-            Property::StrongConcurrentEntering => "strong-concurrent-entering",
-            Property::TerminatingExit => "terminating-exit",
-            Property::BoundedExit => "bounded-exit",
-            Property::GroupBoundedExit => "group-bounded-exit",
-            Property::BoundedRegisters => "bounded-registers",
-            Property::DeadRead => "dead-read",
-            Property::DeadPrivate => "dead-private",
-            Property::NoPanic => "no-panic",
-        }
-    }
+    pub const CLAIMABLE: [Property; 16] = *Property::ALL.first_chunk().unwrap();
 
     /// Whether it says that some process can get through, not each.
     pub(crate) fn is_of_some(self) -> bool {
-        matches!(
-            self,
-            Property::BoundedEntry
-                | Property::GroupConcurrentEntering
-                | Property::StrongGroupConcurrentEntering
-                | Property::GroupBoundedExit
-        )
+        self.sets() & SOME != 0
     }
 
     /// What gives it for all executions that go on for ever, if there is such a property: one that bounds everybody's own steps.
@@ -246,7 +192,7 @@ impl FromStr for Property {
     /// assert_eq!(error.to_string(), r#"no property is called "strong-fifa": is it "strong-fifo"?"#);
     /// ```
     fn from_str(name: &str) -> Result<Self, UnknownProperty> {
-        let all = || Properties(u32::MAX).iter();
+        let all = || Property::ALL.iter().copied();
         all().find(|property| property.name() == name).ok_or_else(|| UnknownProperty {
             name: name.to_owned(),
             nearest: registry::nearest(name, all().map(Property::name)).unwrap_or_default(),
@@ -260,29 +206,39 @@ pub struct Properties(u32);
 
 impl Properties {
     /// Those that need to know who came before whom, for which states are told apart further.
-    pub(crate) const ORDER: [Property; 5] = [
-        Property::Fcfs,
-        Property::StrongFifo,
-        Property::Fife,
-        Property::StrongGroupConcurrentEntering,
-        Property::StrongConcurrentEntering,
-    ];
+    pub(crate) const ORDER: Self = Properties::of(ORDER);
+    /// Those that bound a process's own steps: each process it speaks of, or some of them.
+    pub(crate) const BOUNDING: Self = Properties::of(EACH | SOME);
+    /// Those that speak, if only in part, of executions that go on for ever.
+    pub(crate) const FOR_EVER: Self = Properties::of(FOR_EVER);
+
+    /// Those that are in one of `sets`.
+    const fn of(sets: u8) -> Self {
+        let (mut bits, mut i) = (0, 0);
+        while i < Property::ALL.len() {
+            if Property::ALL[i].sets() & sets != 0 {
+                bits |= 1 << i;
+            }
+            i += 1;
+        }
+        Properties(bits)
+    }
 
     /// What `claims` claims, rightly or not, and what is always checked.
     pub fn claimed(claims: &Claims) -> Self {
         let claimed = Property::CLAIMABLE.into_iter().filter(|p| p.claim(claims).is_claimed());
-        claimed.chain(Property::ALWAYS).collect()
+        claimed.chain(Properties::basic().iter()).collect()
     }
 
     /// Mutual exclusion, deadlock freedom and no more.
     pub fn basic() -> Self {
-        Property::ALWAYS.into_iter().collect()
+        Properties::of(ALWAYS)
     }
 
     /// `property` and no more, but for what every exploration needs to mean anything: it goes on where another property
     /// is violated.
     pub fn only(property: Property) -> Self {
-        Property::SOUND.into_iter().chain([property]).collect()
+        Properties::of(SOUND).with(property)
     }
 
     /// This set with one more.
@@ -298,13 +254,18 @@ impl Properties {
     }
 
     /// This set without `others`.
-    pub(crate) fn minus(self, others: &[Property]) -> Self {
-        others.iter().fold(self, |set, &property| set.without(property))
+    pub(crate) fn minus(self, others: Self) -> Self {
+        Properties(self.0 & !others.0)
+    }
+
+    /// What is in both sets.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Properties(self.0 & other.0)
     }
 
     /// The properties in the set, those that can be claimed first.
     pub fn iter(self) -> impl Iterator<Item = Property> {
-        Property::CLAIMABLE.into_iter().chain(Property::SOUND).filter(move |&p| self.contains(p))
+        Property::ALL.iter().copied().filter(move |&p| self.contains(p))
     }
 
     /// Whether `property` is in the set.
@@ -325,14 +286,14 @@ mod tests {
 
     #[test]
     fn a_name_is_that_of_its_property() {
-        for property in Properties(u32::MAX).iter() {
+        for &property in Property::ALL {
             assert_eq!(property.name().parse(), Ok(property));
         }
     }
 
     #[test]
     fn a_set_tells_each_of_its_properties_once() {
-        let all: Properties = Property::CLAIMABLE.into_iter().chain(Property::ALWAYS).collect();
+        let all: Properties = Property::ALL.iter().copied().collect();
         let told: Vec<Property> = all.iter().collect();
         assert_eq!(told.iter().copied().collect::<Properties>(), all);
         assert!(told.iter().enumerate().all(|(i, p)| !told[..i].contains(p)), "{told:?}");

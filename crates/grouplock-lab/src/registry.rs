@@ -56,6 +56,23 @@ pub fn all() -> Vec<Subject> {
     all
 }
 
+/// Those whose remote references are counted. One that uses another lock has the one it ships with, and is called by its own name.
+pub(crate) fn measured() -> Vec<Subject> {
+    type L = DvirTaubenfeld1Swap<M>;
+    let mut all = Vec::new();
+    macro_rules! add {
+        (($kind:ident) $($ident:ident $name:literal $lock:ty;)*) => {
+            $(all.push(Subject::$kind::<$lock>($name));)*
+        };
+    }
+    for_each_algorithm!(mutex => add!(mutex));
+    for_each_algorithm!(group => add!(group));
+    for_each_algorithm!(over => add!(group));
+    for_each_algorithm!(specimen => add!(group));
+    for_each_algorithm!(policy => add!(group));
+    all
+}
+
 /// The algorithm called `name`.
 ///
 /// # Errors

@@ -1,7 +1,6 @@
 //! A lock of either kind with its processes, behind one object-safe face.
 
-use std::fmt::Debug;
-use std::marker::PhantomData;
+use std::rc::Rc;
 
 use grouplock_algorithms::memory::Word;
 use grouplock_algorithms::raw::{RawGroup, RawMutex};
@@ -9,20 +8,23 @@ use grouplock_algorithms::{CapacityError, Claims, Session};
 
 use crate::memory::SimMemory;
 
-/// A lock with all its processes, made afresh for each run.
-pub(crate) trait Instance {
-    /// The entry section of process `p`.
-    fn enter(&mut self, p: usize, session: u64);
+/// A process that has joined a lock, which it shares with the others.
+pub(crate) trait Process {
+    /// The entry section.
+    fn enter(&mut self, session: u64);
 
-    /// The exit section of process `p`.
-    fn exit(&mut self, p: usize);
+    /// The exit section.
+    fn exit(&mut self);
 
-    /// The private variables of `p`, idle, that its next passage may depend on.
-    fn inspect(&self, p: usize, see: &mut dyn FnMut(&'static str, Word));
+    /// The private variables, when idle, that the next passage may depend on.
+    fn inspect(&self, see: &mut dyn FnMut(&'static str, Word));
 
-    /// All of `p`'s handle: its derived `Debug` form, which names every field.
-    fn handle(&self, p: usize) -> String;
+    /// All of the handle: its derived `Debug` form, which names every field.
+    fn handle(&self) -> String;
 }
+
+/// All processes of a lock that was made afresh.
+pub(crate) type Joined = Result<Vec<Box<dyn Process>>, CapacityError>;
 
 /// An algorithm that can be explored.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +33,7 @@ pub struct Subject {
     pub name: &'static str,
     /// What is said of it.
     pub claims: Claims,
-    pub(crate) make: fn(usize) -> Result<Box<dyn Instance>, CapacityError>,
+    pub(crate) make: fn(usize) -> Joined,
     pub(crate) in_range: fn(&str, u64, usize) -> bool,
 }
 
@@ -54,75 +56,66 @@ impl Subject {
     }
 }
 
-fn make_mutex<L: RawMutex<SimMemory> + 'static>(
-    processes: usize,
-) -> Result<Box<dyn Instance>, CapacityError> {
-    let lock = L::new(processes)?;
-    let joined = (0..processes).map(|_| lock.join()).collect::<Result<_, _>>()?;
-    Ok(Box::new(MutexInstance { processes: joined, lock }))
+fn make_mutex<L: RawMutex<SimMemory> + 'static>(processes: usize) -> Joined {
+    let lock = Rc::new(L::new(processes)?);
+    let join = |_| Ok(Box::new(OfMutex { me: lock.join()?, lock: Rc::clone(&lock) }) as _);
+    (0..processes).map(join).collect()
 }
 
-fn make_group<G: RawGroup<SimMemory> + 'static>(
-    processes: usize,
-) -> Result<Box<dyn Instance>, CapacityError> {
-    let lock = G::new(processes)?;
-    let joined = (0..processes).map(|_| lock.join()).collect::<Result<_, _>>()?;
-    Ok(Box::new(GroupInstance::<G> { processes: joined, lock, kind: PhantomData }))
+fn make_group<G: RawGroup<SimMemory> + 'static>(processes: usize) -> Joined {
+    let lock = Rc::new(G::new(processes)?);
+    let join = |_| Ok(Box::new(OfGroup { me: lock.join()?, lock: Rc::clone(&lock) }) as _);
+    (0..processes).map(join).collect()
 }
 
-struct MutexInstance<L: RawMutex<SimMemory>> {
-    processes: Vec<L::Process>,
-    lock: L,
+struct OfMutex<L: RawMutex<SimMemory>> {
+    me: L::Process,
+    lock: Rc<L>,
 }
 
-struct GroupInstance<G: RawGroup<SimMemory>> {
-    processes: Vec<G::Process>,
-    lock: G,
-    kind: PhantomData<G>,
-}
-
-fn tell(handle: &impl Debug) -> String {
-    format!("{handle:?}")
-}
-
-impl<L: RawMutex<SimMemory>> Instance for MutexInstance<L> {
-    fn enter(&mut self, p: usize, _: u64) {
-        // SAFETY: `p` joined this lock, and a run calls `enter` and `exit` by turns.
-        unsafe { self.lock.acquire(&mut self.processes[p]) }
+impl<L: RawMutex<SimMemory>> Process for OfMutex<L> {
+    fn enter(&mut self, _: u64) {
+        // SAFETY: `me` joined this lock, and passages follow each other: `enter` and `exit` are called by turns.
+        unsafe { self.lock.acquire(&mut self.me) }
     }
 
-    fn exit(&mut self, p: usize) {
+    fn exit(&mut self) {
         // SAFETY: as above.
-        unsafe { self.lock.release(&mut self.processes[p]) }
+        unsafe { self.lock.release(&mut self.me) }
     }
 
-    fn inspect(&self, p: usize, see: &mut dyn FnMut(&'static str, Word)) {
-        L::inspect(&self.processes[p], see);
+    fn inspect(&self, see: &mut dyn FnMut(&'static str, Word)) {
+        L::inspect(&self.me, see);
     }
 
-    fn handle(&self, p: usize) -> String {
-        tell(&self.processes[p])
+    fn handle(&self) -> String {
+        format!("{:?}", self.me)
     }
 }
 
-impl<G: RawGroup<SimMemory>> Instance for GroupInstance<G> {
-    fn enter(&mut self, p: usize, session: u64) {
+struct OfGroup<G: RawGroup<SimMemory>> {
+    me: G::Process,
+    lock: Rc<G>,
+}
+
+impl<G: RawGroup<SimMemory>> Process for OfGroup<G> {
+    fn enter(&mut self, session: u64) {
         let session = Session::new(session).expect("sessions are numbered from one");
-        // SAFETY: `p` joined this lock, a run calls `enter` and `exit` by turns, and `check` refuses more
+        // SAFETY: `me` joined this lock, `enter` and `exit` are called by turns, and nobody asks for more
         // sessions than the algorithm can name.
-        unsafe { self.lock.enter(&mut self.processes[p], session) }
+        unsafe { self.lock.enter(&mut self.me, session) }
     }
 
-    fn exit(&mut self, p: usize) {
+    fn exit(&mut self) {
         // SAFETY: as above.
-        unsafe { self.lock.exit(&mut self.processes[p]) }
+        unsafe { self.lock.exit(&mut self.me) }
     }
 
-    fn inspect(&self, p: usize, see: &mut dyn FnMut(&'static str, Word)) {
-        G::inspect(&self.processes[p], see);
+    fn inspect(&self, see: &mut dyn FnMut(&'static str, Word)) {
+        G::inspect(&self.me, see);
     }
 
-    fn handle(&self, p: usize) -> String {
-        tell(&self.processes[p])
+    fn handle(&self) -> String {
+        format!("{:?}", self.me)
     }
 }

@@ -62,7 +62,7 @@ impl Event {
                     Some((o, field)) => layout.objects[object(o)].registers[field],
                     None => register,
                 },
-                op: op.try_map(|o| Some(object(o))).unwrap_or(op),
+                op: op.renamed(&object),
                 old: old.map(&object),
                 new: new.map(&object),
                 at,
@@ -178,10 +178,10 @@ pub(crate) fn tell(
                     value(*expected),
                     value(*wanted)
                 ),
-                Op::Faa(delta) if delta.cast_signed() < 0 => {
+                Op::Faa(delta, _) if delta.cast_signed() < 0 => {
                     format!("{name} := {}, {} less", value(*new), delta.wrapping_neg())
                 }
-                Op::Faa(delta) => format!("{name} := {}, {delta} more", value(*new)),
+                Op::Faa(delta, _) => format!("{name} := {}, {delta} more", value(*new)),
                 Op::WaitFor(_) => format!("{name} is {}: waited for that", value(*old)),
                 Op::AwaitCas(..) => {
                     format!("{name} := {}, waited until it was {}", value(*new), value(*old))
@@ -211,14 +211,19 @@ pub(crate) fn tell(
     Step { step: number, process, paper_line, source, operation, access, inside, stages }
 }
 
-/// The trace as a table.
-pub fn table(steps: &[Step], is_mutex: bool) -> String {
-    let inside = |step: &Step| {
-        let told = step.inside.iter().map(|o| {
-            if is_mutex { o.process.to_string() } else { format!("{}:s{}", o.process, o.session) }
+impl Step {
+    /// Who is inside afterwards, with `sign` before the number of each process.
+    pub(crate) fn inside(&self, is_mutex: bool, sign: &str) -> String {
+        let told = self.inside.iter().map(|&Occupant { process, session }| {
+            let session = if is_mutex { String::new() } else { format!(":s{session}") };
+            format!("{sign}{process}{session}")
         });
         told.collect::<Vec<_>>().join(" ")
-    };
+    }
+}
+
+/// The trace as a table.
+pub fn table(steps: &[Step], is_mutex: bool) -> String {
     let rows: Vec<[String; 6]> = steps
         .iter()
         .map(|step| {
@@ -228,7 +233,7 @@ pub fn table(steps: &[Step], is_mutex: bool) -> String {
                 step.paper_line.clone().unwrap_or_default(),
                 step.source.clone().unwrap_or_default(),
                 step.operation.clone(),
-                inside(step),
+                step.inside(is_mutex, ""),
             ]
         })
         .collect();

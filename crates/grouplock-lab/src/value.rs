@@ -39,18 +39,11 @@ impl Val {
         Val(FIRST_OBJECT + object as u32)
     }
 
-    /// # Panics
-    /// If the number is too large to be packed: then so is the exploration.
-    pub(crate) fn number(number: u64) -> Self {
-        Val::checked(number).unwrap_or_else(|why| panic!("{why}"))
-    }
-
     /// The number, or why there can be no such value.
-    pub(crate) fn checked(number: u64) -> Result<Self, String> {
+    pub(crate) fn number(number: u64) -> Result<Self, String> {
         let value = u32::try_from(number).ok().and_then(|n| n.checked_add(FIRST_NUMBER));
-        value
-            .map(Val)
-            .ok_or_else(|| format!("{number} is larger than an explored register can hold"))
+        let why = || format!("{number} is larger than an explored register can hold");
+        value.map(Val).ok_or_else(why)
     }
 
     pub(crate) fn as_mark(self) -> Option<usize> {
@@ -132,7 +125,8 @@ mod tests {
 
     #[test]
     fn a_value_comes_back_as_it_was_packed() {
-        assert_eq!(Val::number(0).as_number(), Some(0));
+        assert_eq!(Val::number(0).map(Val::as_number), Ok(Some(0)));
+        assert!(Val::number(u64::from(u32::MAX)).is_err());
         assert_eq!(Val::object(3).as_object(), Some(3));
         assert_eq!(Val::mark(0).as_mark(), Some(0));
         assert_eq!(Val::mark(2).as_mark(), Some(2));

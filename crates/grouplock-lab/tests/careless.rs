@@ -1,16 +1,16 @@
 //! Locks whose word on dead private values is wrong: each lets two in, and an exploration that believes it does not see that.
 
+mod scaffold;
+
 use std::cell::Cell;
 
 use grouplock_algorithms::CapacityError;
-use grouplock_algorithms::claims::{
-    Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Text,
-};
+use grouplock_algorithms::claims::{Claims, Text};
 use grouplock_algorithms::memory::{Memory, Ordering::SeqCst, Register, Site, Word};
 use grouplock_algorithms::raw::RawMutex;
 use grouplock_algorithms::slots::Slots;
 use grouplock_lab::memory::SimMemory;
-use grouplock_lab::{Options, Property, Subject, Verdict, check};
+use grouplock_lab::{Options, Outcome, Property, Subject, Verdict, check};
 
 /// A test-and-set lock with a counter of passages. Whoever reads a certain value of that walks in.
 #[derive(Debug)]
@@ -31,6 +31,10 @@ const AT_ONCE: u8 = 1;
 const MUCH_LATER: u8 = 2;
 /// It is dropped at the end of a wait, where nothing is said.
 const AFTER_A_WAIT: u8 = 3;
+/// What is dead is said inside a wait.
+const IN_A_WAIT: u8 = 4;
+/// A wait inside a wait.
+const TWO_WAITS: u8 = 5;
 
 /// The value on which a process walks in: not among the first two that come up.
 const THIRD: u64 = 2;
@@ -39,27 +43,8 @@ impl<M: Memory, const FLAW: u8> RawMutex<M> for Careless<M, FLAW> {
     type Process = Process;
 
     fn claims() -> Claims {
-        Claims {
-            name: "careless",
-            source: "nobody",
-            text: Text { file: file!(), contents: include_str!("careless.rs") },
-            kind: Kind::Mutual,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
-            starvation_freedom: Claim::No,
-            fcfs: Claim::No,
-            strong_fifo: Claim::No,
-            fife: Claim::NotApplicable,
-            entering: Entering::alone(Claim::No),
-            exit: Exit::BOUNDED,
-            rmr_cc: Bound::of(Growth::Unbounded),
-            rmr_dsm: Bound::of(Growth::Unbounded),
-            space: Growth::Constant,
-            primitives: &[],
-            processes: Limit::Fixed(8),
-            sessions: Limit::NotApplicable,
-            bounded_registers: Claim::No,
-        }
+        let text = Text { file: file!(), contents: include_str!("careless.rs") };
+        scaffold::claims("careless", text)
     }
 
     fn new(processes: usize) -> Result<Self, CapacityError> {
@@ -80,7 +65,17 @@ impl<M: Memory, const FLAW: u8> RawMutex<M> for Careless<M, FLAW> {
 
     unsafe fn acquire(&self, _: &mut Process) {
         let mut passage = 0;
-        if FLAW == AFTER_A_WAIT {
+        if FLAW == IN_A_WAIT {
+            M::await_until(|| {
+                M::live(|| []);
+                !self.held.read(SeqCst)
+            });
+        } else if FLAW == TWO_WAITS {
+            M::await_until(|| {
+                M::await_until(|| !self.held.read(SeqCst));
+                true
+            });
+        } else if FLAW == AFTER_A_WAIT {
             let seen = Cell::new(0);
             M::await_until(|| {
                 seen.set(self.passages.read(SeqCst));
@@ -111,9 +106,13 @@ impl<M: Memory, const FLAW: u8> RawMutex<M> for Careless<M, FLAW> {
     fn inspect(_: &Process, _: &mut dyn FnMut(&'static str, Word)) {}
 }
 
-fn judged<const FLAW: u8>() -> (Verdict, Option<Property>) {
+fn explored<const FLAW: u8>() -> Outcome {
     let subject = Subject::mutex::<Careless<SimMemory, FLAW>>("careless");
-    let outcome = check(&subject, &Options::new(&subject, 2, 1)).expect("it serves two");
+    check(&subject, &Options::new(&subject, 2, 1)).expect("it serves two")
+}
+
+fn judged<const FLAW: u8>() -> (Verdict, Option<Property>) {
+    let outcome = explored::<FLAW>();
     (outcome.verdict, outcome.violation.map(|violation| violation.property))
 }
 
@@ -137,4 +136,18 @@ fn a_value_that_counts_only_after_the_next_merge_point_is_found_out() {
 #[test]
 fn a_value_that_is_carried_out_of_a_wait_is_found_out() {
     assert_eq!(judged::<AFTER_A_WAIT>(), FOUND_OUT);
+}
+
+/// A round that fails leaves no mark, so it cannot be cut in two. Whoever writes that is told where.
+#[test]
+fn a_condition_that_does_more_than_read_is_told_with_its_line() {
+    for (outcome, what) in
+        [(explored::<IN_A_WAIT>(), "`live`"), (explored::<TWO_WAITS>(), "an `await`")]
+    {
+        let violation = outcome.violation.expect("it cannot be explored");
+        assert_eq!(violation.property, Property::NoPanic);
+        let told = format!("{what} in the condition of an");
+        assert!(violation.because.contains("careless.rs:"), "{}", violation.because);
+        assert!(violation.because.contains(&told), "{}", violation.because);
+    }
 }

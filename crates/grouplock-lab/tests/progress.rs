@@ -1,38 +1,17 @@
 //! Own steps that are bounded, and executions that go on for ever: careless locks that get by any look at single states.
 
+mod scaffold;
+
 use grouplock_algorithms::CapacityError;
-use grouplock_algorithms::claims::{
-    Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
-};
+use grouplock_algorithms::claims::{Claims, Text};
 use grouplock_algorithms::memory::{Memory, Ordering::SeqCst, Register, Site, Value, Word};
 use grouplock_algorithms::raw::RawMutex;
 use grouplock_algorithms::slots::Slots;
 use grouplock_lab::memory::SimMemory;
 use grouplock_lab::{Options, Outcome, Properties, Property, Subject, Verdict, check, registry};
 
-/// What the locks here claim: some of it wrongly.
-fn claims(name: &'static str, exit: Exit) -> Claims {
-    Claims {
-        name,
-        source: "nobody",
-        text: Text { file: file!(), contents: include_str!("progress.rs") },
-        kind: Kind::Mutual,
-        mutual_exclusion: Claim::Yes,
-        deadlock_freedom: Claim::Yes,
-        starvation_freedom: Claim::No,
-        fcfs: Claim::No,
-        strong_fifo: Claim::No,
-        fife: Claim::NotApplicable,
-        entering: Entering::alone(Claim::No),
-        exit,
-        rmr_cc: Bound::of(Growth::Unbounded),
-        rmr_dsm: Bound::of(Growth::Unbounded),
-        space: Growth::Constant,
-        primitives: &[Primitive::Read, Primitive::Write, Primitive::CompareAndSwap],
-        processes: Limit::Fixed(3),
-        sessions: Limit::NotApplicable,
-        bounded_registers: Claim::Yes,
-    }
+fn claims(name: &'static str) -> Claims {
+    scaffold::claims(name, Text { file: file!(), contents: include_str!("progress.rs") })
 }
 
 #[derive(Debug)]
@@ -57,7 +36,7 @@ impl<M: Memory> RawMutex<M> for Retries<M> {
     type Process = Nobody;
 
     fn claims() -> Claims {
-        claims("retries", Exit::BOUNDED)
+        claims("retries")
     }
 
     fn new(_: usize) -> Result<Self, CapacityError> {
@@ -107,7 +86,7 @@ impl<M: Memory, const ONE_WAITS: bool> RawMutex<M> for AfterYou<M, ONE_WAITS> {
     type Process = Process;
 
     fn claims() -> Claims {
-        claims("after-you", Exit::BOUNDED)
+        claims("after-you")
     }
 
     fn new(processes: usize) -> Result<Self, CapacityError> {
@@ -165,7 +144,7 @@ impl<M: Memory> RawMutex<M> for Tickets<M> {
     type Process = Holder;
 
     fn claims() -> Claims {
-        claims("tickets", Exit::BOUNDED)
+        claims("tickets")
     }
 
     fn new(_: usize) -> Result<Self, CapacityError> {

@@ -1,9 +1,9 @@
 //! Toy locks, each of which breaks one thing, or keeps it, in a way that is easily overlooked.
 
+mod scaffold;
+
 use grouplock_algorithms::CapacityError;
-use grouplock_algorithms::claims::{
-    Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Text,
-};
+use grouplock_algorithms::claims::{Claims, Text};
 use grouplock_algorithms::memory::Ordering::SeqCst;
 use grouplock_algorithms::memory::{Memory, Ptr, Register, Site, Value, Word};
 use grouplock_algorithms::nodes::Nodes;
@@ -15,27 +15,7 @@ use grouplock_lab::{
 };
 
 fn claims() -> Claims {
-    Claims {
-        name: "toy",
-        source: "nobody",
-        text: Text { file: file!(), contents: include_str!("toys.rs") },
-        kind: Kind::Mutual,
-        mutual_exclusion: Claim::Yes,
-        deadlock_freedom: Claim::Yes,
-        starvation_freedom: Claim::No,
-        fcfs: Claim::No,
-        strong_fifo: Claim::No,
-        fife: Claim::NotApplicable,
-        entering: Entering::alone(Claim::No),
-        exit: Exit::BOUNDED,
-        rmr_cc: Bound::of(Growth::Unbounded),
-        rmr_dsm: Bound::of(Growth::Unbounded),
-        space: Growth::Constant,
-        primitives: &[],
-        processes: Limit::Fixed(8),
-        sessions: Limit::NotApplicable,
-        bounded_registers: Claim::No,
-    }
+    scaffold::claims("toy", Text { file: file!(), contents: include_str!("toys.rs") })
 }
 
 /// The entry section takes no step.

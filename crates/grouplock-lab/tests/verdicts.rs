@@ -1,9 +1,9 @@
 //! The explorer convicts locks that are broken on purpose and acquits those that are right.
 
+mod scaffold;
+
 use grouplock_algorithms::CapacityError;
-use grouplock_algorithms::claims::{
-    Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
-};
+use grouplock_algorithms::claims::{Bound, Claim, Claims, Growth, Limit, Primitive, Text};
 use grouplock_algorithms::memory::{Memory, Ordering::SeqCst, Register, Site, Value, Word};
 use grouplock_algorithms::raw::RawMutex;
 use grouplock_algorithms::slots::Slots;
@@ -38,26 +38,16 @@ impl<M: Memory, const FLAW: u8> RawMutex<M> for Peterson<M, FLAW> {
     type Process = Process;
 
     fn claims() -> Claims {
+        let text = Text { file: file!(), contents: include_str!("verdicts.rs") };
         Claims {
-            name: "peterson",
             source: "Peterson 1981",
-            text: Text { file: file!(), contents: include_str!("verdicts.rs") },
-            kind: Kind::Mutual,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
-            strong_fifo: Claim::No,
-            fife: Claim::NotApplicable,
-            entering: Entering::alone(Claim::No),
-            exit: Exit::BOUNDED,
             rmr_cc: Bound::of(Growth::Constant),
-            rmr_dsm: Bound::of(Growth::Unbounded),
-            space: Growth::Constant,
             primitives: &[Primitive::Read, Primitive::Write],
             processes: Limit::Fixed(2),
-            sessions: Limit::NotApplicable,
             bounded_registers: Claim::Yes,
+            ..scaffold::claims("peterson", text)
         }
     }
 

@@ -49,10 +49,10 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::layout::Layout;
-use crate::memory::context;
+use crate::memory::context::{self, Cue};
 use crate::subject::Subject;
-use crate::value::Obs;
-use run::{Cue, Merge, Op, Outcome, Phase, execute};
+use crate::value::{Obs, Val};
+use run::{Merge, Op, Outcome, Phase, execute};
 use symbols::{Known, Symbolic, SymbolicStop};
 
 /// The number of a local state.
@@ -115,7 +115,7 @@ pub(crate) enum Trouble {
 /// A way to a local state: one more cue than an earlier one. The first have none.
 #[derive(Clone, Debug)]
 struct Witness {
-    before: Option<(usize, Cue)>,
+    before: Option<(usize, Cue<Val>)>,
     process: usize,
     /// The object each placeholder stands for on this way.
     env: Vec<usize>,
@@ -155,7 +155,12 @@ pub(crate) struct Automaton {
     /// The first trouble, which stays.
     pub(crate) trouble: Option<Trouble>,
     runs: u64,
+    /// The length of all texts that merging edges and merge points are told apart by.
+    told: usize,
 }
+
+/// What an edge takes where steps are taken along it, about.
+pub(crate) const EDGE_BYTES: usize = size_of::<Edge>() + 100;
 
 /// With how many handles, at most, one edge to the remainder section is followed on: a text may count for ever there.
 const MOST_HANDLES: usize = 16;
@@ -182,6 +187,7 @@ impl Automaton {
             handles: FxHashMap::default(),
             trouble: None,
             runs: 0,
+            told: 0,
         };
         let first = (0..processes).map(|p| automaton.first(p)).collect();
         (automaton, first)
@@ -213,6 +219,14 @@ impl Automaton {
     /// How often the real code was run, and how many local states that gave.
     pub(crate) fn size(&self) -> (u64, usize) {
         (self.runs, self.nodes.len())
+    }
+
+    /// The memory it takes, about. A text whose numbers grow for ever has local states without end.
+    pub(crate) fn bytes(&self) -> u64 {
+        let nodes = self.nodes.len() * (size_of::<Node>() + 160);
+        let ways = self.witnesses.len() * (size_of::<Witness>() + 64);
+        let edges = self.raw.len() * (size_of::<Shown>() + 2 * EDGE_BYTES);
+        (nodes + ways + edges + self.told) as u64
     }
 
     /// Where `obs` leads to from `source`.
@@ -316,6 +330,7 @@ impl Automaton {
         };
         if let Some(seen) = seen {
             let next = self.merging.len() as u32;
+            let length = seen.len();
             let ends = matches!(symbolic.stop, SymbolicStop::Merge(Merge::Remainder, ..));
             let key = (source, obs, seen);
             if ends && !self.merging.contains_key(&key) {
@@ -326,6 +341,7 @@ impl Automaton {
                 *handles += 1;
             }
             let number = *self.merging.entry(key).or_insert(next);
+            self.told += if number == next { length + 100 } else { 0 };
             let mut merged = witness.merged.to_vec();
             if let Err(place) = merged.binary_search(&number) {
                 merged.insert(place, number);
@@ -424,6 +440,7 @@ impl Automaton {
         }
         let (_, phase, session, _) = key;
         let id = self.add(Node { phase, session, arity, step: None, at: None, head: None });
+        self.told += key.3.len() + 100;
         self.merges.insert(key, id);
         id
     }
@@ -435,7 +452,7 @@ impl Automaton {
         self.nodes.len() as LocalId - 1
     }
 
-    fn execute(&mut self, p: usize, script: &[Cue]) -> Outcome {
+    fn execute(&mut self, p: usize, script: &[Cue<Val>]) -> Outcome {
         self.runs += 1;
         execute(&self.subject, self.processes, p, script)
     }

@@ -1,12 +1,11 @@
 //! One run of the real code: from joining, along a script, to the next thing it does.
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::panic::Location;
 
-use grouplock_algorithms::memory::Word;
-
-use crate::layout::{object_at, pack, unpack};
-use crate::memory::context::{self, Answer, Entry, Halt, Operation, Plan, Remark, Run};
+use crate::layout::{object_at, pack, try_pack, unpack};
+use crate::memory::context::{self, Access, Cue, Halt, Operation, Plan, Remark, Run};
 use crate::subject::Subject;
 use crate::value::Val;
 
@@ -23,58 +22,22 @@ pub(crate) enum Phase {
     Exiting,
 }
 
-/// An entry of a script, with objects by number: addresses change from run to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cue {
-    Done,
-    Value(Val),
-    Swapped(bool),
-    Pass,
-    Request(u64),
-}
-
 /// An operation on packed values. The objects are real ones in a run, placeholders in the automaton.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Op {
-    Read,
-    Write(Val),
-    Fas(Val),
-    Cas(Val, Val),
-    Faa(u64),
-    WaitFor(Val),
-    AwaitCas(Val, Val),
-}
+pub(crate) type Op = Operation<Val>;
 
 impl Op {
-    /// The same operation with its objects replaced; `None` if `f` knows no replacement.
-    pub(crate) fn try_map(self, mut f: impl FnMut(usize) -> Option<usize>) -> Option<Self> {
-        let mut map = |value: Val| match value.as_object() {
-            Some(object) => f(object).map(Val::object),
-            None => Some(value),
-        };
-        Some(match self {
-            Op::Read => Op::Read,
-            Op::Write(value) => Op::Write(map(value)?),
-            Op::Fas(value) => Op::Fas(map(value)?),
-            Op::Cas(old, new) => Op::Cas(map(old)?, map(new)?),
-            Op::Faa(delta) => Op::Faa(delta),
-            Op::WaitFor(value) => Op::WaitFor(map(value)?),
-            Op::AwaitCas(old, new) => Op::AwaitCas(map(old)?, map(new)?),
-        })
+    /// The same operation with its objects replaced.
+    pub(crate) fn renamed(self, f: impl Fn(usize) -> usize) -> Self {
+        let Ok(renamed) = self.try_map(|value| Ok::<_, Infallible>(value.map(&f)));
+        renamed
     }
 
     /// Whether the operation writes a register that holds `old`.
     pub(crate) fn writes(self, old: Val) -> bool {
         match self {
-            Op::Read | Op::WaitFor(_) => false,
             Op::Cas(expected, _) => expected == old,
-            Op::Write(_) | Op::Fas(_) | Op::Faa(_) | Op::AwaitCas(..) => true,
+            _ => !self.looks(),
         }
-    }
-
-    /// Whether the operation may have to wait.
-    pub(crate) fn blocks(self) -> bool {
-        matches!(self, Op::WaitFor(_) | Op::AwaitCas(..))
     }
 }
 
@@ -126,30 +89,36 @@ pub(crate) struct Outcome {
 }
 
 /// Runs process `p` along `script`, on a lock made afresh.
-pub(crate) fn execute(subject: &Subject, processes: usize, p: usize, script: &[Cue]) -> Outcome {
-    let (instance, plan) = context::set_up(|| (subject.make)(processes));
-    let mut instance = instance.expect("the same lock was made before, to know its layout");
-    let entries = script.iter().map(|&cue| entry(cue, &plan)).collect();
+pub(crate) fn execute(
+    subject: &Subject,
+    processes: usize,
+    p: usize,
+    script: &[Cue<Val>],
+) -> Outcome {
+    let (joined, plan) = context::set_up(|| (subject.make)(processes));
+    let mut joined = joined.expect("the same lock was made before, to know its layout");
+    let me = &mut joined[p];
+    let script_here = script.iter().map(|&cue| unpacked(cue, &plan)).collect();
     let place = Cell::new((Phase::Remainder, 0));
 
-    let (result, run) = context::run(Run::along(entries, &plan), || {
+    let (result, run) = context::run(Run::along(script_here, &plan), || {
         loop {
             place.set((Phase::Remainder, 0));
             let session = match context::with_run(Run::next) {
-                Some(Entry::Request(session)) => session,
+                Some(Cue::Request(session)) => session,
                 Some(other) => unreachable!("{other:?} in the remainder section"),
                 None => return,
             };
             place.set((Phase::Entering, session));
-            instance.enter(p, session);
+            me.enter(session);
             place.set((Phase::Inside, session));
             match context::with_run(Run::next) {
-                Some(Entry::Pass) => context::with_run(|run| run.answered = 0),
+                Some(Cue::Pass) => context::with_run(|run| run.answered = 0),
                 Some(other) => unreachable!("{other:?} on entry to the critical section"),
                 None => return,
             }
             place.set((Phase::Exiting, session));
-            instance.exit(p);
+            me.exit();
         }
     });
 
@@ -157,13 +126,13 @@ pub(crate) fn execute(subject: &Subject, processes: usize, p: usize, script: &[C
     if phase == Phase::Exiting && run.answered == 0 {
         phase = Phase::Inside;
     }
-    let handle = |pieces: &mut Vec<Piece>| mention(&instance.handle(p), &plan, pieces);
+    let handle = |pieces: &mut Vec<Piece>| mention(&me.handle(), &plan, pieces);
     let mut left = Vec::new();
     let stop = match (result, run.halt) {
         (Err(message), _) => Stop::Panic(message),
         (Ok(Some(())), _) if phase == Phase::Remainder => {
             let mut pieces = Vec::new();
-            instance.inspect(p, &mut |name, word| {
+            me.inspect(&mut |name, word| {
                 pieces.push(Piece::Text(format!("{name}=")));
                 pieces.push(piece(pack(word, &plan)));
             });
@@ -175,12 +144,13 @@ pub(crate) fn execute(subject: &Subject, processes: usize, p: usize, script: &[C
             handle(&mut pieces);
             Stop::Merge(Merge::Inside, pieces)
         }
-        (Ok(None), Some(Halt::Operation { register, operation, at })) => match too_large(operation)
-        {
-            // As where the code itself checks its arithmetic.
-            Some(why) => Stop::Panic(format!("{at}: {why}")),
-            None => Stop::Operation { register: register as usize, op: op(operation, &plan), at },
-        },
+        (Ok(None), Some(Halt::Operation(Access { register, operation, at }))) => {
+            match operation.try_map(|word| try_pack(word, &plan)) {
+                Ok(op) => Stop::Operation { register, op, at },
+                // As where the code itself checks its arithmetic.
+                Err(why) => Stop::Panic(format!("{at}: {why}")),
+            }
+        }
         (Ok(None), Some(Halt::Live { words, at })) => {
             let mut pieces = words.iter().map(|&word| piece(pack(word, &plan))).collect();
             handle(&mut pieces);
@@ -190,45 +160,19 @@ pub(crate) fn execute(subject: &Subject, processes: usize, p: usize, script: &[C
         (Ok(None), Some(Halt::RoundFailed)) => Stop::RoundFailed,
         (Ok(None), None) => unreachable!("a run that leaves says where"),
     };
-    let round = run.round.map(|(began, _)| script.len() - began);
+    let round = run.round.map(|began| script.len() - began);
     let (remarks, passed) = (run.remarks, run.passed);
     Outcome { stop, handle: left, remarks, phase, session, passed, round }
 }
 
-fn entry(cue: Cue, plan: &Plan) -> Entry {
+/// The cue with its object where it lies in this run.
+fn unpacked(cue: Cue<Val>, plan: &Plan) -> Cue {
     match cue {
-        Cue::Done => Entry::Answer(Answer::Unit),
-        Cue::Value(value) => Entry::Answer(Answer::Value(unpack(value, plan))),
-        Cue::Swapped(swapped) => Entry::Answer(Answer::Swapped(swapped)),
-        Cue::Pass => Entry::Pass,
-        Cue::Request(session) => Entry::Request(session),
-    }
-}
-
-/// Why the operation cannot be explored, if its numbers are too large.
-fn too_large(operation: Operation) -> Option<String> {
-    let words = match operation {
-        Operation::Read | Operation::Faa(_) => return None,
-        Operation::Write(word) | Operation::Fas(word) | Operation::WaitFor(word) => [word, word],
-        Operation::Cas(old, new) | Operation::AwaitCas(old, new) => [old, new],
-    };
-    words.into_iter().find_map(|word| match word {
-        Word::Number(number) => Val::checked(number).err(),
-        Word::Pointer(_) => None,
-    })
-}
-
-fn op(operation: Operation, plan: &Plan) -> Op {
-    match operation {
-        Operation::Read => Op::Read,
-        Operation::Write(word) => Op::Write(pack(word, plan)),
-        Operation::Fas(word) => Op::Fas(pack(word, plan)),
-        Operation::Cas(old, new) => Op::Cas(pack(old, plan), pack(new, plan)),
-        // Not packed: what is subtracted is a very large number that is added.
-        Operation::Faa(Word::Number(delta)) => Op::Faa(delta),
-        Operation::Faa(Word::Pointer(_)) => unreachable!("only numbers are added to"),
-        Operation::WaitFor(word) => Op::WaitFor(pack(word, plan)),
-        Operation::AwaitCas(old, new) => Op::AwaitCas(pack(old, plan), pack(new, plan)),
+        Cue::Value(value) => Cue::Value(unpack(value, plan)),
+        Cue::Done => Cue::Done,
+        Cue::Swapped(swapped) => Cue::Swapped(swapped),
+        Cue::Pass => Cue::Pass,
+        Cue::Request(session) => Cue::Request(session),
     }
 }
 

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::panic::Location;
 
-use super::run::{Cue, Merge, Op, Outcome, Phase, Piece, Stop};
+use super::run::{Merge, Op, Outcome, Phase, Piece, Stop};
 use super::{Note, Target};
 use crate::layout::Layout;
-use crate::memory::context::Remark;
+use crate::memory::context::{Cue, Remark};
 use crate::value::{Obs, Val};
 
 /// What a run showed, with placeholders for objects.
@@ -72,7 +72,7 @@ impl Known {
     }
 
     /// The cue for `obs` in this run. A stranger becomes known.
-    pub(super) fn cue(&mut self, obs: Obs, layout: &Layout) -> Result<Cue, String> {
+    pub(super) fn cue(&mut self, obs: Obs, layout: &Layout) -> Result<Cue<Val>, String> {
         if let Some(session) = obs.as_request() {
             return Ok(Cue::Request(session));
         }
@@ -110,14 +110,19 @@ impl Known {
             })
         };
         let notes = outcome.remarks.iter().map(|remark| match *remark {
-            Remark::Forget(r) => register(r as usize).map(Note::Forget),
+            Remark::Forget(r) => register(r).map(Note::Forget),
             Remark::DoorwayEnd => Ok(Note::DoorwayEnd),
         });
         let stop = match &outcome.stop {
             Stop::Operation { register: r, op, at } => SymbolicStop::Operation {
                 target: register(*r)?,
-                op: op.try_map(|object| self.placeholder(object)).ok_or_else(|| {
-                    format!("{at}: a pointer is used that, by `inspect` or `live`, is not known")
+                op: op.try_map(|value| match value.as_object() {
+                    None => Ok(value),
+                    Some(object) => self.placeholder(object).map(Val::object).ok_or_else(|| {
+                        format!(
+                            "{at}: a pointer is used that, by `inspect` or `live`, is not known"
+                        )
+                    }),
                 })?,
                 at,
             },

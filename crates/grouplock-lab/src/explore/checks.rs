@@ -5,12 +5,12 @@ use super::stepper::{Fault, Obstacle, Stepper};
 use crate::automaton::run::Phase;
 use crate::property::{Properties, Property};
 
-/// Checks what can be said of `state` by itself.
+/// Checks what can be said of `state` by itself. What is wrong is an obstacle.
 pub(crate) fn check(
     stepper: &mut Stepper,
     state: &State,
     properties: Properties,
-) -> Result<Option<Fault>, Obstacle> {
+) -> Result<(), Obstacle> {
     let phases: Vec<Phase> = (0..state.procs.len()).map(|p| stepper.phase(state, p)).collect();
     let stuck = |stepper: &mut Stepper, but: Phase| -> Result<bool, Obstacle> {
         // Most states have somebody who does not wait at all, and that is quickly seen.
@@ -26,7 +26,9 @@ pub(crate) fn check(
         }
         Ok(true)
     };
-    let fault = |property, because: &str| Ok(Some(Fault { property, because: because.to_owned() }));
+    let fault = |property, because: &str| {
+        Err(Obstacle::Fault(Fault { property, because: because.to_owned() }))
+    };
 
     let outside = phases.iter().any(|&phase| phase != Phase::Remainder);
     let asked = properties.contains(Property::DeadlockFreedom);
@@ -80,7 +82,7 @@ pub(crate) fn check(
             return fault(property, "somebody cannot enter unless others leave");
         }
     }
-    Ok(None)
+    Ok(())
 }
 
 /// What it means that nobody is free.

@@ -16,12 +16,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::canon::{Renamed, canonical};
 use super::components::{Pair, components};
 use super::orders::Orders;
-use super::search::Trespass;
 use super::start::Start;
 use super::state::State;
-use super::stepper::{Choice, Obstacle, Stepper};
+use super::stepper::{Choice, Fault, Obstacle, Stepper};
+use super::traces::Told;
 use super::visited::fingerprint;
-use super::{Options, Outcome, Verdict, Violation, replay};
+use super::{Options, Outcome, Trespass, Verdict, Violation, attempt};
 use crate::automaton::Trouble;
 use crate::automaton::run::{Op, Phase};
 use crate::property::{Properties, Property};
@@ -29,13 +29,9 @@ use crate::subject::Subject;
 
 /// Looks for fair cycles that violate a property of `options`, after all states have been seen to hold: `outcome`.
 pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -> Outcome {
-    let asked: Vec<Property> = Property::FOR_EVER
-        .into_iter()
-        .filter(|&property| {
-            let proved = |stronger| options.properties.contains(stronger);
-            options.properties.contains(property) && !property.follows_from().is_some_and(proved)
-        })
-        .collect();
+    let proved = |stronger| options.properties.contains(stronger);
+    let asked = options.properties.and(Properties::FOR_EVER).iter();
+    let asked: Vec<_> = asked.filter(|p| !p.follows_from().is_some_and(proved)).collect();
     // Nobody passes for ever where passages are bounded. That nobody enters can be seen even so.
     let (ended, looked_for): (Vec<Property>, Vec<Property>) = asked.iter().partition(|property| {
         let passing =
@@ -50,11 +46,7 @@ pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -
     let found = if looked_for.is_empty() {
         Found::Nothing
     } else {
-        Graph::search(subject, &options, &looked_for).unwrap_or_else(|Trespass| {
-            options.reductions.own = false;
-            Graph::search(subject, &options, &looked_for)
-                .unwrap_or_else(|Trespass| unreachable!("nobody owns a register any more"))
-        })
+        attempt(&options, |options| Graph::search(subject, options, &looked_for))
     };
     let missed = match found {
         Found::Cycle(violation) => {
@@ -138,12 +130,7 @@ impl Graph {
             Ok(Some(graph)) => Graph { alike, ..graph },
             Ok(None) => return Ok(Found::TooLarge),
             Err(Trouble::Liveness(because)) => {
-                return Ok(Found::Cycle(Violation {
-                    property: Property::DeadPrivate,
-                    because,
-                    trace: Vec::new(),
-                    schedule: Vec::new(),
-                }));
+                return Ok(Found::Cycle(Violation::lie(because, &[])));
             }
             Err(Trouble::Trespass) => return Err(Trespass),
         };
@@ -154,7 +141,6 @@ impl Graph {
         let way = graph.way(0, |pair| pair == begin, |_, _, _| true);
         let mut choices = way.map(|(way, _)| way).unwrap_or_default();
         choices.extend(around);
-        let told = replay::trace(stepper, subject, initial, renamed, &choices);
         let because = match (property, whose) {
             (Property::DeadlockFreedom, _) => {
                 format!(
@@ -166,8 +152,9 @@ impl Graph {
             }
             (_, p) => format!("process {p} never gets in while the last {moves} moves repeat"),
         };
-        let (trace, schedule) = (told.steps, told.schedule);
-        Ok(Found::Cycle(Violation { property, because, trace, schedule }))
+        let told = Told::new(stepper, subject, initial, renamed);
+        let fault = Fault { property, because };
+        Ok(Found::Cycle(told.violation(stepper, &choices, fault)))
     }
 
     /// `None` if it would not fit.

@@ -7,20 +7,21 @@ mod components;
 mod fairness;
 mod orders;
 mod quiet;
-mod repeat;
 mod replay;
 mod sample;
 mod search;
 mod start;
 mod state;
 mod stepper;
+mod traces;
 mod visited;
 mod waiting;
 
+pub use replay::replay;
 pub use sample::{Sampling, Schedule, sample};
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use grouplock_algorithms::claims::{Kind, Limit};
@@ -181,6 +182,14 @@ pub struct Violation {
     pub schedule: Vec<Turn>,
 }
 
+impl Violation {
+    /// The text's word on what is dead is wrong: that shows in two executions, so that none is told.
+    fn lie(because: String, schedule: &[Turn]) -> Self {
+        let (trace, schedule) = (Vec::new(), schedule.to_vec());
+        Violation { property: Property::DeadPrivate, because, trace, schedule }
+    }
+}
+
 /// One move of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
@@ -232,20 +241,6 @@ pub fn check(subject: &Subject, options: &Options) -> Result<Outcome, CheckError
     Ok(search::run(subject, options))
 }
 
-/// Repeats one execution: the verdict is `Violated` if it ends as a violation, else `Limit`, for nothing is
-/// proved by that.
-///
-/// # Errors
-/// If the sizes are out of range or the schedule asks for what cannot be done.
-pub fn replay(
-    subject: &Subject,
-    options: &Options,
-    schedule: &[Turn],
-) -> Result<Outcome, CheckError> {
-    fits(subject, options)?;
-    repeat::repeat(subject, options, schedule)
-}
-
 /// Whether the sizes are within range.
 fn fits(subject: &Subject, options: &Options) -> Result<(), CheckError> {
     let most = match subject.claims.processes {
@@ -262,4 +257,21 @@ fn fits(subject: &Subject, options: &Options) -> Result<(), CheckError> {
     let (made, _) = crate::memory::context::set_up(|| (subject.make)(options.processes));
     made?;
     Ok(())
+}
+
+/// A register was written by another than its owner.
+struct Trespass;
+
+/// An attempt that takes registers for their processes' own; another one if that guess was wrong.
+fn attempt<R>(options: &Options, attempt: impl Fn(&Options) -> Result<R, Trespass>) -> R {
+    attempt(options).unwrap_or_else(|Trespass| {
+        let mut options = options.clone();
+        options.reductions.own = false;
+        attempt(&options).unwrap_or_else(|Trespass| unreachable!("nobody owns a register any more"))
+    })
+}
+
+/// A worker that panicked has left nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,7 +13,6 @@ use super::state::State;
 use super::stepper::{Choice, Stepper};
 use super::{CheckError, Options, Outcome, Progress, Turn, Verdict, Violation, checks};
 use crate::automaton::run::Phase;
-use crate::property::Property;
 use crate::subject::Subject;
 
 /// How the next process is chosen.
@@ -73,9 +72,7 @@ pub fn sample(
     };
     let schedule: Vec<Turn> = choices.iter().map(turn).collect();
     if let Some(because) = start.steppers[0].lie() {
-        // It shows in two executions, so one of them would not repeat it.
-        let (property, trace) = (Property::DeadPrivate, Vec::new());
-        let violation = Violation { property, because, trace, schedule };
+        let violation = Violation::lie(because, &schedule);
         return Ok(start.outcome(Verdict::Violated, steps, 0, Some(violation)));
     }
     let repeated = super::replay(subject, options, &schedule)?;
@@ -121,7 +118,7 @@ impl Sampler<'_> {
         let mut choices = Vec::new();
         let mut able = Vec::new();
         for step in 0..self.sampling.steps {
-            if checks::check(self.stepper, &state, self.options.properties) != Ok(None) {
+            if checks::check(self.stepper, &state, self.options.properties) != Ok(()) {
                 return Err(choices);
             }
             self.stepper.choices(&state, &mut able);

@@ -5,7 +5,7 @@
 //! and memory goes to what must be remembered for ever.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rustc_hash::FxHashMap;
@@ -14,12 +14,12 @@ use super::bounds::{Circle, Tread, longest};
 use super::canon::{Renamed, canonical};
 use super::checks;
 use super::fairness;
-use super::replay;
 use super::start::Start;
 use super::state::State;
 use super::stepper::{Choice, Fault, Obstacle, Stepper};
+use super::traces::Told;
 use super::visited::{Visited, fingerprint};
-use super::{Options, Outcome, Progress, StepBound, Verdict, Violation};
+use super::{Options, Outcome, Progress, StepBound, Trespass, Verdict, attempt, lock};
 use crate::automaton::{LocalId, Trouble};
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
@@ -97,18 +97,18 @@ struct Search<'a> {
 /// without them is sooner found that way.
 pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
     let began = Instant::now();
-    let order = Properties::ORDER.into_iter().any(|p| options.properties.contains(p));
+    let order = options.properties.and(Properties::ORDER) != Properties::default();
     let mut held = Properties::default();
     if order && options.properties.contains(Property::MutualExclusion) {
         let mut first = options.clone();
         first.properties = Properties::basic();
-        let outcome = explore(subject, &first);
+        let outcome = attempt(&first, |options| explore(subject, options));
         if outcome.verdict != Verdict::Holds {
             return outcome;
         }
         held = held.with(Property::MutualExclusion);
     }
-    let mut outcome = explore(subject, options);
+    let mut outcome = attempt(options, |options| explore(subject, options));
     if outcome.verdict == Verdict::Holds {
         outcome = fairness::look(subject, options, outcome);
     } else {
@@ -117,20 +117,7 @@ pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
     Outcome { elapsed: began.elapsed(), ..outcome }
 }
 
-/// One exploration; two if a guess was wrong.
-fn explore(subject: &Subject, options: &Options) -> Outcome {
-    attempt(subject, options).unwrap_or_else(|Trespass| {
-        let mut options = options.clone();
-        options.reductions.own = false;
-        attempt(subject, &options)
-            .unwrap_or_else(|Trespass| unreachable!("nobody owns a register any more"))
-    })
-}
-
-/// A register was written by another than its owner.
-pub(super) struct Trespass;
-
-fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
+fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     let began = Instant::now();
     let mut start = Start::new(subject, options);
     let options = start.options.clone();
@@ -176,8 +163,8 @@ fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     }
 
     let states = search.visited.len();
-    let panic = search.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let mut end = search.end.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let panic = lock(&search.panic).take();
+    let mut end = lock(&search.end).take();
     if let (None | Some(End::Limit), Some((fault, place, choice, _))) = (&end, panic) {
         end = Some(End::Fault(fault, place, Some(choice)));
     }
@@ -189,10 +176,10 @@ fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
                 (outcome.looked_at, outcome.bounds) = (options.properties, measured.1);
                 // Nothing was asked of those who never came to the end of a doorway, or of registers without a range.
                 if !steppers.iter().any(|stepper| stepper.saw_doorway) {
-                    outcome.looked_at = outcome.looked_at.minus(&Properties::ORDER);
+                    outcome.looked_at = outcome.looked_at.minus(Properties::ORDER);
                 }
                 if options.passages.is_some() && !steppers[0].knows_a_range() {
-                    outcome.looked_at = outcome.looked_at.minus(&[Property::BoundedRegisters]);
+                    outcome.looked_at = outcome.looked_at.without(Property::BoundedRegisters);
                 }
                 outcome.bounds.retain(|bound| outcome.looked_at.contains(bound.property));
             }
@@ -215,11 +202,9 @@ fn attempt(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
         at = link.before();
     }
     choices.reverse();
-    let initial = start.initial.clone();
-    let told = replay::trace(&mut steppers[0], subject, initial, start.renamed, &choices);
-    let because = told.fault.map_or(fault.because, |fault| fault.because);
-    let violation =
-        Violation { property: fault.property, because, trace: told.steps, schedule: told.schedule };
+    let stepper = &mut steppers[0];
+    let told = Told::new(stepper, subject, start.initial.clone(), start.renamed);
+    let violation = told.violation(stepper, &choices, fault);
     Ok(start.outcome(Verdict::Violated, states, depth, Some(violation)))
 }
 
@@ -248,7 +233,8 @@ impl Search<'_> {
                 if from >= total || self.over.load(Ordering::Relaxed) {
                     return next;
                 }
-                self.watch(held + next.bytes() * self.options.workers as u64);
+                let workers = self.options.workers;
+                self.watch(held + next.bytes() * workers as u64 + stepper.bytes(workers));
                 for i in from..(from + CHUNK).min(total) {
                     let (row, place) = nth(levels, i);
                     if let Err(end) = self.expand(stepper, worker, log, &mut next, row, place) {
@@ -286,13 +272,13 @@ impl Search<'_> {
 
     /// Whether there was a panic and the search has gone on long enough since.
     fn has_looked_on(&self) -> bool {
-        let panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+        let panic = lock(&self.panic);
         panic.as_ref().is_some_and(|(.., at)| self.visited.len() > at * LOOK_ON)
     }
 
     /// Brings the bounds up to date, of which it is known for how many steps they were found. A circle ends the search.
     fn measure(&self, stepper: &mut Stepper, measured: &mut (usize, Vec<StepBound>)) {
-        let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let walked = lock(&self.walked).len();
         if self.over.load(Ordering::Relaxed) || walked == measured.0 {
             return;
         }
@@ -308,11 +294,9 @@ impl Search<'_> {
 
     /// The bounds so far; or a property and a circle that violates it.
     fn bounds(&self) -> Result<Vec<StepBound>, (Property, Circle)> {
-        let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
+        let walked = lock(&self.walked);
         let mut bounds = Vec::new();
-        for property in
-            Property::BOUNDING.into_iter().filter(|&p| self.options.properties.contains(p))
-        {
+        for property in self.options.properties.and(Properties::BOUNDING).iter() {
             let of = walked.keys().filter(|tread| tread.0 == property);
             let steps: Vec<_> = of.map(|&(_, from, to)| (from, to)).collect();
             let steps = longest(&steps).map_err(|circle| (property, circle))? as u64;
@@ -323,7 +307,7 @@ impl Search<'_> {
 
     /// Where the last step of `circle` to be found was taken: the one that closes it.
     fn latest(&self, property: Property, circle: &[LocalId]) -> (Place, Choice) {
-        let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
+        let walked = lock(&self.walked);
         let steps = circle.windows(2).filter_map(|step| walked.get(&(property, step[0], step[1])));
         let (_, place, choice) = steps.max_by_key(|step| step.0).expect("a circle has steps");
         (*place, *choice)
@@ -331,7 +315,7 @@ impl Search<'_> {
 
     /// A fault is more than a limit, and the first one counts.
     fn finish(&self, end: End) {
-        let mut slot = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = lock(&self.end);
         if slot.is_none() || matches!(*slot, Some(End::Limit)) {
             *slot = Some(end);
         }
@@ -353,10 +337,8 @@ impl Search<'_> {
             Obstacle::Trouble(trouble) => End::Trouble(trouble, place, choice),
         };
         let state = State::unpack(row, layout.registers.len());
-        let fault = checks::check(stepper, &state, self.options.properties);
-        if let Some(fault) = fault.map_err(|obstacle| end(obstacle, None))? {
-            return Err(End::Fault(fault, place, None));
-        }
+        checks::check(stepper, &state, self.options.properties)
+            .map_err(|obstacle| end(obstacle, None))?;
         let mut choices = Vec::with_capacity(16);
         stepper.choices(&state, &mut choices);
         let mut after = Vec::with_capacity(row.len() + 8);
@@ -366,14 +348,14 @@ impl Search<'_> {
             let moved = match stepper.take(&mut successor, choice, &mut None) {
                 Ok(moved) => moved,
                 Err(Obstacle::Fault(fault)) if fault.property == Property::NoPanic => {
-                    let mut panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut panic = lock(&self.panic);
                     panic.get_or_insert_with(|| (fault, place, choice, self.visited.len()));
                     continue;
                 }
                 Err(obstacle) => return Err(end(obstacle, Some(choice))),
             };
             if !stepper.fresh.is_empty() {
-                let mut walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut walked = lock(&self.walked);
                 for tread in stepper.fresh.drain(..) {
                     let found = (walked.len(), place, choice);
                     walked.entry(tread).or_insert(found);

@@ -1,12 +1,12 @@
 //! Where an exploration, a sample or a repetition begins: the automaton, everybody idle, and who takes the steps.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::canon::{Renamed, canonical, may_swap};
 use super::state::State;
 use super::stepper::Stepper;
-use super::{Options, Outcome, Verdict, Violation};
+use super::{Options, Outcome, Verdict, Violation, lock};
 use crate::automaton::Automaton;
 use crate::property::Properties;
 use crate::subject::Subject;
@@ -74,7 +74,7 @@ impl Start {
         depth: u64,
         violation: Option<Violation>,
     ) -> Outcome {
-        let automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
+        let automaton = lock(&self.automaton);
         let (runs, local_states) = automaton.size();
         Outcome {
             verdict,

@@ -181,7 +181,7 @@ mod tests {
             passages: 3,
         };
         let state = State {
-            memory: vec![Val::mark(0), Val::number(7), Val::object(2)],
+            memory: vec![Val::mark(0), Val::number(7).expect("it is small"), Val::object(2)],
             procs: vec![proc(4, &[]), proc(9, &[1, 0, 111, 3, 4]), proc(1, &[9, 8, 7, 6])],
         };
         let mut row = Vec::new();

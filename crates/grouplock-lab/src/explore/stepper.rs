@@ -1,15 +1,16 @@
 //! One step of one process: memory, local state and monitors.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bounds::Tread;
 use super::state::{Env, State};
-use super::{Options, Reductions};
+use super::{Options, Reductions, lock};
 use crate::automaton::run::{Op, Phase};
-use crate::automaton::{Automaton, Edge, LocalId, Node, Note, Target, Trouble};
+use crate::automaton::{Automaton, EDGE_BYTES, Edge, LocalId, Node, Note, Target, Trouble};
 use crate::layout::Layout;
+use crate::memory::context::sum;
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
 use crate::trace::Event;
@@ -48,6 +49,10 @@ fn fault(property: Property, because: String) -> Obstacle {
     Obstacle::Fault(Fault { property, because })
 }
 
+fn panics(p: usize, message: &str) -> Obstacle {
+    fault(Property::NoPanic, format!("process {p} panics: {message}"))
+}
+
 /// Takes steps, for one worker. What it knows of the automaton it keeps at hand.
 pub(crate) struct Stepper {
     automaton: Arc<Mutex<Automaton>>,
@@ -79,10 +84,7 @@ impl Stepper {
         options: &Options,
     ) -> Self {
         let kind = subject.claims.kind;
-        let layout = {
-            let automaton = automaton.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(&automaton.layout)
-        };
+        let layout = Arc::clone(&lock(automaton).layout);
         Stepper {
             automaton: Arc::clone(automaton),
             layout,
@@ -92,10 +94,7 @@ impl Stepper {
             kind,
             in_range: subject.in_range,
             properties: options.properties,
-            bounding: Property::BOUNDING
-                .into_iter()
-                .filter(|&property| options.properties.contains(property))
-                .collect(),
+            bounding: options.properties.and(Properties::BOUNDING).iter().collect(),
             watching: false,
             trod: FxHashSet::default(),
             fresh: Vec::new(),
@@ -108,11 +107,16 @@ impl Stepper {
 
     /// What the text says of private variables and is wrong, if that is known by now.
     pub(super) fn lie(&self) -> Option<String> {
-        let automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
-        match &automaton.trouble {
+        match &lock(&self.automaton).trouble {
             Some(Trouble::Liveness(because)) => Some(because.clone()),
             Some(Trouble::Trespass) | None => None,
         }
+    }
+
+    /// The memory that the automaton takes, and what `workers` steppers keep of it at hand.
+    pub(super) fn bytes(&self, workers: usize) -> u64 {
+        let here = self.edges.len() * EDGE_BYTES + self.nodes.len() * (size_of::<Node>() + 24);
+        lock(&self.automaton).bytes() + (here * workers) as u64
     }
 
     /// A local state.
@@ -121,7 +125,7 @@ impl Stepper {
         if let Some(Some(node)) = self.nodes.get(index) {
             return Arc::clone(node);
         }
-        let automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
+        let automaton = lock(&self.automaton);
         // A copy: workers that count references to one node would wait for each other's caches.
         let node = Arc::new(Node::clone(&automaton.node(id)));
         if self.nodes.len() <= index {
@@ -135,7 +139,7 @@ impl Stepper {
         if let Some(edge) = self.edges.get(&(source, obs)) {
             return Ok(Arc::clone(edge));
         }
-        let mut automaton = self.automaton.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut automaton = lock(&self.automaton);
         let edge = Arc::new(Edge::clone(&*automaton.edge(source, obs)?));
         self.edges.insert((source, obs), Arc::clone(&edge));
         Ok(edge)
@@ -251,7 +255,7 @@ impl Stepper {
             let because = format!("process {p} reads {name}, whose contents were said to be dead");
             return Err(fault(Property::DeadRead, because));
         }
-        let writes = !matches!(op, Op::Read | Op::WaitFor(_));
+        let writes = !op.looks();
         let info = &self.layout.registers[register];
         if writes && self.reductions.own && info.owner.is_some_and(|owner| owner != p) {
             return Err(Trouble::Trespass.into());
@@ -263,20 +267,17 @@ impl Stepper {
                 (state.value(p, value), None)
             }
             Op::Read | Op::Cas(..) => (old, Some(old)),
-            Op::Faa(delta) => {
-                let sum = old.as_number().expect("only numbers are added to").wrapping_add(delta);
-                (Val::number(sum), Some(old))
+            Op::Faa(delta, bits) => {
+                let before = old.as_number().expect("only numbers are added to");
+                let after = Val::number(sum(before, delta, bits));
+                (after.map_err(|why| panics(p, &why))?, Some(old))
             }
             Op::WaitFor(value) if value == old => (old, None),
             Op::AwaitCas(expected, value) if expected == old => (value, None),
             Op::WaitFor(_) | Op::AwaitCas(..) => return Ok(false),
         };
         if let Some(log) = log {
-            let op = op
-                .try_map(|placeholder| {
-                    Some(usize::from(state.procs[p].env.as_slice()[placeholder]))
-                })
-                .expect("every placeholder stands for an object");
+            let op = op.renamed(|known| usize::from(state.procs[p].env.as_slice()[known]));
             log.push(Event::step(p, &node, register, op, old, new));
         }
         let (obs, stranger) = self.observe(state, p, op, seen);
@@ -329,7 +330,7 @@ impl Stepper {
         stranger: Option<u8>,
     ) -> Result<(), Obstacle> {
         if let Some(message) = &edge.panic {
-            return Err(fault(Property::NoPanic, format!("process {p} panics: {message}")));
+            return Err(panics(p, message));
         }
         if let Some(stranger) = stranger {
             state.procs[p].env.push(stranger);
@@ -379,7 +380,7 @@ impl Stepper {
 
     /// Whether an order of service is checked, so that doorways matter.
     pub(super) fn orders(&self) -> bool {
-        Properties::ORDER.into_iter().any(|property| self.properties.contains(property))
+        self.properties.and(Properties::ORDER) != Properties::default()
     }
 
     fn watches(&self, property: Property) -> bool {

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use super::lock;
 
 /// Fingerprints are hashes already.
 #[derive(Default)]
@@ -37,7 +39,7 @@ impl Visited {
     pub(crate) fn insert(&self, fingerprint: u64) -> bool {
         // The set itself uses the highest and lowest bits.
         let shard = (fingerprint >> 40) as usize % SHARDS;
-        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner).insert(fingerprint)
+        lock(&self.shards[shard]).insert(fingerprint)
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -51,7 +53,7 @@ impl Visited {
 
     fn each(&self, f: impl Fn(&Shard) -> u64) -> u64 {
         let shards = self.shards.iter();
-        shards.map(|shard| f(&shard.lock().unwrap_or_else(PoisonError::into_inner))).sum()
+        shards.map(|shard| f(&lock(shard))).sum()
     }
 }
 

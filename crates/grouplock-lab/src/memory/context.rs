@@ -1,51 +1,133 @@
 //! What the accesses of the calling thread mean just now.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, Location};
+use std::ptr::NonNull;
 use std::sync::Once;
 
+use corosensei::Yielder;
 use grouplock_algorithms::memory::{Site, Word};
 
-/// What a process does to a register.
+/// What a process does to a register. The values are words in a run, packed where an exploration keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum Operation<V = Word> {
     /// Observes the value.
     Read,
     /// Writes the value.
-    Write(Word),
+    Write(V),
     /// Writes the value, observes the old one.
-    Fas(Word),
+    Fas(V),
     /// Writes the second if it holds the first; observes whether it did.
-    Cas(Word, Word),
-    /// Adds, observes the old value.
-    Faa(Word),
+    Cas(V, V),
+    /// Adds to a number of so many bits, which wraps around; observes the old value.
+    Faa(u64, u32),
     /// Waits until it holds the value.
-    WaitFor(Word),
+    WaitFor(V),
     /// Waits until it holds the first, and writes the second.
-    AwaitCas(Word, Word),
+    AwaitCas(V, V),
 }
 
-/// What a process learns from an operation.
+impl<V> Operation<V> {
+    /// The same operation on other values, unless there is none for one of them.
+    pub(crate) fn try_map<W, E>(
+        self,
+        mut f: impl FnMut(V) -> Result<W, E>,
+    ) -> Result<Operation<W>, E> {
+        Ok(match self {
+            Operation::Read => Operation::Read,
+            Operation::Write(value) => Operation::Write(f(value)?),
+            Operation::Fas(value) => Operation::Fas(f(value)?),
+            Operation::Cas(old, new) => Operation::Cas(f(old)?, f(new)?),
+            Operation::Faa(delta, bits) => Operation::Faa(delta, bits),
+            Operation::WaitFor(value) => Operation::WaitFor(f(value)?),
+            Operation::AwaitCas(old, new) => Operation::AwaitCas(f(old)?, f(new)?),
+        })
+    }
+
+    /// Whether the operation may have to wait.
+    pub(crate) fn blocks(&self) -> bool {
+        matches!(self, Operation::WaitFor(_) | Operation::AwaitCas(..))
+    }
+
+    /// Whether the operation reads and does nothing else.
+    pub(crate) fn looks(&self) -> bool {
+        matches!(self, Operation::Read | Operation::WaitFor(_))
+    }
+}
+
+impl Operation {
+    /// What the register holds after this, if this writes.
+    pub(crate) fn written(self, held: Word) -> Option<Word> {
+        match (self, held) {
+            (Operation::Write(value) | Operation::Fas(value), _) => Some(value),
+            (Operation::Cas(old, new) | Operation::AwaitCas(old, new), _) => {
+                (held == old).then_some(new)
+            }
+            (Operation::Faa(delta, bits), Word::Number(held)) => {
+                Some(Word::Number(sum(held, delta, bits)))
+            }
+            (Operation::Faa(..), Word::Pointer(_)) => unreachable!("only numbers are added to"),
+            (Operation::Read | Operation::WaitFor(_), _) => None,
+        }
+    }
+
+    /// What a process learns from it if the register held this.
+    pub(crate) fn answer(self, held: Word) -> Cue {
+        match self {
+            Operation::Read | Operation::Fas(_) | Operation::Faa(..) => Cue::Value(held),
+            Operation::Cas(old, _) => Cue::Swapped(held == old),
+            Operation::Write(_) | Operation::WaitFor(_) | Operation::AwaitCas(..) => Cue::Done,
+        }
+    }
+}
+
+/// The sum of two numbers of so many bits.
+pub(crate) fn sum(a: u64, b: u64, bits: u32) -> u64 {
+    a.wrapping_add(b) & (u64::MAX >> (64 - bits))
+}
+
+/// What makes a process go on: the answer to its operation, or a word to it. An entry of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// Nothing but that it is done.
-    Unit,
-    /// What the register held.
-    Value(Word),
+pub(crate) enum Cue<V = Word> {
+    /// The operation is done.
+    Done,
+    /// It is done, and this is what the register held.
+    Value(V),
     /// Whether a compare-and-swap succeeded.
     Swapped(bool),
-}
-
-/// One entry of a script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
-    /// The answer to the next operation.
-    Answer(Answer),
     /// The process goes on from a merge point.
     Pass,
     /// The process leaves its remainder section and asks for a session.
     Request(u64),
 }
+
+/// An access, and the line of the program that makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) register: usize,
+    pub(crate) operation: Operation,
+    pub(crate) at: &'static Location<'static>,
+}
+
+/// What a suspended process wants of its scheduler.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wish {
+    /// It is in its remainder section.
+    Remainder,
+    /// Its doorway is over.
+    DoorwayEnd,
+    /// It is in its critical section.
+    Inside,
+    Access(Access),
+    /// It starts to look whether what it waits for has come.
+    RoundBegins,
+    /// It has looked, in vain.
+    RoundFailed,
+}
+
+/// The way out of a coroutine. It resumes with a cue, or with none if there are no more passages to make.
+pub(crate) type Suspend = Yielder<Option<Cue>, Wish>;
 
 /// A register, as told when it was made.
 #[derive(Clone, Debug)]
@@ -53,7 +135,7 @@ pub(crate) struct RegisterPlan {
     pub(crate) site: Site,
     pub(crate) initial: Word,
     /// The object it lies in, if it was made inside `Memory::allocate`.
-    pub(crate) object: Option<u32>,
+    pub(crate) object: Option<usize>,
     /// The text says that what it holds at first is dead.
     pub(crate) forgotten: bool,
 }
@@ -70,14 +152,14 @@ pub(crate) struct ObjectPlan {
 pub(crate) struct Plan {
     pub(crate) registers: Vec<RegisterPlan>,
     pub(crate) objects: Vec<ObjectPlan>,
-    open: Vec<u32>,
+    open: Vec<usize>,
 }
 
 /// Something a process says without taking a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remark {
     /// The contents of this register are dead.
-    Forget(u32),
+    Forget(usize),
     /// The doorway is done.
     DoorwayEnd,
 }
@@ -86,7 +168,7 @@ pub(crate) enum Remark {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
     /// Before this operation.
-    Operation { register: u32, operation: Operation, at: &'static Location<'static> },
+    Operation(Access),
     /// At `Memory::live`.
     Live { words: Vec<Word>, at: &'static Location<'static> },
     /// A round of an `await` has failed.
@@ -96,12 +178,12 @@ pub(crate) enum Halt {
 /// A run in progress.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
-    script: Vec<Entry>,
+    script: Vec<Cue>,
     position: usize,
     pub(crate) remarks: Vec<Remark>,
     pub(crate) halt: Option<Halt>,
-    /// Where in the script the present `await` began, and in which line.
-    pub(crate) round: Option<(usize, &'static Location<'static>)>,
+    /// Where in the script the present `await` began.
+    pub(crate) round: Option<usize>,
     /// The script's last entry ended an `await`.
     pub(crate) passed: bool,
     /// Operations that were answered since the count was last reset.
@@ -112,7 +194,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// A run along `script`, of a lock that was made by `plan`.
-    pub(crate) fn along(script: Vec<Entry>, plan: &Plan) -> Self {
+    pub(crate) fn along(script: Vec<Cue>, plan: &Plan) -> Self {
         let places = plan.objects.iter().map(|object| object.place).collect();
         Run { script, places, ..Run::default() }
     }
@@ -122,7 +204,7 @@ impl Run {
     }
 
     /// The next entry, if there is one.
-    pub(crate) fn next(&mut self) -> Option<Entry> {
+    pub(crate) fn next(&mut self) -> Option<Cue> {
         let entry = self.script.get(self.position).copied();
         self.position += usize::from(entry.is_some());
         entry
@@ -132,8 +214,9 @@ impl Run {
 #[derive(Debug)]
 enum Context {
     None,
-    SetUp(Plan, Vec<Word>),
+    SetUp(Plan),
     Run(Run),
+    Coroutine(NonNull<Suspend>),
 }
 
 thread_local! {
@@ -159,59 +242,79 @@ fn leave(halt: Halt) -> ! {
 
 /// Runs `f`, which makes a lock and lets its processes join, and tells what it made.
 pub(crate) fn set_up<R>(f: impl FnOnce() -> R) -> (R, Plan) {
-    with(|context| *context = Context::SetUp(Plan::default(), Vec::new()));
+    with(|context| *context = Context::SetUp(Plan::default()));
     let made = f();
-    let plan = with(|context| match std::mem::replace(context, Context::None) {
-        Context::SetUp(mut plan, memory) => {
-            for (register, word) in plan.registers.iter_mut().zip(memory) {
-                register.initial = word;
-            }
-            plan
-        }
+    match with(|context| std::mem::replace(context, Context::None)) {
+        Context::SetUp(plan) => (made, plan),
         _ => unreachable!("nothing else changes the context during set-up"),
-    });
-    (made, plan)
+    }
 }
 
 /// Runs `f` along `run`'s script. Returns `f`'s result, `None` if it halted inside, and what was noted; an error
 /// if the algorithm panicked by itself.
 pub(crate) fn run<R>(run: Run, f: impl FnOnce() -> R) -> (Result<Option<R>, String>, Run) {
-    hush_panics();
     with(|context| *context = Context::Run(run));
-    let result = panic::catch_unwind(AssertUnwindSafe(f));
-    let run = with(|context| match std::mem::replace(context, Context::None) {
-        Context::Run(run) => run,
-        _ => unreachable!("nothing else changes the context during a run"),
-    });
+    let result = hushed(f);
+    let Context::Run(run) = with(|context| std::mem::replace(context, Context::None)) else {
+        unreachable!("nothing else changes the context during a run")
+    };
     let result = match result {
         Ok(value) => Ok(Some(value)),
         Err(payload) if payload.is::<Leave>() => Ok(None),
-        Err(payload) => Err(payload
-            .downcast_ref::<String>()
-            .cloned()
-            .or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string))
-            .unwrap_or_else(|| "a panic without a message".to_owned())),
+        Err(payload) => Err(message(&*payload)),
     };
     (result, run)
 }
 
-/// Keeps the panic hook from printing what an explored algorithm panics with: that is a finding, and reported
-/// as one. Other threads and times print as before.
-fn hush_panics() {
+/// To be called once at the start of a coroutine.
+pub(crate) fn begin(suspend: &Suspend) {
+    with(|context| *context = Context::Coroutine(NonNull::from(suspend)));
+}
+
+/// To be called when a coroutine has ended, be it by a panic.
+pub(crate) fn end() {
+    with(|context| *context = Context::None);
+}
+
+/// Suspends the running coroutine, if there is one, until there is a cue for it.
+pub(crate) fn ask(wish: Wish) -> Option<Cue> {
+    let running = with(|context| match *context {
+        Context::Coroutine(running) => {
+            *context = Context::None;
+            Some(running)
+        }
+        _ => None,
+    })?;
+    // SAFETY: `begin` was called with a reference that lives as long as the body of the coroutine, and this is
+    // called from within that body: `end` comes after it, and while others run, the context is theirs.
+    let cue = unsafe { running.as_ref() }.suspend(wish);
+    with(|context| *context = Context::Coroutine(running));
+    cue
+}
+
+/// Runs `f` and catches its panic. The panic hook does not print what an algorithm panics with: that is a finding, and
+/// reported as one. Other threads and times print as before.
+pub(crate) fn hushed<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            let exploring = CONTEXT
-                .try_with(|context| {
-                    context.try_borrow().map_or(true, |context| matches!(*context, Context::Run(_)))
-                })
-                .unwrap_or(false);
-            if !exploring {
+            let hushed = |context: &Context| !matches!(context, Context::None | Context::SetUp(_));
+            let hushed =
+                CONTEXT.try_with(|context| context.try_borrow().map_or(true, |c| hushed(&c)));
+            if !hushed.unwrap_or(false) {
                 before(info);
             }
         }));
     });
+    panic::catch_unwind(AssertUnwindSafe(f))
+}
+
+/// What a panic says.
+pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without a message").to_owned()
 }
 
 /// Access to the run in progress, for the code that drives the algorithm from passage to passage.
@@ -222,13 +325,12 @@ pub(crate) fn with_run<R>(f: impl FnOnce(&mut Run) -> R) -> R {
     })
 }
 
-pub(super) fn create(site: Site, initial: Word) -> u32 {
+pub(super) fn create(site: Site, initial: Word) -> usize {
     with(|context| match context {
-        Context::SetUp(plan, memory) => {
+        Context::SetUp(plan) => {
             let object = plan.open.last().copied();
             plan.registers.push(RegisterPlan { site, initial, object, forgotten: false });
-            memory.push(initial);
-            plan.registers.len() as u32 - 1
+            plan.registers.len() - 1
         }
         _ => panic!("a register was made after the processes had joined: {site:?}"),
     })
@@ -236,8 +338,8 @@ pub(super) fn create(site: Site, initial: Word) -> u32 {
 
 pub(super) fn begin_object(type_name: &'static str) {
     with(|context| {
-        if let Context::SetUp(plan, _) = context {
-            plan.open.push(plan.objects.len() as u32);
+        if let Context::SetUp(plan) = context {
+            plan.open.push(plan.objects.len());
             plan.objects.push(ObjectPlan { place: std::ptr::null(), type_name });
         }
     });
@@ -245,103 +347,105 @@ pub(super) fn begin_object(type_name: &'static str) {
 
 pub(super) fn end_object(place: *const ()) {
     with(|context| {
-        if let Context::SetUp(plan, _) = context
+        if let Context::SetUp(plan) = context
             && let Some(object) = plan.open.pop()
         {
-            plan.objects[object as usize].place = place;
+            plan.objects[object].place = place;
         }
     });
 }
 
-/// Whether there is an object at `place`, as far as can be told: when a lock is set up or dropped everything is real.
+/// Whether there is an object at `place`, as far as can be told: where nothing is scripted everything is real.
 pub(super) fn is_object(place: *const ()) -> bool {
     with(|context| match context {
         Context::Run(run) => run.places.contains(&place),
-        Context::None | Context::SetUp(..) => place.addr() > 2,
+        _ => place.addr() > 2,
     })
 }
 
+/// What a process learns from an operation; `None` if there is nobody to ask because the lock is being dropped.
 pub(super) fn operate(
-    register: u32,
+    register: usize,
     operation: Operation,
     at: &'static Location<'static>,
-) -> Option<Answer> {
-    let halted = with(|context| match context {
-        Context::None => Ok(None),
-        Context::SetUp(_, memory) => Ok(Some(at_once(&mut memory[register as usize], operation))),
-        Context::Run(run) => match run.next() {
-            Some(Entry::Answer(answer)) => {
-                run.answered += 1;
-                Ok(Some(answer))
-            }
-            Some(other) => unreachable!("{other:?} answers {operation:?}: scripts come from runs"),
-            None => Err(at),
-        },
+) -> Option<Cue> {
+    let access = Access { register, operation, at };
+    let known = with(|context| match context {
+        Context::SetUp(plan) => {
+            assert!(!operation.blocks(), "{operation:?} while a lock is set up");
+            let held = &mut plan.registers[register].initial;
+            let answer = operation.answer(*held);
+            *held = operation.written(*held).unwrap_or(*held);
+            Some(answer)
+        }
+        Context::Run(run) => {
+            let answer = run.next();
+            run.answered += usize::from(answer.is_some());
+            answer
+        }
+        Context::Coroutine(_) | Context::None => None,
     });
-    match halted {
-        Ok(answer) => answer,
-        Err(at) => leave(Halt::Operation { register, operation, at }),
+    if known.is_none() && with(|context| matches!(context, Context::Run(_))) {
+        leave(Halt::Operation(access));
     }
+    known.or_else(|| ask(Wish::Access(access)))
 }
 
-/// An operation during set-up, when nobody else is there.
-fn at_once(contents: &mut Word, operation: Operation) -> Answer {
-    let old = *contents;
-    match operation {
-        Operation::Write(word) => {
-            *contents = word;
-            Answer::Unit
-        }
-        Operation::Fas(word) => {
-            *contents = word;
-            Answer::Value(old)
-        }
-        Operation::Cas(expected, word) => {
-            if expected == old {
-                *contents = word;
-            }
-            Answer::Swapped(expected == old)
-        }
-        Operation::Read => Answer::Value(old),
-        Operation::Faa(_) | Operation::WaitFor(_) | Operation::AwaitCas(..) => {
-            panic!("{operation:?} while a lock is set up")
-        }
+fn is_coroutine() -> bool {
+    with(|context| matches!(context, Context::Coroutine(_)))
+}
+
+/// Waits until a flag holds `value`: one blocking step for an explorer, looks that count one by one for a meter.
+pub(super) fn wait_for(register: usize, value: Word, at: &'static Location<'static>) {
+    if is_coroutine() {
+        await_until(|| operate(register, Operation::Read, at) == Some(Cue::Value(value)), at);
+    } else {
+        operate(register, Operation::WaitFor(value), at);
     }
 }
 
 pub(super) fn await_until(condition: impl Fn() -> bool, at: &'static Location<'static>) {
-    let began = with(|context| match context {
-        Context::Run(run) => {
-            run.round = Some((run.position, at));
-            Some(run.position)
+    while is_coroutine() {
+        ask(Wish::RoundBegins);
+        if condition() {
+            return;
         }
+        ask(Wish::RoundFailed);
+    }
+    let began = with(|context| match context {
+        Context::Run(run) => Some((run.position, run.round.replace(run.position))),
         _ => None,
     });
-    let Some(began) = began else {
+    let Some((began, outer)) = began else {
         assert!(condition(), "waiting while a lock is set up or dropped");
         return;
     };
+    assert!(
+        outer.is_none(),
+        "{at}: an `await` in the condition of an `await`, which may only read"
+    );
     let holds = condition();
-    let failed = with_run(|run| {
+    let passed = with_run(|run| {
         run.round = None;
         // True exactly if the last entry of the script decided this round.
         run.passed = run.at_end() && run.position > began;
-        !holds
+        run.passed
     });
-    if failed {
-        assert!(with_run(|run| run.passed), "an await that reads nothing can never end");
+    if !holds {
+        assert!(passed, "an await that reads nothing can never end");
         leave(Halt::RoundFailed);
     }
 }
 
 pub(super) fn doorway_end() {
     remark(Remark::DoorwayEnd);
+    ask(Wish::DoorwayEnd);
 }
 
-pub(super) fn forget(register: u32) {
+pub(super) fn forget(register: usize) {
     with(|context| {
-        if let Context::SetUp(plan, _) = context {
-            plan.registers[register as usize].forgotten = true;
+        if let Context::SetUp(plan) = context {
+            plan.registers[register].forgotten = true;
         }
     });
     remark(Remark::Forget(register));
@@ -358,14 +462,12 @@ fn remark(remark: Remark) {
 }
 
 pub(super) fn live(words: impl FnOnce() -> Vec<Word>, at: &'static Location<'static>) {
-    let halts = with(|context| match context {
-        Context::Run(run) => match run.next() {
-            Some(Entry::Pass) => false,
-            Some(other) => unreachable!("{other:?} at a merge point: scripts come from runs"),
-            None => true,
-        },
-        _ => false,
+    let (halts, waits) = with(|context| match context {
+        Context::Run(run) => (run.round.is_none() && run.next().is_none(), run.round.is_some()),
+        _ => (false, false),
     });
+    // A failed round leaves no mark, so it cannot be cut in two.
+    assert!(!waits, "{at}: `live` in the condition of an `await`, which may only read");
     if halts {
         leave(Halt::Live { words: words(), at });
     }

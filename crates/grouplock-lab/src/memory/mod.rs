@@ -7,14 +7,14 @@
 //! |---|---|
 //! | set-up: the lock is made and its processes join | happens at once, and the layout is noted |
 //! | a run along a script | returns what the script says; at the script's end it is noted as *pending*, and the run leaves by unwinding |
+//! | a coroutine of the [meter](crate::rmr) | suspends the process until the scheduler performs it |
 //! | none: the lock is being dropped | returns the register's first value |
 //!
-//! So code that cannot be suspended or copied is still an automaton: to know what it does next, run it again
+//! To an exploration, code that cannot be suspended or copied is still an automaton: to know what it does next, run it again
 //! from the start with one more answer.
 
 pub(crate) mod context;
 
-use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr::NonNull;
 
@@ -22,7 +22,7 @@ use grouplock_algorithms::memory::{
     Flag, Memory, Number, Ordering, Ptr, Register, Site, Value, Word,
 };
 
-use context::{Answer, Operation};
+use context::{Cue, Operation};
 
 /// A memory that exists only as the answers of an exploration.
 #[derive(Clone, Copy, Debug)]
@@ -67,21 +67,20 @@ impl Memory for SimMemory {
 /// A register of [`SimMemory`]: its number in the order of creation.
 #[derive(Debug)]
 pub struct SimRegister<T: Value> {
-    id: u32,
+    id: usize,
     /// What it held at first, for those who read while a lock is dropped.
     initial: T,
-    holds: PhantomData<T>,
 }
 
 impl<T: Value> SimRegister<T> {
     /// The operation's answer; `None` if there is nobody to ask.
-    fn ask(&self, operation: Operation, at: &'static Location<'static>) -> Option<Answer> {
+    fn ask(&self, operation: Operation, at: &'static Location<'static>) -> Option<Cue> {
         context::operate(self.id, operation, at)
     }
 
-    fn observed(&self, answer: Option<Answer>) -> T {
+    fn observed(&self, answer: Option<Cue>) -> T {
         match answer {
-            Some(Answer::Value(word)) => T::from_word(word),
+            Some(Cue::Value(word)) => T::from_word(word),
             Some(other) => unreachable!("{other:?} answers an operation that observes a value"),
             None => self.initial,
         }
@@ -99,7 +98,7 @@ impl<T: Value> SimRegister<T> {
 
 impl<T: Value> Register<T> for SimRegister<T> {
     fn new(site: Site, initial: T) -> Self {
-        SimRegister { id: context::create(site, initial.word()), initial, holds: PhantomData }
+        SimRegister { id: context::create(site, initial.word()), initial }
     }
 
     #[track_caller]
@@ -120,7 +119,7 @@ impl<T: Value> Register<T> for SimRegister<T> {
     #[track_caller]
     fn cas(&self, old: T, new: T, _: Ordering) -> bool {
         match self.ask(Operation::Cas(old.word(), new.word()), Location::caller()) {
-            Some(Answer::Swapped(swapped)) => swapped,
+            Some(Cue::Swapped(swapped)) => swapped,
             Some(other) => unreachable!("{other:?} answers a compare-and-swap"),
             None => false,
         }
@@ -131,7 +130,9 @@ impl<T: Value> Register<T> for SimRegister<T> {
     where
         T: Number,
     {
-        self.observed(self.ask(Operation::Faa(delta.word()), Location::caller()))
+        let Word::Number(delta) = delta.word() else { unreachable!("only numbers are added") };
+        let bits = 8 * size_of::<T>() as u32;
+        self.observed(self.ask(Operation::Faa(delta, bits), Location::caller()))
     }
 
     fn forget(&self) {
@@ -160,7 +161,7 @@ impl Flag for SimFlag {
 
     #[track_caller]
     fn wait_for(&self, value: bool) {
-        self.0.ask(Operation::WaitFor(value.word()), Location::caller());
+        context::wait_for(self.0.id, value.word(), Location::caller());
     }
 
     fn forget(&self) {

@@ -28,3 +28,25 @@ pub use dossier::{Algorithm, Broken, CollectError, Dossier, Event, Exploration, 
 pub use paper::Paper;
 pub use plan::{Plan, Task};
 pub use table::{Cell, Row, Standing, Table};
+
+/// A number with its thousands set apart.
+fn grouped(number: u64, separator: char) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(separator);
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn thousands_are_set_apart() {
+        let grouped = [7, 1234, 1_234_567].map(|number| super::grouped(number, ','));
+        assert_eq!(grouped, ["7", "1,234", "1,234,567"]);
+    }
+}

@@ -16,6 +16,7 @@ use std::fmt::Write as _;
 use grouplock_algorithms::claims::{Claim, Kind};
 
 use super::dossier::{Algorithm, Dossier, Exploration};
+use super::grouped;
 use super::question::{hardware, plain};
 use crate::explore::Verdict;
 use crate::property::Property;
@@ -98,19 +99,6 @@ fn markdown(head: &[&str], rows: &[Vec<String>]) -> Option<String> {
 /// Whether `algorithm` is one of `names`, with whatever lock it uses; all are if none is named.
 fn is_named(algorithm: &str, names: &[&str]) -> bool {
     names.is_empty() || names.contains(&algorithm) || names.contains(&plain(algorithm))
-}
-
-/// A number with its thousands set apart.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// What the source of the one named algorithm claims, two claims a row.
@@ -211,7 +199,7 @@ fn explored(evidence: &Dossier, names: &[&str]) -> Option<String> {
             vec![
                 format!("`{}`", exploration.algorithm),
                 size,
-                grouped(exploration.states),
+                grouped(exploration.states, ','),
                 format!("{:.0}", exploration.seconds),
                 verdict,
             ]
@@ -287,7 +275,7 @@ fn references(evidence: &Dossier, names: &[&str]) -> Option<String> {
                 let broken = evidence.broken.iter();
                 match of(size) {
                     Some(point) if point.remote_spinning => "∞".to_owned(),
-                    Some(point) => grouped(point.max),
+                    Some(point) => grouped(point.max, ','),
                     None if broken
                         .clone()
                         .any(|b| b.algorithm == algorithm.name && b.processes == size) =>
@@ -321,7 +309,7 @@ fn mutants(evidence: &Dossier, names: &[&str]) -> Option<String> {
                 format!("{}: {}", mutant.of, mutant.what),
                 size,
                 breaks.to_owned(),
-                grouped(mutant.states),
+                grouped(mutant.states, ','),
                 steps,
             ]
         })
@@ -358,10 +346,5 @@ mod tests {
         assert!(asked("wishes").contains("line 2: \"wishes\" is no table"));
         let endless = fill("<!-- evidence: explored mcs -->\nstale\n", &evidence());
         assert_eq!(endless, Err(PageError::Endless(1)));
-    }
-
-    #[test]
-    fn thousands_are_set_apart() {
-        assert_eq!([7, 1234, 1_234_567].map(grouped), ["7", "1,234", "1,234,567"]);
     }
 }

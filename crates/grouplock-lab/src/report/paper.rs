@@ -2,7 +2,9 @@
 
 use std::str::FromStr;
 
-use super::question::Question;
+use super::question::{Case, hardware};
+use super::table::Cell;
+use crate::property::Property;
 
 /// A paper with a table of group locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,18 +16,11 @@ pub enum Paper {
 }
 
 /// A column: its heading and what it asks of an algorithm.
-pub(super) struct Column {
-    pub(super) heading: &'static str,
-    pub(super) question: Question,
-}
+pub(super) type Column = (&'static str, fn(&Case<'_>) -> Cell);
 
 /// A row as printed: the algorithm as the lab and as the paper calls it, and a word for each column but the first, which
 /// the papers take for granted.
-pub(super) struct PrintedRow {
-    pub(super) algorithm: &'static str,
-    pub(super) called: &'static str,
-    pub(super) words: &'static [&'static str],
-}
+pub(super) type PrintedRow = [&'static str; 3];
 
 impl Paper {
     /// Both.
@@ -47,103 +42,66 @@ impl Paper {
         }
     }
 
-    pub(super) const fn columns(self) -> &'static [Column] {
-        use Question as Q;
-        const fn column(heading: &'static str, question: Question) -> Column {
-            Column { heading, question }
-        }
+    pub(super) fn columns(self) -> &'static [Column] {
         match self {
-            Paper::MaorTaubenfeld => {
-                &const {
-                    [
-                        column("Mutual exclusion", Q::MutualExclusion),
-                        column("Group bounded exit (BE/GBE)", Q::Exit),
-                        column("Group concurrent entering (CE/GCE)", Q::Entering),
-                        column("Fairness (FCFS/FIFE)", Q::Fairness),
-                        column("Unknown number of processes & sessions", Q::Unknown),
-                        column("Shared space for all processes", Q::Space),
-                        column("RMR in CC", Q::RmrCc),
-                        column("RMR in DSM", Q::RmrDsm),
-                        column("Hardware used", Q::Hardware),
-                    ]
-                }
-            }
-            Paper::He => {
-                &const {
-                    [
-                        column("P1 mutual exclusion", Q::MutualExclusion),
-                        column("RMR", Q::RmrCcWriteThrough),
-                        column("Space", Q::Space),
-                        column("P2 starvation freedom", Q::StarvationFreedom),
-                        column("P3 bounded exit", Q::BoundedExit),
-                        column("P4 concurrent entry", Q::ConcurrentEntering),
-                        column("P5 FCFS", Q::Fcfs),
-                        column("Bounded registers", Q::BoundedRegisters),
-                    ]
-                }
-            }
+            Paper::MaorTaubenfeld => &[
+                ("Mutual exclusion", |case| case.plainly(Property::MutualExclusion)),
+                ("Group bounded exit (BE/GBE)", |case| {
+                    use Property::{BoundedExit, GroupBoundedExit};
+                    case.strongest(&[("BE", BoundedExit), ("GBE", GroupBoundedExit)])
+                }),
+                ("Group concurrent entering (CE/GCE)", |case| {
+                    case.strongest(&[
+                        ("CE", Property::ConcurrentEntering),
+                        ("SGCE", Property::StrongGroupConcurrentEntering),
+                        ("GCE", Property::GroupConcurrentEntering),
+                        ("CO", Property::ConcurrentOccupancy),
+                    ])
+                }),
+                ("Fairness (FCFS/FIFE)", |case| {
+                    case.each(&[("FCFS", Property::Fcfs), ("FIFE", Property::Fife)])
+                }),
+                ("Unknown number of processes & sessions", |case| case.unknown_numbers()),
+                ("Shared space for all processes", |case| case.space()),
+                ("RMR in CC", |case| case.rmr("cc", case.claims().rmr_cc)),
+                ("RMR in DSM", |case| case.rmr("dsm", case.claims().rmr_dsm)),
+                ("Hardware used", |case| Cell::unmeasured(hardware(case.claims().primitives))),
+            ],
+            Paper::He => &[
+                ("P1 mutual exclusion", |case| case.plainly(Property::MutualExclusion)),
+                ("RMR", |case| case.rmr("cc-write-through", case.claims().rmr_cc)),
+                ("Space", |case| case.space()),
+                ("P2 starvation freedom", |case| case.starvation_freedom()),
+                ("P3 bounded exit", |case| case.plainly(Property::BoundedExit)),
+                ("P4 concurrent entry", |case| case.plainly(Property::ConcurrentEntering)),
+                ("P5 FCFS", |case| case.plainly(Property::Fcfs)),
+                ("Bounded registers", |case| case.registers()),
+            ],
         }
     }
 
     /// The rows it prints for algorithms that the lab has.
-    pub(super) const fn printed(self) -> &'static [PrintedRow] {
-        const fn row(
-            algorithm: &'static str,
-            called: &'static str,
-            words: &'static [&'static str],
-        ) -> PrintedRow {
-            PrintedRow { algorithm, called, words }
-        }
+    pub(super) fn printed(self) -> &'static [PrintedRow] {
         match self {
-            Paper::MaorTaubenfeld => {
-                const HE: &[&str] = &["BE", "CE", "FCFS", "✗", "O(n)", "O(n)", "∞", "read/write"];
-                &const {
-                    [
-                        row(
-                            "keane-moir",
-                            "Keane & Moir 1999",
-                            &["✗", "✗", "✗", "✗", "O(n)", "O(n)", "O(n)", "read/write"],
-                        ),
-                        row("generalized-bakery", "He et al. 2018", HE),
-                        row("black-white-bakery-gme", "He et al. 2018", HE),
-                        row(
-                            "maor-taubenfeld",
-                            "Our algorithm",
-                            &[
-                                "GBE",
-                                "GCE",
-                                "FCFS, FIFE",
-                                "✓",
-                                "O(n)",
-                                "O(1)",
-                                "O(1)",
-                                "CAS, fetch&store",
-                            ],
-                        ),
-                    ]
-                }
-            }
-            Paper::He => {
-                &const {
-                    [
-                        row(
-                            "generalized-bakery",
-                            "This work (GLB Algorithm)",
-                            &["O(N)", "O(N)", "Yes", "Yes", "Yes", "Yes", "No"],
-                        ),
-                        row(
-                            "keane-moir",
-                            "Keane & Moir",
-                            &["O(log N)", "O(N)", "Yes", "No", "No", "No", "Yes"],
-                        ),
-                        row(
-                            "black-white-bakery-gme",
-                            "This work (BWBGME Algorithm)",
-                            &["O(N)", "O(N)", "Yes", "Yes", "Yes", "Yes", "Yes"],
-                        ),
-                    ]
-                }
-            }
+            Paper::MaorTaubenfeld => &[
+                ["keane-moir", "Keane & Moir 1999", "✗|✗|✗|✗|O(n)|O(n)|O(n)|read/write"],
+                ["generalized-bakery", "He et al. 2018", "BE|CE|FCFS|✗|O(n)|O(n)|∞|read/write"],
+                ["black-white-bakery-gme", "He et al. 2018", "BE|CE|FCFS|✗|O(n)|O(n)|∞|read/write"],
+                [
+                    "maor-taubenfeld",
+                    "Our algorithm",
+                    "GBE|GCE|FCFS, FIFE|✓|O(n)|O(1)|O(1)|CAS, fetch&store",
+                ],
+            ],
+            Paper::He => &[
+                ["generalized-bakery", "This work (GLB Algorithm)", "O(N)|O(N)|Yes|Yes|Yes|Yes|No"],
+                ["keane-moir", "Keane & Moir", "O(log N)|O(N)|Yes|No|No|No|Yes"],
+                [
+                    "black-white-bakery-gme",
+                    "This work (BWBGME Algorithm)",
+                    "O(N)|O(N)|Yes|Yes|Yes|Yes|Yes",
+                ],
+            ],
         }
     }
 }
@@ -164,8 +122,8 @@ mod tests {
     #[test]
     fn a_printed_row_has_a_word_for_each_column_but_the_first() {
         for paper in Paper::ALL {
-            for row in paper.printed() {
-                assert_eq!(row.words.len() + 1, paper.columns().len(), "{}", row.called);
+            for [_, called, words] in paper.printed() {
+                assert_eq!(words.split('|').count() + 1, paper.columns().len(), "{called}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a column asks of an algorithm, and the answer that a dossier gives.
+//! The answers that a dossier gives to what the columns of a table ask of an algorithm.
 
 use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::{Bound, Claim, Growth, Limit, Primitive};
@@ -8,26 +8,6 @@ use super::table::{Cell, Standing};
 use crate::explore::Verdict;
 use crate::property::Property;
 use crate::rmr::fit;
-
-/// What a column asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Question {
-    MutualExclusion,
-    StarvationFreedom,
-    Exit,
-    BoundedExit,
-    Entering,
-    ConcurrentEntering,
-    Fairness,
-    Fcfs,
-    Unknown,
-    Space,
-    RmrCc,
-    RmrCcWriteThrough,
-    RmrDsm,
-    BoundedRegisters,
-    Hardware,
-}
 
 /// An algorithm with all its variants: over an ideal lock, and over the one it ships with.
 pub(super) struct Case<'a> {
@@ -53,55 +33,27 @@ impl<'a> Case<'a> {
         &self.shipped.claims
     }
 
-    /// The answer to `question`.
-    pub(super) fn answer(&self, question: Question) -> Cell {
-        let claims = self.claims();
-        match question {
-            Question::MutualExclusion => self.plainly(Property::MutualExclusion),
-            Question::BoundedExit => self.plainly(Property::BoundedExit),
-            Question::ConcurrentEntering => self.plainly(Property::ConcurrentEntering),
-            Question::Fcfs => self.plainly(Property::Fcfs),
-            Question::StarvationFreedom => {
-                let claimed = yes_or_no(claims.starvation_freedom);
-                let stuck = self.evidence(Property::DeadlockFreedom);
-                Cell {
-                    how: format!("deadlock freedom: {}", stuck.both()),
-                    ..Cell::unmeasured(claimed)
-                }
-            }
-            Question::Exit => self
-                .strongest(&[("BE", Property::BoundedExit), ("GBE", Property::GroupBoundedExit)]),
-            Question::Entering => self.strongest(&[
-                ("CE", Property::ConcurrentEntering),
-                ("SGCE", Property::StrongGroupConcurrentEntering),
-                ("GCE", Property::GroupConcurrentEntering),
-                ("CO", Property::ConcurrentOccupancy),
-            ]),
-            Question::Fairness => self.each(&[("FCFS", Property::Fcfs), ("FIFE", Property::Fife)]),
-            Question::Unknown => {
-                let known = |limit: Limit| if limit == Limit::None { "any" } else { "fixed" };
-                let (processes, sessions) = (known(claims.processes), known(claims.sessions));
-                let both = (claims.processes, claims.sessions) == (Limit::None, Limit::None);
-                let cell = Cell::unmeasured(if both { "✓" } else { "✗" }.to_owned());
-                Cell { how: format!("processes {processes}, sessions {sessions}"), ..cell }
-            }
-            Question::Space => self.space(),
-            Question::RmrCc => self.rmr("cc", claims.rmr_cc),
-            Question::RmrCcWriteThrough => self.rmr("cc-write-through", claims.rmr_cc),
-            Question::RmrDsm => self.rmr("dsm", claims.rmr_dsm),
-            Question::BoundedRegisters => self.registers(),
-            Question::Hardware => Cell::unmeasured(hardware(claims.primitives)),
-        }
+    pub(super) fn starvation_freedom(&self) -> Cell {
+        let how = format!("deadlock freedom: {}", self.evidence(Property::DeadlockFreedom).both());
+        Cell { how, ..Cell::unmeasured(yes_or_no(self.claims().starvation_freedom)) }
+    }
+
+    pub(super) fn unknown_numbers(&self) -> Cell {
+        let Claims { processes, sessions, .. } = *self.claims();
+        let both = (processes, sessions) == (Limit::None, Limit::None);
+        let known = |limit: Limit| if limit == Limit::None { "any" } else { "fixed" };
+        let how = format!("processes {}, sessions {}", known(processes), known(sessions));
+        Cell { how, ..Cell::unmeasured(if both { "✓" } else { "✗" }.to_owned()) }
     }
 
     /// A property that a column is all about.
-    fn plainly(&self, property: Property) -> Cell {
+    pub(super) fn plainly(&self, property: Property) -> Cell {
         let claim = property.claim(self.claims());
         self.evidence(property).cell(yes_or_no(claim), claim)
     }
 
     /// The strongest of `properties` that is claimed.
-    fn strongest(&self, properties: &[(&str, Property)]) -> Cell {
+    pub(super) fn strongest(&self, properties: &[(&str, Property)]) -> Cell {
         let claimed = properties.iter().find(|(_, p)| p.claim(self.claims()).is_claimed());
         match claimed {
             None => Cell::unmeasured("✗".to_owned()),
@@ -112,7 +64,7 @@ impl<'a> Case<'a> {
     }
 
     /// All of `properties` that are claimed.
-    fn each(&self, properties: &[(&str, Property)]) -> Cell {
+    pub(super) fn each(&self, properties: &[(&str, Property)]) -> Cell {
         let claimed = properties.iter().filter(|(_, p)| p.claim(self.claims()).is_claimed());
         let mut cells = claimed.map(|&(label, property)| {
             let claim = property.claim(self.claims());
@@ -165,7 +117,7 @@ impl<'a> Case<'a> {
         (self.names.len() > 1).then(|| self.names[0])
     }
 
-    fn space(&self) -> Cell {
+    pub(super) fn space(&self) -> Cell {
         let claimed = self.claims().space;
         let points = &self.shipped.registers;
         match (points.last(), suggested(points)) {
@@ -179,7 +131,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    fn rmr(&self, model: &str, claimed: Bound) -> Cell {
+    pub(super) fn rmr(&self, model: &str, claimed: Bound) -> Cell {
         let cell = Cell::unmeasured(claimed.to_string());
         let of = |name: &str| {
             let points =
@@ -226,7 +178,7 @@ impl<'a> Case<'a> {
     }
 
     /// Exhausting any number of passages shows that there are finitely many states, so that registers are bounded.
-    fn registers(&self) -> Cell {
+    pub(super) fn registers(&self) -> Cell {
         let claim = self.claims().bounded_registers;
         let all = self.dossier.explorations.iter().filter(|exploration| {
             self.names.contains(&exploration.algorithm.as_str())

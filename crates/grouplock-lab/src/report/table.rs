@@ -6,7 +6,7 @@ use grouplock_algorithms::claims::Kind;
 use serde::Serialize;
 
 use super::dossier::Dossier;
-use super::paper::{Paper, PrintedRow};
+use super::paper::Paper;
 use super::question::{Case, plain};
 
 /// A table.
@@ -83,7 +83,7 @@ impl Cell {
 impl Table {
     /// The table of `paper` for the group locks in `dossier`: first those that the paper lists, then the others.
     pub fn measured(paper: Paper, dossier: &Dossier) -> Self {
-        let mut names: Vec<&str> = paper.printed().iter().map(|row| row.algorithm).collect();
+        let mut names: Vec<&str> = paper.printed().iter().map(|row| row[0]).collect();
         for algorithm in &dossier.algorithms {
             let name = plain(&algorithm.name);
             if algorithm.claims.kind == Kind::Group && !names.contains(&name) {
@@ -93,7 +93,7 @@ impl Table {
         Table {
             paper: paper.name(),
             title: paper.title(),
-            columns: paper.columns().iter().map(|column| column.heading).collect(),
+            columns: paper.columns().iter().map(|column| column.0).collect(),
             rows: names.iter().filter_map(|name| row(paper, dossier, name)).collect(),
         }
     }
@@ -136,17 +136,16 @@ impl Table {
 
 fn row(paper: Paper, dossier: &Dossier, name: &str) -> Option<Row> {
     let case = Case::of(dossier, name)?;
-    let printed: Option<&PrintedRow> = paper.printed().iter().find(|row| row.algorithm == name);
-    let cells = paper.columns().iter().enumerate().map(|(i, column)| Cell {
-        // The first column is not printed: papers take mutual exclusion for granted.
-        printed: printed.and_then(|row| i.checked_sub(1).map(|i| row.words[i])),
-        ..case.answer(column.question)
-    });
+    let printed = paper.printed().iter().find(|[algorithm, ..]| *algorithm == name);
+    // The first column is not printed: papers take mutual exclusion for granted.
+    let words = printed.into_iter().flat_map(|[.., words]| words.split('|').map(Some));
+    let words = std::iter::once(None).chain(words).chain(std::iter::repeat(None));
+    let answers = paper.columns().iter().map(|(_, answer)| answer(&case));
     Some(Row {
         algorithm: name.to_owned(),
-        called: printed.map(|row| row.called),
+        called: printed.map(|[_, called, _]| *called),
         source: case.claims().source,
-        cells: cells.collect(),
+        cells: answers.zip(words).map(|(cell, printed)| Cell { printed, ..cell }).collect(),
     })
 }
 

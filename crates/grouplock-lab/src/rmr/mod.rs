@@ -1,6 +1,6 @@
 //! The meter of remote memory references (RMR): what a passage costs when only accesses that leave the processor count.
 //!
-//! The locks of `grouplock-algorithms` run unchanged on [`CountedMemory`], up to [`MOST_PROCESSES`] simulated processes
+//! The locks of `grouplock-algorithms` run unchanged on [`SimMemory`](crate::memory::SimMemory), up to [`MOST_PROCESSES`] simulated processes
 //! of them. Every access is a step of a scheduler, and is charged to the passage that makes it (entry section
 //! and exit section together) by four definitions at once: see [`Model`].
 //!
@@ -18,7 +18,6 @@
 //! | name | what it does |
 //! |---|---|
 //! | random, round robin | prefer nobody; processes stay inside and outside for random times |
-//! | bursts | all start together, with random priorities |
 //! | victim | lets one process run exactly when its next step counts |
 //! | staircase | the schedule by which He, Gopalakrishnan and Gafni show that the Burns-Lamport lock costs Ω(N²) |
 //! | searched | priorities and points where they change, improved step by step for the most expensive passage |
@@ -33,12 +32,10 @@
 //! and is reported as [`Measurement::remote_spinning`].
 
 mod bound;
-mod context;
 mod fit;
-mod lock;
-mod memory;
 mod model;
 mod run;
+mod running;
 mod schedule;
 mod search;
 mod story;
@@ -50,14 +47,15 @@ mod world;
 use grouplock_algorithms::{CapacityError, Claims};
 use serde::Serialize;
 
-pub use bound::{Bounds, bounds};
+pub use bound::{Bounds, bounds, bounds_of};
 pub use fit::fit;
-pub use memory::{CountedFlag, CountedMemory, CountedRegister};
 pub use model::Model;
 pub use run::Failure;
 pub use story::{AccessTold, WorstPassage, worst_passage};
 
-use lock::Measurable;
+use crate::memory::context;
+use crate::registry;
+use crate::subject::Subject;
 
 /// The largest number of processes that can be simulated.
 pub const MOST_PROCESSES: usize = 256;
@@ -73,7 +71,7 @@ pub struct Measurement {
     pub processes: usize,
     /// The cost of the most expensive passage that was found. Others may cost more.
     pub max: u64,
-    /// The mean over the passages of the random, round robin and burst schedules with all processes. The others choose whom to hurt,
+    /// The mean over the passages of the random and round robin schedules. The others choose whom to hurt,
     /// so a mean over them would say nothing.
     pub mean: f64,
     /// How many passages were made in all.
@@ -159,7 +157,7 @@ impl RmrError {
 
 /// The algorithms that can be measured.
 pub fn names() -> Vec<&'static str> {
-    lock::all().iter().map(|lock| lock.claims.name).collect()
+    registry::measured().iter().map(|lock| lock.name).collect()
 }
 
 /// What is claimed for the algorithm called `name`, with the lock inside that it is measured with.
@@ -184,7 +182,7 @@ pub fn measure(
     let measurement = |model: Model| {
         let worst = survey.worst(model);
         Measurement {
-            algorithm: lock.claims.name.to_owned(),
+            algorithm: lock.name.to_owned(),
             model,
             processes,
             max: worst.cost,
@@ -205,14 +203,14 @@ pub fn accepts(name: &str, processes: usize, options: &Options) -> Result<(), Rm
     find(name, processes, options).map(|_| ())
 }
 
-fn named(name: &str) -> Result<Measurable, RmrError> {
-    lock::all().into_iter().find(|lock| lock.claims.name == name).ok_or_else(|| {
-        let nearest = crate::registry::nearest(name, names()).unwrap_or_default();
+fn named(name: &str) -> Result<Subject, RmrError> {
+    registry::measured().into_iter().find(|lock| lock.name == name).ok_or_else(|| {
+        let nearest = registry::nearest(name, names()).unwrap_or_default();
         RmrError::Unknown { asked: name.to_owned(), nearest }
     })
 }
 
-fn find(name: &str, processes: usize, options: &Options) -> Result<Measurable, RmrError> {
+fn find(name: &str, processes: usize, options: &Options) -> Result<Subject, RmrError> {
     let lock = named(name)?;
     if !(1..=MOST_PROCESSES).contains(&processes) {
         return Err(RmrError::Processes { asked: processes });
@@ -220,8 +218,8 @@ fn find(name: &str, processes: usize, options: &Options) -> Result<Measurable, R
     if options.passages == 0 {
         return Err(RmrError::Passages);
     }
-    let algorithm = lock.claims.name.to_owned();
-    let made = lock.set_up(processes);
+    let algorithm = lock.name.to_owned();
+    let (made, _) = context::set_up(|| (lock.make)(processes));
     made.map_err(|source| RmrError::Capacity { algorithm, source })?;
     Ok(lock)
 }

@@ -13,8 +13,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use grouplock_algorithms::memory::Home;
+use grouplock_algorithms::memory::{Home, Word};
 use serde::Serialize;
+
+use crate::memory::context::Operation;
 
 /// A way of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -104,6 +106,19 @@ pub(crate) enum Effect {
         writes: bool,
         changes: bool,
     },
+}
+
+impl Effect {
+    /// What `operation` does to a register that holds `held`.
+    pub(crate) fn of(operation: Operation, held: Word) -> Self {
+        let written = operation.written(held);
+        let changes = written.is_some_and(|value| value != held);
+        match operation {
+            Operation::Read | Operation::WaitFor(_) => Effect::Read,
+            Operation::Write(_) => Effect::Write { changes },
+            _ => Effect::Update { writes: written.is_some(), changes },
+        }
+    }
 }
 
 /// The caches of all processes under each of the three protocols, and where registers lie.

@@ -1,15 +1,14 @@
 //! One run: a lock, a workload and a schedule, from the first step to the last.
 
-use std::panic::{self, AssertUnwindSafe};
-
 use grouplock_algorithms::claims::Kind;
 
-use super::context::{self, Layout};
-use super::lock::Measurable;
+use super::RmrError;
 use super::schedule::Plan;
 use super::tally::{PassageId, Tally};
 use super::workload::Workload;
 use super::world::World;
+use crate::memory::context::{self, Plan as Made};
+use crate::subject::Subject;
 
 /// Everything that decides what happens in a run.
 #[derive(Clone, Debug)]
@@ -47,41 +46,19 @@ pub enum Failure {
     Endless(u64),
 }
 
-/// What a run gives.
-#[derive(Debug)]
-pub(crate) struct Finished {
-    pub(crate) tally: Tally,
-    pub(crate) steps: u64,
-}
-
-/// Runs `case`.
-pub(crate) fn run(lock: &Measurable, processes: usize, case: &Case) -> Result<Finished, Failure> {
-    let (running, layout) = lock.set_up(processes).expect("it was made before");
-    drive(World::new(running, layout, case.workload, Tally::default()), case)
-}
-
-/// Runs `case` again and keeps the steps of one passage; with the registers and objects they speak of.
-pub(crate) fn tell(
-    lock: &Measurable,
+/// Runs `case`, and keeps the steps of one passage if it is told which.
+pub(crate) fn run(
+    lock: &Subject,
     processes: usize,
     case: &Case,
-    passage: PassageId,
-) -> Result<(Tally, Layout), Failure> {
-    let (running, layout) = lock.set_up(processes).expect("it was made before");
-    let names = Layout {
-        sites: layout.sites.clone(),
-        objects: layout.objects.clone(),
-        ..Layout::default()
-    };
-    let world = World::new(running, layout, case.workload, Tally::telling(passage));
-    Ok((drive(world, case)?.tally, names))
-}
-
-fn drive(mut world: World, case: &Case) -> Result<Finished, Failure> {
-    context::hush_panics();
-    let mut schedule = case.plan.start(world.processes(), case.seed);
-    let limit = most_steps(world.processes(), case.workload.passages);
-    let driven = panic::catch_unwind(AssertUnwindSafe(|| {
+    told: Option<PassageId>,
+) -> Result<(Tally, Made), RmrError> {
+    let (joined, made) = context::set_up(|| (lock.make)(processes));
+    let joined = joined.expect("it was made before");
+    let mut world = World::new(joined, &made, case.workload, Tally::telling(told));
+    let mut schedule = case.plan.start(processes, case.seed);
+    let limit = most_steps(processes, case.workload.passages);
+    let driven = context::hushed(|| {
         while !world.ready().is_empty() {
             if world.steps() >= limit {
                 return Err(Failure::Endless(limit));
@@ -90,20 +67,16 @@ fn drive(mut world: World, case: &Case) -> Result<Finished, Failure> {
             world.step(p);
         }
         if world.is_done() { Ok(()) } else { Err(Failure::Stuck) }
-    }));
+    });
     // A panic has left it set, and what is suspended is unwound when the world is dropped.
     context::end();
-    match driven {
-        Ok(Ok(())) => Ok(Finished { steps: world.steps(), tally: world.into_tally() }),
-        Ok(Err(failure)) => Err(failure),
-        Err(payload) => Err(Failure::Panicked(
-            payload
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string))
-                .unwrap_or_else(|| "a panic without a message".to_owned()),
-        )),
-    }
+    let failure = match driven {
+        Ok(Ok(())) => return Ok((world.into_tally(), made)),
+        Ok(Err(failure)) => failure,
+        Err(payload) => Failure::Panicked(context::message(&*payload)),
+    };
+    let (algorithm, schedule) = (lock.name.to_owned(), case.name(lock.claims.kind, processes));
+    Err(RmrError::Broken { algorithm, processes, schedule, failure })
 }
 
 /// Far more than any of the algorithms takes: a process of the Burns-Lamport lock may be sent back N² times and

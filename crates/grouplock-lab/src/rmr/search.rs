@@ -2,13 +2,13 @@
 
 use grouplock_algorithms::claims::Kind;
 
-use super::lock::Measurable;
 use super::model::Model;
 use super::run::{self, Case};
 use super::schedule::{Plan, Priorities};
-use super::survey::{Survey, broken};
+use super::survey::Survey;
 use super::workload::{Sessions, Workload};
 use super::{Options, RmrError};
+use crate::subject::Subject;
 
 /// A hill, and how far up it the search is.
 struct Climb {
@@ -34,7 +34,7 @@ const SET_UP: u64 = 128;
 
 /// Climbs for each model by itself, with all processes and with a few, as long as the options allow.
 pub(crate) fn search(
-    lock: &Measurable,
+    lock: &Subject,
     processes: usize,
     options: &Options,
     survey: &mut Survey,
@@ -58,16 +58,15 @@ pub(crate) fn search(
         };
         let plan = Plan::Searched(priorities.clone());
         let case = Case { plan, workload, seed: workload.seed };
-        let finished = run::run(lock, processes, &case)
-            .map_err(|failure| broken(lock, processes, &case, failure))?;
-        survey.add(&case, &finished.tally);
-        steps += finished.steps + SET_UP * processes as u64;
+        let (tally, _) = run::run(lock, processes, &case, None)?;
+        survey.add(&case, &tally);
+        steps += tally.steps + SET_UP * processes as u64;
         let few = climb.few;
         for climb in climbs.iter_mut().filter(|climb| climb.few == few) {
-            let cost = finished.tally.max(climb.model);
+            let cost = tally.max(climb.model);
             // As bad is bad enough: a plateau is left by walking on it.
             if climb.top.as_ref().is_none_or(|top| top.cost <= cost) {
-                let horizon = finished.steps / workload.active as u64;
+                let horizon = tally.steps / workload.active as u64;
                 climb.top = Some(Top { cost, priorities: priorities.clone(), workload, horizon });
             }
         }

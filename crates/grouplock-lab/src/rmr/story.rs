@@ -6,13 +6,15 @@ use grouplock_algorithms::claims::Kind;
 use grouplock_algorithms::memory::{Home, Site, Word};
 use serde::Serialize;
 
-use super::context::{Layout, Operation};
-use super::lock::{self, Measurable};
 use super::model::Model;
 use super::run;
-use super::survey::{broken, survey};
+use super::survey::survey;
 use super::tally::Step;
 use super::{Options, RmrError, find};
+use crate::layout::object_at;
+use crate::memory::context::{Operation, Plan};
+use crate::registry;
+use crate::subject::Subject;
 
 /// A passage and what it cost.
 #[derive(Clone, Debug, Serialize)]
@@ -71,11 +73,10 @@ pub fn worst_passage(
     let lock = find(name, processes, options)?;
     let survey = survey(&lock, processes, options)?;
     let worst = survey.worst(model);
-    let (tally, layout) = run::tell(&lock, processes, &worst.case, worst.passage)
-        .map_err(|failure| broken(&lock, processes, &worst.case, failure))?;
-    let accesses = tally.story.iter().map(|step| told(&lock, &layout, model, step)).collect();
+    let (tally, made) = run::run(&lock, processes, &worst.case, Some(worst.passage))?;
+    let accesses = tally.story.iter().map(|step| told(&lock, &made, model, step)).collect();
     Ok(WorstPassage {
-        algorithm: lock.claims.name.to_owned(),
+        algorithm: lock.name.to_owned(),
         model,
         processes,
         process: worst.passage.process,
@@ -87,22 +88,23 @@ pub fn worst_passage(
     })
 }
 
-fn told(lock: &Measurable, layout: &Layout, model: Model, step: &Step) -> AccessTold {
+fn told(lock: &Subject, made: &Plan, model: Model, step: &Step) -> AccessTold {
     let at = step.access.at;
     // A lock inside has a text of its own.
-    let mut texts = std::iter::once(lock.claims).chain(lock::all().into_iter().map(|l| l.claims));
+    let mut texts =
+        std::iter::once(lock.claims).chain(registry::measured().into_iter().map(|l| l.claims));
     let claims = texts.find(|claims| claims.text.file == at.file()).unwrap_or(lock.claims);
     AccessTold {
-        register: register(&layout.sites[step.access.register as usize]),
+        register: register(&made.registers[step.access.register].site),
         operation: match step.access.operation {
-            Operation::Read => "read",
+            Operation::Read | Operation::WaitFor(_) => "read",
             Operation::Write(_) => "write",
             Operation::Fas(_) => "fetch-and-store",
-            Operation::Cas(..) => "compare-and-swap",
+            Operation::Cas(..) | Operation::AwaitCas(..) => "compare-and-swap",
             Operation::Faa(..) => "fetch-and-add",
         },
-        held: word(step.held, layout),
-        written: step.written.map(|written| word(written, layout)),
+        held: word(step.held, made),
+        written: step.written.map(|written| word(written, made)),
         remote: step.counts[model.index()],
         text: claims.name,
         line: at.line(),
@@ -121,13 +123,13 @@ fn register(site: &Site) -> String {
 }
 
 /// Addresses differ from run to run; the order in which objects were made does not.
-fn word(word: Word, layout: &Layout) -> String {
+fn word(word: Word, made: &Plan) -> String {
     match word {
         Word::Number(number) => number.to_string(),
         Word::Pointer(pointer) => match pointer.addr() {
             0 => "NIL".to_owned(),
             mark @ (1 | 2) => format!("MARK_{mark}"),
-            address => match layout.objects.iter().position(|&object| object == address) {
+            address => match object_at(address, made) {
                 Some(number) => format!("object {number}"),
                 None => "elsewhere".to_owned(),
             },

@@ -2,17 +2,14 @@
 
 use grouplock_algorithms::claims::Kind;
 
-use super::lock::Measurable;
 use super::model::{Model, PerModel};
-use super::run::{self, Case, Failure};
+use super::run::{self, Case};
 use super::schedule::Plan;
 use super::search::search;
 use super::tally::{Passage, PassageId, Tally};
 use super::workload::{Sessions, Workload};
 use super::{Options, RmrError};
-
-/// How many processes take part where only a few do: what one does to another shows the sooner.
-const FEW: usize = 3;
+use crate::subject::Subject;
 
 /// The most expensive passage by one model, and how to see it again.
 #[derive(Clone, Debug)]
@@ -29,7 +26,6 @@ pub(crate) struct Survey {
     worst: PerModel<Option<Worst>>,
     pub(crate) passages: u64,
     pub(crate) remote_spinning: bool,
-    processes: usize,
     fair_passages: u64,
     fair_sums: PerModel<u64>,
 }
@@ -40,7 +36,7 @@ impl Survey {
         self.worst[model.index()].as_ref().expect("every process makes a passage")
     }
 
-    /// The mean over the passages of fair schedules that all take part in.
+    /// The mean over the passages of fair schedules.
     pub(crate) fn mean(&self, model: Model) -> f64 {
         self.fair_sums[model.index()] as f64 / self.fair_passages.max(1) as f64
     }
@@ -48,7 +44,7 @@ impl Survey {
     pub(crate) fn add(&mut self, case: &Case, tally: &Tally) {
         self.passages += tally.passages;
         self.remote_spinning |= tally.remote_spinning;
-        if case.plan.is_fair() && case.workload.active == self.processes {
+        if matches!(case.plan, Plan::RoundRobin | Plan::Random) {
             self.fair_passages += tally.passages;
             for (sum, more) in self.fair_sums.iter_mut().zip(tally.sums) {
                 *sum += more;
@@ -70,15 +66,14 @@ impl Survey {
 
 /// Runs all cases, then the search.
 pub(crate) fn survey(
-    lock: &Measurable,
+    lock: &Subject,
     processes: usize,
     options: &Options,
 ) -> Result<Survey, RmrError> {
-    let mut survey = Survey { processes, ..Survey::default() };
+    let mut survey = Survey::default();
     for case in cases(lock.claims.kind, processes, options) {
-        let finished = run::run(lock, processes, &case)
-            .map_err(|failure| broken(lock, processes, &case, failure))?;
-        survey.add(&case, &finished.tally);
+        let (tally, _) = run::run(lock, processes, &case, None)?;
+        survey.add(&case, &tally);
     }
     search(lock, processes, options, &mut survey)?;
     Ok(survey)
@@ -90,45 +85,24 @@ fn cases(kind: Kind, processes: usize, options: &Options) -> Vec<Case> {
         Kind::Mutual => &[Sessions::Own],
         Kind::Group => &[Sessions::Own, Sessions::Drawn(2), Sessions::Drawn(4), Sessions::One],
     };
-    let mut sizes = vec![processes, processes.min(FEW)];
-    sizes.dedup();
+    let mut plans = vec![Plan::RoundRobin];
+    plans.extend([const { Plan::Random }; 4]);
+    for model in [Model::Cc, Model::CcWriteBack, Model::CcWriteThrough] {
+        plans.push(Plan::Victim { process: 0, model });
+    }
+    plans.push(Plan::Victim { process: processes - 1, model: Model::Cc });
     let mut cases = Vec::new();
-    for active in sizes {
-        let mut plans = vec![Plan::RoundRobin];
-        for _ in 0..2 {
-            plans.extend([Plan::Random, Plan::Bursts]);
-        }
-        for model in [Model::Cc, Model::CcWriteBack, Model::CcWriteThrough] {
-            plans.push(Plan::Victim { process: 0, model });
-        }
-        plans.push(Plan::Victim { process: active - 1, model: Model::Cc });
-        for plan in plans {
-            for &sessions in workloads {
-                let seed = options.seed.wrapping_add(cases.len() as u64);
-                cases.push(case(plan.clone(), sessions, active, options.passages, seed));
-            }
+    for plan in plans {
+        for &sessions in workloads {
+            let seed = options.seed.wrapping_add(cases.len() as u64);
+            let passages = options.passages;
+            let workload = Workload { sessions, active: processes, passages, dwells: true, seed };
+            cases.push(Case { plan: plan.clone(), workload, seed });
         }
     }
-    for doorways_first in [false, true] {
-        // A second passage of those that have passed would only be in the way.
-        let plan = Plan::Staircase { doorways_first };
-        cases.push(case(plan, Sessions::Own, processes, 1, options.seed));
-    }
+    // A second passage of those that have passed would only be in the way.
+    let (sessions, seed) = (Sessions::Own, options.seed);
+    let workload = Workload { sessions, active: processes, passages: 1, dwells: false, seed };
+    cases.push(Case { plan: Plan::Staircase, workload, seed });
     cases
-}
-
-fn case(plan: Plan, sessions: Sessions, active: usize, passages: usize, seed: u64) -> Case {
-    let workload = Workload { sessions, active, passages, dwells: plan.dwells(), seed };
-    Case { plan, workload, seed }
-}
-
-pub(crate) fn broken(
-    lock: &Measurable,
-    processes: usize,
-    case: &Case,
-    failure: Failure,
-) -> RmrError {
-    let algorithm = lock.claims.name.to_owned();
-    let schedule = case.name(lock.claims.kind, processes);
-    RmrError::Broken { algorithm, processes, schedule, failure }
 }

@@ -2,8 +2,8 @@
 
 use grouplock_algorithms::memory::Word;
 
-use super::context::Access;
 use super::model::PerModel;
+use crate::memory::context::Access;
 
 /// A passage as it goes on: who makes it, and what it has cost so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,6 +56,8 @@ const MOST_STEPS: usize = 100_000;
 /// The result of one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
+    /// Steps taken by all.
+    pub(crate) steps: u64,
     pub(crate) passages: u64,
     pub(crate) sums: PerModel<u64>,
     /// The most expensive passage, by model.
@@ -69,9 +71,9 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// A tally that keeps the steps of one passage.
-    pub(crate) fn telling(told: PassageId) -> Self {
-        Tally { told: Some(told), ..Tally::default() }
+    /// A tally that keeps the steps of one passage, if it is told which.
+    pub(crate) fn telling(told: Option<PassageId>) -> Self {
+        Tally { told, ..Tally::default() }
     }
 
     pub(crate) fn is_told(&self, passage: &Passage) -> bool {

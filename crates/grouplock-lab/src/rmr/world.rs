@@ -2,11 +2,12 @@
 
 use grouplock_algorithms::memory::Word;
 
-use super::context::{Access, Answer, Layout, Request};
-use super::lock::{self, Running};
 use super::model::{Caches, Effect, PerModel};
+use super::running::{self, Running};
 use super::tally::{Passage, Step, Tally};
 use super::workload::Workload;
+use crate::memory::context::{Access, Cue, Plan, Wish};
+use crate::subject::Process as Member;
 
 /// What a process does next.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +35,7 @@ struct Process {
     steps: u64,
     writes: u64,
     /// What it read in this round of waiting, and how often that had been written then.
-    round: Vec<(u32, u32)>,
+    round: Vec<(usize, u32)>,
     /// Counts its waits: an entry in a list of waiters is void once this has moved on.
     ticket: u32,
 }
@@ -54,22 +55,21 @@ pub(crate) struct World {
     place: Vec<Option<usize>>,
     /// How often somebody became ready.
     arrivals: u64,
-    steps: u64,
     tally: Tally,
 }
 
 impl World {
     /// All processes in their remainder sections, nothing in the caches.
     pub(crate) fn new(
-        running: Vec<Running>,
-        layout: Layout,
+        joined: Vec<Box<dyn Member>>,
+        plan: &Plan,
         workload: Workload,
         tally: Tally,
     ) -> Self {
-        let (count, registers) = (running.len(), layout.sites.len());
-        let homes = layout.sites.iter().map(|site| site.home).collect();
-        let process = |running| Process {
-            running,
+        let (count, registers) = (joined.len(), plan.registers.len());
+        let homes = plan.registers.iter().map(|register| register.site.home).collect();
+        let process = |member| Process {
+            running: running::start(member),
             next: Next::Nothing,
             passage: Passage::default(),
             begun: 0,
@@ -81,8 +81,8 @@ impl World {
             ticket: 0,
         };
         let mut world = World {
-            processes: running.into_iter().map(process).collect(),
-            contents: layout.contents,
+            processes: joined.into_iter().map(process).collect(),
+            contents: plan.registers.iter().map(|register| register.initial).collect(),
             caches: Caches::new(count, homes),
             writes: vec![0; registers],
             waiters: vec![Vec::new(); registers],
@@ -90,11 +90,10 @@ impl World {
             ready: Vec::with_capacity(count),
             place: vec![None; count],
             arrivals: 0,
-            steps: 0,
             tally,
         };
         for p in 0..count {
-            world.go_on(p, Answer::Done);
+            world.go_on(p, None);
         }
         world
     }
@@ -119,7 +118,7 @@ impl World {
 
     /// Steps taken by all.
     pub(crate) fn steps(&self) -> u64 {
-        self.steps
+        self.tally.steps
     }
 
     /// Steps that `p` has taken.
@@ -142,10 +141,6 @@ impl World {
         self.processes[p].is_past_doorway
     }
 
-    pub(crate) fn is_in_remainder(&self, p: usize) -> bool {
-        matches!(self.processes[p].next, Next::Start(_) | Next::Nothing)
-    }
-
     pub(crate) fn is_inside(&self, p: usize) -> bool {
         matches!(self.processes[p].next, Next::Leave(_))
     }
@@ -158,22 +153,21 @@ impl World {
     /// Whether the next step of `p` would count, by model. `None` if it is no access.
     pub(crate) fn would_count(&self, p: usize) -> Option<PerModel<bool>> {
         let Next::Access(access) = self.processes[p].next else { return None };
-        let register = access.register as usize;
-        let effect = access.operation.effect(self.contents[register]);
-        Some(self.caches.peek(p, register, effect))
+        let effect = Effect::of(access.operation, self.contents[access.register]);
+        Some(self.caches.peek(p, access.register, effect))
     }
 
     /// What was counted, at the end of a run.
     pub(crate) fn into_tally(self) -> Tally {
         for process in self.processes {
-            lock::recycle(process.running);
+            running::recycle(process.running);
         }
         self.tally
     }
 
     /// `p`, which is ready, takes a step.
     pub(crate) fn step(&mut self, p: usize) {
-        self.steps += 1;
+        self.tally.steps += 1;
         let process = &mut self.processes[p];
         process.steps += 1;
         match &mut process.next {
@@ -182,18 +176,18 @@ impl World {
                 let session = self.workload.session(p, process.begun);
                 process.begun += 1;
                 process.passage.begin(p, session);
-                self.go_on(p, Answer::Enter(session));
+                self.go_on(p, Some(Cue::Request(session)));
             }
-            Next::Leave(0) => self.go_on(p, Answer::Done),
+            Next::Leave(0) => self.go_on(p, Some(Cue::Pass)),
             &mut Next::Access(access) => self.access(p, access),
             Next::Wait | Next::Nothing => unreachable!("a process that is not ready took a step"),
         }
     }
 
     fn access(&mut self, p: usize, access: Access) {
-        let register = access.register as usize;
+        let register = access.register;
         let held = self.contents[register];
-        let effect = access.operation.effect(held);
+        let effect = Effect::of(access.operation, held);
         let counts = self.caches.access(p, register, effect);
         let written = access.operation.written(held);
         let process = &mut self.processes[p];
@@ -202,13 +196,13 @@ impl World {
             self.tally.tell(Step { access, held, written, counts });
         }
         if effect == Effect::Read {
-            process.round.push((access.register, self.writes[register]));
+            process.round.push((register, self.writes[register]));
         } else {
             process.writes += 1;
             self.writes[register] += 1;
             self.contents[register] = written.unwrap_or(held);
         }
-        self.go_on(p, Answer::Held(held));
+        self.go_on(p, Some(access.operation.answer(held)));
         if effect != Effect::Read {
             self.wake(register);
         }
@@ -220,7 +214,7 @@ impl World {
         for (p, ticket) in waiters.drain(..) {
             let process = &self.processes[usize::from(p)];
             if process.ticket == ticket && matches!(process.next, Next::Wait) {
-                self.go_on(usize::from(p), Answer::Done);
+                self.go_on(usize::from(p), None);
             }
         }
         // Nobody came meanwhile: who looks again waits only after a step of its own.
@@ -228,18 +222,17 @@ impl World {
     }
 
     /// Lets `p` run to the next point where the scheduler has a say.
-    fn go_on(&mut self, p: usize, mut answer: Answer) {
+    fn go_on(&mut self, p: usize, mut cue: Option<Cue>) {
         let next = loop {
             let process = &mut self.processes[p];
-            let Some(request) = process.running.resume(answer).as_yield() else {
+            let Some(wish) = process.running.resume(cue.take()).as_yield() else {
                 break Next::Nothing;
             };
-            answer = Answer::Done;
-            match request {
-                Request::Access(access) => break Next::Access(access),
-                Request::DoorwayEnd => process.is_past_doorway = true,
-                Request::Inside => break Next::Leave(self.workload.dwell(p, process.begun, true)),
-                Request::Remainder => {
+            match wish {
+                Wish::Access(access) => break Next::Access(access),
+                Wish::DoorwayEnd => process.is_past_doorway = true,
+                Wish::Inside => break Next::Leave(self.workload.dwell(p, process.begun, true)),
+                Wish::Remainder => {
                     process.is_past_doorway = false;
                     if process.begun > process.finished {
                         process.finished += 1;
@@ -248,19 +241,16 @@ impl World {
                     if process.begun < self.workload.passages_of(p) {
                         break Next::Start(self.workload.dwell(p, process.begun, false));
                     }
-                    answer = Answer::Stop;
                 }
-                Request::RoundBegins => process.round.clear(),
-                Request::RoundFailed => {
-                    let is_far = |&(register, _): &_| self.caches.is_far(p, register as usize);
+                Wish::RoundBegins => process.round.clear(),
+                Wish::RoundFailed => {
+                    let is_far = |&(register, _): &_| self.caches.is_far(p, register);
                     self.tally.remote_spinning |= process.round.iter().any(is_far);
-                    let is_old =
-                        |&(register, seen): &(u32, u32)| self.writes[register as usize] != seen;
+                    let is_old = |&(register, seen): &_| self.writes[register] != seen;
                     if !process.round.iter().any(is_old) {
                         process.ticket += 1;
                         for &(register, _) in &process.round {
-                            let entry = (p as u16, process.ticket);
-                            self.waiters[register as usize].push(entry);
+                            self.waiters[register].push((p as u16, process.ticket));
                         }
                         break Next::Wait;
                     }

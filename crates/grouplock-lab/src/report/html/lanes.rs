@@ -1,8 +1,7 @@
 //! A swim-lane picture of an execution: a lane for each process, time from left to right, a block for each section of
 //! its passages, coloured by session.
 
-use std::fmt::Write as _;
-
+use super::each;
 use crate::trace::{Section, Step};
 
 /// The height of a lane.
@@ -55,77 +54,61 @@ pub(super) fn processes(steps: &[Step]) -> usize {
 }
 
 /// The picture.
-pub(super) fn svg(body: &mut String, steps: &[Step], is_mutex: bool) {
+pub(super) fn svg(steps: &[Step], is_mutex: bool) -> String {
     let lanes = processes(steps);
     let height = TOP + lanes * LANE + 4;
     // Positions across are percentages, so that the picture stretches and its letters do not.
     let at = |step: usize| 100.0 * step as f64 / steps.len().max(1) as f64;
-    let _ = writeln!(
-        body,
-        "<svg class=\"lanes\" width=\"100%\" height=\"{height}\" role=\"img\" \
-         aria-label=\"Lanes of {lanes} processes over {} steps\">",
-        steps.len()
-    );
-    for p in 0..lanes {
-        let y = TOP + p * LANE;
-        let middle = y + LANE / 2;
-        let _ = writeln!(
-            body,
-            "<line class=\"rail\" x1=\"0\" x2=\"100%\" y1=\"{middle}\" y2=\"{middle}\"/>"
-        );
-        for stay in stays(steps, p) {
-            block(body, &stay, p, middle, &at, is_mutex);
-        }
-        for (i, _) in steps.iter().enumerate().filter(|(_, step)| step.process == p) {
+    let drawn = each(0..lanes, |p| {
+        let (middle, bottom) = (TOP + p * LANE + LANE / 2, TOP + (p + 1) * LANE - 3);
+        let blocks = each(stays(steps, p), |stay| block(&stay, p, middle, &at, is_mutex));
+        let moves = steps.iter().enumerate().filter(|(_, step)| step.process == p);
+        let moves = each(moves, |(i, _)| {
             let x = at(i) + at(1) / 2.0;
-            let _ = write!(
-                body,
-                "<circle class=\"move\" cx=\"{x:.3}%\" cy=\"{}\" r=\"1.6\"/>",
-                y + LANE - 3
-            );
-        }
-        body.push('\n');
-    }
-    let (end, x) = (steps.len().saturating_sub(1), at(1) / 2.0);
-    let _ = writeln!(
-        body,
-        "<line class=\"violation\" x1=\"{0:.3}%\" x2=\"{0:.3}%\" y1=\"{TOP}\" y2=\"{height}\"/>\
-         <text class=\"violation\" x=\"100%\" y=\"14\" text-anchor=\"end\">✗ violation</text>\
-         <rect class=\"cursor\" x=\"0\" y=\"{TOP}\" width=\"{1:.3}%\" height=\"{2}\"/></svg>",
-        at(end) + x,
-        at(1),
-        height - TOP
-    );
+            format!(r#"<circle class="move" cx="{x:.3}%" cy="{bottom}" r="1.6"/>"#)
+        });
+        format!(
+            r#"<line class="rail" x1="0" x2="100%" y1="{middle}" y2="{middle}"/>
+{blocks}{moves}
+"#
+        )
+    });
+    let (count, width, below) = (steps.len(), at(1), height - TOP);
+    let end = at(count.saturating_sub(1)) + width / 2.0;
+    format!(
+        r#"<svg class="lanes" width="100%" height="{height}" role="img"
+aria-label="Lanes of {lanes} processes over {count} steps">
+{drawn}<line class="violation" x1="{end:.3}%" x2="{end:.3}%" y1="{TOP}" y2="{height}"/><text class="violation"
+x="100%" y="14" text-anchor="end">✗ violation</text><rect class="cursor" x="0" y="{TOP}" width="{width:.3}%"
+height="{below}"/></svg>
+"#
+    )
 }
 
 fn block(
-    body: &mut String,
     stay: &Stay,
     p: usize,
     middle: usize,
     at: &impl Fn(usize) -> f64,
     is_mutex: bool,
-) {
+) -> String {
     let (name, half) = match stay.section {
-        Section::Remainder => return,
+        Section::Remainder => return String::new(),
         Section::Entering => ("entering", 6),
         Section::Doorway => ("doorway", 6),
         Section::Waiting => ("waiting", 2),
         Section::Inside => ("inside", 13),
         Section::Exit => ("exit", 6),
     };
-    let colour = colour(stay.session, p, is_mutex);
-    let session = if is_mutex { String::new() } else { format!(", session {}", stay.session) };
-    let (x, width) = (at(stay.from), at(stay.to) - at(stay.from));
-    let _ = write!(
-        body,
-        "<rect class=\"seg {name} c{colour}\" x=\"{x:.3}%\" y=\"{}\" width=\"{width:.3}%\" height=\"{}\" \
-         rx=\"2\"><title>process {p} {name}{session}: steps {} to {}</title></rect>",
-        middle - half,
-        2 * half,
-        stay.from + 1,
-        stay.to
-    );
+    let Stay { from, to, session, .. } = *stay;
+    let (x, width, y, height) = (at(from), at(to) - at(from), middle - half, 2 * half);
+    let colour = colour(session, p, is_mutex);
+    let session = if is_mutex { String::new() } else { format!(", session {session}") };
+    let first = from + 1;
+    format!(
+        r#"<rect class="seg {name} c{colour}" x="{x:.3}%" y="{y}" width="{width:.3}%" height="{height}"
+rx="2"><title>process {p} {name}{session}: steps {first} to {to}</title></rect>"#
+    )
 }
 
 #[cfg(test)]
@@ -158,9 +141,7 @@ mod tests {
 
     #[test]
     fn a_picture_of_nothing_is_no_trouble() {
-        let mut body = String::new();
-        svg(&mut body, &[], false);
-        assert!(body.contains("Lanes of 0 processes"));
+        assert!(svg(&[], false).contains("Lanes of 0 processes"));
         assert!(Dossier::collect(&[] as &[Task], &mut |_| {}).is_ok());
     }
 }

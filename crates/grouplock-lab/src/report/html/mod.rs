@@ -3,79 +3,143 @@
 //! Tables, plots and pictures are drawn here and can be read without a script; the script adds what moves: playing
 //! a counterexample, the values under the pointer, setting a line of a plot apart.
 
-mod escape;
 mod lanes;
 mod player;
 mod plot;
 mod program;
-mod states;
 mod tables;
 
-use std::fmt::Write as _;
+use std::fmt::{self, Display, Write as _};
 
 use super::dossier::Dossier;
-use super::paper::Paper;
-use super::table::Table;
-use escape::grouped;
+use super::grouped;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// The page.
 pub fn page(dossier: &Dossier) -> String {
-    let mut body = String::new();
-    summary(&mut body, dossier);
-    body.push_str("<main>\n");
-    player::section(&mut body, dossier);
-    body.push_str(
-        "<section id=\"tables\"><h2>The papers’ tables, measured</h2>\n\
-         <p class=\"lead\">Each cell says what is claimed, what was found, and how far that reaches. \
-         <em>Exhausted up to N × S</em>: every interleaving of N processes and S sessions was explored. \
-         What was not measured says so.</p>\n",
-    );
-    for paper in Paper::ALL {
-        tables::table(&mut body, &Table::measured(paper, dossier));
-    }
-    body.push_str("</section>\n");
-    plot::section(&mut body, dossier);
-    states::section(&mut body, dossier);
-    body.push_str("</main>\n");
+    let parts = [
+        summary(dossier),
+        player::section(dossier),
+        tables::papers(dossier),
+        plot::section(dossier),
+        tables::states(dossier),
+    ];
+    let [summary, traces, papers, references, states] = parts;
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-         style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
-         <title>grouplock-lab: what the locks promise, and what is true</title>\n\
-         <link rel=\"icon\" href=\"data:,\">\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n{body}\
-         <footer><p>Made by <code>grouplock-lab report</code>. The code that was explored is the code that ships.</p>\
-         </footer>\n<div id=\"tip\" role=\"status\" hidden></div>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
+        r#"<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy"
+content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
+<title>grouplock-lab: what the locks promise, and what is true</title>
+<link rel="icon" href="data:,">
+<style>
+{STYLE}</style>
+</head>
+<body>
+{summary}<main>
+{traces}{papers}{references}{states}</main>
+<footer><p>Made by <code>grouplock-lab report</code>. The code that was explored is the code that ships.</p></footer>
+<div id="tip" role="status" hidden></div>
+<script>
+{SCRIPT}</script>
+</body>
+</html>
+"#
     )
 }
 
 /// The head of the page: what it is about, in numbers.
-fn summary(body: &mut String, dossier: &Dossier) {
+fn summary(dossier: &Dossier) -> String {
     let states: u64 = dossier.explorations.iter().map(|exploration| exploration.states).sum();
     let convicted = dossier.explorations.iter().filter(|e| e.violated.is_some()).count();
-    body.push_str(
-        "<header class=\"top\"><p class=\"kicker\">grouplock-lab</p>\n\
-         <h1>What the locks promise, and what is true</h1>\n\
-         <p class=\"lead\">Published locks, run unchanged on a simulated memory: every interleaving of a few \
-         processes explored, every remote reference counted.</p>\n<dl class=\"figures\">\n",
-    );
     let figures = [
         ("algorithms", dossier.algorithms.len() as u64),
         ("explorations", dossier.explorations.len() as u64),
         ("states", states),
         ("counterexamples", convicted as u64),
     ];
-    for (name, number) in figures {
-        let _ = writeln!(body, "<div><dt>{name}</dt><dd>{}</dd></div>", grouped(number));
+    let figures = each(figures, |(name, number)| {
+        format!("<div><dt>{name}</dt><dd>{}</dd></div>\n", thousands(number))
+    });
+    format!(
+        r##"<header class="top"><p class="kicker">grouplock-lab</p>
+<h1>What the locks promise, and what is true</h1>
+<p class="lead">Published locks, run unchanged on a simulated memory: every interleaving of a few processes explored,
+every remote reference counted.</p>
+<dl class="figures">
+{figures}</dl>
+<nav aria-label="Sections"><a href="#traces">Counterexamples</a><a href="#tables">Tables</a><a href="#rmr">Remote
+references</a><a href="#states">States</a></nav></header>
+"##
+    )
+}
+
+/// The text of each, one after the other.
+fn each<T>(things: impl IntoIterator<Item = T>, text: impl FnMut(T) -> String) -> String {
+    things.into_iter().map(text).collect()
+}
+
+/// A table that scrolls by itself where it is too wide: its headings, and rows that are marked up already.
+fn table(
+    class: &str,
+    label: &str,
+    heads: impl IntoIterator<Item = impl Display>,
+    rows: &str,
+) -> String {
+    let heads = each(heads, |head| format!(r#"<th scope="col">{}</th>"#, E(head)));
+    let label = E(label);
+    format!(
+        r#"<div class="scroll" tabindex="0" role="region" aria-label="{label}">
+<table class="{class}"><thead><tr>{heads}</tr></thead>
+<tbody>
+{rows}</tbody></table></div>
+"#
+    )
+}
+
+/// A number with its thousands set apart.
+fn thousands(number: u64) -> String {
+    grouped(number, '\u{202f}')
+}
+
+/// Shows a text with what HTML gives a meaning written out, for element contents and quoted attributes.
+struct E<T>(T);
+
+impl<T: Display> Display for E<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.to_string().chars() {
+            match c {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
     }
-    body.push_str(
-        "</dl>\n<nav aria-label=\"Sections\"><a href=\"#traces\">Counterexamples</a>\
-         <a href=\"#tables\">Tables</a><a href=\"#rmr\">Remote references</a>\
-         <a href=\"#states\">States</a></nav></header>\n",
-    );
+}
+
+/// `value` as JSON that may stand in a `script` element: no text in it can end the element.
+fn json(value: &impl serde::Serialize) -> String {
+    let text = serde_json::to_string(value).expect("plain data has a JSON form");
+    text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_can_become_markup() {
+        assert_eq!(E("<b a='\"'>&").to_string(), "&lt;b a=&#39;&quot;&#39;&gt;&amp;");
+        assert!(!json(&"</script><!--").contains('<'));
+    }
 }

@@ -1,9 +1,7 @@
 //! Remote memory references against the number of processes, both on logarithmic scales: a constant is level, N has
 //! slope one.
 
-use std::fmt::Write as _;
-
-use super::escape::Escaped as E;
+use super::{E, each, table};
 use crate::report::dossier::{Broken, Dossier, RmrPoint};
 
 const WIDTH: f64 = 560.0;
@@ -23,51 +21,51 @@ const MODELS: [(&str, &str); 4] = [
     ("dsm", "Distributed shared memory (DSM)"),
 ];
 
-pub(super) fn section(body: &mut String, dossier: &Dossier) {
-    body.push_str("<section id=\"rmr\"><h2>Remote memory references</h2>\n");
+pub(super) fn section(dossier: &Dossier) -> String {
     if dossier.rmr.is_empty() {
-        body.push_str("<p class=\"empty\">Not measured in this run.</p></section>\n");
-        return;
+        return r#"<section id="rmr"><h2>Remote memory references</h2>
+<p class="empty">Not measured in this run.</p></section>
+"#
+        .to_owned();
     }
-    body.push_str(
-        "<p class=\"lead\">The largest cost of a passage that was found, by the number of processes N: others may cost \
-         more. Both scales are logarithmic. Hollow points waited on remote memory: no number bounds their cost. What is \
-         proven for any N stands with the numbers. Choose an algorithm in the legend to set it apart.</p>\n",
-    );
-    let mut names: Vec<&str> = Vec::new();
-    for point in &dossier.rmr {
-        if !names.contains(&point.algorithm.as_str()) {
-            names.push(&point.algorithm);
-        }
-    }
-    body.push_str("<div class=\"series\" role=\"group\" aria-label=\"Algorithms\">");
-    for (i, name) in names.iter().enumerate() {
-        let (colour, dash) = look(i);
-        let _ = write!(
-            body,
-            "<button type=\"button\" aria-pressed=\"false\" data-series=\"{i}\"><svg width=\"26\" height=\"10\" \
-             aria-hidden=\"true\"><line class=\"line l{colour}{dash}\" x1=\"1\" x2=\"25\" y1=\"5\" y2=\"5\"/></svg>{}</button>",
-            E(name)
-        );
-    }
-    body.push_str("</div>\n<div class=\"plots\">\n");
-    let mut models: Vec<(&str, &str)> = MODELS.to_vec();
-    for point in &dossier.rmr {
-        if !models.iter().any(|(model, _)| *model == point.model) {
-            models.push((&point.model, &point.model));
-        }
-    }
-    for (model, title) in models {
+    let names = distinct(dossier.rmr.iter().map(|point| &*point.algorithm));
+    let legend = each(names.iter().enumerate(), |(i, name)| {
+        let ((colour, dash), name) = (look(i), E(name));
+        format!(
+            r#"<button type="button" aria-pressed="false" data-series="{i}"><svg width="26" height="10"
+aria-hidden="true"><line class="line l{colour}{dash}" x1="1" x2="25" y1="5" y2="5"/></svg>{name}</button>"#
+        )
+    });
+    let plots = each(distinct(dossier.rmr.iter().map(|point| &*point.model)), |model| {
+        let title = MODELS.iter().find(|(name, _)| *name == model).map_or(model, |known| known.1);
         let points: Vec<_> = dossier.rmr.iter().filter(|point| point.model == model).collect();
-        if !points.is_empty() {
-            plot(body, title, &points, &names, &dossier.broken);
+        plot(title, &points, &names, &dossier.broken)
+    });
+    let broken = each(&dossier.broken, |broken| {
+        format!("<p class=\"lead\">✗ {}.</p>\n", E(&broken.because))
+    });
+    format!(
+        r#"<section id="rmr"><h2>Remote memory references</h2>
+<p class="lead">The largest cost of a passage that was found, by the number of processes N: others may cost more.
+Both scales are logarithmic. Hollow points waited on remote memory: no number bounds their cost. What is proven for
+any N stands with the numbers. Choose an algorithm in the legend to set it apart.</p>
+<div class="series" role="group" aria-label="Algorithms">{legend}</div>
+<div class="plots">
+{plots}</div>
+{broken}</section>
+"#
+    )
+}
+
+/// Each once, in the order in which they come.
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    all.for_each(|next| {
+        if !seen.contains(&next) {
+            seen.push(next);
         }
-    }
-    body.push_str("</div>\n");
-    for broken in &dossier.broken {
-        let _ = writeln!(body, "<p class=\"lead\">✗ {}.</p>", E(&broken.because));
-    }
-    body.push_str("</section>\n");
+    });
+    seen
 }
 
 /// The colour of the line of the `i`th algorithm, and whether it is dashed.
@@ -104,131 +102,107 @@ impl Scale {
     }
 }
 
-fn plot(body: &mut String, title: &str, points: &[&RmrPoint], names: &[&str], broken: &[Broken]) {
+fn plot(title: &str, points: &[&RmrPoint], names: &[&str], broken: &[Broken]) -> String {
     let x = Scale::new(points.iter().map(|p| p.processes as f64), LEFT + 8.0, WIDTH - RIGHT - 8.0);
     let counts = points.iter().map(|p| p.max as f64 * 1.15);
     let y = Scale::new(counts.chain([1.0]), HEIGHT - BOTTOM, TOP);
-    let _ = writeln!(
-        body,
-        "<figure class=\"plot\"><figcaption>{0}</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
-         aria-label=\"{0}: remote references per passage by number of processes\">",
-        E(title)
-    );
-    axes(body, &x, &y, points);
-    for (i, name) in names.iter().enumerate() {
+    let mut sizes = distinct(points.iter().map(|point| point.processes));
+    sizes.sort_unstable();
+    let axes = axes(&x, &y, &sizes);
+    let lines = each(names.iter().enumerate(), |(i, name)| {
         let mut line: Vec<_> = points.iter().filter(|point| point.algorithm == *name).collect();
         line.sort_by_key(|point| point.processes);
-        if line.is_empty() {
-            continue;
-        }
+        let at = |point: &RmrPoint| (x.at(point.processes as f64), y.at(point.max as f64));
         let (colour, dash) = look(i);
-        let path = line.iter().map(|point| {
-            format!("{:.1},{:.1}", x.at(point.processes as f64), y.at(point.max as f64))
+        let dots = each(&line, |point| {
+            let RmrPoint { processes, max, mean, remote_spinning, .. } = point;
+            let [spins, hollow] =
+                if *remote_spinning { [", waits on remote memory", " hollow"] } else { [""; 2] };
+            let tip =
+                E(format!("{name}, N = {processes}: largest found {max}, mean {mean:.1}{spins}"));
+            let (cx, cy) = at(point);
+            format!(
+                r#"<circle class="dot l{colour}{hollow}" cx="{cx:.1}" cy="{cy:.1}" r="3.5"
+data-tip="{tip}"><title>{tip}</title></circle>"#
+            )
         });
-        let _ = write!(
-            body,
-            "<g class=\"of\" data-series=\"{i}\"><polyline class=\"line l{colour}{dash}\" points=\"{}\"/>",
-            path.collect::<Vec<_>>().join(" ")
-        );
-        for point in line {
-            let spins = if point.remote_spinning { ", waits on remote memory" } else { "" };
-            let tip = format!(
-                "{name}, N = {}: largest found {}, mean {:.1}{spins}",
-                point.processes, point.max, point.mean
-            );
-            let hollow = if point.remote_spinning { " hollow" } else { "" };
-            let _ = write!(
-                body,
-                "<circle class=\"dot l{colour}{hollow}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3.5\" data-tip=\"{2}\">\
-                 <title>{2}</title></circle>",
-                x.at(point.processes as f64),
-                y.at(point.max as f64),
-                E(&tip),
-            );
-        }
-        body.push_str("</g>\n");
-    }
-    body.push_str("</svg>");
-    numbers(body, points, names, broken);
-    body.push_str("</figure>\n");
+        let path: Vec<_> =
+            line.iter().map(|p| at(p)).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let path = path.join(" ");
+        format!(
+            r#"<g class="of" data-series="{i}"><polyline class="line l{colour}{dash}" points="{path}"/>{dots}</g>
+"#
+        )
+    });
+    let (title, numbers) = (E(title), numbers(points, names, sizes, broken));
+    format!(
+        r#"<figure class="plot"><figcaption>{title}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img"
+aria-label="{title}: remote references per passage by number of processes">
+{axes}{lines}</svg>{numbers}</figure>
+"#
+    )
 }
 
-fn axes(body: &mut String, x: &Scale, y: &Scale, points: &[&RmrPoint]) {
-    let base = HEIGHT - BOTTOM;
-    for tick in (0..7).flat_map(|decade| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(decade))) {
-        if y.holds(tick) {
-            let at = y.at(tick);
-            let _ = write!(
-                body,
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
-                 <text class=\"tick\" x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{tick}</text>",
-                WIDTH - RIGHT,
-                LEFT - 7.0,
-                at + 4.0
-            );
-        }
-    }
-    let mut sizes: Vec<usize> = points.iter().map(|point| point.processes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    for size in sizes {
-        let at = x.at(size as f64);
-        let _ = write!(
-            body,
-            "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{base}\" y2=\"{}\"/>\
-             <text class=\"tick\" x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{size}</text>",
-            base + 4.0,
-            base + 18.0
-        );
-    }
-    let _ = writeln!(
-        body,
-        "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{base}\" y2=\"{base}\"/>\
-         <text class=\"name\" x=\"{}\" y=\"{}\" text-anchor=\"end\">processes N</text>\
-         <text class=\"name\" x=\"4\" y=\"13\">references per passage</text>",
-        WIDTH - RIGHT,
-        WIDTH - RIGHT,
-        HEIGHT - 6.0
-    );
+fn axes(x: &Scale, y: &Scale, sizes: &[usize]) -> String {
+    let (base, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+    let decades = (0..7).map(|decade| 10_f64.powi(decade));
+    let ticks = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|digit| digit * decade));
+    let counts = each(ticks.filter(|&tick| y.holds(tick)), |tick| {
+        let (at, left, below) = (y.at(tick), LEFT - 7.0, y.at(tick) + 4.0);
+        format!(
+            r#"<line class="grid" x1="{LEFT}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/><text class="tick" x="{left}"
+y="{below:.1}" text-anchor="end">{tick}</text>"#
+        )
+    });
+    let sizes = each(sizes, |&size| {
+        let (at, below, text) = (x.at(size as f64), base + 4.0, base + 18.0);
+        format!(
+            r#"<line class="grid" x1="{at:.1}" x2="{at:.1}" y1="{base}" y2="{below}"/><text class="tick" x="{at:.1}"
+y="{text}" text-anchor="middle">{size}</text>"#
+        )
+    });
+    let below = HEIGHT - 6.0;
+    format!(
+        r#"{counts}{sizes}<line class="axis" x1="{LEFT}" x2="{right}" y1="{base}" y2="{base}"/><text class="name"
+x="{right}" y="{below}" text-anchor="end">processes N</text><text class="name" x="4" y="13">references per
+passage</text>
+"#
+    )
 }
 
 /// The same as numbers, for whoever cannot see or hover.
-fn numbers(body: &mut String, points: &[&RmrPoint], names: &[&str], broken: &[Broken]) {
-    let mut sizes: Vec<usize> = points.iter().map(|point| point.processes).collect();
+fn numbers(
+    points: &[&RmrPoint],
+    names: &[&str],
+    mut sizes: Vec<usize>,
+    broken: &[Broken],
+) -> String {
     sizes.extend(broken.iter().map(|broken| broken.processes));
     sizes.sort_unstable();
     sizes.dedup();
-    body.push_str(
-        "<details><summary>As numbers</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
-         aria-label=\"Numbers\"><table class=\"numbers\"><thead><tr><th scope=\"col\">Largest found</th>",
-    );
-    for size in &sizes {
-        let _ = write!(body, "<th scope=\"col\">{size}</th>");
-    }
-    body.push_str("<th scope=\"col\">proven, any N</th></tr></thead><tbody>");
-    for name in names {
-        if !points.iter().any(|point| point.algorithm == *name) {
-            continue;
-        }
-        let _ = write!(body, "<tr><th scope=\"row\"><code>{}</code></th>", E(name));
-        for size in &sizes {
+    let cell = |text: String| format!(r#"<td class="number">{text}</td>"#);
+    let rows = each(names, |name| {
+        let Some(any) = points.iter().find(|point| point.algorithm == *name) else {
+            return String::new();
+        };
+        let costs = each(&sizes, |size| {
             let point = points.iter().find(|p| p.algorithm == *name && p.processes == *size);
-            match point {
-                Some(point) => {
-                    let spins = if point.remote_spinning { "∞ " } else { "" };
-                    let _ = write!(body, "<td class=\"number\">{spins}{}</td>", point.max);
-                }
-                None if broken.iter().any(|b| b.algorithm == *name && b.processes == *size) => {
-                    body.push_str("<td class=\"number\">✗ breaks</td>");
-                }
-                None => body.push_str("<td class=\"number\">–</td>"),
-            }
-        }
-        let bound = points.iter().find(|p| p.algorithm == *name).and_then(|point| point.bound);
-        let bound = bound.map_or("–".to_owned(), |bound| format!("≤ {bound}"));
-        let _ = write!(body, "<td class=\"number\">{bound}</td></tr>");
-    }
-    body.push_str("</tbody></table></div></details>");
+            let breaks = broken.iter().any(|b| b.algorithm == *name && b.processes == *size);
+            cell(match point {
+                Some(point) if point.remote_spinning => format!("∞ {}", point.max),
+                Some(point) => point.max.to_string(),
+                None if breaks => "✗ breaks".to_owned(),
+                None => "–".to_owned(),
+            })
+        });
+        let bound = cell(any.bound.map_or("–".to_owned(), |bound| format!("≤ {bound}")));
+        let name = E(name);
+        format!(r#"<tr><th scope="row"><code>{name}</code></th>{costs}{bound}</tr>"#)
+    });
+    let sizes = sizes.iter().map(ToString::to_string);
+    let heads = ["Largest found".to_owned()].into_iter().chain(sizes);
+    let table = table("numbers", "Numbers", heads.chain(["proven, any N".to_owned()]), &rows);
+    format!("<details><summary>As numbers</summary>{table}</details>")
 }
 
 #[cfg(test)]
@@ -252,8 +226,7 @@ mod tests {
     fn every_point_is_drawn_inside_the_frame_and_names_are_escaped() {
         let rmr = vec![point(2, 1), point(64, 100_000), point(256, 0)];
         let dossier = Dossier { rmr, ..Dossier::default() };
-        let mut body = String::new();
-        section(&mut body, &dossier);
+        let body = section(&dossier);
         assert_eq!(body.matches("<circle").count(), 3);
         assert!(body.contains("a&lt;b") && !body.contains("a<b"));
         for part in body.split("<circle").skip(1) {
@@ -271,8 +244,7 @@ mod tests {
         let rmr = vec![RmrPoint { bound: Some(31), ..point(2, 28) }, point(64, 28)];
         let (algorithm, because) = ("a<b".to_owned(), "it stood still".to_owned());
         let broken = vec![Broken { algorithm, processes: 8, because }];
-        let mut body = String::new();
-        section(&mut body, &Dossier { rmr, broken, ..Dossier::default() });
+        let body = section(&Dossier { rmr, broken, ..Dossier::default() });
         let row = "<td class=\"number\">28</td><td class=\"number\">✗ breaks</td>\
                    <td class=\"number\">28</td><td class=\"number\">≤ 31</td>";
         assert!(body.contains(row) && body.contains("✗ it stood still"), "{body}");
@@ -287,8 +259,6 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_said() {
-        let mut body = String::new();
-        section(&mut body, &Dossier::default());
-        assert!(body.contains("Not measured"));
+        assert!(section(&Dossier::default()).contains("Not measured"));
     }
 }

@@ -1,69 +1,111 @@
-//! A paper's table. On narrow screens each row becomes a card, with the headings beside the cells.
+//! The papers' tables, and what was explored. On narrow screens each row becomes a card, with the headings
+//! beside the cells.
 
-use std::fmt::Write as _;
+use super::{E, each, table, thousands};
+use crate::explore::Verdict;
+use crate::property::Property;
+use crate::report::dossier::{Dossier, Exploration};
+use crate::report::paper::Paper;
+use crate::report::table::{Cell, Row, Standing, Table};
 
-use super::escape::Escaped as E;
-use crate::report::table::{Cell, Standing, Table};
-
-pub(super) fn table(body: &mut String, table: &Table) {
-    let _ = write!(
-        body,
-        "<h3>{0}</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\">\n\
-         <table class=\"paper cards\"><thead><tr><th scope=\"col\">Algorithm</th>",
-        E(table.title)
-    );
-    for column in &table.columns {
-        let _ = write!(body, "<th scope=\"col\">{}</th>", E(column));
-    }
-    body.push_str("</tr></thead>\n<tbody>\n");
-    for row in &table.rows {
-        let _ = write!(body, "<tr><th scope=\"row\"><code>{}</code>", E(&row.algorithm));
-        match row.called {
-            Some(called) => {
-                let _ = write!(body, "<span class=\"sub\">in the paper: {}</span>", E(called));
-            }
-            None => body.push_str("<span class=\"sub\">not in the paper’s table</span>"),
-        }
-        let _ = write!(body, "<span class=\"sub\">{}</span></th>", E(row.source));
-        for (cell, column) in row.cells.iter().zip(&table.columns) {
-            cell_of(body, cell, column);
-        }
-        body.push_str("</tr>\n");
-    }
-    body.push_str("</tbody></table></div>\n");
+pub(super) fn papers(dossier: &Dossier) -> String {
+    let tables = each(Paper::ALL, |paper| {
+        let Table { title, columns, rows, .. } = Table::measured(paper, dossier);
+        let heads = ["Algorithm"].into_iter().chain(columns.iter().copied());
+        let rows = each(rows, |of| row(&of, &columns));
+        format!("<h3>{}</h3>\n{}", E(title), table("paper cards", title, heads, &rows))
+    });
+    format!(
+        r#"<section id="tables"><h2>The papers’ tables, measured</h2>
+<p class="lead">Each cell says what is claimed, what was found, and how far that reaches. <em>Exhausted up to N ×
+S</em>: every interleaving of N processes and S sessions was explored. What was not measured says so.</p>
+{tables}</section>
+"#
+    )
 }
 
-fn cell_of(body: &mut String, cell: &Cell, column: &str) {
+fn row(row: &Row, columns: &[&str]) -> String {
+    let called = match row.called {
+        Some(called) => format!("in the paper: {}", E(called)),
+        None => "not in the paper’s table".to_owned(),
+    };
+    let cells = each(row.cells.iter().zip(columns), |(cell, column)| cell_of(cell, column));
+    let (algorithm, source) = (E(&row.algorithm), E(row.source));
+    format!(
+        r#"<tr><th scope="row"><code>{algorithm}</code><span class="sub">{called}</span><span
+class="sub">{source}</span></th>{cells}</tr>
+"#
+    )
+}
+
+fn cell_of(cell: &Cell, column: &str) -> String {
     let (class, sign) = match cell.standing {
         Standing::Supported => ("good", "✓"),
         Standing::Partly => ("fair", "≈"),
         Standing::Unmeasured => ("none", "–"),
         Standing::Refuted => ("bad", "✗"),
     };
+    let span = |class: &str, text: &str| format!(r#"<span class="{class}">{}</span>"#, E(text));
     let refuted = if cell.claimed.ends_with(", refuted") { " refuted" } else { "" };
-    let _ = write!(
-        body,
-        "<td class=\"{class}\" data-label=\"{}\"><div class=\"cell\"><span class=\"claimed{refuted}\">{}</span>",
-        E(column),
-        E(&cell.claimed)
-    );
+    let claimed = span(&format!("claimed{refuted}"), &cell.claimed);
     // The paper's word is worth the room only where it is not the claim once more.
-    let same = |printed: &str| printed.to_lowercase() == cell.claimed.to_lowercase();
-    if let Some(printed) = cell.printed.filter(|printed| !same(printed)) {
-        let _ = write!(body, "<span class=\"printed\">paper prints {}</span>", E(printed));
-    }
-    let _ = write!(
-        body,
-        "<span class=\"measured\"><i aria-hidden=\"true\">{sign}</i> {}</span>",
-        E(&cell.measured)
-    );
-    if !cell.how.is_empty() {
-        let _ = write!(body, "<span class=\"how\">{}</span>", E(&unbroken(&cell.how)));
-    }
-    body.push_str("</div></td>");
+    let printed = cell.printed.filter(|word| word.to_lowercase() != cell.claimed.to_lowercase());
+    let printed = printed.map(|word| span("printed", &format!("paper prints {word}")));
+    // Sizes such as "3 × 2" stay on one line.
+    let how = cell.how.replace(" × ", "\u{a0}×\u{a0}");
+    let how = if how.is_empty() { how } else { span("how", &how) };
+    let (column, measured, printed) = (E(column), E(&cell.measured), printed.unwrap_or_default());
+    format!(
+        r#"<td class="{class}" data-label="{column}"><div class="cell">{claimed}{printed}<span class="measured"><i
+aria-hidden="true">{sign}</i> {measured}</span>{how}</div></td>"#
+    )
 }
 
-/// Keeps sizes such as "3 × 2" on one line.
-fn unbroken(text: &str) -> String {
-    text.replace(" × ", "\u{a0}×\u{a0}")
+/// What was explored, with bars.
+pub(super) fn states(dossier: &Dossier) -> String {
+    if dossier.explorations.is_empty() {
+        return r#"<section id="states"><h2>States explored</h2>
+<p class="empty">Nothing was explored in this run.</p></section>
+"#
+        .to_owned();
+    }
+    let most = dossier.explorations.iter().map(|e| e.states).max().unwrap_or(1);
+    let decades = (most.max(10) as f64).log10().ceil();
+    let rows = each(&dossier.explorations, |exploration| {
+        explored(exploration, dossier.is_mutex(&exploration.algorithm), decades)
+    });
+    let heads = ["Algorithm", "Size", "Verdict", "States", "Depth", "Seconds", "Checked"];
+    let table = table("states cards", "States explored", heads, &rows);
+    format!(
+        r#"<section id="states"><h2>States explored</h2>
+<p class="lead">A state counts once, up to renaming of processes and nodes. Each step of a bar’s scale is a factor of
+ten.</p>
+{table}</section>
+"#
+    )
+}
+
+fn explored(exploration: &Exploration, is_mutex: bool, decades: f64) -> String {
+    let (class, word) = match exploration.verdict {
+        Verdict::Holds => ("good", "✓ holds".to_owned()),
+        Verdict::Limit => ("fair", "≈ limit".to_owned()),
+        Verdict::Violated => {
+            let property = exploration.violated.map_or("violated", Property::name);
+            ("bad", format!("✗ {property}"))
+        }
+    };
+    let width = 100.0 * (exploration.states.max(1) as f64).log10() / decades;
+    let names: Vec<_> = exploration.properties.iter().map(|property| property.name()).collect();
+    let (algorithm, size) = (E(&exploration.algorithm), E(exploration.size(is_mutex)));
+    let Exploration { depth, seconds, .. } = exploration;
+    let (states, count, names) = (thousands(exploration.states), names.len(), names.join(", "));
+    format!(
+        r#"<tr><th scope="row"><code>{algorithm}</code></th><td data-label="Size">{size}</td><td data-label="Verdict"
+class="{class}"><span class="measured">{word}</span></td>
+<td data-label="States" class="wide"><div class="bar"><span class="{class}"
+style="width:{width:.1}%"></span></div><b>{states}</b></td>
+<td data-label="Depth" class="number">{depth}</td><td data-label="Seconds" class="number">{seconds:.1}</td>
+<td data-label="Checked"><details><summary>{count} properties</summary>{names}</details></td></tr>
+"#
+    )
 }

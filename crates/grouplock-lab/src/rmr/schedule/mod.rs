@@ -25,15 +25,10 @@ pub(crate) enum Plan {
     Random,
     /// Each in turn.
     RoundRobin,
-    /// All start together, and with random priorities: the next passage begins when all have ended the last.
-    Bursts,
     /// One process is let run exactly when its next step counts by this model.
     Victim { process: usize, model: Model },
-    /// The last process is sent back by each lower one in turn, over and over.
-    Staircase {
-        /// Whether all first go through their doorways in step.
-        doorways_first: bool,
-    },
+    /// After their doorways, the last process is sent back by each lower one in turn, over and over.
+    Staircase,
     /// Fixed priorities with points where they change: what the search for expensive passages varies.
     Searched(Priorities),
 }
@@ -45,23 +40,10 @@ impl Plan {
         match self {
             Plan::Random => Box::new(fair::Random(rng)),
             Plan::RoundRobin => Box::new(fair::RoundRobin::default()),
-            Plan::Bursts => Box::new(priorities::Bursts::new(processes, rng)),
             &Plan::Victim { process, model } => Box::new(victim::Victim::new(process, model, rng)),
-            &Plan::Staircase { doorways_first } => {
-                Box::new(staircase::Staircase::new(processes, doorways_first))
-            }
+            Plan::Staircase => Box::new(staircase::Staircase::new(processes)),
             Plan::Searched(priorities) => Box::new(priorities.clone().start()),
         }
-    }
-
-    /// Whether processes take their time under this schedule. Where priorities decide, time means nothing.
-    pub(crate) fn dwells(&self) -> bool {
-        matches!(self, Plan::Random | Plan::RoundRobin | Plan::Victim { .. })
-    }
-
-    /// Whether it treats processes alike: the mean over its passages says something of usual costs.
-    pub(crate) fn is_fair(&self) -> bool {
-        matches!(self, Plan::Random | Plan::RoundRobin | Plan::Bursts)
     }
 }
 
@@ -70,10 +52,8 @@ impl fmt::Display for Plan {
         match self {
             Plan::Random => f.write_str("random"),
             Plan::RoundRobin => f.write_str("round robin"),
-            Plan::Bursts => f.write_str("bursts"),
             Plan::Victim { process, model } => write!(f, "victim {process} by {model}"),
-            Plan::Staircase { doorways_first: false } => f.write_str("staircase"),
-            Plan::Staircase { doorways_first: true } => f.write_str("staircase after doorways"),
+            Plan::Staircase => f.write_str("staircase after doorways"),
             Plan::Searched(_) => f.write_str("searched"),
         }
     }

@@ -3,72 +3,6 @@
 use super::Schedule;
 use crate::rmr::world::World;
 
-/// Finds the one with the highest priority, and looks again only when that may have changed.
-struct Ranking {
-    priorities: Vec<u32>,
-    first: Option<usize>,
-    arrivals: u64,
-}
-
-impl Ranking {
-    fn new(priorities: Vec<u32>) -> Self {
-        Ranking { priorities, first: None, arrivals: 0 }
-    }
-
-    fn set(&mut self, p: usize, priority: u32) {
-        self.priorities[p] = priority;
-        self.first = None;
-    }
-
-    /// The first of those that are ready and `may`.
-    fn first(&mut self, world: &World, may: impl Fn(usize) -> bool) -> Option<usize> {
-        let known = self
-            .first
-            .filter(|&p| self.arrivals == world.arrivals() && world.is_ready(p) && may(p));
-        self.arrivals = world.arrivals();
-        self.first = known.or_else(|| {
-            let ready = world.ready().iter().copied().filter(|&p| may(p));
-            ready.max_by_key(|&p| (self.priorities[p], p))
-        });
-        self.first
-    }
-}
-
-/// All start together; new priorities for each passage, and sometimes within.
-pub(super) struct Bursts {
-    ranking: Ranking,
-    /// Who has yet to start in this burst.
-    due: Vec<bool>,
-    rng: fastrand::Rng,
-}
-
-impl Bursts {
-    pub(super) fn new(processes: usize, rng: fastrand::Rng) -> Self {
-        let ranking = Ranking::new(vec![0; processes]);
-        Bursts { ranking, due: vec![false; processes], rng }
-    }
-}
-
-impl Schedule for Bursts {
-    fn pick(&mut self, world: &World) -> usize {
-        if self.rng.usize(..4 * world.processes()) == 0 {
-            let p = self.rng.usize(..world.processes());
-            self.ranking.set(p, self.rng.u32(..));
-        }
-        let due = &self.due;
-        let first = self.ranking.first(world, |p| due[p] || !world.is_in_remainder(p));
-        let p = first.unwrap_or_else(|| {
-            for p in 0..world.processes() {
-                self.due[p] = world.is_ready(p);
-                self.ranking.set(p, self.rng.u32(..));
-            }
-            self.ranking.first(world, |_| true).expect("somebody is ready")
-        });
-        self.due[p] = false;
-        p
-    }
-}
-
 /// A priority for each process, and points where one changes. The higher runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Priorities {
@@ -140,28 +74,33 @@ impl Priorities {
             // The earliest last, to be popped.
             changes.sort_by_key(|&(steps, _)| std::cmp::Reverse(steps));
         }
-        ByPriority { ranking: Ranking::new(self.initial), changes, last: None }
+        ByPriority { priorities: self.initial, changes, last: None, arrivals: 0 }
     }
 }
 
-/// [`Priorities`] at work.
+/// [`Priorities`] at work. Looks for the highest only when that may have changed.
 pub(super) struct ByPriority {
-    ranking: Ranking,
+    priorities: Vec<u32>,
     changes: Vec<Vec<(u64, u32)>>,
     last: Option<usize>,
+    arrivals: u64,
 }
 
 impl Schedule for ByPriority {
     fn pick(&mut self, world: &World) -> usize {
+        let mut known = self.last;
         if let Some(p) = self.last {
             while let Some((_, priority)) =
                 self.changes[p].pop_if(|&mut (steps, _)| steps <= world.steps_of(p))
             {
-                self.ranking.set(p, priority);
+                self.priorities[p] = priority;
+                known = None;
             }
         }
-        let p = self.ranking.first(world, |_| true).expect("somebody is ready");
-        self.last = Some(p);
-        p
+        let known = known.filter(|&p| self.arrivals == world.arrivals() && world.is_ready(p));
+        self.arrivals = world.arrivals();
+        let best = || world.ready().iter().copied().max_by_key(|&p| (self.priorities[p], p));
+        self.last = known.or_else(best);
+        self.last.expect("somebody is ready")
     }
 }

@@ -23,6 +23,7 @@ enum Goal {
 /// Goals one after the other.
 pub(super) struct Staircase {
     processes: usize,
+    /// All first go through their doorways in step.
     doorways: Option<RoundRobin>,
     /// The lowest process that has not passed.
     round: usize,
@@ -36,10 +37,10 @@ pub(super) struct Staircase {
 }
 
 impl Staircase {
-    pub(super) fn new(processes: usize, doorways_first: bool) -> Self {
+    pub(super) fn new(processes: usize) -> Self {
         Staircase {
             processes,
-            doorways: doorways_first.then(RoundRobin::default),
+            doorways: Some(RoundRobin::default()),
             round: 0,
             stair: processes - 1,
             goals: vec![Goal::Announce(processes - 1)],

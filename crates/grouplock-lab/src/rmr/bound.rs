@@ -38,9 +38,6 @@
 //! above; the next write by another process ends the wait, for one reference more. On distributed memory both cost nothing.
 //! No other wait is bounded here, and no loop.
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use grouplock_algorithms::claims::{Kind, Limit};
@@ -56,7 +53,7 @@ use crate::subject::Subject;
 use crate::value::{Obs, Val};
 use crate::{ideal, registry};
 
-/// What a passage costs at most, whatever the number of processes: proven, see `rmr/bound/mod.rs` for how.
+/// What a passage costs at most, whatever the number of processes: proven, see `rmr/bound.rs` for how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds(PerModel<u64>);
 
@@ -94,6 +91,11 @@ pub fn bounds(name: &str) -> Result<Option<Bounds>, RmrError> {
     let subject = all.iter().find(|subject| subject.name == name);
     let search = subject.and_then(|subject| Search::of(subject, inner, PROCESSES).ok());
     Ok(search.map(|search| Bounds(search.passage)))
+}
+
+/// The same for any lock, taken as a whole.
+pub fn bounds_of(subject: &Subject) -> Option<Bounds> {
+    Search::of(subject, [0; 4], PROCESSES).ok().map(|search| Bounds(search.passage))
 }
 
 /// The number of processes of the lock that the code is run on. There must be an object left that a process does not know;
@@ -275,7 +277,7 @@ impl Search {
         }
         let awaits = node.head == Some(state.local);
         let mut touching = state.clone();
-        touching.touched.insert(target, looks(op));
+        touching.touched.insert(target, op.looks());
         let (mut vain, mut longest) = ([0; 4], [0; 4]);
         for (told, obs) in self.observed(&state, target, op)? {
             let cost = self.cost(&state, target, op, told);
@@ -329,7 +331,7 @@ impl Search {
             Op::Write(_) | Op::AwaitCas(..) => vec![(Obs::DONE, Some(Obs::DONE))],
             Op::Cas(..) => [Obs::SWAPPED, Obs::FAILED].map(|obs| (obs, Some(obs))).into(),
             // Numbers without end.
-            Op::Faa(_) => return Err(Unproven),
+            Op::Faa(..) => return Err(Unproven),
         })
     }
 
@@ -348,7 +350,7 @@ impl Search {
             (_, Target::Global(register)) if is_ideal(register) => return [0; 4],
             _ => {}
         }
-        let is_current = looks(op) && !self.may_come_from_others(state, target, told);
+        let is_current = op.looks() && !self.may_come_from_others(state, target, told);
         let copy = state.touched.get(&target).filter(|_| is_current);
         let [cached, read] = [copy.is_some(), copy == Some(&true)];
         [!cached, !cached, !read, !state.is_own(target)].map(u64::from)
@@ -377,15 +379,30 @@ fn initial(layout: &Layout) -> BTreeMap<Cell, Contents> {
     cells
 }
 
-/// Whether the operation reads and does nothing else.
-fn looks(op: Op) -> bool {
-    matches!(op, Op::Read | Op::WaitFor(_))
-}
-
 fn most(a: PerModel<u64>, b: PerModel<u64>) -> PerModel<u64> {
     std::array::from_fn(|model| a[model].max(b[model]))
 }
 
 fn sum(a: PerModel<u64>, b: PerModel<u64>) -> PerModel<u64> {
     std::array::from_fn(|model| a[model] + b[model])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_processes_that_the_code_is_run_on_makes_no_difference() {
+        for name in crate::rmr::names() {
+            let subject = registry::find(name).expect("it is registered");
+            let of = |processes| Search::of(&subject, [0; 4], processes).ok();
+            if let Some(few) = of(PROCESSES) {
+                let many = of(PROCESSES + 2).expect("it has a bound with fewer");
+                assert_eq!(few.passage, many.passage, "{name}");
+                assert_eq!(few.longest.len(), many.longest.len(), "{name}: other states");
+                // Registers that lie in no object are numbered alike, whatever the number of processes.
+                assert_eq!(few.cells.len(), many.cells.len(), "{name}: other registers");
+            }
+        }
+    }
 }

@@ -1,0 +1,149 @@
+//! A trace from the choices that made it.
+//!
+//! Choices are made in standard forms, where processes and objects change names from state to state. Here the
+//! names are carried along, so that the trace tells of the same process by the same number throughout.
+
+use std::sync::Arc;
+
+use grouplock_algorithms::claims::{Kind, Text};
+
+use super::canon::{Renamed, canonical};
+use super::state::State;
+use super::stepper::{Choice, Fault, Obstacle, Stepper};
+use super::{Turn, Violation};
+use crate::automaton::run::Phase;
+use crate::registry;
+use crate::subject::Subject;
+use crate::trace::{Event, Occupant, Section, Stage, Step, What, Whereabouts, tell};
+
+/// Real names: of each process and each object of the present state.
+struct Names {
+    processes: Vec<usize>,
+    objects: Vec<usize>,
+}
+
+/// An execution in real names, as far as it has come.
+pub(super) struct Told {
+    steps: Vec<Step>,
+    schedule: Vec<Turn>,
+    /// The state it comes to, in the names of that state.
+    pub(super) state: State,
+    names: Names,
+    renamed: Renamed,
+    texts: Vec<Text>,
+    is_mutex: bool,
+}
+
+impl Told {
+    /// The execution that has yet to begin.
+    pub(super) fn new(
+        stepper: &Stepper,
+        subject: &Subject,
+        state: State,
+        renamed: Renamed,
+    ) -> Self {
+        let processes = (0..state.procs.len()).collect();
+        let names = Names { processes, objects: (0..stepper.layout.objects.len()).collect() };
+        let (texts, is_mutex) = (registry::texts(subject), subject.claims.kind == Kind::Mutual);
+        Told { steps: Vec::new(), schedule: Vec::new(), state, names, renamed, texts, is_mutex }
+    }
+
+    /// Goes on by `choice`. Returns whether that could be done; a fault is told in real names.
+    pub(super) fn take(&mut self, stepper: &mut Stepper, choice: Choice) -> Result<bool, Obstacle> {
+        let layout = Arc::clone(&stepper.layout);
+        let names = &mut self.names;
+        let mut log: Option<Vec<Event>> = Some(Vec::new());
+        let before = whereabouts(stepper, &self.state, names);
+        let result = stepper.take(&mut self.state, choice, &mut log);
+        let after = whereabouts(stepper, &self.state, names);
+        let events = log.unwrap_or_default();
+        // The mover's own step is where somebody enters or leaves; what is run alone afterwards is neither.
+        let turn = events.iter().position(|event| !matches!(event.what, What::Request(_)));
+        for (i, event) in events.into_iter().enumerate() {
+            let event = event.renamed(|p| names.processes[p], |o| names.objects[o], &layout);
+            let mut at = if turn.is_some_and(|turn| i >= turn) { &after } else { &before }.clone();
+            if let What::Request(session) = event.what {
+                let section = if stepper.orders() { Section::Doorway } else { Section::Entering };
+                at.stages[event.process] = Stage { section, session };
+            }
+            let number = self.steps.len() + 1;
+            self.steps.push(tell(number, &event, at, &layout, &self.texts, self.is_mutex));
+        }
+        let process = names.processes[usize::from(choice.process)];
+        self.schedule.push(Turn { process, session: u64::from(choice.session) });
+        let moved = result.map_err(|obstacle| match obstacle {
+            Obstacle::Fault(fault) => {
+                Obstacle::Fault(Fault { because: rename(&fault.because, names), ..fault })
+            }
+            trouble @ Obstacle::Trouble(_) => trouble,
+        })?;
+        if self.renamed != Renamed::Nothing {
+            let (state, renaming) = canonical(&self.state, &layout, self.renamed);
+            self.state = state;
+            names.processes = renaming.order.iter().map(|&p| names.processes[p]).collect();
+            let mut objects = vec![0; names.objects.len()];
+            for (object, &now) in renaming.objects.iter().enumerate() {
+                objects[usize::from(now)] = names.objects[object];
+            }
+            names.objects = objects;
+        }
+        Ok(moved)
+    }
+
+    /// Goes on by `choices`, and tells of the violation that it ends with: `fault`, or what the last choice itself shows.
+    pub(super) fn violation(
+        mut self,
+        stepper: &mut Stepper,
+        choices: &[Choice],
+        mut fault: Fault,
+    ) -> Violation {
+        for &choice in choices {
+            if let Err(obstacle) = self.take(stepper, choice) {
+                if let Obstacle::Fault(shown) = obstacle {
+                    fault.because = shown.because;
+                }
+                break;
+            }
+        }
+        let Fault { property, because } = fault;
+        Violation { property, because, trace: self.steps, schedule: self.schedule }
+    }
+}
+
+fn whereabouts(stepper: &mut Stepper, state: &State, names: &Names) -> Whereabouts {
+    let mut inside = Vec::new();
+    let mut stages = vec![Stage { section: Section::Remainder, session: 0 }; state.procs.len()];
+    for (p, proc) in state.procs.iter().enumerate() {
+        let node = stepper.node(proc.local);
+        let section = match node.phase {
+            Phase::Remainder => Section::Remainder,
+            Phase::Entering if !stepper.orders() => Section::Entering,
+            Phase::Entering if proc.past_doorway => Section::Waiting,
+            Phase::Entering => Section::Doorway,
+            Phase::Inside => Section::Inside,
+            Phase::Exiting => Section::Exit,
+        };
+        stages[names.processes[p]] = Stage { section, session: node.session };
+        if section == Section::Inside {
+            inside.push(Occupant { process: names.processes[p], session: node.session });
+        }
+    }
+    inside.sort_by_key(|occupant| occupant.process);
+    Whereabouts { inside, stages }
+}
+
+/// A fault's reason names processes by the numbers of its last state, always after the word "process" or in the
+/// opening "processes 0 and 1".
+fn rename(because: &str, names: &Names) -> String {
+    let mut words: Vec<String> = because.split(' ').map(str::to_owned).collect();
+    for i in 1..words.len() {
+        let named = matches!(words[i - 1].as_str(), "process" | "processes")
+            || i > 2 && words[i - 1] == "and" && words[i - 3] == "processes";
+        let (digits, tail) = words[i].split_at(words[i].trim_end_matches(',').len());
+        if named && let Ok(p) = digits.parse::<usize>() {
+            let tail = tail.to_owned();
+            words[i] = format!("{}{tail}", names.processes.get(p).copied().unwrap_or(p));
+        }
+    }
+    words.join(" ")
+}

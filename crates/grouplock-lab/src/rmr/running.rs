@@ -1,0 +1,43 @@
+//! The code of a process as a coroutine.
+
+use std::cell::RefCell;
+
+use corosensei::Coroutine;
+use corosensei::stack::DefaultStack;
+
+use crate::memory::context::{self, Cue, Suspend, Wish};
+use crate::subject::Process;
+
+/// A process that runs.
+pub(crate) type Running = Coroutine<Option<Cue>, Wish, (), DefaultStack>;
+
+/// Enough for any algorithm and for a panic that comes out of it; only what is touched takes memory.
+const STACK_BYTES: usize = 256 << 10;
+
+thread_local! {
+    /// Stacks that are not in use. To make a new one takes longer than many a run.
+    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps the stack of a process that has stopped for another one.
+pub(crate) fn recycle(stopped: Running) {
+    if stopped.done() {
+        STACKS.with_borrow_mut(|stacks| stacks.push(stopped.into_stack()));
+    }
+}
+
+/// A process that makes one passage after another until it is told to stop.
+pub(crate) fn start(mut me: Box<dyn Process>) -> Running {
+    let stack = STACKS.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
+        DefaultStack::new(STACK_BYTES).expect("there is address space for a few stacks")
+    });
+    Coroutine::with_stack(stack, move |suspend: &Suspend, _| {
+        context::begin(suspend);
+        while let Some(Cue::Request(session)) = context::ask(Wish::Remainder) {
+            me.enter(session);
+            context::ask(Wish::Inside);
+            me.exit();
+        }
+        context::end();
+    })
+}

@@ -1,0 +1,30 @@
+//! What the small locks of these tests have in common.
+
+use grouplock_algorithms::claims::{
+    Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Text,
+};
+
+/// What they claim: some of it wrongly.
+pub(crate) fn claims(name: &'static str, text: Text) -> Claims {
+    Claims {
+        name,
+        source: "nobody",
+        text,
+        kind: Kind::Mutual,
+        mutual_exclusion: Claim::Yes,
+        deadlock_freedom: Claim::Yes,
+        starvation_freedom: Claim::No,
+        fcfs: Claim::No,
+        strong_fifo: Claim::No,
+        fife: Claim::NotApplicable,
+        entering: Entering::alone(Claim::No),
+        exit: Exit::BOUNDED,
+        rmr_cc: Bound::of(Growth::Unbounded),
+        rmr_dsm: Bound::of(Growth::Unbounded),
+        space: Growth::Constant,
+        primitives: &[],
+        processes: Limit::Fixed(8),
+        sessions: Limit::NotApplicable,
+        bounded_registers: Claim::No,
+    }
+}
