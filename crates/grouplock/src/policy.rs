@@ -11,7 +11,8 @@ use std::time::Duration;
 /// |---|---|---|
 /// | [`Eventual`](Policy::Eventual) | for at most `patience` | lowest: while nobody has waited that long, a free room goes to whoever comes |
 /// | [`Fifo`](Policy::Fifo) | never, by a conflicting request | a change of threads per change of session |
-/// | [`Batch`](Policy::Batch) | by at most `passes` conflicting requests | few changes of session |
+/// | [`Batch`](Policy::Batch) | by at most `passes` requests, for the session inside | few changes of session |
+/// | [`BatchFor`](Policy::BatchFor) | for at most `wait`, by requests for the session inside | few changes of session |
 /// | [`Priority`](Policy::Priority) | by a session of higher priority, until age has made up for the difference | as `Fifo` |
 ///
 /// ```
@@ -26,6 +27,7 @@ use std::time::Duration;
 /// # drop((fast, strict, lenient, hurried));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Policy {
     /// Whoever comes when the room is free, or when their session is inside, enters at once, also past those who wait.
     ///
@@ -46,24 +48,37 @@ pub enum Policy {
     /// conflicting request waits enter together; nobody of a session enters before one of the same session that arrived earlier.
     Fifo,
 
-    /// Those who wait for a session, and those who come while it is inside, enter together, although another session has waited longer.
-    /// This is the *capturing* of Keane and Moir, with a bound.
+    /// The session inside is preferred, also in a room that has just become empty, until a waiter has been overtaken often enough. This is the
+    /// *capturing* of Keane and Moir, with a bound.
     ///
-    /// **Guarantee.** No request is overtaken by more than `passes` conflicting requests. The room is handed to the session that has waited
-    /// longest, and everyone who waits for that session within the bound enters with it. `passes: 0` is first come, first served.
+    /// **Guarantee.** No request is overtaken by more than `passes` conflicting requests. Only two kinds of requests overtake: those for the session
+    /// inside, or last inside if the room is empty; and those that join others of their session in the queue. `passes: 0` is first come, first served.
+    ///
+    /// **What it does within the bound.** New requests for the session inside enter. When the room becomes empty, it goes to the session that has
+    /// waited longest: a waiting thread is woken, and until it arrives new requests for the last session may still enter; a waiting task, which
+    /// may be polled late or never, is handed the room at once. A request that must wait joins others of its session if they are among the 32
+    /// sessions that began to wait last. Passes are counted once for the whole queue, so a waiter may be overtaken by fewer than `passes`.
     Batch {
         /// How many conflicting requests may overtake a waiter.
         passes: u32,
     },
 
-    /// Sessions have priorities, and waiting makes up for a low one.
+    /// As [`Batch`](Policy::Batch), with a bound in time.
     ///
-    /// Priorities are given with [`GroupLock::with_priorities`](crate::GroupLock::with_priorities); without them all are 0, and the order is
-    /// that of [`Fifo`](Policy::Fifo).
+    /// **Guarantee.** Once a request has waited for `wait`, nobody who arrives later enters before it. Until then only the two kinds of requests
+    /// that [`Batch`](Policy::Batch) names overtake it.
+    BatchFor {
+        /// For how long a waiter may be overtaken.
+        wait: Duration,
+    },
+
+    /// Sessions have priorities, and waiting makes up for a low one. Only
+    /// [`GroupLock::with_priorities`](crate::GroupLock::with_priorities) makes a lock with this policy.
     ///
     /// **Guarantee.** A request for priority `p` can be overtaken by one for a higher priority `q` only if that arrives less than
     /// `(q - p) × aging` later. Between equals it is first come, first served. So with a finite `aging` nobody starves; with
     /// [`Duration::MAX`] priorities are absolute, and the low ones may.
+    #[non_exhaustive]
     Priority {
         /// The time after which a waiting request counts one priority higher.
         aging: Duration,

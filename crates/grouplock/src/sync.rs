@@ -91,6 +91,9 @@ pub(crate) fn is_over(until: Instant, now: Instant) -> bool {
 /// How often a thread looks again at a word before it sleeps. In a model once, so that sleeping is explored.
 pub(crate) const PATIENT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 100 };
 
+/// How often a request that does not wait tries for the internal lock of another thread.
+pub(crate) const TRY_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 32 };
+
 /// How many rounds a thread spins before it joins the queue.
 pub(crate) const SPIN_ROUNDS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 10 };
 

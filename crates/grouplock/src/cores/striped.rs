@@ -27,12 +27,13 @@
 //! The mode becomes ON under the central lock's internal lock, and only if nobody waits; who queues up does so under the same lock and looks at
 //! the mode afterwards, so it finds the mode ON if it came later.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use super::phases::{Phases, QueueUp};
+use super::phases::{Asked, Phases, QueueUp, discard};
 use super::{Cancellable, Core};
 use crate::sync::{AtomicU32, AtomicUsize, CALM, stripe_of_this_thread, stripes};
 use crate::{Policy, Snapshot};
@@ -166,21 +167,41 @@ impl<S: Eq + Clone> Striped<S> {
         }
     }
 
+    /// Waits until inside, but not longer than until `deadline`.
+    #[inline]
+    fn enter_by(&self, session: Option<S>, deadline: Option<Instant>) -> Option<Pass> {
+        if let Some(pass) = session.as_ref().and_then(|session| self.enter_stripe(session)) {
+            discard(session);
+            return Some(pass);
+        }
+        let exclusive = session.is_none();
+        let mut asked = session.map(Cow::Owned);
+        let inside = if self.central.fast(&mut asked) {
+            discard(asked);
+            true
+        } else {
+            self.wait(asked, deadline)
+        };
+        inside.then(|| self.entered(exclusive))
+    }
+
     /// Waits at the central lock.
     #[cold]
-    fn wait(&self, session: Option<&S>, deadline: Option<Instant>) -> bool {
+    fn wait(&self, mut asked: Asked<'_, S>, deadline: Option<Instant>) -> bool {
+        let exclusive = asked.is_none();
         self.calm.store(0, Relaxed);
         self.revoke();
-        if self.central.spin(session) {
+        if self.central.spin(&mut asked) {
+            discard(asked);
             return true;
         }
-        match self.central.queue_up(session, deadline) {
+        match self.central.queue_up(asked, deadline) {
             QueueUp::Inside => true,
             QueueUp::TooLate => false,
             QueueUp::Queued(place) => {
                 // The mode may have become ON while we were queueing up.
                 self.revoke();
-                self.central.sleep(session, place, deadline)
+                self.central.sleep(exclusive, place, deadline)
             }
         }
     }
@@ -213,15 +234,8 @@ unsafe impl<S: Eq + Clone> Core for Striped<S> {
 
     #[inline]
     fn enter(&self, session: Option<S>) -> Pass {
-        let session = session.as_ref();
-        if let Some(pass) = session.and_then(|session| self.enter_stripe(session)) {
-            return pass;
-        }
-        if !self.central.fast(session) {
-            let inside = self.wait(session, None);
-            debug_assert!(inside, "without a deadline, waiting ends inside");
-        }
-        self.entered(session.is_none())
+        let pass = self.enter_by(session, None);
+        pass.expect("without a deadline, waiting ends inside")
     }
 
     #[inline]
@@ -274,23 +288,22 @@ unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
     #[inline]
     fn try_enter(&self, session: Option<S>) -> Option<Pass> {
         if let Some(pass) = session.as_ref().and_then(|session| self.enter_stripe(session)) {
+            discard(session);
             return Some(pass);
         }
-        let inside = self.central.try_by_ref(session.as_ref()) || {
+        let exclusive = session.is_none();
+        let mut asked = session.map(Cow::Owned);
+        let inside = self.central.try_asked(&mut asked) || {
             // Perhaps nobody is inside, and only the favour stands in the way.
             self.revoke();
-            self.central.try_by_ref(session.as_ref())
+            self.central.try_asked(&mut asked)
         };
-        inside.then(|| self.entered(session.is_none()))
+        discard(asked);
+        inside.then(|| self.entered(exclusive))
     }
 
     fn enter_until(&self, session: Option<S>, deadline: Instant) -> Option<Pass> {
-        let session = session.as_ref();
-        if let Some(pass) = session.and_then(|session| self.enter_stripe(session)) {
-            return Some(pass);
-        }
-        (self.central.fast(session) || self.wait(session, Some(deadline)))
-            .then(|| self.entered(session.is_none()))
+        self.enter_by(session, Some(deadline))
     }
 
     fn poll_enter(
@@ -319,13 +332,13 @@ unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
     unsafe fn switch(&self, pass: &mut Pass, session: S) {
         // SAFETY: the caller's promise.
         if unsafe { self.session(pass) } == &session {
-            return;
+            return discard(session);
         }
         self.to_central(pass);
         self.calm.store(0, Relaxed);
         self.revoke();
         // SAFETY: the caller's promise, and a holder at the central lock now.
-        unsafe { self.central.switch_then(&session, || self.revoke()) };
+        unsafe { self.central.switch_then(session, || self.revoke()) };
     }
 
     unsafe fn downgrade(&self, _pass: &mut Pass, session: S) {

@@ -120,13 +120,19 @@ fn a_comparison_or_clone_that_panics_leaves_no_trace() {
         Policy::Eventual { patience: Duration::ZERO },
         Policy::Eventual { patience: Duration::MAX },
         Policy::Batch { passes: 1 },
-        Policy::Priority { aging: Duration::from_secs(1) },
+        Policy::BatchFor { wait: Duration::from_secs(1) },
     ];
     for policy in policies {
         let steps = cut_short(|| GroupLock::with_policy(policy, ()));
         let striped = cut_short(|| GroupLock::over(Striped::new(policy), ()));
         assert!(steps > 50 && striped > 50, "{policy:?}: only {steps} and {striped} steps");
     }
+    let priority = |_: Option<&Brittle>| {
+        burn();
+        0
+    };
+    let steps = cut_short(|| GroupLock::with_priorities(Duration::from_secs(1), priority, ()));
+    assert!(steps > 50, "only {steps} steps");
 }
 
 #[test]

@@ -13,7 +13,7 @@ const POLICIES: [Policy; 6] = [
     Policy::Eventual { patience: Duration::MAX },
     Policy::Fifo,
     Policy::Batch { passes: 3 },
-    Policy::Priority { aging: Duration::from_secs(1) },
+    Policy::BatchFor { wait: Duration::from_secs(1) },
 ];
 
 /// Makes a test for every policy on both cores whose requests can be given up.
@@ -30,6 +30,8 @@ macro_rules! for_every_lock {
                     println!("striped, {policy:?}");
                     check(&GroupLock::over(Striped::new(policy), ()));
                 }
+                println!("priorities");
+                check(&GroupLock::with_priorities(Duration::from_secs(1), |_| 0, ()));
             }
         )*
     };

@@ -311,7 +311,7 @@ fn priority_is_made_up_for_by_age() {
 
 #[test]
 fn priority_between_equals_is_first_come_first_served() {
-    let fifo = order_of_entry(&GroupLock::with_policy(Policy::Priority { aging: AGING }, ()));
+    let fifo = order_of_entry(&GroupLock::with_priorities(AGING, |_| 7, ()));
     assert_eq!(fifo, [vec![], vec![0], vec![1], vec![2], vec![3], vec![4]]);
 }
 

@@ -16,7 +16,7 @@ fn policies() -> [Policy; 6] {
         Policy::Eventual { patience: Duration::MAX },
         Policy::Fifo,
         Policy::Batch { passes: 3 },
-        Policy::Priority { aging: Duration::from_millis(1) },
+        Policy::BatchFor { wait: Duration::from_millis(1) },
     ]
 }
 

@@ -219,7 +219,7 @@ fn phases_exclude_each_other_under_every_policy() {
         Policy::Eventual { patience: Duration::ZERO },
         Policy::Fifo,
         Policy::Batch { passes: 10 },
-        Policy::Priority { aging: Duration::from_micros(100) },
+        Policy::BatchFor { wait: Duration::from_micros(100) },
     ] {
         all_calls(Phased::with_policy(policy, Books::default()));
     }

@@ -1,12 +1,15 @@
-//! Coming: the fast path, and what is next to it when the first look was not enough.
+//! Entering without waiting: the fast path, and what is next to it when the first look was not enough.
 
+use std::borrow::Cow;
 use std::mem;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
 use super::Phases;
 use super::locked::Locked;
-use super::word::{self, CHANGING, EXCLUSIVE, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
+use super::queue::Asked;
+use super::waiter::discard;
+use super::word::{self, CHANGING, EXCLUSIVE, FULL, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
 use crate::sync;
 
 /// What came of looking at the name.
@@ -33,9 +36,13 @@ impl<S: Eq + Clone> Phases<S> {
     #[inline]
     fn look(&self, session: &S) -> Look {
         // Relaxed: only to keep from disturbing a lock that is not open.
-        if !word::is_open(self.word.load(Relaxed)) {
-            return Look::Closed;
-        }
+        if word::is_open(self.word.load(Relaxed)) { self.look_at_once(session) } else { Look::Closed }
+    }
+
+    /// As [`look`](Phases::look), but counts itself in first. That is one step less where the door is open, as it nearly always is when a thread
+    /// asks for the first time. Where it is not, that disturbs others; so a thread does it once.
+    #[inline]
+    fn look_at_once(&self, session: &S) -> Look {
         // Acquire: what earlier holders did, and the name.
         let before = self.word.fetch_add(ONE, Acquire);
         if !word::is_open(before) {
@@ -51,20 +58,24 @@ impl<S: Eq + Clone> Phases<S> {
 
     /// Enters if that takes no waiting and no asking.
     #[inline]
-    fn enter_fast(&self, session: &S) -> bool {
-        match self.look(session) {
+    pub(in crate::cores) fn fast(&self, asked: &mut Asked<'_, S>) -> bool {
+        let look = match asked.as_deref() {
+            Some(session) => self.look(session),
+            None => return self.exclusive_fast(),
+        };
+        match look {
             Look::Inside => true,
             Look::Closed => false,
-            Look::Other { before } => self.enter_other(before, session),
+            Look::Other { before } => self.enter_other(before, asked),
         }
     }
 
-    /// The caller has counted itself in and found another name. Gives the room the name `session` if nobody else is inside; else takes the count
-    /// back.
+    /// The caller has counted itself in and found another name. Gives the room the name that it asks for if nobody else is inside; else takes the
+    /// count back.
     #[cold]
-    fn enter_other(&self, before: u32, session: &S) -> bool {
+    fn enter_other(&self, before: u32, asked: &mut Asked<'_, S>) -> bool {
         let pin = Pin(self);
-        let renamed = word::is_empty(before) && self.enter_renamed(before, session);
+        let renamed = word::is_empty(before) && self.enter_renamed(before, asked);
         if renamed {
             mem::forget(pin);
         }
@@ -73,62 +84,94 @@ impl<S: Eq + Clone> Phases<S> {
 
     /// What is left of entering when the first look was not enough.
     #[cold]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "a reference would keep the caller from having it in a register"
-    )]
-    fn enter_slow(&self, session: Option<S>, look: Look, deadline: Option<Instant>) -> bool {
-        let session = session.as_ref();
-        if let (Look::Other { before }, Some(session)) = (look, session)
-            && self.enter_other(before, session)
+    fn enter_slow(&self, session: Option<S>, look: &Look, deadline: Option<Instant>) -> bool {
+        let mut asked = session.map(Cow::Owned);
+        if let Look::Other { before } = *look
+            && self.enter_other(before, &mut asked)
         {
             return true;
         }
-        self.wait(session, deadline)
-    }
-
-    /// The first look, for a session or for the whole room.
-    #[inline]
-    pub(super) fn look_for(&self, session: Option<&S>) -> Look {
-        match session {
-            Some(session) => self.look(session),
-            None if self.exclusive_fast() => Look::Inside,
-            None => Look::Closed,
-        }
+        self.wait(asked, deadline)
     }
 
     /// Waits until inside, but not longer than until `deadline`. The session stays in registers, if it can, until there is more to do than a look.
     #[inline]
     pub(super) fn enter_by(&self, session: Option<S>, deadline: Option<Instant>) -> bool {
-        let look = self.look_for(session.as_ref());
-        matches!(look, Look::Inside) || self.enter_slow(session, look, deadline)
-    }
-
-    /// What is left of trying when the first look was not enough.
-    #[cold]
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "a reference would keep the caller from having it in a register"
-    )]
-    pub(super) fn try_slow(&self, session: Option<S>, look: Look) -> bool {
-        let session = session.as_ref();
-        if let (Look::Other { before }, Some(session)) = (look, session)
-            && self.enter_other(before, session)
-        {
+        let look = match &session {
+            Some(session) => self.look_at_once(session),
+            None if self.exclusive_fast() => Look::Inside,
+            None => Look::Closed,
+        };
+        if let Look::Inside = look {
+            discard(session);
             return true;
         }
-        self.lock().admit(session, Instant::now)
+        self.enter_slow(session, &look, deadline)
     }
 
-    /// The room was empty, `before` the caller counted itself in, and has another name: gives it `session`, unless somebody came.
-    fn enter_renamed(&self, before: u32, session: &S) -> bool {
+    /// Enters if that takes no waiting.
+    #[inline]
+    pub(super) fn try_by(&self, session: Option<S>) -> bool {
+        let look = match &session {
+            Some(session) => self.look(session),
+            None if self.exclusive_fast() => Look::Inside,
+            None => Look::Closed,
+        };
+        if let Look::Inside = look {
+            discard(session);
+            return true;
+        }
+        let mut asked = session.map(Cow::Owned);
+        let inside = self.try_slow(&mut asked, &look);
+        discard(asked);
+        inside
+    }
+
+    /// As [`try_by`](Phases::try_by), for a request that may be tried again.
+    pub(in crate::cores) fn try_asked(&self, asked: &mut Asked<'_, S>) -> bool {
+        let look = match asked.as_deref() {
+            Some(session) => self.look(session),
+            None if self.exclusive_fast() => Look::Inside,
+            None => Look::Closed,
+        };
+        matches!(look, Look::Inside) || self.try_slow(asked, &look)
+    }
+
+    /// What is left of trying when the first look was not enough. It never waits: whatever it cannot learn at once counts as a no.
+    fn try_slow(&self, asked: &mut Asked<'_, S>, look: &Look) -> bool {
+        if let Look::Other { before } = *look {
+            if self.enter_other(before, asked) {
+                return true;
+            }
+            if !word::is_empty(before) {
+                return false;
+            }
+        }
+        for _ in 0..sync::TRY_LOOKS {
+            // Relaxed: only to see whether it is worth asking.
+            let word = self.word.load(Relaxed);
+            let taken = asked.is_none() && !word::is_empty(word);
+            if taken || word & (EXCLUSIVE | FULL) != 0 {
+                return false;
+            }
+            if let Some(mut locked) = self.try_lock() {
+                return locked.admit(asked, Instant::now);
+            }
+            sync::relax();
+        }
+        false
+    }
+
+    /// The room was empty, `before` the caller counted itself in, and has another name: gives it the one that is asked for, unless somebody came.
+    fn enter_renamed(&self, before: u32, asked: &mut Asked<'_, S>) -> bool {
         if before & LOCKED != 0 {
             return false;
         }
-        let session = session.clone();
+        let Some(session) = asked.take().map(Cow::into_owned) else { return false };
         let change = before | LOCKED | CHANGING;
         // Acquire: as `lock`, and as every step that sets `CHANGING`. The count of the caller goes, so the count is zero.
         if self.word.compare_exchange(before + ONE, change, Acquire, Relaxed).is_err() {
+            *asked = Some(Cow::Owned(session));
             return false;
         }
         // SAFETY: `LOCKED` is held and `CHANGING` was set when the count was zero.
@@ -146,7 +189,7 @@ impl<S: Eq + Clone> Phases<S> {
                 self.wake_sleepers();
             }
         }
-        drop(old);
+        discard(old);
         true
     }
 
@@ -160,23 +203,13 @@ impl<S: Eq + Clone> Phases<S> {
     /// Takes the room for itself if nobody is inside and nobody waits.
     #[inline]
     fn exclusive_fast(&self) -> bool {
-        // Acquire: what earlier holders did. An idle lock is all zeros, but for one that has never had a session inside.
-        let taken = self.word.compare_exchange(0, EXCLUSIVE | ONE, Acquire, Relaxed);
-        let unnamed = |word| {
-            word == UNNAMED
-                && self
-                    .word
-                    .compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed)
-                    .is_ok()
-        };
-        taken.is_ok() || taken.is_err_and(unnamed)
-    }
-
-    #[inline]
-    pub(in crate::cores) fn fast(&self, session: Option<&S>) -> bool {
-        match session {
-            Some(session) => self.enter_fast(session),
-            None => self.exclusive_fast(),
-        }
+        // Relaxed: only to see whether the room has a name. But for that bit, the word of an idle lock is zero.
+        let word = self.word.load(Relaxed);
+        // Acquire: what earlier holders did.
+        word & !UNNAMED == 0
+            && self
+                .word
+                .compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed)
+                .is_ok()
     }
 }

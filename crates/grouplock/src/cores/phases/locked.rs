@@ -1,12 +1,14 @@
 //! The internal lock, held.
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 
-use super::queue::Queue;
-use super::waiter::{Kind, Signal, Standing, Waiter, Wakes, contain};
+use super::arena::List;
+use super::queue::{Asked, Overtaking, Queue, Ticket};
+use super::waiter::{Kind, Retired, Signal, Standing, Waiter, Wakes, contain};
 use super::word::{
     self, ASK, CHANGING, EXCLUSIVE, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SLEEPER, UNNAMED,
 };
@@ -15,17 +17,17 @@ use crate::watch::Crowd;
 use crate::{Policy, Snapshot, sync};
 
 /// The internal lock is held until this is dropped. Dropping it gives a free room to those who wait for it, sets the bits of the word as the
-/// queue now demands, and only then wakes.
+/// queue now demands, and only then wakes threads and tasks and drops names.
 pub(super) struct Locked<'a, S: Eq> {
     pub(super) core: &'a Phases<S>,
-    /// Names that were replaced: dropped when the lock is free, as that runs the user's code.
-    retired: Vec<S>,
+    wakes: Wakes,
+    retired: Retired<S>,
 }
 
 impl<'a, S: Eq> Locked<'a, S> {
     /// `LOCKED` has just been set by the caller.
     pub(super) fn new(core: &'a Phases<S>) -> Self {
-        Locked { core, retired: Vec::new() }
+        Locked { core, wakes: Wakes::default(), retired: Retired::new() }
     }
 
     /// The queue, which is made if there is none.
@@ -67,7 +69,9 @@ impl<'a, S: Eq> Locked<'a, S> {
             Some(session) => {
                 // SAFETY: `LOCKED` is held, and `CHANGING` was set when the count was zero.
                 let old = unsafe { self.core.rename(word, session) };
-                self.retired.extend(old);
+                if let Some(old) = old {
+                    self.retired.push(old);
+                }
                 change = change.wrapping_sub(word & UNNAMED);
             }
             None => change = change.wrapping_add(EXCLUSIVE),
@@ -76,17 +80,23 @@ impl<'a, S: Eq> Locked<'a, S> {
         self.core.word.fetch_add(change, Release);
     }
 
-    /// Gives the room to the first phase, if it is still empty.
-    fn hand_over(&mut self, wakes: &mut Wakes) {
+    /// Gives the room to the first phase, if it is still empty. The waiter with the ticket `running` is not woken.
+    fn hand_over(&mut self, running: Option<Ticket>) {
         let Some(word) = self.start_change() else { return };
         let Some(phase) = self.queue().take_first() else { unreachable!("somebody waits") };
         self.end_change(word, phase.session, phase.waiters.len() as u32);
-        grant(phase.waiters, wakes);
+        self.grant(phase.waiters, running);
+    }
+
+    fn grant(&mut self, waiters: List, running: Option<Ticket>) {
+        let mut wakes = mem::take(&mut self.wakes);
+        self.queue().grant(waiters, running, &mut wakes);
+        self.wakes = wakes;
     }
 
     /// Lets the first phase join those inside, if it is for their session. It comes to that when those between have given up, and when
     /// the room has taken the session's name in another way than by being handed over.
-    fn join_inside(&mut self, wakes: &mut Wakes) -> bool {
+    fn join_inside(&mut self) -> bool {
         let (word, name) = self.name();
         // SAFETY: `LOCKED` is held (invariant 3), and nothing else refers to the queue here.
         let Some(queue) = (unsafe { &*self.core.queue.read() }) else { return false };
@@ -104,20 +114,37 @@ impl<'a, S: Eq> Locked<'a, S> {
         let Some(phase) = self.queue().take_first() else { unreachable!("there is a first") };
         // Acquire: what earlier holders did. The name stays, as in `occupy`.
         self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
-        self.retired.extend(phase.session);
-        grant(phase.waiters, wakes);
+        self.grant(phase.waiters, None);
+        if let Some(name) = phase.session {
+            self.retired.push(name);
+        }
         true
     }
 
-    /// Tells the threads of the first phase that the room is free.
-    fn invite(&mut self, wakes: &mut Wakes) {
-        let Some(first) = self.queue().first_mut() else { return };
-        first.invited = first.waiters.len();
-        for waiter in &mut first.waiters {
-            waiter.invited = true;
-            waiter.signal.set(Standing::Invited);
-            wakes.invited(waiter.signal.clone());
+    /// Tells a thread of the first phase that the room is free.
+    fn invite(&mut self) {
+        let mut wakes = mem::take(&mut self.wakes);
+        if let Some(signal) = self.queue().invite() {
+            signal.set(Standing::Invited);
+            wakes.thread(signal);
         }
+        self.wakes = wakes;
+    }
+
+    /// The thread with `ticket` was invited and has come. If the room is still free, its phase enters.
+    pub(super) fn accept(&mut self, ticket: Ticket) {
+        if self.queue().invitation_ends(ticket) {
+            self.hand_over(Some(ticket));
+        }
+    }
+
+    /// Takes a waiter out of the queue. It is to be dropped without the internal lock.
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Waiter {
+        let (waiter, name) = self.queue().remove(ticket);
+        if let Some(name) = name {
+            self.retired.push(name);
+        }
+        waiter
     }
 
     /// Whether anybody is in the queue.
@@ -125,23 +152,22 @@ impl<'a, S: Eq> Locked<'a, S> {
         self.any_queue().as_ref().is_some_and(|queue| !queue.is_empty())
     }
 
-    /// Sees to those who wait, and releases the lock.
-    fn release(&mut self) -> Wakes {
-        let mut wakes = Wakes::default();
+    /// Lets waiters in as far as they can enter now, and releases the lock.
+    fn release(&mut self) {
         loop {
             // Relaxed: what matters is the step that succeeds.
             let word = self.core.word.load(Relaxed);
             let mut bits = 0;
             if let Some(demands) = self.any_queue().as_ref().and_then(|queue| queue.demands()) {
                 if word::is_empty(word) && demands.hand_over {
-                    self.hand_over(&mut wakes);
+                    self.hand_over(None);
                     continue;
                 }
-                if !word::is_empty(word) && self.join_inside(&mut wakes) {
+                if !word::is_empty(word) && self.join_inside() {
                     continue;
                 }
                 if word::is_empty(word) && !demands.invited {
-                    self.invite(&mut wakes);
+                    self.invite();
                 } else if demands.hand_over || !demands.invited {
                     bits |= NOTIFY;
                 }
@@ -155,52 +181,71 @@ impl<'a, S: Eq> Locked<'a, S> {
                 if word & SLEEPER != 0 {
                     sync::wake_all(&self.core.word);
                 }
-                return wakes;
+                return;
             }
         }
     }
 }
 
-/// Tells waiters that they are inside. They have been counted: from here on, some may be in and out again.
-fn grant(waiters: VecDeque<Waiter>, wakes: &mut Wakes) {
-    for waiter in &waiters {
-        waiter.signal.set(Standing::Granted);
-    }
-    wakes.granted(waiters);
-}
-
 impl<S: Eq + Clone> Locked<'_, S> {
     /// The thread that runs this joins the queue.
-    pub(super) fn push_thread(&mut self, session: Option<&S>, now: Instant, kind: Kind) -> Place {
+    pub(super) fn push_thread(&mut self, asked: Asked<'_, S>, now: Instant, kind: Kind) -> Place {
         let signal = Signal::of_this_thread();
-        let queue = self.queue();
         let duty = if kind.can_try() { Duty::None } else { Duty::Enter };
-        let ticket = queue.push(session, now, Arc::clone(&signal), kind);
-        Place { ticket, signal, patience: queue.patience(now), duty }
+        let ticket = self.push(asked, now, Arc::clone(&signal), kind);
+        Place { ticket, signal, patience: self.queue().patience(now), duty }
     }
 
-    /// Enters if the room has a place for `session`, whoever waits.
-    fn occupy(&mut self, session: Option<&S>) -> bool {
+    /// A request joins the queue.
+    pub(super) fn push(
+        &mut self,
+        asked: Asked<'_, S>,
+        now: Instant,
+        signal: Arc<Signal>,
+        kind: Kind,
+    ) -> Ticket {
+        let (ticket, unneeded) = self.queue().push(asked, now, signal, kind);
+        if let Some(Cow::Owned(name)) = unneeded {
+            self.retired.push(name);
+        }
+        ticket
+    }
+
+    /// Enters if the room has a place for the request, whoever waits. It changes the session of an empty room only if it `may_change` it.
+    fn occupy(&mut self, asked: &mut Asked<'_, S>, may_change: bool) -> bool {
         let (word, name) = self.name();
-        if session.is_some() && word::is_joinable(word) && name == session {
+        if asked.is_some() && word::is_joinable(word) && name == asked.as_deref() {
             // Acquire: what earlier holders did. The name stays, as the lock is ours, even if the last holder has left meanwhile; and
             // nobody takes the room for itself without the lock while it is locked.
             self.core.word.fetch_add(ONE, Acquire);
             return true;
         }
-        if !word::is_empty(word) {
+        if !may_change || !word::is_empty(word) {
             return false;
         }
-        let session = session.cloned();
-        let Some(word) = self.start_change() else { return false };
+        let session = asked.take().map(Cow::into_owned);
+        let Some(word) = self.start_change() else {
+            *asked = session.map(Cow::Owned);
+            return false;
+        };
         self.end_change(word, session, 1);
         true
     }
 
-    /// Enters if the room has a place for `session`, and the policy lets it go before those who wait.
-    pub(super) fn admit(&mut self, session: Option<&S>, now: impl FnOnce() -> Instant) -> bool {
+    /// Enters if the room has a place for the request, and the policy lets it go before those who wait.
+    pub(super) fn admit(
+        &mut self,
+        asked: &mut Asked<'_, S>,
+        now: impl FnOnce() -> Instant,
+    ) -> bool {
         let waiting = self.somebody_waits();
-        if waiting && !self.queue().may_overtake(session, now()) || !self.occupy(session) {
+        let overtaking = match waiting {
+            true => self.queue().overtaking(asked.as_deref(), now()),
+            false => Overtaking::Anybody,
+        };
+        if overtaking == Overtaking::Nobody
+            || !self.occupy(asked, overtaking == Overtaking::Anybody)
+        {
             return false;
         }
         if waiting {
@@ -209,13 +254,13 @@ impl<S: Eq + Clone> Locked<'_, S> {
         true
     }
 
-    /// The caller is a holder. If it is the only one, and may go before those who wait, the room takes the name `session`.
-    pub(super) fn rename_alone(&mut self, session: &S, now: Instant) -> bool {
+    /// The caller is a holder. If it is the only one, and may go before those who wait, the room takes the name that it asks for.
+    pub(super) fn rename_alone(&mut self, asked: &mut Asked<'_, S>, now: Instant) -> bool {
         let waiting = self.somebody_waits();
-        if waiting && !self.queue().may_overtake(Some(session), now) {
+        if waiting && self.queue().overtaking(asked.as_deref(), now) != Overtaking::Anybody {
             return false;
         }
-        let session = session.clone();
+        let session = asked.take().map(Cow::into_owned);
         let mut word = self.core.word.load(Relaxed);
         while word::holders(word) == 1 {
             // Acquire: what the other holders did. The count of the caller goes, so the count is zero.
@@ -226,7 +271,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
                 Relaxed,
             ) {
                 Ok(word) => {
-                    self.end_change(word, Some(session), 1);
+                    self.end_change(word, session, 1);
                     if waiting {
                         self.queue().overtook();
                     }
@@ -235,6 +280,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
                 Err(now) => word = now,
             }
         }
+        *asked = session.map(Cow::Owned);
         false
     }
 
@@ -243,7 +289,9 @@ impl<S: Eq + Clone> Locked<'_, S> {
         let word = self.core.word.load(Relaxed);
         // SAFETY: `LOCKED` is held, and the caller has the room to itself: the door has been shut since a step that found the count zero.
         let old = unsafe { self.core.rename(word, session) };
-        self.retired.extend(old);
+        if let Some(old) = old {
+            self.retired.push(old);
+        }
         // Release: the name, and what the holder did, for those who come.
         self.core.word.fetch_sub(EXCLUSIVE | word & UNNAMED, Release);
     }
@@ -263,25 +311,11 @@ impl<S: Eq + Clone> Locked<'_, S> {
         let holders = word::holders(self.core.word.load(Relaxed));
         self.queue().crowd(holders)
     }
-
-    /// The invited waiter with `ticket` has come: it enters and leaves the queue if the room is still free.
-    pub(super) fn accept(&mut self, session: Option<&S>, ticket: u64) -> bool {
-        if self.queue().may_accept(ticket) && self.occupy(session) {
-            self.queue().remove(ticket);
-            true
-        } else {
-            self.queue().declined(ticket);
-            false
-        }
-    }
 }
 
 impl<S: Eq> Drop for Locked<'_, S> {
     fn drop(&mut self) {
-        let wakes = self.release();
-        drop(wakes);
-        for name in self.retired.drain(..) {
-            contain(|| drop(name));
-        }
+        // The fields are dropped afterwards: that wakes, and then drops names.
+        self.release();
     }
 }

@@ -39,6 +39,7 @@
 //! release, and pairs with coming. A waiter that is granted the room learns it by an acquire of its [`Signal`], which the granter, who has
 //! acquired the word, wrote with a release.
 
+mod arena;
 mod coming;
 mod locked;
 mod queue;
@@ -50,6 +51,7 @@ mod waiter;
 mod waiting;
 mod word;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::mem::{self, MaybeUninit};
 use std::ptr;
@@ -58,15 +60,16 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use self::coming::Look;
 use self::locked::Locked;
-use self::queue::Queue;
+use self::queue::{Queue, Ticket};
 use self::waiter::{Kind, Standing};
 use self::word::{EXCLUSIVE, LOCKED, ONE, SLEEPER, UNNAMED};
 use super::{Cancellable, Core};
 use crate::sync::{self, Shared, Word};
 use crate::{Policy, Snapshot, watch};
 
+pub(super) use self::queue::Asked;
+pub(super) use self::waiter::discard;
 pub(crate) use self::queue::Priorities;
 pub(crate) use self::waiter::Signal;
 pub(super) use self::waiting::{Duty, Place, QueueUp};
@@ -141,10 +144,18 @@ impl<S: Eq> Phases<S> {
         }
     }
 
-    /// The room was left empty, and somebody waits. Releasing the internal lock does what there is to do.
+    /// The room was left empty, and somebody waits. Releasing the internal lock does what there is to do. Waits for nothing.
     #[cold]
     fn see_to_waiters(&self) {
-        drop(self.lock());
+        // Relaxed: what matters is the step that succeeds.
+        let mut word = self.word.load(Relaxed);
+        while word::needs_work(word) {
+            // Acquire: as in `lock`.
+            match self.word.compare_exchange_weak(word, word | LOCKED, Acquire, Relaxed) {
+                Ok(_) => return drop(Locked::new(self)),
+                Err(now) => word = now,
+            }
+        }
     }
 
     /// Takes the internal lock.
@@ -217,24 +228,25 @@ impl<S: Eq + Clone> Phases<S> {
     ///
     /// # Safety
     /// As there.
-    pub(super) unsafe fn switch_then(&self, session: &S, queued: impl FnOnce()) {
+    pub(super) unsafe fn switch_then(&self, session: S, queued: impl FnOnce()) {
         // SAFETY: a holder of a session is counted, and the room has a name since it entered.
-        if unsafe { self.name() } == session {
-            return;
+        if unsafe { self.name() } == &session {
+            return discard(session);
         }
+        let mut asked = Some(Cow::Owned(session));
         let place = {
             let mut locked = self.lock();
             let now = Instant::now();
-            if locked.rename_alone(session, now) {
+            if locked.rename_alone(&mut asked, now) {
                 return;
             }
-            let place = locked.push_thread(Some(session), now, Kind::Switching);
+            let place = locked.push_thread(asked, now, Kind::Switching);
             // Release: as in `give_back`. Whoever waits is seen to when the internal lock is released.
             self.word.fetch_sub(ONE, Release);
             place
         };
         queued();
-        let inside = self.sleep(Some(session), place, None);
+        let inside = self.sleep(false, place, None);
         debug_assert!(inside, "without a deadline, waiting ends inside");
     }
 
@@ -259,17 +271,12 @@ impl<S: Eq + Clone> Phases<S> {
         // Relaxed: the caller is inside already.
         self.word.fetch_add(ONE, Relaxed);
     }
-
-    /// Enters if that takes no waiting.
-    pub(super) fn try_by_ref(&self, session: Option<&S>) -> bool {
-        self.fast(session) || self.lock().admit(session, Instant::now)
-    }
 }
 
 /// A task that waits.
 #[derive(Debug)]
 pub struct Waiting {
-    ticket: u64,
+    ticket: Ticket,
     signal: Arc<Signal>,
     watch: watch::TaskWait,
 }
@@ -303,10 +310,7 @@ unsafe impl<S: Eq + Clone> Core for Phases<S> {
 
     #[inline]
     unsafe fn leave_exclusive(&self, (): &mut ()) {
-        // Release: as in `give_back`, which is for all other cases: somebody waits, or has counted itself in for a moment.
-        if self.word.compare_exchange(EXCLUSIVE | ONE, 0, Release, Relaxed).is_err() {
-            self.give_back(ONE | EXCLUSIVE);
-        }
+        self.give_back(ONE | EXCLUSIVE);
     }
 
     #[inline]
@@ -326,8 +330,7 @@ unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
 
     #[inline]
     fn try_enter(&self, session: Option<S>) -> Option<()> {
-        let look = self.look_for(session.as_ref());
-        (matches!(look, Look::Inside) || self.try_slow(session, look)).then_some(())
+        self.try_by(session).then_some(())
     }
 
     #[inline]
@@ -342,21 +345,18 @@ unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
         cx: &mut Context<'_>,
     ) -> Poll<()> {
         let Some(Waiting { ticket, signal, watch }) = waiting else {
-            if self.fast(session) {
+            let mut asked = session.map(Cow::Borrowed);
+            if self.fast(&mut asked) {
                 return Poll::Ready(());
             }
             let mut locked = self.lock();
             let now = Instant::now();
-            if locked.admit(session, || now) {
+            if locked.admit(&mut asked, || now) {
                 return Poll::Ready(());
             }
             let signal = Signal::of_task();
-            let ticket = locked.queue().push(
-                session,
-                now,
-                Arc::clone(&signal),
-                Kind::Task(cx.waker().clone()),
-            );
+            let waker = Kind::Task(cx.waker().clone());
+            let ticket = locked.push(asked, now, Arc::clone(&signal), waker);
             *waiting = Some(Waiting { ticket, signal, watch: watch::TaskWait::begin() });
             return Poll::Pending;
         };
@@ -375,21 +375,13 @@ unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
     }
 
     fn cancel(&self, Waiting { ticket, signal, watch }: Waiting, exclusive: bool) {
-        let mut locked = self.lock();
-        if signal.standing() == Standing::Granted {
-            drop(locked);
-            self.give_back(if exclusive { ONE | EXCLUSIVE } else { ONE });
-        } else {
-            let waiter = locked.queue().remove(ticket);
-            drop(locked);
-            drop(waiter);
-        }
+        self.give_up(ticket, &signal, exclusive);
         watch.end(self.request(exclusive), false);
     }
 
     unsafe fn switch(&self, (): &mut (), session: S) {
         // SAFETY: the caller's promise.
-        unsafe { self.switch_then(&session, || ()) };
+        unsafe { self.switch_then(session, || ()) };
     }
 
     unsafe fn downgrade(&self, (): &mut (), session: S) {

@@ -1,25 +1,33 @@
-//! The queue of phases, and what each policy makes of it. Plain data: whoever holds the internal lock has it to itself.
+//! The queue of phases, and what each policy makes of it. Plain data: the thread that holds the internal lock has it to itself.
 //!
 //! ```text
 //!    next to go                                        last
 //!  ┌─────────────┐   ┌─────────────┐   ┌─────────────┐
-//!  │ session B   │   │ exclusive   │   │ session A   │
+//!  │ session B   │ ⇄ │ exclusive   │ ⇄ │ session A   │
 //!  │ 3 waiters   │   │ 1 waiter    │   │ 2 waiters   │
 //!  └─────────────┘   └─────────────┘   └─────────────┘
 //! ```
 //!
 //! 1. No phase is empty.
 //! 2. The room goes to the first phase.
-//! 3. Tickets grow along a phase, and so do times of arrival.
-//! 4. An exclusive request is a phase of its own.
+//! 3. Waiters stand in their phase in the order of arrival.
+//! 4. Phases stand in the order in which they were founded, except under [`Policy::Priority`] and behind a phase that was put first.
+//! 5. An exclusive request is a phase of its own.
+//! 6. A waiter is in the queue until its signal is `Granted` or it is removed. Until then its ticket is valid.
+//!
+//! Joining, removing and taking the first phase take constant time, however long the queue is; under [`Policy::Priority`], logarithmic time. By 4,
+//! the first phase has waited longest, so one look at it shows whether anybody has waited too long. What a policy counts for a phase (its age, how
+//! often it was overtaken) begins when the phase is founded, also if the founder gives up later: so the strict order may begin early, and never late.
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use super::waiter::{Kind, Signal, Waiter, contain};
+use super::arena::{Arena, List, Slot};
+use super::waiter::{Kind, Signal, Standing, Waiter, Wakes};
 use super::word::MOST_HOLDERS;
 use crate::watch::Crowd;
 use crate::{Policy, WaitingPhase};
@@ -27,38 +35,50 @@ use crate::{Policy, WaitingPhase};
 /// The priority of a session, or of exclusive requests.
 pub(crate) type Priorities<S> = Box<dyn Fn(Option<&S>) -> u32 + Send + Sync>;
 
+/// What a request asks for: a session, whose name the request may own, or to be alone.
+pub(in crate::cores) type Asked<'a, S> = Option<Cow<'a, S>>;
+
+/// A waiter's place in the queue.
+pub(super) type Ticket = Slot;
+
+/// With so many of the newest phases a request compares its session, to join one. There is no faster way to find a session that can only be compared;
+/// and so the time it takes has a bound.
+const COMPARED_PHASES: usize = 32;
+
 /// Requests that will enter together.
 #[derive(Debug)]
 pub(super) struct Phase<S> {
     /// `None` for an exclusive request.
     pub(super) session: Option<S>,
-    pub(super) waiters: VecDeque<Waiter>,
-    /// How many of the waiters were invited and have not come yet.
-    pub(super) invited: usize,
+    pub(super) waiters: List,
     /// How many of the waiters cannot be invited.
     helpless: usize,
-    /// How many conflicting requests have overtaken it. Only [`Policy::Batch`] counts.
-    passed: u32,
-    /// When the phase counts as having arrived, as [`Policy::Priority`] sees it: in nanoseconds, less what its priority is worth.
-    standing: i128,
+    /// When it was founded.
+    arrived: Instant,
+    /// What [`Queue::passes`] was when it was founded.
+    passes: u64,
+    /// Its key in [`Queue::standings`].
+    standing: (i128, u64),
 }
 
-impl<S> Phase<S> {
-    /// When the first of those who still wait arrived.
-    pub(super) fn arrived(&self) -> Option<Instant> {
-        self.waiters.front().map(|waiter| waiter.arrived)
-    }
+/// Who may enter before those who wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Overtaking {
+    Nobody,
+    /// A request for the session that is inside, or was last.
+    PresentSession,
+    Anybody,
 }
 
-/// What the queue demands of those who come and go.
+/// What the queue demands of those who enter and leave.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demands {
     /// The first phase must be handed the room when that is free, instead of being invited to try for it.
     pub(super) hand_over: bool,
-    /// Those who come must ask under the internal lock: somebody waits who may not be overtaken, or not without being counted, or who cannot
+    /// New requests must ask under the internal lock: somebody waits who may not be overtaken, or not without being counted, or who cannot
     /// look after it.
     pub(super) ask: bool,
-    /// Some of the first phase have been invited and not come yet.
+    /// A thread has been invited and has not come yet.
     pub(super) invited: bool,
 }
 
@@ -66,11 +86,19 @@ pub(super) struct Demands {
 pub(super) struct Queue<S> {
     policy: Policy,
     priorities: Option<Priorities<S>>,
-    phases: VecDeque<Phase<S>>,
-    /// The ticket of the next who waits.
-    ticket: u64,
+    order: List,
+    phases: Arena<Phase<S>>,
+    waiters: Arena<Waiter>,
+    /// The phases by the time at which they count as having arrived, and then by number. Only under [`Policy::Priority`].
+    standings: BTreeMap<(i128, u64), Slot>,
+    /// How many phases have been founded.
+    founded: u64,
+    /// How many requests have overtaken any that waited. A phase has been overtaken by at most as many as this has grown since it was founded.
+    passes: u64,
     /// How many waiters of all phases cannot be invited.
     helpless: usize,
+    /// The thread that was told that the room is free, and has not come yet.
+    invited: Option<Ticket>,
     /// The first phase has been promised the room: nobody goes before it, whatever the policy says.
     owed: bool,
     /// From which time is counted.
@@ -82,143 +110,202 @@ impl<S> Queue<S> {
         Queue {
             policy,
             priorities,
-            phases: VecDeque::new(),
-            ticket: 0,
+            order: List::default(),
+            phases: Arena::new(),
+            waiters: Arena::new(),
+            standings: BTreeMap::new(),
+            founded: 0,
+            passes: 0,
             helpless: 0,
+            invited: None,
             owed: false,
             start: Instant::now(),
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.phases.is_empty()
+        self.order.len() == 0
     }
 
     pub(super) fn first(&self) -> Option<&Phase<S>> {
-        self.phases.front()
+        self.order.first().map(|slot| &self.phases[slot])
     }
 
-    pub(super) fn first_mut(&mut self) -> Option<&mut Phase<S>> {
-        self.phases.front_mut()
-    }
-
-    /// What the queue demands of those who come and go, `None` if nobody waits.
+    /// What the queue demands of those who enter and leave, `None` if nobody waits.
     pub(super) fn demands(&self) -> Option<Demands> {
-        let first = self.phases.front()?;
-        let strict = self.owed
-            || match self.policy {
-                Policy::Eventual { patience } => self.out_of_patience(0, patience, Instant::now()),
-                Policy::Fifo | Policy::Batch { .. } | Policy::Priority { .. } => true,
-            };
+        let first = self.first()?;
+        let strict = self.owed || self.is_strict(first, Instant::now);
+        let counted = matches!(self.policy, Policy::Batch { .. } | Policy::BatchFor { .. });
         Some(Demands {
             hand_over: strict || first.helpless > 0,
-            ask: strict || self.helpless > 0,
-            invited: first.invited > 0,
+            ask: strict || counted || self.helpless > 0,
+            invited: self.invited.is_some(),
         })
     }
 
-    /// When a request that arrives at `now` will have lost its patience, if the policy knows any.
+    /// Whether nobody may overtake `phase`, or nobody any more.
+    fn is_strict(&self, phase: &Phase<S>, now: impl FnOnce() -> Instant) -> bool {
+        let has_waited = |time: Duration| {
+            time != Duration::MAX && now().saturating_duration_since(phase.arrived) >= time
+        };
+        match self.policy {
+            Policy::Fifo | Policy::Priority { .. } => true,
+            Policy::Eventual { patience } => has_waited(patience),
+            Policy::Batch { passes } => self.passes - phase.passes >= u64::from(passes),
+            Policy::BatchFor { wait } => has_waited(wait),
+        }
+    }
+
+    /// When the lock turns strict because of a request that arrives at `now`, if time does that.
     pub(super) fn patience(&self, now: Instant) -> Option<Instant> {
         match self.policy {
-            Policy::Eventual { patience } => now.checked_add(patience),
+            Policy::Eventual { patience: time } | Policy::BatchFor { wait: time } => {
+                now.checked_add(time)
+            }
             Policy::Fifo | Policy::Batch { .. } | Policy::Priority { .. } => None,
         }
     }
 
-    /// Whether phase `from` or one behind it has waited for `patience`. The first is the oldest, unless those who made it so have given up.
-    fn out_of_patience(&self, from: usize, patience: Duration, now: Instant) -> bool {
-        let mut times = self.phases.iter().skip(from).filter_map(Phase::arrived);
-        patience != Duration::MAX
-            && times.any(|arrived| now.saturating_duration_since(arrived) >= patience)
+    /// Who may enter before all that wait, if a request for `session` arrives at `now`. If it enters, [`overtook`](Queue::overtook) is to be called.
+    pub(super) fn overtaking(&self, session: Option<&S>, now: Instant) -> Overtaking {
+        let Some(first) = self.first() else { return Overtaking::Anybody };
+        let higher = || self.standing(session, now) < first.standing.0;
+        match self.policy {
+            _ if self.owed => Overtaking::Nobody,
+            Policy::Priority { .. } if higher() => Overtaking::Anybody,
+            _ if self.is_strict(first, || now) => Overtaking::Nobody,
+            Policy::Batch { .. } | Policy::BatchFor { .. } => Overtaking::PresentSession,
+            _ => Overtaking::Anybody,
+        }
     }
 
-    /// Whether the waiter with `ticket`, who was invited, may still take the room. Not if the room has been promised to another phase since.
-    pub(super) fn may_accept(&self, ticket: u64) -> bool {
-        !self.owed || self.find(ticket).is_some_and(|(index, _)| index == 0)
+    /// A request has entered before all that wait.
+    pub(super) fn overtook(&mut self) {
+        self.passes += 1;
     }
 
-    /// The first phase, if there is one, is promised the room: whoever comes from now on goes behind it.
+    /// The first phase, if there is one, is promised the room: new requests go behind it.
     #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
     pub(super) fn promise(&mut self) {
-        self.owed = !self.phases.is_empty();
+        self.owed = !self.is_empty();
     }
 
     /// A request to be alone goes before all others, and is promised the room.
     #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
-    pub(super) fn push_first(&mut self, now: Instant, signal: Arc<Signal>) -> u64 {
-        let ticket = self.ticket;
-        self.ticket += 1;
-        self.helpless += 1;
-        let waiter = Waiter { ticket, arrived: now, invited: false, signal, kind: Kind::Switching };
-        self.phases.push_front(Phase {
-            session: None,
-            waiters: VecDeque::from([waiter]),
-            invited: 0,
-            helpless: 1,
-            passed: 0,
-            standing: i128::MIN,
-        });
+    pub(super) fn push_first(&mut self, now: Instant, signal: Arc<Signal>) -> Ticket {
+        let phase = self.found(None, None, now, i128::MIN);
         self.owed = true;
-        ticket
+        self.wait_in(phase, now, signal, Kind::Switching)
     }
 
-    /// Takes the first phase out of the queue.
+    /// Chooses a thread of the first phase, which has no other waiters, and marks it as invited.
+    pub(super) fn invite(&mut self) -> Option<&Signal> {
+        let ticket = self.first()?.waiters.first()?;
+        self.invited = Some(ticket);
+        Some(&self.waiters[ticket].signal)
+    }
+
+    /// The thread with `ticket` was invited and has come. Whether the room may go to its phase.
+    pub(super) fn invitation_ends(&mut self, ticket: Ticket) -> bool {
+        self.invited = self.invited.filter(|invited| *invited != ticket);
+        self.order.first() == Some(self.waiters[ticket].phase)
+    }
+
+    /// Takes the first phase out of the queue. Its waiters are to be [granted](Queue::grant) the room.
     pub(super) fn take_first(&mut self) -> Option<Phase<S>> {
-        let phase = self.phases.pop_front()?;
-        self.owed = false;
+        let first = self.order.first()?;
+        Some(self.take(first))
+    }
+
+    fn take(&mut self, slot: Slot) -> Phase<S> {
+        self.owed &= self.order.first() != Some(slot);
+        let phase = self.phases.remove(&mut self.order, slot);
+        if let Policy::Priority { .. } = self.policy {
+            self.standings.remove(&phase.standing);
+        }
         self.helpless -= phase.helpless;
-        Some(phase)
+        phase
     }
 
-    /// The waiter with `ticket`, and the number of its phase.
-    fn find(&self, ticket: u64) -> Option<(usize, usize)> {
-        self.phases.iter().enumerate().find_map(|(index, phase)| {
-            let place = phase.waiters.binary_search_by_key(&ticket, |waiter| waiter.ticket).ok()?;
-            Some((index, place))
-        })
+    /// Tells the waiters of a phase that they are inside, and has all woken but the one with the ticket `running`. They have been counted: from here
+    /// on, some may leave again.
+    pub(super) fn grant(&mut self, mut waiters: List, running: Option<Ticket>, wakes: &mut Wakes) {
+        while let Some(ticket) = waiters.first() {
+            let waiter = self.waiters.remove(&mut waiters, ticket);
+            self.invited = self.invited.filter(|invited| *invited != ticket);
+            if running != Some(ticket) {
+                match waiter.kind {
+                    Kind::Task(waker) => wakes.task(waker),
+                    Kind::Thread | Kind::Switching => wakes.thread(&waiter.signal),
+                }
+            }
+            waiter.signal.set(Standing::Granted);
+        }
     }
 
-    /// Takes the waiter with `ticket` out of the queue, if it is there.
-    pub(super) fn remove(&mut self, ticket: u64) -> Option<Waiter> {
-        let (index, place) = self.find(ticket)?;
-        let phase = &mut self.phases[index];
-        let waiter = phase.waiters.remove(place)?;
-        phase.invited -= usize::from(waiter.invited);
+    /// Takes the waiter with `ticket` out of the queue; and the name of its phase, if it was the last there.
+    pub(super) fn remove(&mut self, ticket: Ticket) -> (Waiter, Option<S>) {
+        let slot = self.waiters[ticket].phase;
+        let phase = &mut self.phases[slot];
+        let waiter = self.waiters.remove(&mut phase.waiters, ticket);
+        self.invited = self.invited.filter(|invited| *invited != ticket);
         let helpless = usize::from(!waiter.kind.can_try());
         phase.helpless -= helpless;
         self.helpless -= helpless;
-        if phase.waiters.is_empty() {
-            let phase = self.phases.remove(index);
-            self.owed &= index > 0;
-            contain(|| drop(phase));
-        }
-        Some(waiter)
-    }
-
-    /// An invited waiter has come and found the room taken: it sleeps on.
-    pub(super) fn declined(&mut self, ticket: u64) {
-        if let Some((index, place)) = self.find(ticket) {
-            let phase = &mut self.phases[index];
-            let waiter = &mut phase.waiters[place];
-            phase.invited -= usize::from(waiter.invited);
-            waiter.invited = false;
-        }
+        let empty = phase.waiters.len() == 0;
+        (waiter, if empty { self.take(slot).session } else { None })
     }
 
     /// The task with `ticket` was polled with another waker. Gives back the old one, to be dropped without the internal lock.
-    pub(super) fn replace_waker(&mut self, ticket: u64, waker: &Waker) -> Option<Waker> {
-        let (index, place) = self.find(ticket)?;
-        let Kind::Task(old) = &mut self.phases[index].waiters[place].kind else { return None };
+    pub(super) fn replace_waker(&mut self, ticket: Ticket, waker: &Waker) -> Option<Waker> {
+        let Kind::Task(old) = &mut self.waiters[ticket].kind else { return None };
         if old.will_wake(waker) { None } else { Some(std::mem::replace(old, waker.clone())) }
     }
 
-    /// When a request for `session` that arrives at `now` counts as having arrived.
+    /// When a request for `session` that arrives at `now` counts as having arrived, as [`Policy::Priority`] sees it: in nanoseconds, less what its
+    /// priority is worth.
     fn standing(&self, session: Option<&S>, now: Instant) -> i128 {
         let Policy::Priority { aging } = self.policy else { return 0 };
         let nanoseconds = |time: Duration| i128::try_from(time.as_nanos()).unwrap_or(i128::MAX);
         let priority = self.priorities.as_ref().map_or(0, |of| of(session));
         nanoseconds(now.saturating_duration_since(self.start))
             - nanoseconds(aging).saturating_mul(i128::from(priority))
+    }
+
+    /// A new phase, without waiters yet, behind the phase `previous` or before all others.
+    fn found(
+        &mut self,
+        session: Option<S>,
+        previous: Option<Slot>,
+        now: Instant,
+        standing: i128,
+    ) -> Slot {
+        let standing = (standing, self.founded);
+        self.founded += 1;
+        let phase = Phase {
+            session,
+            waiters: List::default(),
+            helpless: 0,
+            arrived: now,
+            passes: self.passes,
+            standing,
+        };
+        let slot = self.phases.insert(&mut self.order, previous, phase);
+        if let Policy::Priority { .. } = self.policy {
+            self.standings.insert(standing, slot);
+        }
+        slot
+    }
+
+    /// Puts a waiter behind all others of the phase `slot`.
+    fn wait_in(&mut self, slot: Slot, now: Instant, signal: Arc<Signal>, kind: Kind) -> Ticket {
+        let phase = &mut self.phases[slot];
+        let helpless = usize::from(!kind.can_try());
+        phase.helpless += helpless;
+        self.helpless += helpless;
+        let waiter = Waiter { phase: slot, arrived: now, signal, kind };
+        let last = phase.waiters.last();
+        self.waiters.insert(&mut phase.waiters, last, waiter)
     }
 
     /// The phases as people see them.
@@ -229,116 +316,65 @@ impl<S> Queue<S> {
         let phase = |phase: &Phase<S>| WaitingPhase {
             session: phase.session.clone(),
             waiters: phase.waiters.len(),
-            age: phase
-                .arrived()
-                .map_or(Duration::ZERO, |arrived| now.saturating_duration_since(arrived)),
+            age: phase.waiters.first().map_or(Duration::ZERO, |first| {
+                now.saturating_duration_since(self.waiters[first].arrived)
+            }),
         };
-        self.phases.iter().map(phase).collect()
+        self.phases.iter(self.order).map(phase).collect()
     }
 
     /// How many there are, for reports.
     pub(super) fn crowd(&self, holders: usize) -> Crowd {
-        let waiters = self.phases.iter().map(|phase| phase.waiters.len()).sum();
-        Crowd { policy: self.policy, holders, phases: self.phases.len(), waiters }
-    }
-
-    /// Where a phase that counts as having arrived at `standing` goes: behind its equals.
-    fn place_by_standing(&self, standing: i128) -> usize {
-        self.phases.partition_point(|phase| phase.standing <= standing)
+        let waiters = self.phases.iter(self.order).map(|phase| phase.waiters.len()).sum();
+        Crowd { policy: self.policy, holders, phases: self.order.len(), waiters }
     }
 }
 
 impl<S: Eq + Clone> Queue<S> {
-    /// Whether a request for `session` that arrives at `now` goes before all that wait. If so and it enters, [`overtook`](Queue::overtook) is
-    /// to be called.
-    pub(super) fn may_overtake(&self, session: Option<&S>, now: Instant) -> bool {
-        if self.phases.is_empty() {
-            return true;
-        }
-        if self.owed {
-            return false;
-        }
-        match self.policy {
-            Policy::Eventual { patience } => !self.out_of_patience(0, patience, now),
-            Policy::Fifo => false,
-            // Who has fellows in the queue goes to them: to enter before them would be unfair.
-            Policy::Batch { passes } => self.phases.iter().all(|phase| {
-                phase.passed < passes && (phase.session.as_ref() != session || session.is_none())
-            }),
-            Policy::Priority { .. } => self.place_by_standing(self.standing(session, now)) == 0,
-        }
-    }
-
-    /// A request that found [`may_overtake`](Queue::may_overtake) true has entered.
-    pub(super) fn overtook(&mut self) {
-        self.count_passes(0);
-    }
-
-    fn count_passes(&mut self, from: usize) {
-        if let Policy::Batch { .. } = self.policy {
-            for phase in self.phases.iter_mut().skip(from) {
-                phase.passed += 1;
-            }
-        }
-    }
-
-    /// Puts a request for `session` into the queue and gives it a ticket.
-    pub(super) fn push(
+    /// Puts a request for `asked` into the queue and gives it a ticket; and the name back, if it was not needed.
+    pub(super) fn push<'a>(
         &mut self,
-        session: Option<&S>,
+        asked: Asked<'a, S>,
         now: Instant,
         signal: Arc<Signal>,
         kind: Kind,
-    ) -> u64 {
-        let fellows = |phase: &Phase<S>| {
-            session.is_some()
-                && phase.session.as_ref() == session
-                && phase.waiters.len() < MOST_HOLDERS
-        };
-        let standing = self.standing(session, now);
-        let (place, join) = match self.policy {
-            Policy::Fifo => (self.phases.len(), self.phases.back().is_some_and(fellows)),
+    ) -> (Ticket, Asked<'a, S>) {
+        let standing = self.standing(asked.as_deref(), now);
+        let previous = match self.policy {
             Policy::Priority { .. } => {
-                let place = self.place_by_standing(standing);
-                (place, place > 0 && fellows(&self.phases[place - 1]))
+                let up_to = self.standings.range(..=(standing, u64::MAX));
+                up_to.map(|(_, slot)| *slot).next_back()
             }
-            // To join a phase is to overtake all behind it.
-            Policy::Eventual { patience } => {
-                let found = (0..self.phases.len()).find(|&i| {
-                    fellows(&self.phases[i]) && !self.out_of_patience(i + 1, patience, now)
-                });
-                (found.map_or(self.phases.len(), |i| i + 1), found.is_some())
-            }
-            Policy::Batch { passes } => {
-                let found = (0..self.phases.len()).find(|&i| {
-                    fellows(&self.phases[i])
-                        && self.phases.iter().skip(i + 1).all(|phase| phase.passed < passes)
-                });
-                if let Some(i) = found {
-                    self.count_passes(i + 1);
-                }
-                (found.map_or(self.phases.len(), |i| i + 1), found.is_some())
-            }
+            _ => self.order.last(),
         };
-        if !join {
-            let phase = Phase {
-                session: session.cloned(),
-                waiters: VecDeque::new(),
-                invited: 0,
-                helpless: 0,
-                passed: 0,
-                standing,
-            };
-            self.phases.insert(place, phase);
+        match self.fellows(asked.as_deref(), previous, now) {
+            Some(phase) => {
+                // To join a phase is to overtake all behind it.
+                self.passes += u64::from(self.order.last() != Some(phase));
+                (self.wait_in(phase, now, signal, kind), asked)
+            }
+            None => {
+                let phase = self.found(asked.map(Cow::into_owned), previous, now, standing);
+                (self.wait_in(phase, now, signal, kind), None)
+            }
         }
-        let phase = &mut self.phases[if join { place - 1 } else { place }];
-        let ticket = self.ticket;
-        self.ticket += 1;
-        let helpless = usize::from(!kind.can_try());
-        phase.helpless += helpless;
-        self.helpless += helpless;
-        phase.waiters.push_back(Waiter { ticket, arrived: now, invited: false, signal, kind });
-        ticket
+    }
+
+    /// The newest phase that a request for `session` may join: `newest`, or one before it if those behind may be overtaken.
+    fn fellows(&self, session: Option<&S>, newest: Option<Slot>, now: Instant) -> Option<Slot> {
+        let session = session?;
+        let mut phase = newest?;
+        for _ in 0..COMPARED_PHASES {
+            let this = &self.phases[phase];
+            if this.session.as_ref() == Some(session) && this.waiters.len() < MOST_HOLDERS {
+                return Some(phase);
+            }
+            if self.is_strict(this, || now) {
+                return None;
+            }
+            phase = self.phases.previous(phase)?;
+        }
+        None
     }
 }
 

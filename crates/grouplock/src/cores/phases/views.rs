@@ -1,5 +1,6 @@
 //! What a mutex and a readers-writers lock need beyond sessions: leaving in order, and becoming alone without leaving.
 
+use std::borrow::Cow;
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
@@ -35,6 +36,14 @@ impl<S: Eq> Phases<S> {
     /// The caller is a holder, of the whole room if `exclusive`, and is none afterwards.
     pub(crate) unsafe fn leave_fairly(&self, exclusive: bool) {
         let count = if exclusive { ONE | EXCLUSIVE } else { ONE };
+        // Relaxed: only to see whether anybody waits. Threads that were invited do not count: they are awake.
+        let word = self.word.load(Relaxed);
+        // Release: as in `give_back`.
+        if !word::somebody_waits(word)
+            && self.word.compare_exchange(word, word - count, Release, Relaxed).is_ok()
+        {
+            return;
+        }
         let mut locked = self.lock();
         if let Some(queue) = locked.any_queue() {
             queue.promise();
@@ -71,11 +80,11 @@ impl<S: Eq + Clone> Phases<S> {
                 return;
             }
             locked.queue().promise();
-            let place = locked.push_thread(session, Instant::now(), Kind::Switching);
+            let place = locked.push_thread(session.map(Cow::Borrowed), Instant::now(), Kind::Switching);
             self.leave_behind(&locked, if session.is_some() { ONE } else { ONE | EXCLUSIVE });
             place
         };
-        let inside = self.sleep(session, place, None);
+        let inside = self.sleep(session.is_none(), place, None);
         debug_assert!(inside, "without a deadline, waiting ends inside");
     }
 
@@ -102,7 +111,7 @@ impl<S: Eq + Clone> Phases<S> {
             let duty = if deadline.is_some() { Duty::Return } else { Duty::Enter };
             Place { ticket, signal, patience: None, duty }
         };
-        self.sleep(None, place, deadline)
+        self.sleep(true, place, deadline)
     }
 }
 

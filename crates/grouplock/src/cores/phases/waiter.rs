@@ -1,12 +1,13 @@
 //! Those who wait: threads that sleep and tasks that are to be polled.
 
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::task::Waker;
 use std::time::Instant;
 
+use super::arena::Slot;
 use crate::sync::{self, AtomicU8, Thread};
 
 /// What a waiter looks at to learn how it stands. Written only by who holds the internal lock.
@@ -82,23 +83,13 @@ impl Signal {
         // Release: pairs with the acquire in `standing`.
         self.state.store(standing as u8, Release);
     }
-
-    /// Wakes the thread. A task is woken through its waker.
-    pub(super) fn unpark(&self) {
-        if let Some(thread) = &self.thread {
-            thread.unpark();
-        }
-    }
 }
 
 /// One who waits.
 #[derive(Debug)]
 pub(super) struct Waiter {
-    /// Grows with each request that had to wait.
-    pub(super) ticket: u64,
+    pub(super) phase: Slot,
     pub(super) arrived: Instant,
-    /// Whether it was told that the room is free, and has not come yet.
-    pub(super) invited: bool,
     pub(super) signal: Arc<Signal>,
     pub(super) kind: Kind,
 }
@@ -123,42 +114,98 @@ impl Kind {
 
 /// Those to be woken when the internal lock has been released. Waking runs the code of executors.
 #[derive(Debug, Default)]
-pub(super) struct Wakes {
-    granted: VecDeque<Waiter>,
-    invited: Vec<Arc<Signal>>,
+pub(super) struct Wakes(Vec<Wake>);
+
+#[derive(Debug)]
+enum Wake {
+    Thread(Thread),
+    Task(Waker),
 }
 
+thread_local! {
+    /// The vector that this thread used last, empty: waking allocates nothing, once a thread has done it.
+    static SPARE: Cell<Vec<Wake>> = const { Cell::new(Vec::new()) };
+}
+
+/// A vector of this size is not kept.
+const TOO_LARGE: usize = 1024;
+
 impl Wakes {
-    /// All of a phase that is inside now.
-    pub(super) fn granted(&mut self, mut waiters: VecDeque<Waiter>) {
-        if self.granted.is_empty() {
-            self.granted = waiters;
-        } else {
-            self.granted.append(&mut waiters);
+    pub(super) fn task(&mut self, waker: Waker) {
+        self.push(Wake::Task(waker));
+    }
+
+    /// The thread that looks at `signal`. The signal itself is left to the thread, which may need it for its next wait before it is woken from this one.
+    pub(super) fn thread(&mut self, signal: &Signal) {
+        if let Some(thread) = &signal.thread {
+            self.push(Wake::Thread(thread.clone()));
         }
     }
 
-    /// A thread that may try.
-    pub(super) fn invited(&mut self, signal: Arc<Signal>) {
-        self.invited.push(signal);
+    fn push(&mut self, wake: Wake) {
+        if self.0.capacity() == 0 {
+            // Late in the life of a thread its locals are gone.
+            self.0 = SPARE.try_with(Cell::take).unwrap_or_default();
+        }
+        self.0.push(wake);
     }
 }
 
 impl Drop for Wakes {
     fn drop(&mut self) {
-        for signal in self.invited.drain(..) {
-            signal.unpark();
+        if self.0.is_empty() {
+            return;
         }
-        for waiter in self.granted.drain(..) {
-            match waiter.kind {
-                Kind::Task(waker) => contain(|| waker.wake()),
-                Kind::Thread | Kind::Switching => waiter.signal.unpark(),
+        for wake in self.0.drain(..) {
+            match wake {
+                Wake::Thread(thread) => thread.unpark(),
+                Wake::Task(waker) => contain(|| waker.wake()),
             }
+        }
+        if self.0.capacity() < TOO_LARGE {
+            let spare = std::mem::take(&mut self.0);
+            let _ = SPARE.try_with(|place| place.set(spare));
         }
     }
 }
 
-/// Runs foreign code on behalf of somebody else. If it panics, that has been reported by the panic hook, and goes no further: the one who
+/// Names that the lock needs no more. They are dropped when the internal lock is free, as that runs the user's code. Nearly always there is one at most.
+#[derive(Debug)]
+pub(super) struct Retired<S> {
+    one: Option<S>,
+    more: Vec<S>,
+}
+
+impl<S> Retired<S> {
+    pub(super) const fn new() -> Self {
+        Retired { one: None, more: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, name: S) {
+        if !std::mem::needs_drop::<S>() {
+        } else if self.one.is_none() {
+            self.one = Some(name);
+        } else {
+            self.more.push(name);
+        }
+    }
+}
+
+impl<S> Drop for Retired<S> {
+    fn drop(&mut self) {
+        self.one.take().into_iter().chain(self.more.drain(..)).for_each(discard);
+    }
+}
+
+/// Drops a name. If that panics, it goes no further.
+#[inline]
+pub(in crate::cores) fn discard<S>(name: S) {
+    if std::mem::needs_drop::<S>() {
+        contain(|| drop(name));
+    }
+}
+
+/// Runs foreign code on behalf of somebody else. If it panics, that has been reported by the panic hook, and goes no further: the thread that
 /// runs it is about to enter or to leave, and others are still to be woken.
 pub(super) fn contain(foreign: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(foreign)) {

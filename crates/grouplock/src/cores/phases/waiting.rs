@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use super::waiter::{Kind, Signal, Standing};
-use super::word::{self, EXCLUSIVE, ONE};
+use super::queue::{Asked, Ticket};
+use super::waiter::{Kind, Signal, Standing, discard};
+use super::word::{self, ASK, EXCLUSIVE, FULL, ONE, UNNAMED};
 use super::{Core, Phases};
 use crate::{sync, watch};
 
@@ -19,7 +20,7 @@ pub(in crate::cores) enum QueueUp {
 
 /// A thread's place in the queue.
 pub(in crate::cores) struct Place {
-    pub(super) ticket: u64,
+    pub(super) ticket: Ticket,
     pub(super) signal: Arc<Signal>,
     /// When it will have waited for long enough, if the policy knows such a thing.
     pub(super) patience: Option<Instant>,
@@ -41,36 +42,59 @@ pub(in crate::cores) enum Duty {
 /// A thread's request in the queue. Given up when dropped; so a thread that is inside, or has taken its request back itself, forgets it.
 struct Request<'a, S: Eq> {
     core: &'a Phases<S>,
-    ticket: u64,
+    ticket: Ticket,
+    signal: &'a Signal,
     exclusive: bool,
 }
 
 impl<S: Eq> Drop for Request<'_, S> {
     fn drop(&mut self) {
-        let waited = self.core.lock().queue().remove(self.ticket).is_some();
-        if !waited {
-            // It has been granted the room meanwhile.
-            self.core.give_back(if self.exclusive { ONE | EXCLUSIVE } else { ONE });
+        self.core.give_up(self.ticket, self.signal, self.exclusive);
+    }
+}
+
+impl<S: Eq> Phases<S> {
+    /// Takes a request out of the queue; or leaves, if it has been granted the room meanwhile.
+    pub(super) fn give_up(&self, ticket: Ticket, signal: &Signal, exclusive: bool) {
+        let mut locked = self.lock();
+        if signal.standing() == Standing::Granted {
+            drop(locked);
+            self.give_back(if exclusive { ONE | EXCLUSIVE } else { ONE });
+        } else {
+            let waiter = locked.remove(ticket);
+            drop(locked);
+            drop(waiter);
         }
     }
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Tries for a while, as a room that is taken may be free in a moment.
-    pub(in crate::cores) fn spin(&self, session: Option<&S>) -> bool {
+    /// Tries for a while, as a room that is taken may be free in a moment. A request that must ask before it enters asks once.
+    ///
+    /// It has not arrived yet, so those who join the queue meanwhile do not overtake it.
+    pub(in crate::cores) fn spin(&self, asked: &mut Asked<'_, S>) -> bool {
         let mut closed = true;
+        let mut must_ask = true;
         for round in 0..sync::SPIN_ROUNDS {
             // Relaxed: only to see whether it is worth trying.
             let word = self.word.load(Relaxed);
-            if word::spinning_is_vain(word) {
+            if word & FULL != 0 || asked.is_some() && word & UNNAMED != 0 {
                 return false;
             }
-            // An open room with another session inside has been tried: it becomes interesting when it is empty.
-            let open = word::is_open(word);
-            if open && (closed || word::is_empty(word)) && self.fast(session) {
-                return true;
+            if word & ASK != 0 {
+                if must_ask && self.lock().admit(asked, Instant::now) {
+                    return true;
+                }
+                must_ask = false;
+            } else {
+                // An open room with another session inside has been tried: it becomes interesting when it is empty.
+                let open = word::is_open(word);
+                let worth = if asked.is_some() { open && closed } else { false };
+                if (worth || word::is_empty(word)) && self.fast(asked) {
+                    return true;
+                }
+                closed = !open;
             }
-            closed = !open;
             sync::spin(round);
         }
         false
@@ -78,43 +102,49 @@ impl<S: Eq + Clone> Phases<S> {
 
     /// Waits until inside, but not longer than until `deadline`.
     #[cold]
-    pub(super) fn wait(&self, session: Option<&S>, deadline: Option<Instant>) -> bool {
-        self.spin(session)
-            || match self.queue_up(session, deadline) {
-                QueueUp::Inside => true,
-                QueueUp::TooLate => false,
-                QueueUp::Queued(place) => self.sleep(session, place, deadline),
-            }
+    pub(super) fn wait(&self, mut asked: Asked<'_, S>, deadline: Option<Instant>) -> bool {
+        let exclusive = asked.is_none();
+        if self.spin(&mut asked) {
+            discard(asked);
+            return true;
+        }
+        match self.queue_up(asked, deadline) {
+            QueueUp::Inside => true,
+            QueueUp::TooLate => false,
+            QueueUp::Queued(place) => self.sleep(exclusive, place, deadline),
+        }
     }
 
     /// Joins the queue, unless that is not needed after all or `deadline` has passed. Whoever is queued must [`sleep`](Phases::sleep) then.
     pub(in crate::cores) fn queue_up(
         &self,
-        session: Option<&S>,
+        mut asked: Asked<'_, S>,
         deadline: Option<Instant>,
     ) -> QueueUp {
         let mut locked = self.lock();
         let now = Instant::now();
-        if locked.admit(session, || now) {
+        if locked.admit(&mut asked, || now) {
+            drop(locked);
+            discard(asked);
             return QueueUp::Inside;
         }
         if deadline.is_some_and(|deadline| now >= deadline) {
             return QueueUp::TooLate;
         }
-        QueueUp::Queued(locked.push_thread(session, now, Kind::Thread))
+        QueueUp::Queued(locked.push_thread(asked, now, Kind::Thread))
     }
 
     /// Sleeps until granted the room, or until invited and there, or until `deadline`. Sees to it that the lock turns strict when patience is over.
     pub(in crate::cores) fn sleep(
         &self,
-        session: Option<&S>,
+        exclusive: bool,
         place: Place,
         deadline: Option<Instant>,
     ) -> bool {
         let Place { ticket, signal, mut patience, duty } = place;
-        // Foreign code runs below, when an invitation is accepted. If it panics, the request is given up.
-        let request = Request { core: self, ticket, exclusive: session.is_none() };
-        let told = self.request(session.is_none());
+        // Foreign code runs below, where reports are made. If it panics, the request is given up.
+        let request = Request { core: self, ticket, signal: &signal, exclusive };
+        let told = self.request(exclusive);
         let mut watch = watch::Wait::begin(told, &signal, deadline.is_none(), duty != Duty::None);
         let inside = loop {
             if let Some(reason) = watch.look(|| self.lock().crowd()) {
@@ -136,14 +166,15 @@ impl<S: Eq + Clone> Phases<S> {
                 Standing::Waiting | Standing::Invited => {
                     let mut locked = self.lock();
                     // It may have changed before the lock was ours.
-                    match signal.standing() {
-                        Standing::Granted => break true,
-                        Standing::Invited if locked.accept(session, ticket) => break true,
-                        Standing::Invited => signal.set(Standing::Waiting),
-                        Standing::Waiting => {}
+                    if signal.standing() == Standing::Invited {
+                        signal.set(Standing::Waiting);
+                        locked.accept(ticket);
+                    }
+                    if signal.standing() == Standing::Granted {
+                        break true;
                     }
                     if is_over(deadline) {
-                        locked.queue().remove(ticket);
+                        locked.remove(ticket);
                         #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
                         if duty == Duty::Return {
                             locked.return_inside();

@@ -54,12 +54,19 @@ pub(super) const fn holders(word: u32) -> usize {
     ((word & COUNT) / ONE) as usize
 }
 
-/// Whether the one who left, and found `word`, was the last and must see to those who wait.
+/// Whether a holder that left, and found `word`, was the last and must let waiters in. If the internal lock is held, the thread that holds it does
+/// that: the step that releases the lock compares the whole word, and so sees the room empty.
 pub(super) const fn left_work(word: u32) -> bool {
-    word & (COUNT | NOTIFY) == ONE | NOTIFY
+    word & (COUNT | NOTIFY | LOCKED) == ONE | NOTIFY
 }
 
-/// Whether nothing is to be hoped for from looking at the word a little longer.
-pub(super) const fn spinning_is_vain(word: u32) -> bool {
-    word & (ASK | UNNAMED | FULL) != 0
+/// Whether the room is empty, somebody waits, and no thread is about to let waiters in.
+pub(super) const fn needs_work(word: u32) -> bool {
+    word & (COUNT | NOTIFY | LOCKED) == NOTIFY
+}
+
+/// Whether anybody waits in the queue, or is about to.
+#[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
+pub(super) const fn somebody_waits(word: u32) -> bool {
+    word & (LOCKED | NOTIFY | ASK) != 0
 }

@@ -1,8 +1,6 @@
 //! What each policy promises, checked request by request over a run, without regard to how the lock or its paper twin keep the promise.
 
-use grouplock::Policy;
-
-use super::model::{Model, priority};
+use super::model::{Model, Policy, priority};
 
 /// A request that waits, and who has overtaken it.
 struct Waiting {

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use crate::common::{Woken, poll_with};
 use grouplock::cores::{Cancellable, Striped};
 use grouplock::future::{Enter, Exclusive};
-use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
+use grouplock::{ExclusiveGuard, GroupLock, SessionGuard};
 use guarantees::Guarantees;
-use model::Model;
+use model::{Model, Policy};
 use proptest::prelude::*;
 
 /// One participant.
@@ -212,14 +212,6 @@ fn guard_or_idle<'a, C: Cancellable<Session = u8>, G>(
     guard.map_or(Slot::Idle, slot)
 }
 
-/// A lock with `policy`, with priorities if it is about them.
-fn lock_with(policy: Policy) -> GroupLock<u8, ()> {
-    match policy {
-        Policy::Priority { aging } => GroupLock::with_priorities(aging, model::priority, ()),
-        other => GroupLock::with_policy(other, ()),
-    }
-}
-
 fn run<C: Cancellable<Session = u8>>(
     policy: Policy,
     lock: &GroupLock<u8, (), C>,
@@ -252,7 +244,7 @@ macro_rules! policies {
 
                     #[test]
                     fn phases(program in steps()) {
-                        run($policy, &lock_with($policy), &program);
+                        run($policy, &$policy.lock(), &program);
                     }
                 }
             }
@@ -279,19 +271,19 @@ mod striped {
 
         #[test]
         fn fifo(program in steps()) {
-            run(Policy::Fifo, &GroupLock::over(Striped::new(Policy::Fifo), ()), &program);
+            run(Policy::Fifo, &GroupLock::over(Striped::new(grouplock::Policy::Fifo), ()), &program);
         }
 
         #[test]
         fn batch(program in steps()) {
             let policy = Policy::Batch { passes: 2 };
-            run(policy, &GroupLock::over(Striped::new(policy), ()), &program);
+            run(policy, &GroupLock::over(Striped::new(policy.shipped()), ()), &program);
         }
 
         #[test]
         fn eventual_never(program in steps()) {
             let policy = Policy::Eventual { patience: Duration::MAX };
-            run(policy, &GroupLock::over(Striped::new(policy), ()), &program);
+            run(policy, &GroupLock::over(Striped::new(policy.shipped()), ()), &program);
         }
     }
 }
@@ -313,7 +305,7 @@ fn the_paper_tells_policies_apart() {
                 let program: Vec<Step> = (0..60)
                     .map(|_| (random.u8(..16), random.usize(..SLOTS), random.u8(..=SESSIONS)))
                     .collect();
-                let twins = || run(paper, &lock_with(shipped), &program);
+                let twins = || run(paper, &shipped.lock(), &program);
                 std::panic::catch_unwind(std::panic::AssertUnwindSafe(twins)).is_err()
             });
             assert!(parted, "{shipped:?} does not differ from {paper:?}");

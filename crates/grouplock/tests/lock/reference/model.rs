@@ -1,6 +1,37 @@
 //! A lock on paper: requests in a list, and what each policy says about them, as plainly as it can be put.
 
-use grouplock::Policy;
+use std::time::Duration;
+
+use grouplock::GroupLock;
+
+/// The policies, with [`priority`] for the one that knows priorities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    Fifo,
+    Eventual { patience: Duration },
+    Batch { passes: u32 },
+    Priority { aging: Duration },
+}
+
+impl Policy {
+    /// A lock with this policy.
+    pub(crate) fn lock(self) -> GroupLock<u8, ()> {
+        match self {
+            Policy::Priority { aging } => GroupLock::with_priorities(aging, priority, ()),
+            other => GroupLock::with_policy(other.shipped(), ()),
+        }
+    }
+
+    /// As the lock calls it.
+    pub(crate) fn shipped(self) -> grouplock::Policy {
+        match self {
+            Policy::Fifo => grouplock::Policy::Fifo,
+            Policy::Eventual { patience } => grouplock::Policy::Eventual { patience },
+            Policy::Batch { passes } => grouplock::Policy::Batch { passes },
+            Policy::Priority { .. } => panic!("only a lock with priorities has this policy"),
+        }
+    }
+}
 
 /// Requests that will enter together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,7 +39,7 @@ pub(crate) struct Group {
     /// `None` for one that asked to be alone.
     pub(crate) session: Option<u8>,
     pub(crate) members: Vec<usize>,
-    /// How many have overtaken it.
+    /// How many have overtaken anyone since it came.
     passed: u32,
     priority: u32,
 }
@@ -45,8 +76,7 @@ impl Model {
             Policy::Eventual { patience } => !patience.is_zero(),
             Policy::Fifo => false,
             Policy::Batch { passes } => {
-                let fellows = session.is_some() && group.session == session;
-                group.passed < passes && !fellows
+                group.passed < passes && session.is_some() && session == self.inside
             }
             Policy::Priority { .. } => priority(session.as_ref()) > group.priority,
         })
@@ -75,8 +105,8 @@ impl Model {
         let joined = match self.policy {
             Policy::Fifo => end.checked_sub(1).filter(|i| fellows(&self.waiting[*i])),
             Policy::Eventual { patience } => (0..end)
-                .find(|i| fellows(&self.waiting[*i]) && (!patience.is_zero() || i + 1 == end)),
-            Policy::Batch { passes } => (0..end).find(|i| {
+                .rfind(|i| fellows(&self.waiting[*i]) && (!patience.is_zero() || i + 1 == end)),
+            Policy::Batch { passes } => (0..end).rfind(|i| {
                 fellows(&self.waiting[*i])
                     && self.waiting[i + 1..].iter().all(|group| group.passed < passes)
             }),
@@ -87,7 +117,9 @@ impl Model {
         };
         if let Some(i) = joined {
             self.waiting[i].members.push(who);
-            self.waiting[i + 1..].iter_mut().for_each(|group| group.passed += 1);
+            if i + 1 < end {
+                self.waiting.iter_mut().for_each(|group| group.passed += 1);
+            }
         } else {
             let place = match self.policy {
                 Policy::Priority { .. } => {

@@ -27,7 +27,7 @@ const POLICIES: [Policy; 6] = [
     Policy::Eventual { patience: Duration::MAX },
     Policy::Fifo,
     Policy::Batch { passes: 10 },
-    Policy::Priority { aging: Duration::from_micros(100) },
+    Policy::BatchFor { wait: Duration::from_micros(100) },
 ];
 
 /// What the participants wrote down, judged. How much they shared.
@@ -64,7 +64,20 @@ where
     C::Pass: Send,
     C::Waiting: Send,
 {
-    let lock = Arc::new(GroupLock::over(core, data()));
+    storm_on(GroupLock::over(core, data()), gives_up, threads, tasks)
+}
+
+fn storm_on<C: Cancellable<Session = u32> + Send + Sync + 'static>(
+    lock: GroupLock<u32, Data, C>,
+    gives_up: bool,
+    threads: u64,
+    tasks: u64,
+) -> Vec<Journal>
+where
+    C::Pass: Send,
+    C::Waiting: Send,
+{
+    let lock = Arc::new(lock);
     let journals = Arc::new(Mutex::new(Vec::new()));
     let passages = passages();
     thread::scope(|scope| {
@@ -111,6 +124,14 @@ fn threads_and_tasks_at_once() {
         let concurrency = judge(&storm(Phases::with_policy(policy), true, 6, 24));
         assert!(concurrency.most_inside > 1, "nothing was shared");
     }
+    println!("priorities");
+    let priorities = GroupLock::with_priorities(
+        Duration::from_micros(100),
+        |session: Option<&u32>| session.map_or(1, |session| *session),
+        data(),
+    );
+    let concurrency = judge(&storm_on(priorities, true, 6, 24));
+    assert!(concurrency.most_inside > 1, "nothing was shared");
 }
 
 #[test]
