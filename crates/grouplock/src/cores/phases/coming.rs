@@ -36,7 +36,11 @@ impl<S: Eq + Clone> Phases<S> {
     #[inline]
     fn look(&self, session: &S) -> Look {
         // Relaxed: only to keep from disturbing a lock that is not open.
-        if word::is_open(self.word.load(Relaxed)) { self.look_at_once(session) } else { Look::Closed }
+        if word::is_open(self.word.load(Relaxed)) {
+            self.look_at_once(session)
+        } else {
+            Look::Closed
+        }
     }
 
     /// As [`look`](Phases::look), but counts itself in first. That is one step less where the door is open, as it nearly always is when a thread
@@ -207,9 +211,6 @@ impl<S: Eq + Clone> Phases<S> {
         let word = self.word.load(Relaxed);
         // Acquire: what earlier holders did.
         word & !UNNAMED == 0
-            && self
-                .word
-                .compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed)
-                .is_ok()
+            && self.word.compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed).is_ok()
     }
 }

@@ -69,9 +69,9 @@ use crate::sync::{self, Shared, Word};
 use crate::{Policy, Snapshot, watch};
 
 pub(super) use self::queue::Asked;
-pub(super) use self::waiter::discard;
 pub(crate) use self::queue::Priorities;
 pub(crate) use self::waiter::Signal;
+pub(super) use self::waiter::discard;
 pub(super) use self::waiting::{Duty, Place, QueueUp};
 pub(crate) use self::word::MOST_HOLDERS;
 

@@ -80,7 +80,8 @@ impl<S: Eq + Clone> Phases<S> {
                 return;
             }
             locked.queue().promise();
-            let place = locked.push_thread(session.map(Cow::Borrowed), Instant::now(), Kind::Switching);
+            let place =
+                locked.push_thread(session.map(Cow::Borrowed), Instant::now(), Kind::Switching);
             self.leave_behind(&locked, if session.is_some() { ONE } else { ONE | EXCLUSIVE });
             place
         };
