@@ -19,7 +19,7 @@ use shuttle::thread;
 use std::thread;
 
 use std::cell::UnsafeCell;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(crate) use thread::Thread;
 
@@ -95,16 +95,47 @@ pub(crate) const PATIENT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1
 pub(crate) const TRY_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 32 };
 
 /// How many rounds a thread spins before it joins the queue.
-pub(crate) const SPIN_ROUNDS: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 10 };
+///
+/// A thread that joins the queue sleeps, and it takes a thread's waking up to hand it the room. If a thread that has just left joined at once, the
+/// next one would find it there, and from then on every entry would take a change of threads. So it looks for long enough that another thread
+/// wakes up, passes and leaves. Loom explores what follows; shuttle explores looks as well.
+const SPIN_ROUNDS: u32 = if cfg!(loom) {
+    0
+} else if cfg!(shuttle) {
+    2
+} else {
+    30
+};
 
-/// One round of spinning: each is twice as long as the one before, then the processor is given up.
-pub(crate) fn spin(round: u32) {
-    if round < 3 {
-        for _ in 0..2 << round {
-            relax();
+/// And for how long, at most. On a busy machine a thread that gives up its processor may not get it back for many milliseconds.
+const SPIN_TIME: Duration = Duration::from_millis(10);
+
+/// The pauses between a thread's looks at the word.
+#[derive(Default)]
+pub(crate) struct Spin {
+    round: u32,
+    until: Option<Instant>,
+}
+
+impl Spin {
+    /// Pauses before one more look. Each pause is twice as long as the one before, then the processor is given up. Whether there is to be a look.
+    pub(crate) fn pause(&mut self) -> bool {
+        if self.round == SPIN_ROUNDS {
+            return false;
         }
-    } else {
-        thread::yield_now();
+        if self.round < 3 {
+            (0..2 << self.round).for_each(|_| relax());
+        } else if cfg!(any(loom, shuttle)) {
+            thread::yield_now();
+        } else {
+            let now = Instant::now();
+            if now >= *self.until.get_or_insert(now + SPIN_TIME) {
+                return false;
+            }
+            thread::yield_now();
+        }
+        self.round += 1;
+        true
     }
 }
 

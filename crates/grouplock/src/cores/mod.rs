@@ -20,14 +20,23 @@ pub(crate) use self::phases::Signal;
 pub use self::striped::Striped;
 use crate::Snapshot;
 
-/// A group lock without data.
+/// Only the locks of this crate are cores: calls may be added to the traits.
+mod sealed {
+    pub trait Sealed {}
+
+    impl<S> Sealed for super::Handover<S> {}
+    impl<S> Sealed for super::Phases<S> {}
+    impl<S> Sealed for super::Striped<S> {}
+}
+
+/// A group lock without data. Only the locks of this crate are such.
 ///
 /// A request names a session, `Some(s)`, or asks to be alone, `None`.
 ///
 /// # Safety
 /// While a request that has entered has not left, requests for other sessions and requests to be alone do not enter; and while one that
 /// asked to be alone is inside, none does. What one who left did before leaving happens before a conflicting one's entering.
-pub unsafe trait Core {
+pub unsafe trait Core: sealed::Sealed {
     /// What sessions are called.
     type Session;
 
@@ -75,7 +84,8 @@ pub unsafe trait Cancellable: Core {
     /// What a task that waits keeps.
     type Waiting;
 
-    /// Enters if that takes no waiting.
+    /// Enters if that takes no waiting. It never waits, not even for another thread that compares or clones sessions: so it may fail while another
+    /// thread is just entering or leaving.
     fn try_enter(&self, session: Option<Self::Session>) -> Option<Self::Pass>;
 
     /// Waits until inside or until `deadline`.

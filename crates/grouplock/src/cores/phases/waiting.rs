@@ -71,31 +71,29 @@ impl<S: Eq> Phases<S> {
 impl<S: Eq + Clone> Phases<S> {
     /// Tries for a while, as a room that is taken may be free in a moment. A request that must ask before it enters asks once.
     ///
-    /// It has not arrived yet, so those who join the queue meanwhile do not overtake it.
+    /// A request arrives when it joins the queue. So a request that joins while this one spins does not overtake it.
     pub(in crate::cores) fn spin(&self, asked: &mut Asked<'_, S>) -> bool {
-        let mut closed = true;
-        let mut must_ask = true;
-        for round in 0..sync::SPIN_ROUNDS {
+        let (mut was_open, mut has_asked) = (false, false);
+        let mut spin = sync::Spin::default();
+        while spin.pause() {
             // Relaxed: only to see whether it is worth trying.
             let word = self.word.load(Relaxed);
             if word & FULL != 0 || asked.is_some() && word & UNNAMED != 0 {
                 return false;
             }
             if word & ASK != 0 {
-                if must_ask && self.lock().admit(asked, Instant::now) {
+                if !has_asked && self.lock().admit(asked, Instant::now) {
                     return true;
                 }
-                must_ask = false;
-            } else {
-                // An open room with another session inside has been tried: it becomes interesting when it is empty.
-                let open = word::is_open(word);
-                let worth = if asked.is_some() { open && closed } else { false };
-                if (worth || word::is_empty(word)) && self.fast(asked) {
-                    return true;
-                }
-                closed = !open;
+                has_asked = true;
+                continue;
             }
-            sync::spin(round);
+            // A room that was open before has been tried. It becomes interesting again when it is empty.
+            let is_open = asked.is_some() && word::is_open(word);
+            if (is_open && !was_open || word::is_empty(word)) && self.fast(asked) {
+                return true;
+            }
+            was_open = is_open;
         }
         false
     }
