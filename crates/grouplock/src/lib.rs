@@ -139,7 +139,7 @@ pub mod cores;
 #[cfg(all(feature = "deadlock_detection", not(any(loom, shuttle))))]
 pub mod deadlock;
 pub mod future;
-mod guards;
+pub mod guards;
 mod lock;
 #[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
 pub mod long_waits;
@@ -151,11 +151,11 @@ mod sync;
 pub mod views;
 mod watch;
 
-pub use guards::{ExclusiveGuard, OwnedSessionGuard, SessionGuard};
+pub use guards::{ExclusiveGuard, OwnedExclusiveGuard, OwnedSessionGuard, SessionGuard};
 pub use lock::GroupLock;
 pub use policy::Policy;
 #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
-pub use raw::*;
+pub use raw::{Mutex, RawMutex, RawRwLock, RwLock};
 pub use snapshot::{Snapshot, WaitingPhase};
 
 /// The guide's examples are tests.

@@ -7,8 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cores::{Cancellable, Core, Phases, Striped};
-use crate::future::{Enter, EnterArc, Exclusive};
-use crate::{ExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard, Snapshot, watch};
+use crate::future::{Enter, EnterArc, Exclusive, ExclusiveArc};
+use crate::guards::{Access, Guard, Handle};
+use crate::{
+    ExclusiveGuard, OwnedExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard, Snapshot, watch,
+};
 
 /// A lock with sessions. Those who ask for the same session share the data; those who ask for different sessions exclude each other.
 ///
@@ -174,20 +177,10 @@ impl<S, T: ?Sized, C> GroupLock<S, T, C> {
         self.data.get_mut()
     }
 
-    /// The lock as reports tell of it, with a request to be alone or for a session.
     #[inline]
-    pub(crate) fn request(&self, exclusive: bool) -> watch::Request
-    where
-        C: Core<Session = S>,
-    {
-        let sessions = std::any::type_name::<S>();
-        watch::Request { lock: self.core.address(), exclusive, sessions }
-    }
-
-    #[inline]
-    pub(crate) fn data_ptr(&self) -> NonNull<T> {
+    fn data<A: Access<Target = T>>(&self) -> A {
         // SAFETY: a pointer from a cell is not null.
-        unsafe { NonNull::new_unchecked(self.data.get()) }
+        A::to(unsafe { NonNull::new_unchecked(self.data.get()) })
     }
 }
 
@@ -197,6 +190,18 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         self.core.address()
     }
 
+    /// # Safety
+    /// `pass` is inside, alone if `A` is [`Alone`](crate::guards::Alone), and `handle` is one of this lock.
+    #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    unsafe fn guard<H: Handle<C>, A>(&self, handle: H, pass: C::Pass) -> Guard<H, S, C, A>
+    where
+        A: Access<Target = T>,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { Guard::new(handle, pass, self.data()) }
+    }
+
     /// Waits until `session` can be entered, and enters.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
@@ -204,7 +209,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         watch::asks();
         let pass = self.core.enter(Some(session));
         // SAFETY: the pass is inside a session.
-        unsafe { SessionGuard::new(self, pass) }
+        unsafe { self.guard(&self.core, pass) }
     }
 
     /// Waits until nobody is inside, and enters alone.
@@ -214,7 +219,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         watch::asks();
         let pass = self.core.enter(None);
         // SAFETY: the pass has the room to itself.
-        unsafe { ExclusiveGuard::new(self, pass) }
+        unsafe { self.guard(&self.core, pass) }
     }
 
     /// [`enter`](GroupLock::enter), with a guard that keeps the lock alive instead of borrowing it.
@@ -233,7 +238,16 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         watch::asks();
         let pass = self.core.enter(Some(session));
         // SAFETY: the pass is inside a session.
-        unsafe { OwnedSessionGuard::new(Arc::clone(self), pass) }
+        unsafe { self.guard(Arc::clone(self), pass) }
+    }
+
+    /// [`exclusive`](GroupLock::exclusive), with a guard that keeps the lock alive instead of borrowing it.
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub fn exclusive_arc(self: &Arc<Self>) -> OwnedExclusiveGuard<S, T, C> {
+        watch::asks();
+        let pass = self.core.enter(None);
+        // SAFETY: the pass has the room to itself.
+        unsafe { self.guard(Arc::clone(self), pass) }
     }
 }
 
@@ -254,7 +268,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     pub fn try_enter(&self, session: S) -> Option<SessionGuard<'_, S, T, C>> {
         let pass = self.core.try_enter(Some(session))?;
         // SAFETY: the pass is inside a session.
-        Some(unsafe { SessionGuard::new(self, pass) })
+        Some(unsafe { self.guard(&self.core, pass) })
     }
 
     /// Waits until `session` can be entered, but no longer than `timeout`. With a timeout of zero, this is
@@ -267,7 +281,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     ) -> Option<SessionGuard<'_, S, T, C>> {
         let pass = self.enter_within(Some(session), timeout)?;
         // SAFETY: the pass is inside a session.
-        Some(unsafe { SessionGuard::new(self, pass) })
+        Some(unsafe { self.guard(&self.core, pass) })
     }
 
     /// Waits until `session` can be entered, but no longer than until `deadline`. With a deadline in the past, this is
@@ -280,7 +294,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     ) -> Option<SessionGuard<'_, S, T, C>> {
         let pass = self.core.enter_until(Some(session), deadline)?;
         // SAFETY: the pass is inside a session.
-        Some(unsafe { SessionGuard::new(self, pass) })
+        Some(unsafe { self.guard(&self.core, pass) })
     }
 
     /// Waits, as a task, until `session` can be entered. Runs on any executor.
@@ -292,7 +306,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     /// A future that has been granted the room keeps it until it is polled or dropped. One that is neither, for instance because its task
     /// is waiting for something else, keeps others out, as a guard would.
     pub fn enter_async(&self, session: S) -> Enter<'_, S, T, C> {
-        Enter::new(self, session)
+        Enter::new(&self.core, self.data(), Some(session))
     }
 
     /// [`exclusive`](GroupLock::exclusive), if that takes no waiting.
@@ -301,7 +315,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     pub fn try_exclusive(&self) -> Option<ExclusiveGuard<'_, S, T, C>> {
         let pass = self.core.try_enter(None)?;
         // SAFETY: the pass has the room to itself.
-        Some(unsafe { ExclusiveGuard::new(self, pass) })
+        Some(unsafe { self.guard(&self.core, pass) })
     }
 
     /// [`exclusive`](GroupLock::exclusive), but waits no longer than `timeout`.
@@ -309,7 +323,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     pub fn try_exclusive_for(&self, timeout: Duration) -> Option<ExclusiveGuard<'_, S, T, C>> {
         let pass = self.enter_within(None, timeout)?;
         // SAFETY: the pass has the room to itself.
-        Some(unsafe { ExclusiveGuard::new(self, pass) })
+        Some(unsafe { self.guard(&self.core, pass) })
     }
 
     /// [`exclusive`](GroupLock::exclusive), but waits no longer than until `deadline`.
@@ -317,17 +331,38 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     pub fn try_exclusive_until(&self, deadline: Instant) -> Option<ExclusiveGuard<'_, S, T, C>> {
         let pass = self.core.enter_until(None, deadline)?;
         // SAFETY: the pass has the room to itself.
-        Some(unsafe { ExclusiveGuard::new(self, pass) })
+        Some(unsafe { self.guard(&self.core, pass) })
     }
 
     /// [`exclusive`](GroupLock::exclusive) for tasks. Cancel safe as [`enter_async`](GroupLock::enter_async).
     pub fn exclusive_async(&self) -> Exclusive<'_, S, T, C> {
-        Exclusive::new(self)
+        Exclusive::new(&self.core, self.data(), None)
+    }
+
+    /// [`try_enter`](GroupLock::try_enter), with a guard that keeps the lock alive instead of borrowing it.
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub fn try_enter_arc(self: &Arc<Self>, session: S) -> Option<OwnedSessionGuard<S, T, C>> {
+        let pass = self.core.try_enter(Some(session))?;
+        // SAFETY: the pass is inside a session.
+        Some(unsafe { self.guard(Arc::clone(self), pass) })
+    }
+
+    /// [`try_exclusive`](GroupLock::try_exclusive), with a guard that keeps the lock alive instead of borrowing it.
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub fn try_exclusive_arc(self: &Arc<Self>) -> Option<OwnedExclusiveGuard<S, T, C>> {
+        let pass = self.core.try_enter(None)?;
+        // SAFETY: the pass has the room to itself.
+        Some(unsafe { self.guard(Arc::clone(self), pass) })
     }
 
     /// [`enter_async`](GroupLock::enter_async), with a future and a guard that keep the lock alive instead of borrowing it.
     pub fn enter_arc_async(self: &Arc<Self>, session: S) -> EnterArc<S, T, C> {
-        EnterArc::new(Arc::clone(self), session)
+        EnterArc::new(Arc::clone(self), self.data(), Some(session))
+    }
+
+    /// [`exclusive_async`](GroupLock::exclusive_async), with a future and a guard that keep the lock alive instead of borrowing it.
+    pub fn exclusive_arc_async(self: &Arc<Self>) -> ExclusiveArc<S, T, C> {
+        ExclusiveArc::new(Arc::clone(self), self.data(), None)
     }
 
     /// Who is inside and who waits. For people who debug: it is out of date when you look at it.

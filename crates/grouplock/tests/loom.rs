@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use grouplock::cores::{Cancellable, Phases, Striped};
-use grouplock::{ExclusiveGuard, GroupLock, Policy};
+use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
 use loom::cell::UnsafeCell;
 use loom::thread::{self, Thread};
 
@@ -87,8 +87,8 @@ fn enter_for_some_time<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8
 fn switch<C: Cancellable<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
     let mut guard = lock.enter(from);
     guard.inside(from);
-    guard.switch(to);
-    assert_eq!(*guard.session(), to);
+    SessionGuard::switch(&mut guard, to);
+    assert_eq!(*SessionGuard::session(&guard), to);
     guard.inside(to);
 }
 

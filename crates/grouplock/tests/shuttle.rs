@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use grouplock::cores::{Cancellable, Phases, Striped};
-use grouplock::{ExclusiveGuard, GroupLock, Policy};
+use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::Barrier;
@@ -114,8 +114,8 @@ fn as_thread<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) {
             let mut guard = lock.enter(session);
             inside(&guard, session);
             let next = draw(SESSIONS);
-            guard.switch(next);
-            assert_eq!(*guard.session(), next);
+            SessionGuard::switch(&mut guard, next);
+            assert_eq!(*SessionGuard::session(&guard), next);
             inside(&guard, next);
         }
         _ => {

@@ -6,6 +6,7 @@
 //! | [`Striped`] | one session is inside nearly always, on many processors | yes | yes | all |
 //! | [`Handover`] | a constant number of remote memory references per passage | yes | no | first come first served |
 
+#[cfg(feature = "handover")]
 mod handover;
 mod phases;
 mod striped;
@@ -13,12 +14,22 @@ mod striped;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+#[cfg(feature = "handover")]
 pub use self::handover::Handover;
 pub(crate) use self::phases::MOST_HOLDERS;
 pub use self::phases::Phases;
 pub(crate) use self::phases::Signal;
 pub use self::striped::Striped;
 use crate::Snapshot;
+
+/// Cores are this crate's: what they promise is what guards rely on.
+mod sealed {
+    pub trait Sealed {}
+    #[cfg(feature = "handover")]
+    impl<S> Sealed for super::Handover<S> {}
+    impl<S> Sealed for super::Phases<S> {}
+    impl<S> Sealed for super::Striped<S> {}
+}
 
 /// A group lock without data.
 ///
@@ -27,7 +38,7 @@ use crate::Snapshot;
 /// # Safety
 /// While a request that has entered has not left, requests for other sessions and requests to be alone do not enter; and while one that
 /// asked to be alone is inside, none does. What one who left did before leaving happens before a conflicting one's entering.
-pub unsafe trait Core {
+pub unsafe trait Core: sealed::Sealed {
     /// What sessions are called.
     type Session;
 
@@ -98,6 +109,42 @@ pub unsafe trait Cancellable: Core {
     /// # Safety
     /// As [`leave`](Core::leave); but `pass` is for `session` afterwards. If this panics, nothing has happened.
     unsafe fn switch(&self, pass: &mut Self::Pass, session: Self::Session);
+
+    /// [`switch`](Cancellable::switch), if that takes no waiting. Otherwise nothing has happened.
+    ///
+    /// # Safety
+    /// As [`switch`](Cancellable::switch).
+    unsafe fn try_switch(&self, pass: &mut Self::Pass, session: Self::Session) -> bool;
+
+    /// [`switch`](Cancellable::switch), but waits no longer than until `deadline`. Says whether `pass` is inside; it has left if not.
+    ///
+    /// # Safety
+    /// As [`switch`](Cancellable::switch).
+    unsafe fn switch_until(
+        &self,
+        pass: &mut Self::Pass,
+        session: Self::Session,
+        deadline: Instant,
+    ) -> bool;
+
+    /// [`switch`](Cancellable::switch), if that takes no waiting. Otherwise `pass` has left, and a request for `session` is in the queue, to be
+    /// looked after by [`poll_enter`](Cancellable::poll_enter) or [`cancel`](Cancellable::cancel).
+    ///
+    /// # Safety
+    /// As [`switch`](Cancellable::switch).
+    unsafe fn poll_switch(
+        &self,
+        pass: &mut Self::Pass,
+        session: &Self::Session,
+        waiting: &mut Option<Self::Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()>;
+
+    /// Enters the session of `pass` once more, at once.
+    ///
+    /// # Safety
+    /// `pass` was given to a request for a session by this core, and has not left.
+    unsafe fn again(&self, pass: &Self::Pass) -> Self::Pass;
 
     /// Makes a room that one has to oneself the room of `session`, without leaving it.
     ///

@@ -206,6 +206,21 @@ impl<S: Eq + Clone> Striped<S> {
         }
     }
 
+    /// # Safety
+    /// As [`Cancellable::switch_until`].
+    unsafe fn switch_by(&self, pass: &mut Pass, session: S, deadline: Option<Instant>) -> bool {
+        // SAFETY: the caller's promise.
+        if unsafe { self.session(pass) } == &session {
+            discard(session);
+            return true;
+        }
+        self.to_central(pass);
+        self.calm.store(0, Relaxed);
+        self.revoke();
+        // SAFETY: the caller's promise, and a holder at the central lock now.
+        unsafe { self.central.switch_by(session, deadline, || self.revoke()) }
+    }
+
     /// On a stripe, to the central lock: a holder there from now on.
     fn to_central(&self, pass: &mut Pass) {
         if let Some(number) = pass.0.take() {
@@ -331,14 +346,55 @@ unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
 
     unsafe fn switch(&self, pass: &mut Pass, session: S) {
         // SAFETY: the caller's promise.
+        let inside = unsafe { self.switch_by(pass, session, None) };
+        debug_assert!(inside, "without a deadline, waiting ends inside");
+    }
+
+    unsafe fn try_switch(&self, pass: &mut Pass, session: S) -> bool {
+        // SAFETY: the caller's promise.
         if unsafe { self.session(pass) } == &session {
-            return discard(session);
+            return true;
+        }
+        self.to_central(pass);
+        self.revoke();
+        // SAFETY: the caller's promise, and a holder at the central lock now.
+        unsafe { self.central.switch_at_once(session) }
+    }
+
+    unsafe fn switch_until(&self, pass: &mut Pass, session: S, deadline: Instant) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.switch_by(pass, session, Some(deadline)) }
+    }
+
+    unsafe fn poll_switch(
+        &self,
+        pass: &mut Pass,
+        session: &S,
+        waiting: &mut Option<Self::Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        // SAFETY: the caller's promise.
+        if unsafe { self.session(pass) } == session {
+            return Poll::Ready(());
         }
         self.to_central(pass);
         self.calm.store(0, Relaxed);
         self.revoke();
         // SAFETY: the caller's promise, and a holder at the central lock now.
-        unsafe { self.central.switch_then(session, || self.revoke()) };
+        let switched = unsafe { self.central.poll_switch(&mut (), session, waiting, cx) };
+        if switched.is_pending() {
+            self.revoke();
+        }
+        switched
+    }
+
+    unsafe fn again(&self, pass: &Pass) -> Pass {
+        match pass.0 {
+            // On a stripe with somebody on it, one more is as good as there.
+            Some(number) => drop(self.stripes[number as usize].0.fetch_add(1, SeqCst)),
+            None => self.central.enter_again(),
+        }
+        *pass
     }
 
     unsafe fn downgrade(&self, _pass: &mut Pass, session: S) {

@@ -23,7 +23,7 @@ use no_tracing as tracing;
 pub(crate) use self::deadlock::{GiveUp, Held, asks, gone};
 pub(crate) use self::tracing::TaskWait;
 use crate::Policy;
-use crate::cores::Signal;
+use crate::cores::{Core, Signal};
 
 /// A request that waits, as reports tell of it.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +38,13 @@ pub(crate) struct Request {
     pub(crate) exclusive: bool,
     /// What type sessions have.
     pub(crate) sessions: &'static str,
+}
+
+impl Request {
+    #[inline]
+    pub(crate) fn of<C: Core>(core: &C, exclusive: bool) -> Self {
+        Request { lock: core.address(), exclusive, sessions: std::any::type_name::<C::Session>() }
+    }
 }
 
 /// The state of a lock that somebody waits for.

@@ -12,6 +12,8 @@ mod striped;
 
 // miri at these,
 #[cfg(not(tsan))]
+mod guards;
+#[cfg(not(tsan))]
 mod sharing;
 #[cfg(not(tsan))]
 mod views;

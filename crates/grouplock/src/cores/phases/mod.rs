@@ -43,6 +43,7 @@ mod arena;
 mod coming;
 mod locked;
 mod queue;
+mod switching;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
@@ -224,32 +225,6 @@ impl<S> Phases<S> {
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// As [`Cancellable::switch`]. Calls `queued` before it sleeps, if it has to.
-    ///
-    /// # Safety
-    /// As there.
-    pub(super) unsafe fn switch_then(&self, session: S, queued: impl FnOnce()) {
-        // SAFETY: a holder of a session is counted, and the room has a name since it entered.
-        if unsafe { self.name() } == &session {
-            return discard(session);
-        }
-        let mut asked = Some(Cow::Owned(session));
-        let place = {
-            let mut locked = self.lock();
-            let now = Instant::now();
-            if locked.rename_alone(&mut asked, now) {
-                return;
-            }
-            let place = locked.push_thread(asked, now, Kind::Switching);
-            // Release: as in `give_back`. Whoever waits is seen to when the internal lock is released.
-            self.word.fetch_sub(ONE, Release);
-            place
-        };
-        queued();
-        let inside = self.sleep(false, place, None);
-        debug_assert!(inside, "without a deadline, waiting ends inside");
-    }
-
     /// The caller is inside a session, and enters once more if nobody waits and `confirm` agrees. `confirm` runs under the internal lock: who
     /// joins the queue later sees what it did.
     pub(super) fn enter_again_if(&self, confirm: impl FnOnce() -> bool) -> bool {
@@ -279,6 +254,21 @@ pub struct Waiting {
     ticket: Ticket,
     signal: Arc<Signal>,
     watch: watch::TaskWait,
+}
+
+impl Waiting {
+    /// The task joins the queue.
+    fn begin<S: Eq + Clone>(
+        locked: &mut Locked<'_, S>,
+        asked: Asked<'_, S>,
+        now: Instant,
+        cx: &Context<'_>,
+    ) -> Self {
+        let signal = Signal::of_task();
+        let waker = Kind::Task(cx.waker().clone());
+        let ticket = locked.push(asked, now, Arc::clone(&signal), waker);
+        Waiting { ticket, signal, watch: watch::TaskWait::begin() }
+    }
 }
 
 impl<S> Drop for Phases<S> {
@@ -354,10 +344,7 @@ unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
             if locked.admit(&mut asked, || now) {
                 return Poll::Ready(());
             }
-            let signal = Signal::of_task();
-            let waker = Kind::Task(cx.waker().clone());
-            let ticket = locked.push(asked, now, Arc::clone(&signal), waker);
-            *waiting = Some(Waiting { ticket, signal, watch: watch::TaskWait::begin() });
+            *waiting = Some(Waiting::begin(&mut locked, asked, now, cx));
             return Poll::Pending;
         };
         if signal.standing() != Standing::Granted {
@@ -381,7 +368,33 @@ unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
 
     unsafe fn switch(&self, (): &mut (), session: S) {
         // SAFETY: the caller's promise.
-        unsafe { self.switch_then(session, || ()) };
+        let inside = unsafe { self.switch_by(session, None, || ()) };
+        debug_assert!(inside, "without a deadline, waiting ends inside");
+    }
+
+    unsafe fn try_switch(&self, (): &mut (), session: S) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.switch_at_once(session) }
+    }
+
+    unsafe fn switch_until(&self, (): &mut (), session: S, deadline: Instant) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.switch_by(session, Some(deadline), || ()) }
+    }
+
+    unsafe fn poll_switch(
+        &self,
+        (): &mut (),
+        session: &S,
+        waiting: &mut Option<Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.switch_task(session, waiting, cx) }
+    }
+
+    unsafe fn again(&self, (): &()) {
+        self.enter_again();
     }
 
     unsafe fn downgrade(&self, (): &mut (), session: S) {

@@ -49,6 +49,11 @@ pub(super) const fn is_joinable(word: u32) -> bool {
     word & (EXCLUSIVE | UNNAMED | FULL) == 0
 }
 
+/// Whether no more holders are admitted.
+pub(super) const fn is_full(word: u32) -> bool {
+    word & FULL != 0
+}
+
 /// How many are inside.
 pub(super) const fn holders(word: u32) -> usize {
     ((word & COUNT) / ONE) as usize
