@@ -138,6 +138,8 @@
 pub mod cores;
 #[cfg(all(feature = "deadlock_detection", not(any(loom, shuttle))))]
 pub mod deadlock;
+#[cfg(not(any(loom, shuttle)))]
+mod futex;
 pub mod future;
 pub mod guards;
 mod lock;

@@ -122,25 +122,16 @@ pub(crate) type Word = AtomicU32;
 #[cfg(any(loom, shuttle))]
 pub(crate) use self::model_word::Word;
 
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use crate::futex::{wait, wake_all};
+
 /// Sleeps while `word` holds `value`, or less.
-#[cfg(not(any(loom, shuttle)))]
-pub(crate) fn wait(word: &Word, value: u32) {
-    atomic_wait::wait(word, value);
-}
-
-/// Wakes all that sleep on `word`.
-#[cfg(not(any(loom, shuttle)))]
-pub(crate) fn wake_all(word: &Word) {
-    atomic_wait::wake_all(word);
-}
-
-/// As above, in a model.
 #[cfg(any(loom, shuttle))]
 pub(crate) fn wait(word: &Word, value: u32) {
     word.wait(value);
 }
 
-/// As above, in a model.
+/// Wakes all that sleep on `word`.
 #[cfg(any(loom, shuttle))]
 pub(crate) fn wake_all(word: &Word) {
     word.wake_all();
