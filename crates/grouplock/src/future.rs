@@ -131,3 +131,35 @@ impl<H: Handle<C>, S: fmt::Debug, C: Cancellable<Session = S>, T: ?Sized> fmt::D
         f.debug_struct("Switch").field("session", &self.session).finish_non_exhaustive()
     }
 }
+
+/// Waits for a room that is set up, or that is to be. The pass must be made a guard.
+pub(crate) struct EnterWith<'a, S, C: Cancellable<Session = S>> {
+    core: &'a C,
+    session: &'a S,
+    waiting: Option<C::Waiting>,
+}
+
+impl<'a, S, C: Cancellable<Session = S>> EnterWith<'a, S, C> {
+    pub(crate) fn new(core: &'a C, session: &'a S) -> Self {
+        EnterWith { core, session, waiting: None }
+    }
+}
+
+impl<S, C: Cancellable<Session = S>> Unpin for EnterWith<'_, S, C> {}
+
+impl<S, C: Cancellable<Session = S>> Future for EnterWith<'_, S, C> {
+    type Output = (C::Pass, bool);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let EnterWith { core, session, waiting } = &mut *self;
+        core.poll_enter_with(session, waiting, cx)
+    }
+}
+
+impl<S, C: Cancellable<Session = S>> Drop for EnterWith<'_, S, C> {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            self.core.cancel(waiting, false);
+        }
+    }
+}

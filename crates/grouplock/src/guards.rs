@@ -345,6 +345,26 @@ impl<H: Handle<C>, S: Eq + Clone, C: Cancellable<Session = S>, T: ?Sized>
         // SAFETY: the pass is inside the same lock. A part of the data that `map` chose is there as long as somebody is inside.
         unsafe { Guard::new(this.lock.clone(), pass, data) }
     }
+
+    /// A number that changes when the room changes to another session or is [set up](GroupLock::enter_with), and only then. Whoever has left
+    /// and is inside again learns from it whether that happened meanwhile.
+    ///
+    /// ```
+    /// use grouplock::{GroupLock, SessionGuard};
+    ///
+    /// let lock = GroupLock::new(());
+    /// let before = SessionGuard::epoch(&lock.enter("model A"));
+    /// drop(lock.exclusive());
+    /// assert_eq!(SessionGuard::epoch(&lock.enter("model A")), before);
+    /// drop(lock.enter("model B"));
+    /// assert_ne!(SessionGuard::epoch(&lock.enter("model A")), before);
+    /// ```
+    ///
+    /// It takes the lock's short internal lock.
+    pub fn epoch(this: &Self) -> u64 {
+        this.inside();
+        this.lock.core().epoch()
+    }
 }
 
 impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Alone<T>> {
@@ -374,14 +394,20 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Alone<T>> 
         S: Eq + Clone,
         C: Cancellable<Session = S>,
     {
-        let data = Sharing(this.inside().0);
-        let mut this = ManuallyDrop::new(this);
+        // SAFETY: the pass has the room to itself.
+        this.open(|core, pass| unsafe { core.downgrade(pass, session) })
+    }
+
+    /// `open` opens the room to a session. If it panics, the guard is leaked and the room stays taken.
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub(crate) fn open(self, open: impl FnOnce(&C, &mut C::Pass)) -> Guard<H, S, C, Sharing<T>> {
+        let data = Sharing(self.inside().0);
+        let mut this = ManuallyDrop::new(self);
         let Guard { lock, pass, .. } = &mut *this;
-        // SAFETY: the pass has the room to itself. If this panics, the guard is leaked and the room stays taken.
-        unsafe { lock.core().downgrade(pass, session) };
-        let mut open = ManuallyDrop::into_inner(this).with(data);
-        open.held.now(false);
-        open
+        open(lock.core(), pass);
+        let mut opened = ManuallyDrop::into_inner(this).with(data);
+        opened.held.now(false);
+        opened
     }
 }
 

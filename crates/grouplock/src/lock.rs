@@ -1,13 +1,14 @@
 //! The lock with its data.
 
 use std::cell::UnsafeCell;
+use std::convert::Infallible;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cores::{Cancellable, Core, Phases, Striped};
-use crate::future::{Enter, EnterArc, Exclusive, ExclusiveArc};
+use crate::future::{Enter, EnterArc, EnterWith, Exclusive, ExclusiveArc};
 use crate::guards::{Access, Guard, Handle};
 use crate::{
     ExclusiveGuard, OwnedExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard, Snapshot, watch,
@@ -363,6 +364,114 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     /// [`exclusive_async`](GroupLock::exclusive_async), with a future and a guard that keep the lock alive instead of borrowing it.
     pub fn exclusive_arc_async(self: &Arc<Self>) -> ExclusiveArc<S, T, C> {
         ExclusiveArc::new(Arc::clone(self), self.data(), None)
+    }
+
+    /// Waits until `session` can be entered in a room that is set up for it, and enters. If the room is not set up for it, because another
+    /// session was inside last or nobody was, calls `set_up` first, alone; then the others of the session are let in.
+    ///
+    /// ```
+    /// use grouplock::GroupLock;
+    ///
+    /// let gpu = GroupLock::new(String::new());
+    /// let load = |model: &mut String| *model = String::from("weights of A");
+    /// let one = gpu.enter_with("A", load); // loads the model
+    /// let two = gpu.enter_with("A", |_| unreachable!("it is loaded"));
+    /// assert_eq!((&**one, &**two), ("weights of A", "weights of A"));
+    /// ```
+    ///
+    /// * While the room is set up for the session, this costs what [`enter`](GroupLock::enter) does.
+    /// * If `set_up` panics, the room is left and is set up for nobody. The next request with set-up does it again.
+    /// * [`enter`](GroupLock::enter) asks for no set-up and does none. It may find the room as another session left it, and what it brings
+    ///   inside is not set up: who wants the same session with set-up waits until it can be alone.
+    /// * [`exclusive`](GroupLock::exclusive) and [`downgrade`](Guard::downgrade) to the same session leave the room set up: whoever changes the data
+    ///   there answers for it.
+    #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub fn enter_with(&self, session: S, set_up: impl FnOnce(&mut T)) -> SessionGuard<'_, S, T, C> {
+        let set_up = |data: &mut T| -> Result<(), Infallible> {
+            set_up(data);
+            Ok(())
+        };
+        let Ok(guard) = self.enter_with_result(session, set_up);
+        guard
+    }
+
+    /// [`enter_with`](GroupLock::enter_with), with a set-up that may fail. Then the room is left and is set up for nobody.
+    ///
+    /// # Errors
+    /// Those of `set_up`.
+    #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub fn enter_with_result<E>(
+        &self,
+        session: S,
+        set_up: impl FnOnce(&mut T) -> Result<(), E>,
+    ) -> Result<SessionGuard<'_, S, T, C>, E> {
+        watch::asks();
+        let (pass, alone) = self.core.enter_with(&session);
+        if !alone {
+            // SAFETY: the pass is inside a session.
+            return Ok(unsafe { self.guard(&self.core, pass) });
+        }
+        // SAFETY: the pass has the room to itself.
+        let mut guard: ExclusiveGuard<'_, S, T, C> = unsafe { self.guard(&self.core, pass) };
+        set_up(&mut guard)?;
+        // SAFETY: the pass was told to set the room up.
+        Ok(guard.open(|core, pass| unsafe { core.finish_set_up(pass, session) }))
+    }
+
+    /// [`enter_with`](GroupLock::enter_with) for tasks.
+    ///
+    /// ```
+    /// use grouplock::GroupLock;
+    ///
+    /// # futures_executor::block_on(async {
+    /// let gpu = GroupLock::new(String::new());
+    /// let load = async |model: &mut String| {
+    ///     std::future::ready(()).await; // reads a file, say
+    ///     *model = String::from("weights of A");
+    /// };
+    /// assert_eq!(*gpu.enter_with_async("A", load).await, "weights of A");
+    /// # });
+    /// ```
+    ///
+    /// # Cancel safety
+    /// While it waits, as [`enter_async`](GroupLock::enter_async). If the future is dropped while `set_up` is running, that is dropped where it
+    /// is; the room is left and is set up for nobody. A set-up that must not stop half-way belongs in a task of its own, whose end `set_up` awaits.
+    pub async fn enter_with_async(
+        &self,
+        session: S,
+        set_up: impl AsyncFnOnce(&mut T),
+    ) -> SessionGuard<'_, S, T, C> {
+        let set_up = async |data: &mut T| -> Result<(), Infallible> {
+            set_up(data).await;
+            Ok(())
+        };
+        let Ok(guard) = self.enter_with_result_async(session, set_up).await;
+        guard
+    }
+
+    /// [`enter_with_async`](GroupLock::enter_with_async), with a set-up that may fail. Then the room is left and is set up for nobody.
+    ///
+    /// # Errors
+    /// Those of `set_up`.
+    pub async fn enter_with_result_async<E>(
+        &self,
+        session: S,
+        set_up: impl AsyncFnOnce(&mut T) -> Result<(), E>,
+    ) -> Result<SessionGuard<'_, S, T, C>, E> {
+        let (pass, alone) = EnterWith::new(&self.core, &session).await;
+        if !alone {
+            // SAFETY: the pass is inside a session.
+            let guard: SessionGuard<'_, S, T, C> = unsafe { self.guard(&self.core, pass) };
+            return Ok(guard.of_task());
+        }
+        // SAFETY: the pass has the room to itself.
+        let guard: ExclusiveGuard<'_, S, T, C> = unsafe { self.guard(&self.core, pass) };
+        let mut guard = guard.of_task();
+        set_up(&mut guard).await?;
+        // SAFETY: the pass was told to set the room up.
+        Ok(guard.open(|core, pass| unsafe { core.finish_set_up(pass, session) }))
     }
 
     /// Who is inside and who waits. For people who debug: it is out of date when you look at it.

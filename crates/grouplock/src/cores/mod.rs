@@ -146,6 +146,27 @@ pub unsafe trait Cancellable: Core {
     /// `pass` was given to a request for a session by this core, and has not left.
     unsafe fn again(&self, pass: &Self::Pass) -> Self::Pass;
 
+    /// Waits until `session` can be entered in a room that is set up for it, and enters; or enters alone, to set it up, and says so with `true`.
+    fn enter_with(&self, session: &Self::Session) -> (Self::Pass, bool);
+
+    /// As [`enter_with`](Cancellable::enter_with), for a task; [`cancel`](Cancellable::cancel) gives it up.
+    fn poll_enter_with(
+        &self,
+        session: &Self::Session,
+        waiting: &mut Option<Self::Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<(Self::Pass, bool)>;
+
+    /// Opens the room to `session`, for which it is set up now. If it could not be set up, [`leave_exclusive`](Core::leave_exclusive) is called
+    /// instead, and the room is set up for nobody.
+    ///
+    /// # Safety
+    /// As [`leave_exclusive`](Core::leave_exclusive), for a pass that was told to set the room up; but `pass` is for `session` afterwards.
+    unsafe fn finish_set_up(&self, pass: &mut Self::Pass, session: Self::Session);
+
+    /// A number that changes when the room changes to another session or is set up, and only then. Asked by a holder.
+    fn epoch(&self) -> u64;
+
     /// Makes a room that one has to oneself the room of `session`, without leaving it.
     ///
     /// # Safety

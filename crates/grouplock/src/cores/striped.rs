@@ -110,6 +110,16 @@ impl<S: Eq + Clone> Striped<S> {
         None
     }
 
+    /// As [`enter_stripe`](Striped::enter_stripe), if the room is set up.
+    fn enter_stripe_set_up(&self, session: &S) -> Option<Pass> {
+        let pass = self.enter_stripe(session)?;
+        if let (false, Some(number)) = (self.central.is_set_up(), pass.0) {
+            self.leave_stripe(number as usize);
+            return None;
+        }
+        Some(pass)
+    }
+
     #[inline]
     fn leave_stripe(&self, number: usize) {
         // SeqCst, and so a release: pairs with the loads in `drain`.
@@ -395,6 +405,46 @@ unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
             None => self.central.enter_again(),
         }
         *pass
+    }
+
+    fn enter_with(&self, session: &S) -> (Pass, bool) {
+        if let Some(pass) = self.enter_stripe_set_up(session) {
+            return (pass, false);
+        }
+        let alone = !self.central.fast_set_up(session) && {
+            self.calm.store(0, Relaxed);
+            self.revoke();
+            self.central.wait_set_up(session, || self.revoke())
+        };
+        (self.entered(alone), alone)
+    }
+
+    fn poll_enter_with(
+        &self,
+        session: &S,
+        waiting: &mut Option<Self::Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<(Pass, bool)> {
+        if waiting.is_none()
+            && let Some(pass) = self.enter_stripe_set_up(session)
+        {
+            return Poll::Ready((pass, false));
+        }
+        if let Poll::Ready(alone) = self.central.poll_set_up(session, waiting, cx) {
+            return Poll::Ready((self.entered(alone), alone));
+        }
+        self.calm.store(0, Relaxed);
+        self.revoke();
+        Poll::Pending
+    }
+
+    unsafe fn finish_set_up(&self, _pass: &mut Pass, session: S) {
+        // SAFETY: the caller's promise; nobody is alone on a stripe.
+        unsafe { self.central.finish_set_up(&mut (), session) };
+    }
+
+    fn epoch(&self) -> u64 {
+        self.central.epoch()
     }
 
     unsafe fn downgrade(&self, _pass: &mut Pass, session: S) {

@@ -14,6 +14,8 @@ mod striped;
 #[cfg(not(tsan))]
 mod guards;
 #[cfg(not(tsan))]
+mod set_up;
+#[cfg(not(tsan))]
 mod sharing;
 #[cfg(not(tsan))]
 mod views;

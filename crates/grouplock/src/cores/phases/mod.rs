@@ -43,6 +43,7 @@ mod arena;
 mod coming;
 mod locked;
 mod queue;
+mod set_up;
 mod switching;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
@@ -216,6 +217,10 @@ impl<S> Phases<S> {
     /// # Safety
     /// The caller may write the name by invariant 1. `word` tells whether there was one.
     unsafe fn rename(&self, word: u32, name: S) -> Option<S> {
+        // SAFETY: `LOCKED` is held (invariants 1 and 3).
+        if let Some(queue) = unsafe { &mut *self.queue.write() } {
+            queue.epoch += 1;
+        }
         // SAFETY: nobody else reads or writes the name meanwhile.
         let place = unsafe { &mut *self.name.write() };
         let old = mem::replace(place, MaybeUninit::new(name));
@@ -362,7 +367,7 @@ unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
     }
 
     fn cancel(&self, Waiting { ticket, signal, watch }: Waiting, exclusive: bool) {
-        self.give_up(ticket, &signal, exclusive);
+        self.give_up(ticket, &signal);
         watch.end(self.request(exclusive), false);
     }
 
@@ -399,7 +404,30 @@ unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
 
     unsafe fn downgrade(&self, (): &mut (), session: S) {
         let mut locked = self.lock();
-        locked.downgrade(session);
+        locked.open(session, false);
+    }
+
+    #[inline]
+    fn enter_with(&self, session: &S) -> ((), bool) {
+        let ready = self.fast_set_up(session);
+        ((), !ready && self.wait_set_up(session, || ()))
+    }
+
+    fn poll_enter_with(
+        &self,
+        session: &S,
+        waiting: &mut Option<Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<((), bool)> {
+        self.poll_set_up(session, waiting, cx).map(|alone| ((), alone))
+    }
+
+    unsafe fn finish_set_up(&self, (): &mut (), session: S) {
+        self.lock().open(session, true);
+    }
+
+    fn epoch(&self) -> u64 {
+        self.lock().queue().epoch
     }
 
     fn snapshot(&self) -> Snapshot<S> {

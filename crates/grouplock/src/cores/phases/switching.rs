@@ -81,7 +81,9 @@ impl<S: Eq + Clone> Phases<S> {
         // SAFETY: a holder of a session is counted, and the room has a name since it entered.
         let stays = Some(unsafe { self.name() }) == asked.as_deref();
         let inside = stays
-            || self.try_lock().is_some_and(|mut lock| lock.rename_alone(&mut asked, Instant::now()));
+            || self
+                .try_lock()
+                .is_some_and(|mut lock| lock.rename_alone(&mut asked, Instant::now()));
         discard(asked);
         inside
     }

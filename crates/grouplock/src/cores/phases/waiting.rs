@@ -44,22 +44,22 @@ struct Request<'a, S: Eq> {
     core: &'a Phases<S>,
     ticket: Ticket,
     signal: &'a Signal,
-    exclusive: bool,
 }
 
 impl<S: Eq> Drop for Request<'_, S> {
     fn drop(&mut self) {
-        self.core.give_up(self.ticket, self.signal, self.exclusive);
+        self.core.give_up(self.ticket, self.signal);
     }
 }
 
 impl<S: Eq> Phases<S> {
     /// Takes a request out of the queue; or leaves, if it has been granted the room meanwhile.
-    pub(super) fn give_up(&self, ticket: Ticket, signal: &Signal, exclusive: bool) {
+    pub(super) fn give_up(&self, ticket: Ticket, signal: &Signal) {
         let mut locked = self.lock();
         if signal.standing() == Standing::Granted {
             drop(locked);
-            self.give_back(if exclusive { ONE | EXCLUSIVE } else { ONE });
+            // Relaxed: the one who granted it the room set this bit, or found it clear. It is as it was then.
+            self.give_back(ONE | self.word.load(Relaxed) & EXCLUSIVE);
         } else {
             let waiter = locked.remove(ticket);
             drop(locked);
@@ -143,7 +143,7 @@ impl<S: Eq + Clone> Phases<S> {
     ) -> bool {
         let Place { ticket, signal, mut patience, duty } = place;
         // Foreign code runs below, where reports are made. If it panics, the request is given up.
-        let request = Request { core: self, ticket, signal: &signal, exclusive };
+        let request = Request { core: self, ticket, signal: &signal };
         let told = self.request(exclusive);
         let mut watch = watch::Wait::begin(told, &signal, deadline.is_none(), duty != Duty::None);
         let inside = loop {

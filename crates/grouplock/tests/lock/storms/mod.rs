@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use grouplock::cores::{Cancellable, Phases, Striped};
 #[cfg(feature = "handover")]
-use grouplock::cores::Handover;
-use grouplock::cores::{Cancellable, Core, Phases, Striped};
+use grouplock::cores::{Core, Handover};
 use grouplock::{GroupLock, Policy};
 use grouplock_algorithms::monitor::{Concurrency, Event, Exclusion, Fcfs, Journal, LeftBehind};
 use participant::{Data, Participant, data};
