@@ -123,7 +123,13 @@ pub(crate) type Word = AtomicU32;
 pub(crate) use self::model_word::Word;
 
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use crate::futex::{wait, wake_all};
+pub(crate) use crate::futex::wait;
+
+/// Wakes all that sleep on `word`.
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) fn wake_all(word: &Word) {
+    crate::futex::wake_all(word);
+}
 
 /// Sleeps while `word` holds `value`, or less.
 #[cfg(any(loom, shuttle))]

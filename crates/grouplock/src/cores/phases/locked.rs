@@ -109,7 +109,9 @@ impl<'a, S: Eq> Locked<'a, S> {
             // The others of the phase stay the first in the queue, and join when the room is set up.
             self.end_change(word, Room::BeingSetUp, 1);
             waiter.enter(running == Some(ticket), &mut self.wakes);
-            name.into_iter().for_each(|name| self.retired.push(name));
+            if let Some(name) = name {
+                self.retired.push(name);
+            }
             return;
         }
         let Some(phase) = self.queue().take_first() else { unreachable!("somebody waits") };
@@ -356,7 +358,9 @@ impl<S: Eq + Clone> Locked<'_, S> {
         } else {
             // SAFETY: `LOCKED` is held, and the caller has the room to itself: the door has been shut since a step that found the count zero.
             let old = unsafe { self.core.rename(word, session) };
-            old.into_iter().for_each(|old| self.retired.push(old));
+            if let Some(old) = old {
+                self.retired.push(old);
+            }
             bits = 0;
         }
         if set_up {
