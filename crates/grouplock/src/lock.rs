@@ -58,16 +58,21 @@ use crate::{
 /// There is no poisoning. If a holder panics, its guard is dropped like any other and the session is left. Whoever needs to know that an
 /// update was cut short must record that in the data.
 ///
-/// Comparing, cloning and dropping sessions, and the wakers of tasks, are the only foreign code that the lock runs. If a comparison or a
-/// clone panics, the request fails with that panic and the lock stays usable. If a waker panics, or the dropping of a session's old name,
-/// the panic hook reports it and it goes no further. They may run while the lock's short internal lock is held, so they
-/// must not use the same lock. The lock keeps the last session's name until another session enters.
+/// Foreign code that the lock runs: comparing, cloning and dropping sessions, a function of priorities, a set-up, and the wakers of tasks.
+///
+/// * If a comparison, a clone or a priority panics, the request fails with that panic and the lock stays usable. Only a comparison of a waiting
+///   request, which another thread makes while it leaves, goes no further: the two count as different.
+/// * If a set-up panics, the request fails with that panic, and the room is set up for nobody.
+/// * If a waker panics, or the dropping of a name, the panic hook reports it and it goes no further.
+///
+/// Comparisons, clones and priorities may run while the lock's short internal lock is held, so they must not use the same lock. The lock keeps
+/// the last session's name until another session enters.
 ///
 /// # Misuse
 ///
 /// * A thread that is inside a session and asks for another one of the same lock waits for itself, as with any lock. So does one that asks for
 ///   the same session again if another request has come in between (as with the read locks of std). Feature `deadlock_detection` reports
-///   it. [`SessionGuard::switch`] is the way to change sessions.
+///   it. [`SessionGuard::switch`](Guard::switch) is the way to change sessions, [`SessionGuard::again`](Guard::again) to enter the same once more.
 /// * At most 8,388,608 holders can share a session (`GroupLock::MOST_HOLDERS`). The next one waits until the room has been empty. That takes
 ///   leaked guards.
 /// * A future borrows its lock: dropping the lock first does not compile.

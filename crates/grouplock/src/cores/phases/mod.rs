@@ -361,14 +361,14 @@ unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
                 return Poll::Pending;
             }
         }
-        watch.end(self.request(session.is_none()), true);
+        watch.end(watch::Request::of(self, session.is_none()), true);
         *waiting = None;
         Poll::Ready(())
     }
 
     fn cancel(&self, Waiting { ticket, signal, watch }: Waiting, exclusive: bool) {
         self.give_up(ticket, &signal);
-        watch.end(self.request(exclusive), false);
+        watch.end(watch::Request::of(self, exclusive), false);
     }
 
     unsafe fn switch(&self, (): &mut (), session: S) {

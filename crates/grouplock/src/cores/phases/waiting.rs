@@ -8,8 +8,9 @@ use std::time::Instant;
 use super::queue::{Asked, Ticket};
 use super::waiter::{Kind, Signal, Standing, discard};
 use super::word::{self, ASK, EXCLUSIVE, FULL, ONE, UNNAMED};
-use super::{Core, Phases};
-use crate::{sync, watch};
+use super::Phases;
+use crate::sync;
+use crate::watch::{self, Observer as _};
 
 /// What came of joining the queue.
 pub(in crate::cores) enum QueueUp {
@@ -144,10 +145,10 @@ impl<S: Eq + Clone> Phases<S> {
         let Place { ticket, signal, mut patience, duty } = place;
         // Foreign code runs below, where reports are made. If it panics, the request is given up.
         let request = Request { core: self, ticket, signal: &signal };
-        let told = self.request(exclusive);
+        let told = watch::Request::of(self, exclusive);
         let mut watch = watch::Wait::begin(told, &signal, deadline.is_none(), duty != Duty::None);
         let inside = loop {
-            if let Some(reason) = watch.look(|| self.lock().crowd()) {
+            if let Some(reason) = watch.look(&|| self.lock().crowd()) {
                 panic!("{reason}");
             }
             let until = [deadline, patience, watch.next_look()].into_iter().flatten().min();
@@ -192,10 +193,5 @@ impl<S: Eq + Clone> Phases<S> {
         mem::forget(request);
         watch.end(inside);
         inside
-    }
-
-    /// A request of this lock, as reports tell of it.
-    pub(super) fn request(&self, exclusive: bool) -> watch::Request {
-        watch::Request { lock: self.address(), exclusive, sessions: std::any::type_name::<S>() }
     }
 }
