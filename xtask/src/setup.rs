@@ -5,6 +5,14 @@ use std::process::ExitCode;
 
 use crate::run::{LIMIT, Program};
 
+/// Platforms that grouplock is built for beside the one it is tested on: Windows, macOS, and one
+/// without threads.
+pub(crate) const TARGETS: [&str; 3] =
+    ["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "wasm32-unknown-unknown"];
+
+/// The `rust-version` of the workspace.
+pub(crate) const OLDEST: &str = concat!(env!("CARGO_PKG_RUST_VERSION"), ".0");
+
 /// What a step or a test may need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Need {
@@ -14,13 +22,25 @@ pub(crate) enum Need {
     Chromium,
     Etcd,
     Shells,
+    /// The standard library for [`TARGETS`].
+    Targets,
+    /// The toolchain of [`OLDEST`].
+    Oldest,
     /// For measurements only.
     Valgrind,
 }
 
 impl Need {
-    pub(crate) const ALL: [Need; 6] =
-        [Need::Miri, Need::Sources, Need::Chromium, Need::Etcd, Need::Shells, Need::Valgrind];
+    pub(crate) const ALL: [Need; 8] = [
+        Need::Miri,
+        Need::Sources,
+        Need::Chromium,
+        Need::Etcd,
+        Need::Shells,
+        Need::Targets,
+        Need::Oldest,
+        Need::Valgrind,
+    ];
 
     pub(crate) fn shown(self) -> &'static str {
         match self {
@@ -29,6 +49,8 @@ impl Need {
             Need::Chromium => "chromium and chromedriver",
             Need::Etcd => "etcd and etcdctl",
             Need::Shells => "zsh and fish",
+            Need::Targets => "the standard library for other platforms",
+            Need::Oldest => "the oldest Rust that builds grouplock",
             Need::Valgrind => "valgrind",
         }
     }
@@ -48,6 +70,15 @@ impl Need {
                 runs("etcd") && etcdctl.arguments(&["version"]).succeeds()
             }
             Need::Shells => runs("zsh") && runs("fish"),
+            Need::Targets => {
+                let list = Program::new("rustup").arguments(&["target", "list", "--installed"]);
+                let installed = list.watched(LIMIT, |_| None).output;
+                TARGETS.iter().all(|target| installed.contains(target))
+            }
+            Need::Oldest => {
+                let list = Program::new("rustup").arguments(&["toolchain", "list"]);
+                list.watched(LIMIT, |_| None).output.contains(OLDEST)
+            }
             Need::Valgrind => runs("valgrind"),
         }
     }
@@ -71,6 +102,13 @@ impl Need {
                 Program::new("systemctl").arguments(&["disable", "--now", "etcd"]).succeeds();
             }
             Need::Shells => packages(&["zsh", "fish"])?,
+            Need::Targets => {
+                Program::new("rustup").arguments(&["target", "add"]).arguments(&TARGETS).run()?;
+            }
+            Need::Oldest => {
+                let install = ["toolchain", "install", OLDEST, "--profile", "minimal"];
+                Program::new("rustup").arguments(&install).run()?;
+            }
             Need::Valgrind => packages(&["valgrind"])?,
         }
         if self.is_there() { Ok(()) } else { Err("installed, but it does not run".to_owned()) }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::mutants;
 use crate::programs::{self, Limits};
 use crate::run::Program;
-use crate::setup::Need;
+use crate::setup::{Need, OLDEST, TARGETS};
 
 /// One check.
 pub(crate) struct Step {
@@ -75,6 +75,13 @@ pub(crate) const STEPS: &[Step] = &[
         check: features,
     },
     Step {
+        name: "targets",
+        what: "grouplock for other platforms, and with the oldest Rust",
+        lane: 1,
+        needs: &[Need::Targets, Need::Oldest],
+        check: targets,
+    },
+    Step {
         name: "doc",
         what: "the documentation builds, warnings are errors",
         lane: 1,
@@ -126,7 +133,7 @@ const OF_FEATURES: [&str; 6] = ["--test", "lock_api", "--test", "deadlock", "--t
 /// keeps the guards of mutexes from being watched, so those of deadlock detection run without it.
 /// Then the documentation of all packages, as that of grouplock speaks of all features.
 fn features(tests: &Tests) -> Result<(), String> {
-    let all = "lock_api,send_guard,deadlock_detection,tracing";
+    let all = "lock_api,send_guard,deadlock_detection,tracing,handover";
     for features in ["lock_api", "send_guard", "deadlock_detection", "tracing", all] {
         let lint = of_workspace("clippy", features).arguments(&["--quiet"]);
         let lint = if features == all {
@@ -144,6 +151,22 @@ fn features(tests: &Tests) -> Result<(), String> {
     let documentation = with(all).arguments(&["--doc", "--no-fail-fast"]);
     failures.extend(tests.run("documentation", documentation).err());
     told(&failures)
+}
+
+/// Nothing is run: it is for other machines. With the oldest Rust, the features that do not need a
+/// newer one.
+fn targets(_: &Tests) -> Result<(), String> {
+    for target in TARGETS {
+        Program::cargo(&["check", "--quiet", "-p", "grouplock", "--target", target])
+            .quietly(BUILD)?;
+    }
+    let features = "deadlock_detection,tracing,handover";
+    let toolchain = format!("+{OLDEST}");
+    Program::new("cargo")
+        .arguments(&[&toolchain, "check", "--quiet", "-p", "grouplock", "--features", features])
+        .arguments(&["--target-dir", "target/oldest"])
+        .quietly(BUILD)
+        .map(drop)
 }
 
 /// Cargo with features of grouplock, for the whole workspace: so what it depends on is what the

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grouplock::GroupLock;
+use grouplock::{GroupLock, SessionGuard};
 use tokio::time::{sleep, timeout};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ async fn main() -> Result<(), tokio::task::JoinError> {
 
     // Threads use the same lock at the same time.
     let same = Arc::clone(&gpu);
-    let thread = tokio::task::spawn_blocking(move || *same.enter(Model::B).session());
+    let thread = tokio::task::spawn_blocking(move || *SessionGuard::session(&same.enter(Model::B)));
     println!("a thread had {:?}", thread.await?);
     Ok(())
 }

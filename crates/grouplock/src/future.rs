@@ -6,140 +6,160 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use crate::GroupLock;
 use crate::cores::{Cancellable, Phases};
-use crate::{ExclusiveGuard, GroupLock, OwnedSessionGuard, SessionGuard};
-
-/// A request on its way through a core: the part that all futures share. Gives the request up when dropped.
-struct Request<'a, S, C: Cancellable> {
-    core: &'a C,
-    session: Option<S>,
-    waiting: Option<C::Waiting>,
-    done: bool,
-}
-
-impl<'a, S, C: Cancellable<Session = S>> Request<'a, S, C> {
-    fn new(core: &'a C, session: Option<S>) -> Self {
-        Request { core, session, waiting: None, done: false }
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<C::Pass> {
-        assert!(!self.done, "the future was polled after it was ready");
-        let pass = ready!(self.core.poll_enter(self.session.as_ref(), &mut self.waiting, cx));
-        self.done = true;
-        Poll::Ready(pass)
-    }
-}
-
-impl<S, C: Cancellable> Drop for Request<'_, S, C> {
-    fn drop(&mut self) {
-        if let Some(waiting) = self.waiting.take() {
-            self.core.cancel(waiting, self.session.is_none());
-        }
-    }
-}
+use crate::guards::{Access, Alone, Guard, Handle, Sharing};
+use crate::watch::{self, Held};
 
 /// The future of [`GroupLock::enter_async`].
+pub type Enter<'a, S, T, C = Phases<S>> = Request<&'a C, S, C, Sharing<T>>;
+/// The future of [`GroupLock::exclusive_async`].
+pub type Exclusive<'a, S, T, C = Phases<S>> = Request<&'a C, S, C, Alone<T>>;
+/// The future of [`GroupLock::enter_arc_async`].
+pub type EnterArc<S, T, C = Phases<S>> = Request<Arc<GroupLock<S, T, C>>, S, C, Sharing<T>>;
+/// The future of [`GroupLock::exclusive_arc_async`].
+pub type ExclusiveArc<S, T, C = Phases<S>> = Request<Arc<GroupLock<S, T, C>>, S, C, Alone<T>>;
+
+const READY: &str = "the future was polled after it was ready";
+
+/// A request that a task waits for: [`Enter`], [`Exclusive`], [`EnterArc`] or [`ExclusiveArc`]. It is given up when dropped.
 #[must_use = "futures do nothing unless polled"]
-pub struct Enter<'a, S, T: ?Sized, C: Cancellable = Phases<S>> {
-    lock: &'a GroupLock<S, T, C>,
-    request: Request<'a, S, C>,
+pub struct Request<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> {
+    /// Both are gone once the guard is made.
+    lock: Option<(H, A)>,
+    session: Option<S>,
+    waiting: Option<C::Waiting>,
 }
 
-impl<'a, S, T: ?Sized, C: Cancellable<Session = S>> Enter<'a, S, T, C> {
-    pub(crate) fn new(lock: &'a GroupLock<S, T, C>, session: S) -> Self {
-        Enter { lock, request: Request::new(&lock.core, Some(session)) }
+impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Request<H, S, C, A> {
+    /// `data` is that of `lock`. There is a session unless `A` is [`Alone`].
+    pub(crate) fn new(lock: H, data: A, session: Option<S>) -> Self {
+        Request { lock: Some((lock, data)), session, waiting: None }
     }
 }
 
 // Nothing in the futures is pinned: the queue does not point into them.
-impl<S, T: ?Sized, C: Cancellable> Unpin for Enter<'_, S, T, C> {}
-impl<S, T: ?Sized, C: Cancellable> Unpin for Exclusive<'_, S, T, C> {}
-impl<S, T: ?Sized, C: Cancellable> Unpin for EnterArc<S, T, C> {}
+impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Unpin for Request<H, S, C, A> {}
+impl<H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> Unpin for Switch<'_, H, S, C, T> {}
 
-impl<'a, S, T: ?Sized, C: Cancellable<Session = S>> Future for Enter<'a, S, T, C> {
-    type Output = SessionGuard<'a, S, T, C>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let pass = ready!(self.request.poll(cx));
-        // SAFETY: the pass was given to a request for a session of this lock.
-        Poll::Ready(unsafe { SessionGuard::new(self.lock, pass) }.of_task())
-    }
-}
-
-/// The future of [`GroupLock::exclusive_async`].
-#[must_use = "futures do nothing unless polled"]
-pub struct Exclusive<'a, S, T: ?Sized, C: Cancellable = Phases<S>> {
-    lock: &'a GroupLock<S, T, C>,
-    request: Request<'a, S, C>,
-}
-
-impl<'a, S, T: ?Sized, C: Cancellable<Session = S>> Exclusive<'a, S, T, C> {
-    pub(crate) fn new(lock: &'a GroupLock<S, T, C>) -> Self {
-        Exclusive { lock, request: Request::new(&lock.core, None) }
-    }
-}
-
-impl<'a, S, T: ?Sized, C: Cancellable<Session = S>> Future for Exclusive<'a, S, T, C> {
-    type Output = ExclusiveGuard<'a, S, T, C>;
+impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Future for Request<H, S, C, A> {
+    type Output = Guard<H, S, C, A>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let pass = ready!(self.request.poll(cx));
-        // SAFETY: the pass was given to a request to have this lock to itself.
-        Poll::Ready(unsafe { ExclusiveGuard::new(self.lock, pass) }.of_task())
+        let Request { lock: place, session, waiting } = &mut *self;
+        // The lock stays in its place until the guard is made: if polling panics, dropping the future gives the request up.
+        let (lock, _) = place.as_ref().expect(READY);
+        let pass = ready!(lock.core().poll_enter(session.as_ref(), waiting, cx));
+        let (lock, data) = place.take().expect(READY);
+        // SAFETY: the pass was given to a request of this lock, to be alone if `A` says so.
+        Poll::Ready(unsafe { Guard::new(lock, pass, data) }.of_task())
     }
 }
 
-/// The future of [`GroupLock::enter_arc_async`].
-#[must_use = "futures do nothing unless polled"]
-pub struct EnterArc<S, T: ?Sized, C: Cancellable = Phases<S>> {
-    /// Gone once the guard is made.
-    lock: Option<Arc<GroupLock<S, T, C>>>,
-    session: S,
-    waiting: Option<C::Waiting>,
-}
-
-impl<S, T: ?Sized, C: Cancellable<Session = S>> EnterArc<S, T, C> {
-    pub(crate) fn new(lock: Arc<GroupLock<S, T, C>>, session: S) -> Self {
-        EnterArc { lock: Some(lock), session, waiting: None }
-    }
-}
-
-impl<S, T: ?Sized, C: Cancellable<Session = S>> Future for EnterArc<S, T, C> {
-    type Output = OwnedSessionGuard<S, T, C>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let EnterArc { lock: place, session, waiting } = &mut *self;
-        // Stays in its place until the guard is made: if polling panics, dropping the future gives the request up.
-        let Some(lock) = place else { panic!("the future was polled after it was ready") };
-        let pass = ready!(lock.core.poll_enter(Some(session), waiting, cx));
-        let Some(lock) = place.take() else { unreachable!("it was there") };
-        // SAFETY: the pass was given to a request for a session of this lock.
-        Poll::Ready(unsafe { OwnedSessionGuard::new(lock, pass) }.of_task())
-    }
-}
-
-impl<S, T: ?Sized, C: Cancellable> Drop for EnterArc<S, T, C> {
+impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Drop for Request<H, S, C, A> {
     fn drop(&mut self) {
-        if let (Some(lock), Some(waiting)) = (&self.lock, self.waiting.take()) {
-            lock.core.cancel(waiting, false);
+        if let (Some((lock, _)), Some(waiting)) = (&self.lock, self.waiting.take()) {
+            lock.core().cancel(waiting, A::EXCLUSIVE);
         }
     }
 }
 
-impl<S: fmt::Debug, T: ?Sized, C: Cancellable<Session = S>> fmt::Debug for Enter<'_, S, T, C> {
+impl<H: Handle<C>, S: fmt::Debug, C: Cancellable<Session = S>, A: Access> fmt::Debug
+    for Request<H, S, C, A>
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Enter").field("session", &self.request.session).finish_non_exhaustive()
+        f.debug_struct("Request").field("session", &self.session).finish_non_exhaustive()
     }
 }
 
-impl<S, T: ?Sized, C: Cancellable<Session = S>> fmt::Debug for Exclusive<'_, S, T, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exclusive").finish_non_exhaustive()
+/// The future of [`SessionGuard::switch_async`](Guard::switch_async).
+#[must_use = "futures do nothing unless polled"]
+pub struct Switch<'g, H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> {
+    guard: &'g mut Guard<H, S, C, Sharing<T>>,
+    session: S,
+    waiting: Option<C::Waiting>,
+    /// The guard's access to the data, while the guard is outside.
+    data: Option<Sharing<T>>,
+    done: bool,
+}
+
+impl<'g, H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> Switch<'g, H, S, C, T> {
+    /// The guard is inside.
+    pub(crate) fn new(guard: &'g mut Guard<H, S, C, Sharing<T>>, session: S) -> Self {
+        Switch { guard, session, waiting: None, data: None, done: false }
     }
 }
 
-impl<S: fmt::Debug, T: ?Sized, C: Cancellable<Session = S>> fmt::Debug for EnterArc<S, T, C> {
+impl<H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> Future for Switch<'_, H, S, C, T> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Switch { guard, session, waiting, data, done } = &mut *self;
+        assert!(!*done, "{READY}");
+        let core = guard.lock.core();
+        if waiting.is_none() {
+            guard.held.leave();
+            // SAFETY: the guard's pass is inside a session, as there was no earlier poll. No reference to the data exists, as the guard is
+            // borrowed mutably. From here to the end of the function no foreign code runs, so the guard is outside when it must be.
+            if unsafe { core.poll_switch(&mut guard.pass, session, waiting, cx) }.is_pending() {
+                *data = guard.data.take();
+                return Poll::Pending;
+            }
+        } else {
+            guard.pass = ready!(core.poll_enter(Some(session), waiting, cx));
+            guard.data = data.take();
+        }
+        *done = true;
+        guard.held = Held::new(watch::Request::of(core, false));
+        guard.held.of_task();
+        Poll::Ready(())
+    }
+}
+
+impl<H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> Drop for Switch<'_, H, S, C, T> {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            self.guard.lock.core().cancel(waiting, false);
+        }
+    }
+}
+
+impl<H: Handle<C>, S: fmt::Debug, C: Cancellable<Session = S>, T: ?Sized> fmt::Debug
+    for Switch<'_, H, S, C, T>
+{
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EnterArc").field("session", &self.session).finish_non_exhaustive()
+        f.debug_struct("Switch").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+/// Waits for a room that is set up, or that is to be. The pass must be made a guard.
+pub(crate) struct EnterWith<'a, S, C: Cancellable<Session = S>> {
+    core: &'a C,
+    session: &'a S,
+    waiting: Option<C::Waiting>,
+}
+
+impl<'a, S, C: Cancellable<Session = S>> EnterWith<'a, S, C> {
+    pub(crate) fn new(core: &'a C, session: &'a S) -> Self {
+        EnterWith { core, session, waiting: None }
+    }
+}
+
+impl<S, C: Cancellable<Session = S>> Unpin for EnterWith<'_, S, C> {}
+
+impl<S, C: Cancellable<Session = S>> Future for EnterWith<'_, S, C> {
+    type Output = (C::Pass, bool);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let EnterWith { core, session, waiting } = &mut *self;
+        core.poll_enter_with(session, waiting, cx)
+    }
+}
+
+impl<S, C: Cancellable<Session = S>> Drop for EnterWith<'_, S, C> {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            self.core.cancel(waiting, false);
+        }
     }
 }

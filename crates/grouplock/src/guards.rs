@@ -1,60 +1,151 @@
-//! Who holds a guard is inside.
+//! Guards: whoever has one is inside.
+//!
+//! There is one type, [`Guard`]. It says by what it holds the lock (a reference or an `Arc`) and what it may do with the data (share it
+//! or change it). Users know its four cases by name.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::GroupLock;
 use crate::cores::{Cancellable, Core, Phases};
+use crate::future::Switch;
 use crate::watch::{self, Held};
 
-/// Inside a session, with shared access to the data, until dropped.
+/// Inside a session, with shared access to the data, until dropped. By [`GroupLock::enter`] and its kin.
 ///
-/// By [`GroupLock::enter`] and its kin. The guard may be sent to another thread and be dropped there.
+/// What concerns the guard and not the data is an associated function, so that it hides no method of the data:
+/// [`SessionGuard::session(&guard)`](Guard::session), [`switch`](Guard::switch), [`switch_async`](Guard::switch_async),
+/// [`again`](Guard::again), [`epoch`](Guard::epoch), [`map`](Guard::map).
+pub type SessionGuard<'a, S, T, C = Phases<S>> = Guard<&'a C, S, C, Sharing<T>>;
+
+/// Alone inside, with the data to oneself, until dropped. By [`GroupLock::exclusive`] and its kin.
 ///
-/// Leaking a guard (with [`std::mem::forget`], say) keeps its session inside for good: conflicting requests wait forever, and nothing else
-/// happens.
-#[must_use = "the session is left at once if the guard is dropped"]
+/// Associated functions: [`ExclusiveGuard::downgrade(guard, session)`](Guard::downgrade), `ExclusiveGuard::map(guard, part)`.
+pub type ExclusiveGuard<'a, S, T, C = Phases<S>> = Guard<&'a C, S, C, Alone<T>>;
+
+/// A [`SessionGuard`] that owns a share of its lock instead of borrowing it. By [`GroupLock::enter_arc`]. `U` is the part of the data that a
+/// [mapped](Guard::map) guard shows.
+pub type OwnedSessionGuard<S, T, C = Phases<S>, U = T> =
+    Guard<Arc<GroupLock<S, T, C>>, S, C, Sharing<U>>;
+
+/// An [`ExclusiveGuard`] that owns a share of its lock instead of borrowing it. By [`GroupLock::exclusive_arc`].
+pub type OwnedExclusiveGuard<S, T, C = Phases<S>, U = T> =
+    Guard<Arc<GroupLock<S, T, C>>, S, C, Alone<U>>;
+
+/// What all guards are: [`SessionGuard`], [`ExclusiveGuard`], [`OwnedSessionGuard`] and [`OwnedExclusiveGuard`].
+///
+/// A guard may be sent to another thread and be dropped there. Leaking one (with [`std::mem::forget`], say) keeps its session inside for
+/// good: conflicting requests wait forever, and nothing else happens.
+#[must_use = "the room is left at once if the guard is dropped"]
 #[clippy::has_significant_drop]
-pub struct SessionGuard<'a, S, T: ?Sized, C: Core = Phases<S>> {
-    core: &'a C,
-    /// Not a reference: those who get the room after us may write while we are being dropped.
-    data: NonNull<T>,
-    pass: C::Pass,
-    held: Held,
-    marker: PhantomData<&'a T>,
+pub struct Guard<H: Handle<C>, S, C: Core<Session = S>, A: Access> {
+    pub(crate) lock: H,
+    pub(crate) pass: C::Pass,
+    /// `None` while the guard is outside: a switch was begun and not finished.
+    pub(crate) data: Option<A>,
+    pub(crate) held: Held,
     sessions: PhantomData<fn(S) -> S>,
 }
 
-// SAFETY: the guard is `&T`, `&C` and a pass. A pass is used wherever the guard is.
-unsafe impl<S: Sync, T: ?Sized + Sync, C: Core + Sync> Send for SessionGuard<'_, S, T, C> where
-    C::Pass: Send
-{
-}
-// SAFETY: through `&SessionGuard` one gets `&T` and `&S`.
-unsafe impl<S: Sync, T: ?Sized + Sync, C: Core + Sync> Sync for SessionGuard<'_, S, T, C> where
-    C::Pass: Sync
-{
+/// By what a guard holds its lock: a reference to the core, or an `Arc` of the lock.
+pub trait Handle<C>: sealed::Sealed {
+    #[doc(hidden)]
+    fn core(&self) -> &C;
 }
 
-impl<'a, S, T: ?Sized, C: Core<Session = S>> SessionGuard<'a, S, T, C> {
+impl<C> Handle<C> for &C {
+    #[inline]
+    fn core(&self) -> &C {
+        self
+    }
+}
+
+impl<S, T: ?Sized, C> Handle<C> for Arc<GroupLock<S, T, C>> {
+    #[inline]
+    fn core(&self) -> &C {
+        &self.core
+    }
+}
+
+/// What a guard may do with the data: [`Sharing`] or [`Alone`].
+pub trait Access: sealed::Sealed {
+    /// The data.
+    type Target: ?Sized;
+    #[doc(hidden)]
+    const EXCLUSIVE: bool;
+    #[doc(hidden)]
+    fn to(data: NonNull<Self::Target>) -> Self;
+    #[doc(hidden)]
+    fn data(&self) -> NonNull<Self::Target>;
+}
+
+/// Shared access, as by `&T`.
+// Not a reference: those who get the room later may write while the guard is being dropped.
+pub struct Sharing<T: ?Sized>(NonNull<T>);
+
+/// Access to oneself, as by `&mut T`, and with its variance.
+pub struct Alone<T: ?Sized>(NonNull<T>, PhantomData<*mut T>);
+
+// SAFETY: it is a `&T`.
+unsafe impl<T: ?Sized + Sync> Send for Sharing<T> {}
+// SAFETY: it is a `&T`.
+unsafe impl<T: ?Sized + Sync> Sync for Sharing<T> {}
+// SAFETY: it is a `&mut T`.
+unsafe impl<T: ?Sized + Send> Send for Alone<T> {}
+// SAFETY: it is a `&mut T`, of which others see `&T`.
+unsafe impl<T: ?Sized + Sync> Sync for Alone<T> {}
+
+impl<T: ?Sized> Access for Sharing<T> {
+    type Target = T;
+    const EXCLUSIVE: bool = false;
+
+    #[inline]
+    fn to(data: NonNull<T>) -> Self {
+        Sharing(data)
+    }
+
+    #[inline]
+    fn data(&self) -> NonNull<T> {
+        self.0
+    }
+}
+
+impl<T: ?Sized> Access for Alone<T> {
+    type Target = T;
+    const EXCLUSIVE: bool = true;
+
+    #[inline]
+    fn to(data: NonNull<T>) -> Self {
+        Alone(data, PhantomData)
+    }
+
+    #[inline]
+    fn data(&self) -> NonNull<T> {
+        self.0
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl<C> Sealed for &C {}
+    impl<L: ?Sized> Sealed for std::sync::Arc<L> {}
+    impl<T: ?Sized> Sealed for super::Sharing<T> {}
+    impl<T: ?Sized> Sealed for super::Alone<T> {}
+}
+
+impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Guard<H, S, C, A> {
     /// # Safety
-    /// `pass` is inside a session of `lock`, and is the guard's from now on.
+    /// `pass` is inside the lock that `lock` and `data` belong to, alone if `A` is [`Alone`]. It is the guard's from now on.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    pub(crate) unsafe fn new(lock: &'a GroupLock<S, T, C>, pass: C::Pass) -> Self {
-        let held = Held::new(lock.request(false));
-        SessionGuard {
-            core: &lock.core,
-            data: lock.data_ptr(),
-            pass,
-            held,
-            marker: PhantomData,
-            sessions: PhantomData,
-        }
+    pub(crate) unsafe fn new(lock: H, pass: C::Pass, data: A) -> Self {
+        let held = Held::new(watch::Request::of(lock.core(), A::EXCLUSIVE));
+        Guard { lock, pass, data: Some(data), held, sessions: PhantomData }
     }
 
     /// The guard was made for a task.
@@ -63,114 +154,230 @@ impl<'a, S, T: ?Sized, C: Core<Session = S>> SessionGuard<'a, S, T, C> {
         self
     }
 
-    /// The session one is inside.
+    /// The access to the data.
+    ///
+    /// # Panics
+    /// If the guard is outside.
     #[inline]
-    pub fn session(&self) -> &S {
-        self.held.touch();
-        // SAFETY: the guard's pass is inside a session.
-        unsafe { self.core.session(&self.pass) }
+    #[track_caller]
+    pub(crate) fn inside(&self) -> &A {
+        match &self.data {
+            Some(data) => data,
+            None => outside(),
+        }
+    }
+
+    /// The same stay, with another access.
+    fn with<B: Access>(self, data: B) -> Guard<H, S, C, B> {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: each field is read once, and the guard that they come from is not dropped.
+        let lock = unsafe { ptr::read(&raw const this.lock) };
+        // SAFETY: as above.
+        let pass = unsafe { ptr::read(&raw const this.pass) };
+        // SAFETY: as above.
+        let held = unsafe { ptr::read(&raw const this.held) };
+        Guard { lock, pass, data: Some(data), held, sessions: PhantomData }
     }
 }
 
-impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> SessionGuard<'_, S, T, C> {
-    /// Leaves the session and waits for `session`; nothing happens if that is the session already.
+#[cold]
+#[track_caller]
+fn outside() -> ! {
+    panic!("the guard is outside: its `switch_async` was not finished")
+}
+
+impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Sharing<T>> {
+    /// The session one is inside.
+    #[inline]
+    pub fn session(this: &Self) -> &S {
+        this.held.touch();
+        this.inside();
+        // SAFETY: the guard's pass is inside a session.
+        unsafe { this.lock.core().session(&this.pass) }
+    }
+
+    /// A guard of the same stay that shows a part of the data.
     ///
-    /// The new request arrives *before* the old session is left: nobody who comes later goes before it unless the [policy](crate::Policy) would have
-    /// let them anyway. Those who wait already go first, as they would if the guard were dropped. A guard that is alone and may go before
-    /// those who wait changes its session on the spot.
+    /// ```
+    /// use grouplock::{GroupLock, SessionGuard};
+    ///
+    /// let lock = GroupLock::new((1, "one"));
+    /// let name = SessionGuard::map(lock.enter('a'), |pair| pair.1);
+    /// assert_eq!(&*name, "one");
+    /// ```
+    pub fn map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> &U) -> Guard<H, S, C, Sharing<U>> {
+        let data = NonNull::from(part(&this));
+        this.with(Sharing(data))
+    }
+}
+
+impl<H: Handle<C>, S: Eq + Clone, C: Cancellable<Session = S>, T: ?Sized>
+    Guard<H, S, C, Sharing<T>>
+{
+    /// Leaves the session and waits for `session`. Nothing happens if that is the session already.
+    ///
+    /// The new request arrives *before* the old session is left: nobody who comes later goes before it unless the [policy](crate::Policy)
+    /// would have let them anyway. Those who wait already go first, as they would if the guard were dropped. A guard that is alone and may
+    /// go before those who wait changes its session on the spot.
     ///
     /// Nothing learnt from the data before the call need be true after it: others may have been inside.
     ///
+    /// **Not for tasks**: this blocks the thread. On an executor with one thread it may block for ever, as those who are to leave run on that
+    /// thread too. Tasks call [`switch_async`](Guard::switch_async).
+    ///
     /// ```
-    /// use grouplock::GroupLock;
+    /// use grouplock::{GroupLock, SessionGuard};
     ///
     /// let lock = GroupLock::new(());
     /// let mut guard = lock.enter("loading");
-    /// guard.switch("serving");
-    /// assert_eq!(*guard.session(), "serving");
+    /// SessionGuard::switch(&mut guard, "serving");
+    /// assert_eq!(*SessionGuard::session(&guard), "serving");
     /// ```
     ///
     /// Two holders of a session who switch to two others wait for each other's leaving and not for each other, so they cannot deadlock.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    pub fn switch(&mut self, session: S) {
+    pub fn switch(this: &mut Self, session: S) {
         watch::asks();
-        let _away = self.held.away();
-        // SAFETY: the guard's pass is inside a session. No reference to the data exists, as `self` is borrowed mutably.
-        unsafe { self.core.switch(&mut self.pass, session) };
-    }
-}
-
-impl<S, T: ?Sized, C: Core<Session = S>> Deref for SessionGuard<'_, S, T, C> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        self.held.touch();
-        // SAFETY: whoever is inside a session may read; nobody writes until it has left.
-        unsafe { self.data.as_ref() }
-    }
-}
-
-impl<S, T: ?Sized, C: Core> Drop for SessionGuard<'_, S, T, C> {
-    #[inline]
-    fn drop(&mut self) {
-        self.held.leave();
-        // SAFETY: the guard's pass is inside a session, and the guard is gone after this.
-        unsafe { self.core.leave(&mut self.pass) };
-    }
-}
-
-/// Alone inside, with the data to oneself, until dropped. By [`GroupLock::exclusive`] and its kin.
-#[must_use = "the room is left at once if the guard is dropped"]
-#[clippy::has_significant_drop]
-pub struct ExclusiveGuard<'a, S, T: ?Sized, C: Core = Phases<S>> {
-    core: &'a C,
-    data: NonNull<T>,
-    pass: C::Pass,
-    held: Held,
-    marker: PhantomData<&'a mut T>,
-    sessions: PhantomData<fn(S) -> S>,
-}
-
-// SAFETY: the guard is `&mut T`, `&C` and a pass. `S` is dropped by whoever uses the core: `C: Sync` covers that.
-unsafe impl<S: Sync, T: ?Sized + Send, C: Core + Sync> Send for ExclusiveGuard<'_, S, T, C> where
-    C::Pass: Send
-{
-}
-// SAFETY: through `&ExclusiveGuard` one gets `&T`.
-unsafe impl<S: Sync, T: ?Sized + Sync, C: Core + Sync> Sync for ExclusiveGuard<'_, S, T, C> where
-    C::Pass: Sync
-{
-}
-
-impl<'a, S, T: ?Sized, C: Core<Session = S>> ExclusiveGuard<'a, S, T, C> {
-    /// # Safety
-    /// `pass` has `lock` to itself, and is the guard's from now on.
-    #[inline]
-    #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    pub(crate) unsafe fn new(lock: &'a GroupLock<S, T, C>, pass: C::Pass) -> Self {
-        let held = Held::new(lock.request(true));
-        ExclusiveGuard {
-            core: &lock.core,
-            data: lock.data_ptr(),
-            pass,
-            held,
-            marker: PhantomData,
-            sessions: PhantomData,
-        }
+        this.inside();
+        let _away = this.held.away();
+        // SAFETY: the guard's pass is inside a session. No reference to the data exists, as the guard is borrowed mutably.
+        unsafe { this.lock.core().switch(&mut this.pass, session) };
     }
 
-    /// The guard was made for a task.
-    pub(crate) fn of_task(mut self) -> Self {
-        self.held.of_task();
-        self
-    }
-}
-
-impl<'a, S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> ExclusiveGuard<'a, S, T, C> {
-    /// Opens the room to `session` without leaving it: nobody else is inside in between.
+    /// [`switch`](Guard::switch), if that takes no waiting: if it is the session already, or the guard is alone inside and may go before
+    /// those who wait. Otherwise nothing has happened.
     ///
-    /// An associated function, so that it does not hide a method of the data: `ExclusiveGuard::downgrade(guard, session)`.
+    /// ```
+    /// use grouplock::{GroupLock, SessionGuard};
+    ///
+    /// let lock = GroupLock::new(());
+    /// let mut guard = lock.enter(1);
+    /// assert!(SessionGuard::try_switch(&mut guard, 2));
+    /// let fellow = lock.enter(2);
+    /// assert!(!SessionGuard::try_switch(&mut guard, 3));
+    /// assert_eq!(*SessionGuard::session(&guard), 2);
+    /// # drop(fellow);
+    /// ```
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub fn try_switch(this: &mut Self, session: S) -> bool {
+        this.inside();
+        let _away = this.held.away();
+        // SAFETY: as in `switch`.
+        unsafe { this.lock.core().try_switch(&mut this.pass, session) }
+    }
+
+    /// [`switch`](Guard::switch), but waits no longer than `timeout`. If that was too short the session has been left, and the guard is gone.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use grouplock::{GroupLock, SessionGuard};
+    ///
+    /// let lock = GroupLock::new(());
+    /// let (one, two) = (lock.enter(1), lock.enter(1));
+    /// assert!(SessionGuard::try_switch_for(one, 2, Duration::from_millis(1)).is_none());
+    /// assert!(SessionGuard::try_switch_for(two, 2, Duration::from_millis(1)).is_some());
+    /// ```
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub fn try_switch_for(mut this: Self, session: S, timeout: Duration) -> Option<Self> {
+        let Some(deadline) = Instant::now().checked_add(timeout) else {
+            Self::switch(&mut this, session);
+            return Some(this);
+        };
+        this.inside();
+        let inside = {
+            let _away = this.held.away();
+            // SAFETY: the guard's pass is inside a session, and nobody else has the guard.
+            unsafe { this.lock.core().switch_until(&mut this.pass, session, deadline) }
+        };
+        if !inside {
+            this.held.leave();
+            this.data = None;
+            return None;
+        }
+        Some(this)
+    }
+
+    /// [`switch`](Guard::switch), for tasks.
+    ///
+    /// # Cancel safety
+    /// The old session is left when the future is first polled and has to wait. If the future is dropped before it is ready, the request is
+    /// given up and the guard is outside for good: dropping it does nothing, and every other use panics.
+    ///
+    /// ```
+    /// use grouplock::{GroupLock, SessionGuard};
+    ///
+    /// # futures_executor::block_on(async {
+    /// let lock = GroupLock::new(());
+    /// let mut guard = lock.enter_async("loading").await;
+    /// SessionGuard::switch_async(&mut guard, "serving").await;
+    /// assert_eq!(*SessionGuard::session(&guard), "serving");
+    /// # });
+    /// ```
+    pub fn switch_async(this: &mut Self, session: S) -> Switch<'_, H, S, C, T> {
+        this.inside();
+        Switch::new(this, session)
+    }
+
+    /// A second guard of the same stay, at once: whoever is inside a session and asks for it again with [`enter`](GroupLock::enter) may
+    /// have to wait behind a conflicting request that came in between, and so for itself.
+    ///
+    /// ```
+    /// use grouplock::{GroupLock, Policy, SessionGuard};
+    ///
+    /// let lock = GroupLock::with_policy(Policy::Fifo, ());
+    /// let one = lock.enter(1);
+    /// let two = SessionGuard::again(&one);
+    /// drop(one);
+    /// assert!(lock.try_enter(2).is_none());
+    /// # drop(two);
+    /// ```
+    ///
+    /// # Panics
+    /// If [as many](GroupLock::MOST_HOLDERS) are inside as can be.
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub fn again(this: &Self) -> Self
+    where
+        H: Clone,
+    {
+        let data = Sharing(this.inside().0);
+        // SAFETY: the guard's pass is inside a session.
+        let pass = unsafe { this.lock.core().again(&this.pass) };
+        // SAFETY: the pass is inside the same lock. A part of the data that `map` chose is there as long as somebody is inside.
+        unsafe { Guard::new(this.lock.clone(), pass, data) }
+    }
+
+    /// A number that changes when the room changes to another session or is [set up](GroupLock::enter_with), and only then. Whoever has left
+    /// and is inside again learns from it whether that happened meanwhile.
+    ///
+    /// ```
+    /// use grouplock::{GroupLock, SessionGuard};
+    ///
+    /// let lock = GroupLock::new(());
+    /// let before = SessionGuard::epoch(&lock.enter("model A"));
+    /// drop(lock.exclusive());
+    /// assert_eq!(SessionGuard::epoch(&lock.enter("model A")), before);
+    /// drop(lock.enter("model B"));
+    /// assert_ne!(SessionGuard::epoch(&lock.enter("model A")), before);
+    /// ```
+    ///
+    /// It takes the lock's short internal lock.
+    pub fn epoch(this: &Self) -> u64 {
+        this.inside();
+        this.lock.core().epoch()
+    }
+}
+
+impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Alone<T>> {
+    /// A guard of the same stay that shows a part of the data.
+    pub fn map<U: ?Sized>(
+        mut this: Self,
+        part: impl FnOnce(&mut T) -> &mut U,
+    ) -> Guard<H, S, C, Alone<U>> {
+        let data = NonNull::from(part(&mut this));
+        this.with(Alone(data, PhantomData))
+    }
+
+    /// Opens the room to `session` without leaving it: nobody else is inside in between.
     ///
     /// ```
     /// use grouplock::{ExclusiveGuard, GroupLock};
@@ -182,167 +389,95 @@ impl<'a, S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> ExclusiveGuard<'
     /// assert_eq!(*sorted, [1, 2, 3]);
     /// ```
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    pub fn downgrade(this: Self, session: S) -> SessionGuard<'a, S, T, C> {
-        let this = ManuallyDrop::new(this);
-        // SAFETY: the pass is read once, and the guard it comes from is not dropped.
-        let mut pass = unsafe { std::ptr::read(&raw const this.pass) };
-        // SAFETY: the pass has the room to itself. If this panics, the room stays taken.
-        unsafe { this.core.downgrade(&mut pass, session) };
-        // SAFETY: as the pass.
-        let mut held = unsafe { std::ptr::read(&raw const this.held) };
-        held.now(false);
-        SessionGuard {
-            core: this.core,
-            data: this.data,
-            pass,
-            held,
-            marker: PhantomData,
-            sessions: PhantomData,
-        }
+    pub fn downgrade(this: Self, session: S) -> Guard<H, S, C, Sharing<T>>
+    where
+        S: Eq + Clone,
+        C: Cancellable<Session = S>,
+    {
+        // SAFETY: the pass has the room to itself.
+        this.open(|core, pass| unsafe { core.downgrade(pass, session) })
     }
-}
 
-impl<S, T: ?Sized, C: Core<Session = S>> Deref for ExclusiveGuard<'_, S, T, C> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        self.held.touch();
-        // SAFETY: nobody else is inside.
-        unsafe { self.data.as_ref() }
-    }
-}
-
-impl<S, T: ?Sized, C: Core<Session = S>> DerefMut for ExclusiveGuard<'_, S, T, C> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        self.held.touch();
-        // SAFETY: nobody else is inside.
-        unsafe { self.data.as_mut() }
-    }
-}
-
-impl<S, T: ?Sized, C: Core> Drop for ExclusiveGuard<'_, S, T, C> {
-    #[inline]
-    fn drop(&mut self) {
-        self.held.leave();
-        // SAFETY: the guard's pass has the room to itself, and the guard is gone after this.
-        unsafe { self.core.leave_exclusive(&mut self.pass) };
-    }
-}
-
-/// A [`SessionGuard`] that owns a share of its lock instead of borrowing it. By [`GroupLock::enter_arc`].
-#[must_use = "the session is left at once if the guard is dropped"]
-#[clippy::has_significant_drop]
-pub struct OwnedSessionGuard<S, T: ?Sized, C: Core = Phases<S>> {
-    lock: Arc<GroupLock<S, T, C>>,
-    pass: C::Pass,
-    held: Held,
-}
-
-impl<S, T: ?Sized, C: Core<Session = S>> OwnedSessionGuard<S, T, C> {
-    /// # Safety
-    /// `pass` is inside a session of `lock`, and is the guard's from now on.
+    /// `open` opens the room to a session. If it panics, the guard is leaked and the room stays taken.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    pub(crate) unsafe fn new(lock: Arc<GroupLock<S, T, C>>, pass: C::Pass) -> Self {
-        let held = Held::new(lock.request(false));
-        OwnedSessionGuard { lock, pass, held }
+    pub(crate) fn open(self, open: impl FnOnce(&C, &mut C::Pass)) -> Guard<H, S, C, Sharing<T>> {
+        let data = Sharing(self.inside().0);
+        let mut this = ManuallyDrop::new(self);
+        let Guard { lock, pass, .. } = &mut *this;
+        open(lock.core(), pass);
+        let mut opened = ManuallyDrop::into_inner(this).with(data);
+        opened.held.now(false);
+        opened
     }
+}
 
-    /// The guard was made for a task.
-    pub(crate) fn of_task(mut self) -> Self {
-        self.held.of_task();
-        self
-    }
-
-    /// The session one is inside.
-    pub fn session(&self) -> &S {
-        self.held.touch();
-        // SAFETY: the guard's pass is inside a session.
-        unsafe { self.lock.core.session(&self.pass) }
-    }
-
-    /// The lock one is inside of.
-    ///
-    /// An associated function, so that it does not hide a method of the data.
+impl<S, T: ?Sized, C: Core<Session = S>, A: Access> Guard<Arc<GroupLock<S, T, C>>, S, C, A> {
+    /// The lock that the guard owns a share of.
     pub fn lock(this: &Self) -> &Arc<GroupLock<S, T, C>> {
         &this.lock
     }
 }
 
-impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> OwnedSessionGuard<S, T, C> {
-    /// As [`SessionGuard::switch`].
-    #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    pub fn switch(&mut self, session: S) {
-        watch::asks();
-        let _away = self.held.away();
-        // SAFETY: the guard's pass is inside a session. No reference to the data exists, as `self` is borrowed mutably.
-        unsafe { self.lock.core.switch(&mut self.pass, session) };
-    }
-}
+impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Deref for Guard<H, S, C, A> {
+    type Target = A::Target;
 
-impl<S, T: ?Sized, C: Core<Session = S>> Deref for OwnedSessionGuard<S, T, C> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
+    #[inline]
+    fn deref(&self) -> &A::Target {
         self.held.touch();
-        // SAFETY: whoever is inside a session may read; nobody writes until it has left.
-        unsafe { self.lock.data_ptr().as_ref() }
+        // SAFETY: whoever is inside may read; nobody else writes until it has left.
+        unsafe { self.inside().data().as_ref() }
     }
 }
 
-impl<S, T: ?Sized, C: Core> Drop for OwnedSessionGuard<S, T, C> {
+impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> DerefMut for Guard<H, S, C, Alone<T>> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        self.held.touch();
+        // SAFETY: nobody else is inside.
+        unsafe { self.inside().data().as_mut() }
+    }
+}
+
+impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Drop for Guard<H, S, C, A> {
+    #[inline]
     fn drop(&mut self) {
+        if self.data.is_none() {
+            return;
+        }
         self.held.leave();
-        // SAFETY: the guard's pass is inside a session, and the guard is gone after this.
-        unsafe { self.lock.core.leave(&mut self.pass) };
+        let core = self.lock.core();
+        if A::EXCLUSIVE {
+            // SAFETY: the guard's pass has the room to itself, and the guard is gone after this.
+            unsafe { core.leave_exclusive(&mut self.pass) };
+        } else {
+            // SAFETY: the guard's pass is inside a session, and the guard is gone after this.
+            unsafe { core.leave(&mut self.pass) };
+        }
     }
 }
 
-impl<S: fmt::Debug, T: ?Sized + fmt::Debug, C: Core<Session = S>> fmt::Debug
-    for SessionGuard<'_, S, T, C>
+impl<H: Handle<C>, S: fmt::Debug, C: Core<Session = S>, T: ?Sized + fmt::Debug> fmt::Debug
+    for Guard<H, S, C, Sharing<T>>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionGuard")
-            .field("session", self.session())
-            .field("data", &&**self)
-            .finish()
+        let mut form = f.debug_struct("SessionGuard");
+        if self.data.is_none() {
+            return form.finish_non_exhaustive();
+        }
+        form.field("session", Self::session(self)).field("data", &&**self).finish()
     }
 }
 
-impl<S: fmt::Debug, T: ?Sized + fmt::Debug, C: Core<Session = S>> fmt::Debug
-    for OwnedSessionGuard<S, T, C>
+impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized + fmt::Debug> fmt::Debug
+    for Guard<H, S, C, Alone<T>>
 {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnedSessionGuard")
-            .field("session", self.session())
-            .field("data", &&**self)
-            .finish()
-    }
-}
-
-impl<S, T: ?Sized + fmt::Debug, C: Core<Session = S>> fmt::Debug for ExclusiveGuard<'_, S, T, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExclusiveGuard").field("data", &&**self).finish()
     }
 }
 
-impl<S, T: ?Sized + fmt::Display, C: Core<Session = S>> fmt::Display for SessionGuard<'_, S, T, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<S, T: ?Sized + fmt::Display, C: Core<Session = S>> fmt::Display
-    for OwnedSessionGuard<S, T, C>
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<S, T: ?Sized + fmt::Display, C: Core<Session = S>> fmt::Display
-    for ExclusiveGuard<'_, S, T, C>
+impl<H: Handle<C>, S, C: Core<Session = S>, A: Access<Target: fmt::Display>> fmt::Display
+    for Guard<H, S, C, A>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)

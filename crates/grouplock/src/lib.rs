@@ -4,6 +4,28 @@
 //! writer has its own. [`GroupLock`] is the general one: backups may overlap each other but not migrations; any number of jobs use the machine
 //! while it is set up for red, then for blue; threads insert into a table together, or look up together, but not both.
 //!
+//! # A room that is set up for one thing at a time
+//!
+//! A machine serves one model, database or mode at a time, any number of requests for it, and a change is expensive. The request that finds the
+//! wrong one loads its own, alone; the others wait for that and share.
+//!
+//! ```
+//! use grouplock::{GroupLock, Policy};
+//!
+//! // Prefers the model that is loaded, but nobody is passed over more than 20 times.
+//! let gpu = GroupLock::with_policy(Policy::Batch { passes: 20 }, String::new());
+//! let load = |name: &'static str| move |model: &mut String| *model = format!("weights of {name}");
+//! std::thread::scope(|scope| {
+//!     for name in ["A", "B", "A", "A"] {
+//!         let gpu = &gpu;
+//!         scope.spawn(move || {
+//!             let model = gpu.enter_with(name, load(name)); // `enter_with_async` for tasks
+//!             assert_eq!(*model, format!("weights of {name}"));
+//!         });
+//!     }
+//! });
+//! ```
+//!
 //! # Threads
 //!
 //! ```
@@ -95,7 +117,7 @@
 //! | any of these where threads and tasks meet, or where waiting has to be bounded or given up | **`GroupLock`** |
 //!
 //! Compared with `std::sync::RwLock`: as many sessions as you like instead of one; a stated bound on being overtaken, by [`Policy`], instead of
-//! whatever the system does; timeouts, tasks, owned guards, [`snapshot`](GroupLock::snapshot), [`switch`](SessionGuard::switch); no
+//! whatever the system does; timeouts, tasks, owned guards, [`snapshot`](GroupLock::snapshot), [`switch`](guards::Guard::switch); no
 //! poisoning. `enter` is `read`, `exclusive` is `write`. What it does not give is `&mut T` to several at once: those who share a
 //! session share `&T`, so what they change together must be atomic, locked, or behind a [view](views).
 //!
@@ -104,18 +126,21 @@
 //! | call | gives |
 //! |---|---|
 //! | [`new`](GroupLock::new), [`with_policy`](GroupLock::with_policy), [`with_priorities`](GroupLock::with_priorities), [`striped`](GroupLock::striped), [`over`](GroupLock::over) | a lock |
-//! | [`enter`](GroupLock::enter), [`try_enter`](GroupLock::try_enter), [`try_enter_for`](GroupLock::try_enter_for), [`try_enter_until`](GroupLock::try_enter_until), [`enter_async`](GroupLock::enter_async) | [`SessionGuard`]: `&T`, [`session`](SessionGuard::session), [`switch`](SessionGuard::switch) |
-//! | [`exclusive`](GroupLock::exclusive), [`try_exclusive`](GroupLock::try_exclusive), [`try_exclusive_for`](GroupLock::try_exclusive_for), [`try_exclusive_until`](GroupLock::try_exclusive_until), [`exclusive_async`](GroupLock::exclusive_async) | [`ExclusiveGuard`]: `&mut T`, [`downgrade`](ExclusiveGuard::downgrade) |
-//! | [`enter_arc`](GroupLock::enter_arc), [`enter_arc_async`](GroupLock::enter_arc_async) | [`OwnedSessionGuard`], which keeps the lock alive |
+//! | [`enter_with`](GroupLock::enter_with), [`enter_with_async`](GroupLock::enter_with_async), [`enter_with_result`](GroupLock::enter_with_result), [`enter_with_result_async`](GroupLock::enter_with_result_async) | the same as `enter`, in a room that is set up for the session |
+//! | [`enter`](GroupLock::enter), [`try_enter`](GroupLock::try_enter), [`try_enter_for`](GroupLock::try_enter_for), [`try_enter_until`](GroupLock::try_enter_until), [`enter_async`](GroupLock::enter_async) | [`SessionGuard`]: `&T` |
+//! | [`exclusive`](GroupLock::exclusive), [`try_exclusive`](GroupLock::try_exclusive), [`try_exclusive_for`](GroupLock::try_exclusive_for), [`try_exclusive_until`](GroupLock::try_exclusive_until), [`exclusive_async`](GroupLock::exclusive_async) | [`ExclusiveGuard`]: `&mut T` |
+//! | [`enter_arc`](GroupLock::enter_arc), [`exclusive_arc`](GroupLock::exclusive_arc) and their `try_` and `_async` forms | [`OwnedSessionGuard`], [`OwnedExclusiveGuard`], which keep the lock alive |
+//! | [`SessionGuard::session(&g)`](guards::Guard::session), [`switch(&mut g, s)`](guards::Guard::switch), [`try_switch`](guards::Guard::try_switch), [`switch_async`](guards::Guard::switch_async), [`try_switch_for`](guards::Guard::try_switch_for) | the session, and another in its place |
+//! | [`SessionGuard::again(&g)`](guards::Guard::again), [`epoch(&g)`](guards::Guard::epoch), [`map(g, f)`](guards::Guard::map), [`ExclusiveGuard::downgrade(g, s)`](guards::Guard::downgrade) | a second guard of a stay, its epoch, a part of the data, the room opened to a session |
 //! | [`snapshot`](GroupLock::snapshot) | who is inside, who waits and for how long |
 //! | [`get_mut`](GroupLock::get_mut), [`into_inner`](GroupLock::into_inner) | the data, without locking |
-//! | the same on [`Phased`](views::Phased) | guards with a [`view`](views::PhaseGuard::view) in place of `&T` |
+//! | the same on [`Phased`](views::Phased) | guards with a [`view`](views::InPhase::view) in place of `&T` |
 //!
 //! # Policies and cores
 //!
 //! A [`Policy`] says who goes next and what a waiter can rely on: `Eventual` (the default), `Fifo`, `Batch`, `Priority`. A
-//! [core](cores) is the lock without data: `Phases` (the default), `Striped` for one session on many processors, `Handover` for a
-//! constant number of remote memory references.
+//! [core](cores) is the lock without data: `Phases` (the default), `Striped` for one session on many processors, and, with feature `handover`,
+//! `Handover` for a constant number of remote memory references.
 //!
 //! # Features
 //!
@@ -125,6 +150,10 @@
 //!   With `send_guard`, their guards may be sent to other threads.
 //! * `deadlock_detection`: reports threads that wait for themselves or for each other. See module `deadlock`.
 //! * `tracing`: events and spans for long waits. See module `long_waits`.
+//! * `handover`: the core `cores::Handover`.
+//!
+//! Without features the one dependency is `atomic-wait`, on systems where threads can sleep on a word. The crate needs Rust 1.88, and 1.95 with
+//! `lock_api`. It builds for `wasm32-unknown-unknown`, where nobody can wait as a thread: there is one, and no clock.
 //!
 //! There is no `no_std`: a lock that waits needs threads that sleep, a clock for its policies and memory for its queue. What is left without
 //! those, the policy as data and the snapshot, is of no use alone.
@@ -138,8 +167,10 @@
 pub mod cores;
 #[cfg(all(feature = "deadlock_detection", not(any(loom, shuttle))))]
 pub mod deadlock;
+#[cfg(not(any(loom, shuttle)))]
+mod futex;
 pub mod future;
-mod guards;
+pub mod guards;
 mod lock;
 #[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
 pub mod long_waits;
@@ -151,11 +182,11 @@ mod sync;
 pub mod views;
 mod watch;
 
-pub use guards::{ExclusiveGuard, OwnedSessionGuard, SessionGuard};
+pub use guards::{ExclusiveGuard, OwnedExclusiveGuard, OwnedSessionGuard, SessionGuard};
 pub use lock::GroupLock;
 pub use policy::Policy;
 #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
-pub use raw::*;
+pub use raw::{Mutex, RawMutex, RawRwLock, RwLock};
 pub use snapshot::{Snapshot, WaitingPhase};
 
 /// The guide's examples are tests.

@@ -1,14 +1,18 @@
 //! The lock with its data.
 
 use std::cell::UnsafeCell;
+use std::convert::Infallible;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cores::{Cancellable, Core, Phases, Striped};
-use crate::future::{Enter, EnterArc, Exclusive};
-use crate::{ExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard, Snapshot, watch};
+use crate::future::{Enter, EnterArc, EnterWith, Exclusive, ExclusiveArc};
+use crate::guards::{Access, Guard, Handle};
+use crate::{
+    ExclusiveGuard, OwnedExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard, Snapshot, watch,
+};
 
 /// A lock with sessions. Those who ask for the same session share the data; those who ask for different sessions exclude each other.
 ///
@@ -54,17 +58,22 @@ use crate::{ExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard, Snapshot, w
 /// There is no poisoning. If a holder panics, its guard is dropped like any other and the session is left. Whoever needs to know that an
 /// update was cut short must record that in the data.
 ///
-/// Comparing, cloning and dropping sessions, and the wakers of tasks, are the only foreign code that the lock runs. If a comparison or a
-/// clone panics, the request fails with that panic and the lock stays usable. If a waker panics, or the dropping of a session's old name,
-/// the panic hook reports it and it goes no further. They may run while the lock's short internal lock is held, so they
-/// must not use the same lock. The lock keeps the last session's name until another session enters.
+/// Foreign code that the lock runs: comparing, cloning and dropping sessions, a function of priorities, a set-up, and the wakers of tasks.
+///
+/// * If a comparison, a clone or a priority panics, the request fails with that panic and the lock stays usable. Only a comparison of a waiting
+///   request, which another thread makes while it leaves, goes no further: the two count as different.
+/// * If a set-up panics, the request fails with that panic, and the room is set up for nobody.
+/// * If a waker panics, or the dropping of a name, the panic hook reports it and it goes no further.
+///
+/// Comparisons, clones and priorities may run while the lock's short internal lock is held, so they must not use the same lock. The lock keeps
+/// the last session's name until another session enters.
 ///
 /// # Misuse
 ///
 /// * A thread that is inside a session and asks for another one of the same lock waits for itself, as with any lock. So does one that asks for
 ///   the same session again if another request has come in between (as with the read locks of std). Feature `deadlock_detection` reports
-///   it. [`SessionGuard::switch`] is the way to change sessions.
-/// * At most 16,777,216 holders can share a session (`GroupLock::MOST_HOLDERS`). The next one waits until the room has been empty. That takes
+///   it. [`SessionGuard::switch`](Guard::switch) is the way to change sessions, [`SessionGuard::again`](Guard::again) to enter the same once more.
+/// * At most 8,388,608 holders can share a session (`GroupLock::MOST_HOLDERS`). The next one waits until the room has been empty. That takes
 ///   leaked guards.
 /// * A future borrows its lock: dropping the lock first does not compile.
 ///
@@ -174,20 +183,10 @@ impl<S, T: ?Sized, C> GroupLock<S, T, C> {
         self.data.get_mut()
     }
 
-    /// The lock as reports tell of it, with a request to be alone or for a session.
     #[inline]
-    pub(crate) fn request(&self, exclusive: bool) -> watch::Request
-    where
-        C: Core<Session = S>,
-    {
-        let sessions = std::any::type_name::<S>();
-        watch::Request { lock: self.core.address(), exclusive, sessions }
-    }
-
-    #[inline]
-    pub(crate) fn data_ptr(&self) -> NonNull<T> {
+    fn data<A: Access<Target = T>>(&self) -> A {
         // SAFETY: a pointer from a cell is not null.
-        unsafe { NonNull::new_unchecked(self.data.get()) }
+        A::to(unsafe { NonNull::new_unchecked(self.data.get()) })
     }
 }
 
@@ -197,6 +196,18 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         self.core.address()
     }
 
+    /// # Safety
+    /// `pass` is inside, alone if `A` is [`Alone`](crate::guards::Alone), and `handle` is one of this lock.
+    #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    unsafe fn guard<H: Handle<C>, A>(&self, handle: H, pass: C::Pass) -> Guard<H, S, C, A>
+    where
+        A: Access<Target = T>,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { Guard::new(handle, pass, self.data()) }
+    }
+
     /// Waits until `session` can be entered, and enters.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
@@ -204,7 +215,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         watch::asks();
         let pass = self.core.enter(Some(session));
         // SAFETY: the pass is inside a session.
-        unsafe { SessionGuard::new(self, pass) }
+        unsafe { self.guard(&self.core, pass) }
     }
 
     /// Waits until nobody is inside, and enters alone.
@@ -214,7 +225,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         watch::asks();
         let pass = self.core.enter(None);
         // SAFETY: the pass has the room to itself.
-        unsafe { ExclusiveGuard::new(self, pass) }
+        unsafe { self.guard(&self.core, pass) }
     }
 
     /// [`enter`](GroupLock::enter), with a guard that keeps the lock alive instead of borrowing it.
@@ -233,7 +244,16 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         watch::asks();
         let pass = self.core.enter(Some(session));
         // SAFETY: the pass is inside a session.
-        unsafe { OwnedSessionGuard::new(Arc::clone(self), pass) }
+        unsafe { self.guard(Arc::clone(self), pass) }
+    }
+
+    /// [`exclusive`](GroupLock::exclusive), with a guard that keeps the lock alive instead of borrowing it.
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub fn exclusive_arc(self: &Arc<Self>) -> OwnedExclusiveGuard<S, T, C> {
+        watch::asks();
+        let pass = self.core.enter(None);
+        // SAFETY: the pass has the room to itself.
+        unsafe { self.guard(Arc::clone(self), pass) }
     }
 }
 
@@ -254,7 +274,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     pub fn try_enter(&self, session: S) -> Option<SessionGuard<'_, S, T, C>> {
         let pass = self.core.try_enter(Some(session))?;
         // SAFETY: the pass is inside a session.
-        Some(unsafe { SessionGuard::new(self, pass) })
+        Some(unsafe { self.guard(&self.core, pass) })
     }
 
     /// Waits until `session` can be entered, but no longer than `timeout`. With a timeout of zero, this is
@@ -267,7 +287,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     ) -> Option<SessionGuard<'_, S, T, C>> {
         let pass = self.enter_within(Some(session), timeout)?;
         // SAFETY: the pass is inside a session.
-        Some(unsafe { SessionGuard::new(self, pass) })
+        Some(unsafe { self.guard(&self.core, pass) })
     }
 
     /// Waits until `session` can be entered, but no longer than until `deadline`. With a deadline in the past, this is
@@ -280,7 +300,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     ) -> Option<SessionGuard<'_, S, T, C>> {
         let pass = self.core.enter_until(Some(session), deadline)?;
         // SAFETY: the pass is inside a session.
-        Some(unsafe { SessionGuard::new(self, pass) })
+        Some(unsafe { self.guard(&self.core, pass) })
     }
 
     /// Waits, as a task, until `session` can be entered. Runs on any executor.
@@ -292,7 +312,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     /// A future that has been granted the room keeps it until it is polled or dropped. One that is neither, for instance because its task
     /// is waiting for something else, keeps others out, as a guard would.
     pub fn enter_async(&self, session: S) -> Enter<'_, S, T, C> {
-        Enter::new(self, session)
+        Enter::new(&self.core, self.data(), Some(session))
     }
 
     /// [`exclusive`](GroupLock::exclusive), if that takes no waiting.
@@ -301,7 +321,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     pub fn try_exclusive(&self) -> Option<ExclusiveGuard<'_, S, T, C>> {
         let pass = self.core.try_enter(None)?;
         // SAFETY: the pass has the room to itself.
-        Some(unsafe { ExclusiveGuard::new(self, pass) })
+        Some(unsafe { self.guard(&self.core, pass) })
     }
 
     /// [`exclusive`](GroupLock::exclusive), but waits no longer than `timeout`.
@@ -309,7 +329,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     pub fn try_exclusive_for(&self, timeout: Duration) -> Option<ExclusiveGuard<'_, S, T, C>> {
         let pass = self.enter_within(None, timeout)?;
         // SAFETY: the pass has the room to itself.
-        Some(unsafe { ExclusiveGuard::new(self, pass) })
+        Some(unsafe { self.guard(&self.core, pass) })
     }
 
     /// [`exclusive`](GroupLock::exclusive), but waits no longer than until `deadline`.
@@ -317,17 +337,146 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     pub fn try_exclusive_until(&self, deadline: Instant) -> Option<ExclusiveGuard<'_, S, T, C>> {
         let pass = self.core.enter_until(None, deadline)?;
         // SAFETY: the pass has the room to itself.
-        Some(unsafe { ExclusiveGuard::new(self, pass) })
+        Some(unsafe { self.guard(&self.core, pass) })
     }
 
     /// [`exclusive`](GroupLock::exclusive) for tasks. Cancel safe as [`enter_async`](GroupLock::enter_async).
     pub fn exclusive_async(&self) -> Exclusive<'_, S, T, C> {
-        Exclusive::new(self)
+        Exclusive::new(&self.core, self.data(), None)
+    }
+
+    /// [`try_enter`](GroupLock::try_enter), with a guard that keeps the lock alive instead of borrowing it.
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub fn try_enter_arc(self: &Arc<Self>, session: S) -> Option<OwnedSessionGuard<S, T, C>> {
+        let pass = self.core.try_enter(Some(session))?;
+        // SAFETY: the pass is inside a session.
+        Some(unsafe { self.guard(Arc::clone(self), pass) })
+    }
+
+    /// [`try_exclusive`](GroupLock::try_exclusive), with a guard that keeps the lock alive instead of borrowing it.
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub fn try_exclusive_arc(self: &Arc<Self>) -> Option<OwnedExclusiveGuard<S, T, C>> {
+        let pass = self.core.try_enter(None)?;
+        // SAFETY: the pass has the room to itself.
+        Some(unsafe { self.guard(Arc::clone(self), pass) })
     }
 
     /// [`enter_async`](GroupLock::enter_async), with a future and a guard that keep the lock alive instead of borrowing it.
     pub fn enter_arc_async(self: &Arc<Self>, session: S) -> EnterArc<S, T, C> {
-        EnterArc::new(Arc::clone(self), session)
+        EnterArc::new(Arc::clone(self), self.data(), Some(session))
+    }
+
+    /// [`exclusive_async`](GroupLock::exclusive_async), with a future and a guard that keep the lock alive instead of borrowing it.
+    pub fn exclusive_arc_async(self: &Arc<Self>) -> ExclusiveArc<S, T, C> {
+        ExclusiveArc::new(Arc::clone(self), self.data(), None)
+    }
+
+    /// Waits until `session` can be entered in a room that is set up for it, and enters. If the room is not set up for it, because another
+    /// session was inside last or nobody was, calls `set_up` first, alone; then the others of the session are let in.
+    ///
+    /// ```
+    /// use grouplock::GroupLock;
+    ///
+    /// let gpu = GroupLock::new(String::new());
+    /// let load = |model: &mut String| *model = String::from("weights of A");
+    /// let one = gpu.enter_with("A", load); // loads the model
+    /// let two = gpu.enter_with("A", |_| unreachable!("it is loaded"));
+    /// assert_eq!((&**one, &**two), ("weights of A", "weights of A"));
+    /// ```
+    ///
+    /// * While the room is set up for the session, this costs what [`enter`](GroupLock::enter) does.
+    /// * If `set_up` panics, the room is left and is set up for nobody. The next request with set-up does it again.
+    /// * [`enter`](GroupLock::enter) asks for no set-up and does none. It may find the room as another session left it, and what it brings
+    ///   inside is not set up: who wants the same session with set-up waits until it can be alone.
+    /// * [`exclusive`](GroupLock::exclusive) and [`downgrade`](Guard::downgrade) to the same session leave the room set up: whoever changes the data
+    ///   there answers for it.
+    #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub fn enter_with(&self, session: S, set_up: impl FnOnce(&mut T)) -> SessionGuard<'_, S, T, C> {
+        let set_up = |data: &mut T| -> Result<(), Infallible> {
+            set_up(data);
+            Ok(())
+        };
+        let Ok(guard) = self.enter_with_result(session, set_up);
+        guard
+    }
+
+    /// [`enter_with`](GroupLock::enter_with), with a set-up that may fail. Then the room is left and is set up for nobody.
+    ///
+    /// # Errors
+    /// Those of `set_up`.
+    #[inline]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    pub fn enter_with_result<E>(
+        &self,
+        session: S,
+        set_up: impl FnOnce(&mut T) -> Result<(), E>,
+    ) -> Result<SessionGuard<'_, S, T, C>, E> {
+        watch::asks();
+        let (pass, alone) = self.core.enter_with(&session);
+        if !alone {
+            // SAFETY: the pass is inside a session.
+            return Ok(unsafe { self.guard(&self.core, pass) });
+        }
+        // SAFETY: the pass has the room to itself.
+        let mut guard: ExclusiveGuard<'_, S, T, C> = unsafe { self.guard(&self.core, pass) };
+        set_up(&mut guard)?;
+        // SAFETY: the pass was told to set the room up.
+        Ok(guard.open(|core, pass| unsafe { core.finish_set_up(pass, session) }))
+    }
+
+    /// [`enter_with`](GroupLock::enter_with) for tasks.
+    ///
+    /// ```
+    /// use grouplock::GroupLock;
+    ///
+    /// # futures_executor::block_on(async {
+    /// let gpu = GroupLock::new(String::new());
+    /// let load = async |model: &mut String| {
+    ///     std::future::ready(()).await; // reads a file, say
+    ///     *model = String::from("weights of A");
+    /// };
+    /// assert_eq!(*gpu.enter_with_async("A", load).await, "weights of A");
+    /// # });
+    /// ```
+    ///
+    /// # Cancel safety
+    /// While it waits, as [`enter_async`](GroupLock::enter_async). If the future is dropped while `set_up` is running, that is dropped where it
+    /// is; the room is left and is set up for nobody. A set-up that must not stop half-way belongs in a task of its own, whose end `set_up` awaits.
+    pub async fn enter_with_async(
+        &self,
+        session: S,
+        set_up: impl AsyncFnOnce(&mut T),
+    ) -> SessionGuard<'_, S, T, C> {
+        let set_up = async |data: &mut T| -> Result<(), Infallible> {
+            set_up(data).await;
+            Ok(())
+        };
+        let Ok(guard) = self.enter_with_result_async(session, set_up).await;
+        guard
+    }
+
+    /// [`enter_with_async`](GroupLock::enter_with_async), with a set-up that may fail. Then the room is left and is set up for nobody.
+    ///
+    /// # Errors
+    /// Those of `set_up`.
+    pub async fn enter_with_result_async<E>(
+        &self,
+        session: S,
+        set_up: impl AsyncFnOnce(&mut T) -> Result<(), E>,
+    ) -> Result<SessionGuard<'_, S, T, C>, E> {
+        let (pass, alone) = EnterWith::new(&self.core, &session).await;
+        if !alone {
+            // SAFETY: the pass is inside a session.
+            let guard: SessionGuard<'_, S, T, C> = unsafe { self.guard(&self.core, pass) };
+            return Ok(guard.of_task());
+        }
+        // SAFETY: the pass has the room to itself.
+        let guard: ExclusiveGuard<'_, S, T, C> = unsafe { self.guard(&self.core, pass) };
+        let mut guard = guard.of_task();
+        set_up(&mut guard).await?;
+        // SAFETY: the pass was told to set the room up.
+        Ok(guard.open(|core, pass| unsafe { core.finish_set_up(pass, session) }))
     }
 
     /// Who is inside and who waits. For people who debug: it is out of date when you look at it.

@@ -24,6 +24,7 @@
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -31,7 +32,8 @@ use std::time::{Duration, Instant};
 use ::tracing::span::EnteredSpan;
 use ::tracing::{Level, debug, span, warn};
 
-use crate::watch::{Crowd, Request};
+use crate::cores::Signal;
+use crate::watch::{Crowd, GiveUp, Observer, Request};
 
 /// In nanoseconds.
 static THRESHOLD: AtomicU64 = AtomicU64::new(100_000_000);
@@ -68,22 +70,39 @@ pub(crate) struct Wait {
     strict: Option<Duration>,
 }
 
-impl Wait {
-    pub(crate) fn begin(request: Request) -> Self {
+impl Observer for Wait {
+    fn begin(request: Request, _: &Arc<Signal>, _endless: bool, _bound: bool) -> Self {
         let since = Instant::now();
         let tell_at = since.checked_add(threshold());
         Wait { request, since, tell_at, span: None, strict: None }
     }
 
-    pub(crate) fn next_look(&self) -> Option<Instant> {
+    fn next_look(&self) -> Option<Instant> {
         self.tell_at
     }
 
-    pub(crate) fn look(&mut self, crowd: impl FnOnce() -> Crowd) {
+    fn look(&mut self, crowd: &dyn Fn() -> Crowd) -> Option<GiveUp> {
         contain(|| self.tell(crowd));
+        None
     }
 
-    fn tell(&mut self, crowd: impl FnOnce() -> Crowd) {
+    fn turned_strict(&mut self) {
+        self.strict = Some(self.since.elapsed());
+    }
+
+    fn end(mut self, inside: bool) {
+        contain(move || {
+            self.tell_strict();
+            // Let in at the last moment, it may not have told yet.
+            if self.span.is_some() || self.tell_at.is_some_and(|time| Instant::now() >= time) {
+                waited(self.request, self.since, inside);
+            }
+        });
+    }
+}
+
+impl Wait {
+    fn tell(&mut self, crowd: &dyn Fn() -> Crowd) {
         self.tell_strict();
         let Some(tell_at) = self.tell_at else { return };
         if Instant::now() < tell_at {
@@ -108,26 +127,12 @@ impl Wait {
         );
     }
 
-    pub(crate) fn turned_strict(&mut self) {
-        self.strict = Some(self.since.elapsed());
-    }
-
     fn tell_strict(&mut self) {
         if let Some(waited) = self.strict.take() {
             let lock = self.request.lock;
             let waited_ms = milliseconds(waited);
             debug!(target: "grouplock", lock = hex(lock), waited_ms, "strict order");
         }
-    }
-
-    pub(crate) fn end(mut self, inside: bool) {
-        contain(move || {
-            self.tell_strict();
-            // Let in at the last moment, it may not have told yet.
-            if self.span.is_some() || self.tell_at.is_some_and(|time| Instant::now() >= time) {
-                waited(self.request, self.since, inside);
-            }
-        });
     }
 }
 

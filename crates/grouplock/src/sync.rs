@@ -153,25 +153,22 @@ pub(crate) type Word = AtomicU32;
 #[cfg(any(loom, shuttle))]
 pub(crate) use self::model_word::Word;
 
-/// Sleeps while `word` holds `value`, or less.
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) fn wait(word: &Word, value: u32) {
-    atomic_wait::wait(word, value);
-}
+pub(crate) use crate::futex::wait;
 
 /// Wakes all that sleep on `word`.
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) fn wake_all(word: &Word) {
-    atomic_wait::wake_all(word);
+    crate::futex::wake_all(word);
 }
 
-/// As above, in a model.
+/// Sleeps while `word` holds `value`, or less.
 #[cfg(any(loom, shuttle))]
 pub(crate) fn wait(word: &Word, value: u32) {
     word.wait(value);
 }
 
-/// As above, in a model.
+/// Wakes all that sleep on `word`.
 #[cfg(any(loom, shuttle))]
 pub(crate) fn wake_all(word: &Word) {
     word.wake_all();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::{LATE, wait_until};
 use grouplock::deadlock::{Action, Deadlock, check_deadlock, set_action, set_grace};
-use grouplock::{ExclusiveGuard, GroupLock};
+use grouplock::{ExclusiveGuard, GroupLock, SessionGuard};
 
 const GRACE: Duration = Duration::from_millis(100);
 
@@ -281,7 +281,7 @@ fn leaving_switching_and_downgrading_are_noticed() {
     let message = panic_of(move || {
         let guard = theirs.exclusive();
         let mut guard = ExclusiveGuard::downgrade(guard, 1);
-        guard.switch(2);
+        SessionGuard::switch(&mut guard, 2);
         drop(guard);
         let guard = theirs.exclusive();
         let _guard = ExclusiveGuard::downgrade(guard, 3);
@@ -301,8 +301,8 @@ fn switching_with_another_guard() {
     let thread = thread::spawn(move || {
         let mut one = theirs.enter(1);
         send.send(theirs.enter_arc(1)).unwrap();
-        one.switch(2);
-        *one.session()
+        SessionGuard::switch(&mut one, 2);
+        *SessionGuard::session(&one)
     });
     let other = receive.recv().unwrap();
     wait_until("there is a deadlock", || !check_deadlock().is_empty());
@@ -368,7 +368,8 @@ fn tasks_are_not_watched() {
 
 #[cfg(all(feature = "lock_api", not(feature = "send_guard")))]
 mod views {
-    use grouplock::{Mutex, RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
+    use grouplock::raw::{RwLockUpgradableReadGuard, RwLockWriteGuard};
+    use grouplock::{Mutex, RwLock};
 
     use super::{Action, Arc, Barrier, alone, panic_of, thread, wait_until};
 

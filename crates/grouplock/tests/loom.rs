@@ -9,14 +9,14 @@
 #![cfg(loom)]
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use grouplock::cores::{Cancellable, Phases, Striped};
-use grouplock::{ExclusiveGuard, GroupLock, Policy};
+use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
 use loom::cell::UnsafeCell;
 use loom::thread::{self, Thread};
 
@@ -56,6 +56,18 @@ impl Data {
         self.0.with_mut(|data| unsafe { *data += 1 });
     }
 
+    /// Sets the data up for `session`.
+    fn set_up(&self, session: u8) {
+        // SAFETY: loom objects if anyone else is at it.
+        self.0.with_mut(|data| unsafe { *data = 100 + usize::from(session) });
+    }
+
+    /// Whether it is set up for `session`.
+    fn is_for(&self, session: u8) -> bool {
+        // SAFETY: loom objects if anyone writes meanwhile.
+        self.0.with(|data| unsafe { *data }) == 100 + usize::from(session)
+    }
+
     /// What is done inside `session`.
     fn inside(&self, session: u8) {
         if session == READ { self.read() } else { self.write() }
@@ -70,6 +82,11 @@ fn enter<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
 
 fn exclusive<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
     lock.exclusive().write();
+}
+
+/// Alone, and leaves the data as it is.
+fn exclusive_idle<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
+    drop(lock.exclusive());
 }
 
 fn try_enter<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
@@ -87,9 +104,63 @@ fn enter_for_some_time<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8
 fn switch<C: Cancellable<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
     let mut guard = lock.enter(from);
     guard.inside(from);
-    guard.switch(to);
-    assert_eq!(*guard.session(), to);
+    SessionGuard::switch(&mut guard, to);
+    assert_eq!(*SessionGuard::session(&guard), to);
     guard.inside(to);
+}
+
+/// As a task, to the end.
+fn switch_async<C: Cancellable<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
+    let mut guard = lock.enter(from);
+    guard.inside(from);
+    block_on(SessionGuard::switch_async(&mut guard, to));
+    assert_eq!(*SessionGuard::session(&guard), to);
+    guard.inside(to);
+}
+
+/// As a task that gives up unless the switch is done at once. The guard is outside then.
+fn give_up_switch<C: Cancellable<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
+    let mut guard = lock.enter(from);
+    let mut switch = SessionGuard::switch_async(&mut guard, to);
+    let switched = Pin::new(&mut switch).poll(&mut Context::from_waker(Waker::noop()));
+    drop(switch);
+    if switched.is_ready() {
+        guard.inside(to);
+    }
+}
+
+/// Enters a session in which nobody writes, with set-up.
+fn enter_with<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+    let guard = lock.enter_with(session, |data| data.set_up(session));
+    assert!(guard.is_for(session));
+}
+
+/// As a task, whose set-up takes two polls.
+fn enter_with_async<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+    let guard = block_on(lock.enter_with_async(session, async |data: &mut Data| {
+        data.write();
+        let mut first = true;
+        std::future::poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            if std::mem::take(&mut first) { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+        data.set_up(session);
+    }));
+    assert!(guard.is_for(session));
+}
+
+/// As a task that is dropped in the queue, when it has been granted the room, or in the middle of its set-up.
+fn give_up_set_up<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+    let set_up = async |data: &mut Data| {
+        data.write();
+        std::future::pending::<()>().await;
+    };
+    let mut future = pin!(lock.enter_with_async(session, set_up));
+    let entered = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    if let Poll::Ready(guard) = entered {
+        assert!(guard.is_for(session));
+    }
 }
 
 fn downgrade<C: Cancellable<Session = u8>>(lock: &Lock<C>, to: u8) {
@@ -264,6 +335,24 @@ mod two {
         switch_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| switch(l, READ, WRITE)];
         switch_patient: PATIENT, Some(3) => [|l| enter(l, WRITE), |l| switch(l, READ, WRITE_TOO)];
         switch_both: Policy::Fifo, Some(2) => [|l| switch(l, READ, WRITE), |l| switch(l, READ, WRITE_TOO)];
+        switch_task_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| switch_async(l, READ, WRITE)];
+        switch_task_patient: PATIENT, Some(3) => [|l| enter(l, WRITE), |l| switch_async(l, READ, WRITE_TOO)];
+        switch_tasks: Policy::Fifo, Some(2) => [|l| switch_async(l, READ, WRITE), |l| switch(l, READ, WRITE_TOO)];
+        switch_dropped_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| give_up_switch(l, READ, WRITE)];
+        switch_dropped_patient: PATIENT, Some(3) => [|l| enter(l, WRITE), |l| give_up_switch(l, READ, WRITE_TOO)];
+        set_up_fifo: Policy::Fifo, Some(3) => [|l| enter_with(l, READ), |l| enter_with(l, READ)];
+        set_up_patient: PATIENT, Some(3) => [|l| enter_with(l, READ), |l| enter_with(l, READ)];
+        set_up_differ: PATIENT, Some(3) => [|l| enter_with(l, READ), |l| enter_with(l, WRITE)];
+        set_up_impatient: IMPATIENT, Some(3) => [|l| enter_with(l, READ), |l| enter(l, WRITE)];
+        set_up_plain: PATIENT, Some(3) => [|l| enter_with(l, READ), |l| enter(l, READ)];
+        set_up_exclusive: Policy::Fifo, Some(3) => [|l| enter_with(l, READ), exclusive_idle];
+        set_up_task: Policy::Fifo, Some(3) => [|l| enter_with_async(l, READ), |l| enter_with(l, READ)];
+        set_up_dropped_fifo: Policy::Fifo, Some(3) => [|l| enter_with(l, READ), |l| give_up_set_up(l, READ)];
+        set_up_dropped_patient: PATIENT, Some(3) => [|l| enter_with(l, READ), |l| give_up_set_up(l, WRITE)];
+        set_up_again: PATIENT, Some(2) => [
+            |l| { enter_with(l, READ); enter_with(l, READ) },
+            |l| { enter(l, WRITE); enter_with(l, READ) },
+        ];
         downgrade_fifo: Policy::Fifo, Some(3) => [|l| enter(l, READ), |l| downgrade(l, READ)];
         downgrade_patient: PATIENT, Some(3) => [|l| enter(l, WRITE), |l| downgrade(l, READ)];
         twice_patient: PATIENT, Some(2) => [
@@ -298,6 +387,8 @@ mod three {
         timeout_patient: PATIENT, Some(1) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE), exclusive];
         switch_three: Policy::Fifo, Some(1) => [|l| enter(l, READ), |l| switch(l, READ, WRITE), exclusive];
         downgrade_three: PATIENT, Some(1) => [|l| enter(l, READ), |l| downgrade(l, READ), |l| enter(l, WRITE)];
+        set_up_three: Policy::Fifo, Some(1) => [|l| enter_with(l, READ), |l| give_up_set_up(l, READ), |l| enter(l, READ)];
+        set_up_in_turn: PATIENT, Some(1) => [|l| enter_with(l, READ), |l| enter_with_async(l, READ), exclusive_idle];
         task_and_threads: PATIENT, Some(1) => [|l| enter_async(l, READ), |l| enter(l, WRITE), exclusive];
     }
 }
@@ -313,6 +404,9 @@ mod striped {
         exclusive_two: PATIENT, Some(2) => [|l| { enter(l, READ); enter(l, READ) }, exclusive];
         switch_two: Policy::Fifo, Some(2) => [|l| { enter(l, READ); switch(l, READ, WRITE) }, |l| enter(l, READ)];
         cancel_two: Policy::Fifo, Some(2) => [|l| { enter(l, READ); enter(l, READ) }, |l| give_up(l, WRITE)];
+        set_up_two: PATIENT, Some(2) => [|l| { enter_with(l, READ); enter_with(l, READ) }, |l| enter_with(l, READ)];
+        set_up_other: Policy::Fifo, Some(2) => [|l| { enter_with(l, READ); enter_with(l, READ) }, |l| enter(l, WRITE)];
+        switch_task: Policy::Fifo, Some(2) => [|l| { enter(l, READ); switch_async(l, READ, WRITE) }, |l| enter(l, READ)];
         try_two: PATIENT, Some(2) => [|l| { enter(l, READ); enter(l, READ) }, |l| try_enter(l, WRITE)];
         three_patient: PATIENT, Some(1) => [|l| { enter(l, READ); enter(l, READ) }, |l| enter(l, READ), |l| enter(l, WRITE)];
     }

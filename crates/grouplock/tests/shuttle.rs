@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use grouplock::cores::{Cancellable, Phases, Striped};
-use grouplock::{ExclusiveGuard, GroupLock, Policy};
+use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::Barrier;
@@ -33,7 +33,12 @@ struct Room {
     holders: AtomicUsize,
     /// Passages in all.
     passages: AtomicUsize,
+    /// For which session the room was set up last, and nobody has entered another since.
+    ready: AtomicU64,
 }
+
+/// No session.
+const NONE: u64 = 98;
 
 impl Room {
     fn come(&self, session: u64) {
@@ -44,6 +49,26 @@ impl Room {
             "session {session} entered while {others} of session {before} were inside"
         );
         self.passages.fetch_add(1, SeqCst);
+        if session != ALONE && self.ready.load(SeqCst) != session {
+            self.ready.store(NONE, SeqCst);
+        }
+    }
+
+    /// Somebody has come with set-up.
+    fn come_ready(&self, session: u64) {
+        assert_eq!(self.ready.load(SeqCst), session, "not set up");
+        self.come(session);
+    }
+
+    /// Somebody sets the room up for `session`, alone. It is set up for nobody meanwhile.
+    fn begin(&self) {
+        self.ready.store(NONE, SeqCst);
+        self.come(ALONE);
+    }
+
+    fn end(&self, session: u64) {
+        self.go(ALONE);
+        self.ready.store(session, SeqCst);
     }
 
     fn go(&self, session: u64) {
@@ -86,7 +111,28 @@ fn inside(room: &Room, session: u64) {
 fn as_thread<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) {
     stay();
     let session = draw(SESSIONS);
-    match draw(7) {
+    match draw(9) {
+        7 => {
+            let guard = lock.enter_with(session, |room| {
+                room.begin();
+                stay();
+                room.end(session);
+            });
+            guard.come_ready(session);
+            stay();
+            guard.go(session);
+        }
+        8 => {
+            let failed = lock.enter_with_result(session, |room| {
+                room.begin();
+                room.go(ALONE);
+                Err(())
+            });
+            if let Ok(guard) = failed {
+                guard.come_ready(session);
+                guard.go(session);
+            }
+        }
         0 => {
             let guard = lock.enter(session);
             inside(&guard, session);
@@ -114,8 +160,8 @@ fn as_thread<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) {
             let mut guard = lock.enter(session);
             inside(&guard, session);
             let next = draw(SESSIONS);
-            guard.switch(next);
-            assert_eq!(*guard.session(), next);
+            SessionGuard::switch(&mut guard, next);
+            assert_eq!(*SessionGuard::session(&guard), next);
             inside(&guard, next);
         }
         _ => {
@@ -130,7 +176,42 @@ fn as_thread<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) {
 async fn as_task<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) {
     stay_async().await;
     let session = draw(SESSIONS);
-    match draw(4) {
+    match draw(7) {
+        4 => {
+            let mut guard = lock.enter_async(session).await;
+            let next = draw(SESSIONS);
+            SessionGuard::switch_async(&mut guard, next).await;
+            guard.come(next);
+            stay_async().await;
+            guard.go(next);
+        }
+        5..=6 => {
+            // Gives up after a while, perhaps in the middle of its set-up.
+            let set_up = async |room: &mut Room| {
+                room.ready.store(NONE, SeqCst);
+                assert_eq!(room.holders.load(SeqCst), 0);
+                stay_async().await;
+                assert_eq!(room.holders.load(SeqCst), 0);
+                room.ready.store(session, SeqCst);
+            };
+            let mut polls = draw(20);
+            let mut entering = pin!(lock.enter_with_async(session, set_up));
+            let outcome = std::future::poll_fn(|cx| match entering.as_mut().poll(cx) {
+                Poll::Ready(guard) => Poll::Ready(Some(guard)),
+                Poll::Pending if polls == 0 => Poll::Ready(None),
+                Poll::Pending => {
+                    polls -= 1;
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+            })
+            .await;
+            if let Some(guard) = outcome {
+                guard.come_ready(session);
+                stay_async().await;
+                guard.go(session);
+            }
+        }
         0 => {
             let guard = lock.exclusive_async().await;
             guard.come(ALONE);

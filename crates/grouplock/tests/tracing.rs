@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::{try_again, wait_until};
 use grouplock::long_waits::set_threshold;
-use grouplock::{GroupLock, Policy};
+use grouplock::{GroupLock, Policy, SessionGuard};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -313,8 +313,8 @@ fn a_subscriber_that_panics_does_no_harm() {
     let waiter = thread::spawn(move || {
         tracing::subscriber::with_default(clumsy, || {
             let mut guard = theirs.enter(2);
-            guard.switch(3);
-            *guard.session()
+            SessionGuard::switch(&mut guard, 3);
+            *SessionGuard::session(&guard)
         })
     });
     wait_until("the subscriber has panicked", || panics.load(SeqCst) > 0);

@@ -20,7 +20,7 @@ type Process = <Algorithm as RawGroup<Native>>::Process;
 /// number of remote memory references however many threads there are.
 ///
 /// For machines with very many processors, and for those who study it. A request cannot be given up, so there is no `try_enter`, no timeout and
-/// no async. Sessions are told apart by a number.
+/// no async. Sessions are told apart by a number. Needs feature `handover`.
 ///
 /// ```
 /// use grouplock::{GroupLock, cores::Handover};
@@ -63,11 +63,28 @@ impl<S> Handover<S> {
         }
     }
 
+    /// Where this thread keeps its process while that is idle. Late in the life of a thread, when its locals are gone, there is no such place.
+    fn idle(&self) -> Option<&Cell<Option<Process>>> {
+        struct Late;
+        impl Drop for Late {
+            fn drop(&mut self) {}
+        }
+        thread_local! {
+            // It has a destructor, so that one can see that locals are being destroyed.
+            static LATE: Late = const { Late };
+        }
+        // `get` works at any time, and `get_or_default` does not.
+        self.idle.get().or_else(|| LATE.try_with(|_| ()).ok().map(|()| self.idle.get_or_default()))
+    }
+
     fn leave_by(&self, pass: &mut Pass<S>) {
         if let Some(mut process) = pass.process.take() {
             // SAFETY: the process joined this lock and is in its critical section since `enter`.
             unsafe { self.algorithm.exit(&mut process) };
-            let spare = self.idle.get_or_default().replace(Some(process));
+            let spare = match self.idle() {
+                Some(idle) => idle.replace(Some(process)),
+                None => Some(process),
+            };
             if let Some(spare) = spare {
                 // SAFETY: it joined this lock, and is idle.
                 unsafe { self.algorithm.leave(spare) };
@@ -95,7 +112,7 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
             None => self.alone.fetch_add(1, Relaxed),
         };
         let number = Session::new(number).expect("not zero");
-        let idle = self.idle.get_or_default().take();
+        let idle = self.idle().and_then(Cell::take);
         let mut process = idle.unwrap_or_else(|| {
             self.algorithm.join().expect("the algorithm serves any number of processes")
         });

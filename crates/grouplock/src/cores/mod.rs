@@ -6,6 +6,7 @@
 //! | [`Striped`] | one session is inside nearly always, on many processors | yes | yes | all |
 //! | [`Handover`] | a constant number of remote memory references per passage | yes | no | first come first served |
 
+#[cfg(feature = "handover")]
 mod handover;
 mod phases;
 mod striped;
@@ -13,6 +14,7 @@ mod striped;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+#[cfg(feature = "handover")]
 pub use self::handover::Handover;
 pub(crate) use self::phases::MOST_HOLDERS;
 pub use self::phases::Phases;
@@ -20,10 +22,10 @@ pub(crate) use self::phases::Signal;
 pub use self::striped::Striped;
 use crate::Snapshot;
 
-/// Only the locks of this crate are cores: calls may be added to the traits.
+/// Only the locks of this crate are cores: guards rely on what they promise, and calls may be added to the traits.
 mod sealed {
     pub trait Sealed {}
-
+    #[cfg(feature = "handover")]
     impl<S> Sealed for super::Handover<S> {}
     impl<S> Sealed for super::Phases<S> {}
     impl<S> Sealed for super::Striped<S> {}
@@ -108,6 +110,63 @@ pub unsafe trait Cancellable: Core {
     /// # Safety
     /// As [`leave`](Core::leave); but `pass` is for `session` afterwards. If this panics, nothing has happened.
     unsafe fn switch(&self, pass: &mut Self::Pass, session: Self::Session);
+
+    /// [`switch`](Cancellable::switch), if that takes no waiting. Otherwise nothing has happened.
+    ///
+    /// # Safety
+    /// As [`switch`](Cancellable::switch).
+    unsafe fn try_switch(&self, pass: &mut Self::Pass, session: Self::Session) -> bool;
+
+    /// [`switch`](Cancellable::switch), but waits no longer than until `deadline`. Says whether `pass` is inside; it has left if not.
+    ///
+    /// # Safety
+    /// As [`switch`](Cancellable::switch).
+    unsafe fn switch_until(
+        &self,
+        pass: &mut Self::Pass,
+        session: Self::Session,
+        deadline: Instant,
+    ) -> bool;
+
+    /// [`switch`](Cancellable::switch), if that takes no waiting. Otherwise `pass` has left, and a request for `session` is in the queue, to be
+    /// looked after by [`poll_enter`](Cancellable::poll_enter) or [`cancel`](Cancellable::cancel).
+    ///
+    /// # Safety
+    /// As [`switch`](Cancellable::switch).
+    unsafe fn poll_switch(
+        &self,
+        pass: &mut Self::Pass,
+        session: &Self::Session,
+        waiting: &mut Option<Self::Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()>;
+
+    /// Enters the session of `pass` once more, at once.
+    ///
+    /// # Safety
+    /// `pass` was given to a request for a session by this core, and has not left.
+    unsafe fn again(&self, pass: &Self::Pass) -> Self::Pass;
+
+    /// Waits until `session` can be entered in a room that is set up for it, and enters; or enters alone, to set it up, and says so with `true`.
+    fn enter_with(&self, session: &Self::Session) -> (Self::Pass, bool);
+
+    /// As [`enter_with`](Cancellable::enter_with), for a task; [`cancel`](Cancellable::cancel) gives it up.
+    fn poll_enter_with(
+        &self,
+        session: &Self::Session,
+        waiting: &mut Option<Self::Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<(Self::Pass, bool)>;
+
+    /// Opens the room to `session`, for which it is set up now. If it could not be set up, [`leave_exclusive`](Core::leave_exclusive) is called
+    /// instead, and the room is set up for nobody.
+    ///
+    /// # Safety
+    /// As [`leave_exclusive`](Core::leave_exclusive), for a pass that was told to set the room up; but `pass` is for `session` afterwards.
+    unsafe fn finish_set_up(&self, pass: &mut Self::Pass, session: Self::Session);
+
+    /// A number that changes when the room changes to another session or is set up, and only then. Asked by a holder.
+    fn epoch(&self) -> u64;
 
     /// Makes a room that one has to oneself the room of `session`, without leaving it.
     ///

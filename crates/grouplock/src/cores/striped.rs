@@ -110,6 +110,16 @@ impl<S: Eq + Clone> Striped<S> {
         None
     }
 
+    /// As [`enter_stripe`](Striped::enter_stripe), if the room is set up.
+    fn enter_stripe_set_up(&self, session: &S) -> Option<Pass> {
+        let pass = self.enter_stripe(session)?;
+        if let (false, Some(number)) = (self.central.is_set_up(), pass.0) {
+            self.leave_stripe(number as usize);
+            return None;
+        }
+        Some(pass)
+    }
+
     #[inline]
     fn leave_stripe(&self, number: usize) {
         // SeqCst, and so a release: pairs with the loads in `drain`.
@@ -204,6 +214,21 @@ impl<S: Eq + Clone> Striped<S> {
                 self.central.sleep(exclusive, place, deadline)
             }
         }
+    }
+
+    /// # Safety
+    /// As [`Cancellable::switch_until`].
+    unsafe fn switch_by(&self, pass: &mut Pass, session: S, deadline: Option<Instant>) -> bool {
+        // SAFETY: the caller's promise.
+        if unsafe { self.session(pass) } == &session {
+            discard(session);
+            return true;
+        }
+        self.to_central(pass);
+        self.calm.store(0, Relaxed);
+        self.revoke();
+        // SAFETY: the caller's promise, and a holder at the central lock now.
+        unsafe { self.central.switch_by(session, deadline, || self.revoke()) }
     }
 
     /// On a stripe, to the central lock: a holder there from now on.
@@ -331,14 +356,95 @@ unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
 
     unsafe fn switch(&self, pass: &mut Pass, session: S) {
         // SAFETY: the caller's promise.
+        let inside = unsafe { self.switch_by(pass, session, None) };
+        debug_assert!(inside, "without a deadline, waiting ends inside");
+    }
+
+    unsafe fn try_switch(&self, pass: &mut Pass, session: S) -> bool {
+        // SAFETY: the caller's promise.
         if unsafe { self.session(pass) } == &session {
-            return discard(session);
+            return true;
+        }
+        self.to_central(pass);
+        self.revoke();
+        // SAFETY: the caller's promise, and a holder at the central lock now.
+        unsafe { self.central.switch_at_once(session) }
+    }
+
+    unsafe fn switch_until(&self, pass: &mut Pass, session: S, deadline: Instant) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.switch_by(pass, session, Some(deadline)) }
+    }
+
+    unsafe fn poll_switch(
+        &self,
+        pass: &mut Pass,
+        session: &S,
+        waiting: &mut Option<Self::Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        // SAFETY: the caller's promise.
+        if unsafe { self.session(pass) } == session {
+            return Poll::Ready(());
         }
         self.to_central(pass);
         self.calm.store(0, Relaxed);
         self.revoke();
         // SAFETY: the caller's promise, and a holder at the central lock now.
-        unsafe { self.central.switch_then(session, || self.revoke()) };
+        let switched = unsafe { self.central.poll_switch(&mut (), session, waiting, cx) };
+        if switched.is_pending() {
+            self.revoke();
+        }
+        switched
+    }
+
+    unsafe fn again(&self, pass: &Pass) -> Pass {
+        match pass.0 {
+            // On a stripe with somebody on it, one more is as good as there.
+            Some(number) => drop(self.stripes[number as usize].0.fetch_add(1, SeqCst)),
+            None => self.central.enter_again(),
+        }
+        *pass
+    }
+
+    fn enter_with(&self, session: &S) -> (Pass, bool) {
+        if let Some(pass) = self.enter_stripe_set_up(session) {
+            return (pass, false);
+        }
+        let alone = !self.central.fast_set_up(session) && {
+            self.calm.store(0, Relaxed);
+            self.revoke();
+            self.central.wait_set_up(session, || self.revoke())
+        };
+        (self.entered(alone), alone)
+    }
+
+    fn poll_enter_with(
+        &self,
+        session: &S,
+        waiting: &mut Option<Self::Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<(Pass, bool)> {
+        if waiting.is_none()
+            && let Some(pass) = self.enter_stripe_set_up(session)
+        {
+            return Poll::Ready((pass, false));
+        }
+        if let Poll::Ready(alone) = self.central.poll_set_up(session, waiting, cx) {
+            return Poll::Ready((self.entered(alone), alone));
+        }
+        self.calm.store(0, Relaxed);
+        self.revoke();
+        Poll::Pending
+    }
+
+    unsafe fn finish_set_up(&self, _pass: &mut Pass, session: S) {
+        // SAFETY: the caller's promise; nobody is alone on a stripe.
+        unsafe { self.central.finish_set_up(&mut (), session) };
+    }
+
+    fn epoch(&self) -> u64 {
+        self.central.epoch()
     }
 
     unsafe fn downgrade(&self, _pass: &mut Pass, session: S) {

@@ -68,7 +68,7 @@ pub enum Action {
     /// The function is called, on the thread that was the last to come, and the thread waits on. A panic of the function ends there.
     Call(fn(&Deadlock)),
     /// The thread that was the last to come gives up its request and panics. If it cannot give up (it is
-    /// [switching](crate::SessionGuard::switch), or upgrading a lock), this is [`Action::Print`].
+    /// [switching](crate::guards::Guard::switch), or upgrading a lock), this is [`Action::Print`].
     Panic,
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::registry::{self, Hold, NOBODY, Waiter};
 use super::{Deadlock, cycles};
 use crate::cores::Signal;
-use crate::watch::Request;
+use crate::watch::{Crowd, Observer, Request};
 
 /// The reason for a panic.
 pub(crate) type GiveUp = Deadlock;
@@ -112,13 +112,8 @@ pub(crate) struct Wait {
     bound: bool,
 }
 
-impl Wait {
-    pub(crate) fn begin(
-        request: Request,
-        signal: &Arc<Signal>,
-        endless: bool,
-        bound: bool,
-    ) -> Self {
+impl Observer for Wait {
+    fn begin(request: Request, signal: &Arc<Signal>, endless: bool, bound: bool) -> Self {
         let thread = registry::this_thread();
         let at = registry::asked().filter(|_| endless && thread != NOBODY);
         let waiter = at.map(|at| Arc::new(Waiter::new(request, at, Arc::clone(signal))));
@@ -128,15 +123,12 @@ impl Wait {
         Wait { thread, waiter, before, look_at, bound }
     }
 
-    pub(crate) fn next_look(&self) -> Option<Instant> {
+    fn next_look(&self) -> Option<Instant> {
         self.look_at
     }
 
-    /// As dropping it.
-    pub(crate) fn end(self) {}
-
     /// Looks for a deadlock if it is time. The last to come tells of it.
-    pub(crate) fn look(&mut self) -> Option<GiveUp> {
+    fn look(&mut self, _crowd: &dyn Fn() -> Crowd) -> Option<GiveUp> {
         let now = Instant::now();
         let waiter = self.waiter.as_ref()?;
         if self.look_at.is_none_or(|time| now < time) {

@@ -15,7 +15,7 @@
 //! words.write().push("two");
 //! ```
 //!
-//! All names of this module are at the top of the crate too. The feature needs Rust 1.95, as `lock_api` does.
+//! The locks and their raw forms are at the top of the crate too; the names of their guards are here. The feature needs Rust 1.95, as `lock_api` does.
 //!
 //! # What they promise
 //!

@@ -1,157 +1,136 @@
-//! Who holds a guard is inside, and sees what the phase lets it see.
+//! Whoever has a guard is inside a phase, and sees what the phase shows.
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use super::{Inside, Phase};
 use crate::cores::{Cancellable, Core, Phases};
-use crate::{ExclusiveGuard, OwnedSessionGuard, SessionGuard};
+use crate::guards::{Alone, Guard, Handle, Sharing};
+use crate::{OwnedSessionGuard, SessionGuard};
 
 /// Inside phase `P`, until dropped. By [`Phased::enter`](super::Phased::enter) and its kin.
+pub type PhaseGuard<'a, P, T, C = Phases<<P as Phase<T>>::Name>> =
+    InPhase<P, SessionGuard<'a, <P as Phase<T>>::Name, T, C>>;
+
+/// A [`PhaseGuard`] that owns a share of its lock instead of borrowing it. By [`Phased::enter_arc`](super::Phased::enter_arc).
+pub type OwnedPhaseGuard<P, T, C = Phases<<P as Phase<T>>::Name>> =
+    InPhase<P, OwnedSessionGuard<<P as Phase<T>>::Name, T, C>>;
+
+/// What [`PhaseGuard`] and [`OwnedPhaseGuard`] are: a phase, and a guard of the session with its name.
 #[must_use = "the phase is left at once if the guard is dropped"]
 #[clippy::has_significant_drop]
-pub struct PhaseGuard<
-    'a,
-    P: Phase<T>,
-    T,
-    C: Core<Session = P::Name> = Phases<<P as Phase<T>>::Name>,
-> {
+pub struct InPhase<P, G> {
     phase: P,
-    inside: SessionGuard<'a, P::Name, T, C>,
+    inside: G,
 }
 
-impl<'a, P: Phase<T>, T, C: Core<Session = P::Name>> PhaseGuard<'a, P, T, C> {
+impl<P, G> InPhase<P, G> {
     /// `inside` was given to a request for the name of `phase`.
     #[inline]
-    pub(super) fn new(phase: P, inside: SessionGuard<'a, P::Name, T, C>) -> Self {
-        PhaseGuard { phase, inside }
+    pub(super) fn new(phase: P, inside: G) -> Self {
+        InPhase { phase, inside }
     }
 
+    /// The phase one is inside.
+    #[inline]
+    pub fn phase(&self) -> &P {
+        &self.phase
+    }
+}
+
+impl<P, T, H, C> InPhase<P, Guard<H, P::Name, C, Sharing<T>>>
+where
+    P: Phase<T>,
+    H: Handle<C>,
+    C: Core<Session = P::Name>,
+{
     /// What this phase may do with the data. It borrows the guard: the phase is not left while a view is in use.
     #[inline]
     pub fn view(&self) -> P::View<'_> {
         self.phase.view(Inside::new(&*self.inside))
     }
-
-    /// The phase one is inside.
-    #[inline]
-    pub fn phase(&self) -> &P {
-        &self.phase
-    }
 }
 
-impl<'a, P: Phase<T>, T, C: Cancellable<Session = P::Name>> PhaseGuard<'a, P, T, C> {
-    /// Leaves this phase and waits for `phase`, as [`SessionGuard::switch`]; nothing happens if the two have the same name.
+impl<P, T, H, C> InPhase<P, Guard<H, P::Name, C, Sharing<T>>>
+where
+    P: Phase<T>,
+    H: Handle<C>,
+    C: Cancellable<Session = P::Name>,
+{
+    /// Leaves this phase and waits for `phase`, as [`SessionGuard::switch`](Guard::switch); nothing happens if the two have the same name.
     ///
     /// Nothing learnt from the data before the call need be true after it: others may have been inside.
     ///
     /// If the name of `phase` cannot be made or cloned, the panic goes on and the old phase is left.
-    pub fn switch<Q: Phase<T, Name = P::Name>>(self, phase: Q) -> PhaseGuard<'a, Q, T, C> {
+    pub fn switch<Q>(self, phase: Q) -> InPhase<Q, Guard<H, P::Name, C, Sharing<T>>>
+    where
+        Q: Phase<T, Name = P::Name>,
+    {
         let mut inside = self.inside;
-        inside.switch(phase.name());
-        PhaseGuard { phase, inside }
-    }
-}
-
-/// A [`PhaseGuard`] that owns a share of its lock instead of borrowing it. By [`Phased::enter_arc`](super::Phased::enter_arc).
-#[must_use = "the phase is left at once if the guard is dropped"]
-#[clippy::has_significant_drop]
-pub struct OwnedPhaseGuard<
-    P: Phase<T>,
-    T,
-    C: Core<Session = P::Name> = Phases<<P as Phase<T>>::Name>,
-> {
-    phase: P,
-    inside: OwnedSessionGuard<P::Name, T, C>,
-}
-
-impl<P: Phase<T>, T, C: Core<Session = P::Name>> OwnedPhaseGuard<P, T, C> {
-    /// `inside` was given to a request for the name of `phase`.
-    pub(super) fn new(phase: P, inside: OwnedSessionGuard<P::Name, T, C>) -> Self {
-        OwnedPhaseGuard { phase, inside }
+        Guard::switch(&mut inside, phase.name());
+        InPhase { phase, inside }
     }
 
-    /// As [`PhaseGuard::view`].
-    #[inline]
-    pub fn view(&self) -> P::View<'_> {
-        self.phase.view(Inside::new(&*self.inside))
-    }
-
-    /// The phase one is inside.
-    #[inline]
-    pub fn phase(&self) -> &P {
-        &self.phase
-    }
-}
-
-impl<P: Phase<T>, T, C: Cancellable<Session = P::Name>> OwnedPhaseGuard<P, T, C> {
-    /// As [`PhaseGuard::switch`].
-    pub fn switch<Q: Phase<T, Name = P::Name>>(self, phase: Q) -> OwnedPhaseGuard<Q, T, C> {
-        let mut inside = self.inside;
-        inside.switch(phase.name());
-        OwnedPhaseGuard { phase, inside }
-    }
-}
-
-/// Alone inside, with the data to oneself, until dropped. By [`Phased::exclusive`](super::Phased::exclusive) and its kin.
-#[must_use = "the room is left at once if the guard is dropped"]
-#[clippy::has_significant_drop]
-pub struct AloneGuard<'a, N, T, C: Core<Session = N> = Phases<N>>(ExclusiveGuard<'a, N, T, C>);
-
-impl<'a, N, T, C: Core<Session = N>> AloneGuard<'a, N, T, C> {
-    #[inline]
-    pub(super) fn new(alone: ExclusiveGuard<'a, N, T, C>) -> Self {
-        AloneGuard(alone)
-    }
-}
-
-impl<'a, N: Eq + Clone, T, C: Cancellable<Session = N>> AloneGuard<'a, N, T, C> {
-    /// Opens the room to `phase` without leaving it, as [`ExclusiveGuard::downgrade`]: nobody else is inside in between.
+    /// [`switch`](InPhase::switch), for tasks.
     ///
-    /// An associated function, so that it does not hide a method of the data: `AloneGuard::downgrade(guard, phase)`.
-    pub fn downgrade<P: Phase<T, Name = N>>(this: Self, phase: P) -> PhaseGuard<'a, P, T, C> {
-        let inside = ExclusiveGuard::downgrade(this.0, phase.name());
-        PhaseGuard { phase, inside }
+    /// # Cancel safety
+    /// If the future is dropped, the old phase is left and the request for the new one is given up.
+    pub async fn switch_async<Q>(self, phase: Q) -> InPhase<Q, Guard<H, P::Name, C, Sharing<T>>>
+    where
+        Q: Phase<T, Name = P::Name>,
+    {
+        let mut inside = self.inside;
+        Guard::switch_async(&mut inside, phase.name()).await;
+        InPhase { phase, inside }
+    }
+
+    /// Opens a room that one has to oneself to `phase`, without leaving it, as [`ExclusiveGuard::downgrade`](Guard::downgrade).
+    pub fn downgrade(alone: Guard<H, P::Name, C, Alone<T>>, phase: P) -> Self {
+        let inside = Guard::downgrade(alone, phase.name());
+        InPhase { phase, inside }
     }
 }
 
-impl<N, T, C: Core<Session = N>> Deref for AloneGuard<'_, N, T, C> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-impl<N, T, C: Core<Session = N>> DerefMut for AloneGuard<'_, N, T, C> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.0
-    }
-}
-
-impl<P: Phase<T>, T, C: Core<Session = P::Name>> fmt::Debug for PhaseGuard<'_, P, T, C>
+impl<P, T, H, C> fmt::Debug for InPhase<P, Guard<H, P::Name, C, Sharing<T>>>
 where
-    P::Name: fmt::Debug,
+    P: Phase<T, Name: fmt::Debug>,
+    H: Handle<C>,
+    C: Core<Session = P::Name>,
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PhaseGuard").field("name", self.inside.session()).finish_non_exhaustive()
+        let name = Guard::session(&self.inside);
+        f.debug_struct("PhaseGuard").field("name", name).finish_non_exhaustive()
     }
 }
 
-impl<P: Phase<T>, T, C: Core<Session = P::Name>> fmt::Debug for OwnedPhaseGuard<P, T, C>
-where
-    P::Name: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut form = f.debug_struct("OwnedPhaseGuard");
-        form.field("name", self.inside.session()).finish_non_exhaustive()
+/// The future of [`Phased::enter_async`](super::Phased::enter_async) and its kin: `R` waits for the session.
+#[must_use = "futures do nothing unless polled"]
+#[derive(Debug)]
+pub struct EnterPhase<P, R> {
+    /// Gone once the guard is made.
+    phase: Option<P>,
+    request: R,
+}
+
+impl<P, R> EnterPhase<P, R> {
+    /// `request` is for the name of `phase`.
+    pub(super) fn new(phase: P, request: R) -> Self {
+        EnterPhase { phase: Some(phase), request }
     }
 }
 
-impl<N, T: fmt::Debug, C: Core<Session = N>> fmt::Debug for AloneGuard<'_, N, T, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AloneGuard").field("data", &**self).finish()
+// The phase is not pinned.
+impl<P, R: Unpin> Unpin for EnterPhase<P, R> {}
+
+impl<P, R: Future + Unpin> Future for EnterPhase<P, R> {
+    type Output = InPhase<P, R::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let inside = ready!(Pin::new(&mut self.request).poll(cx));
+        // The request panics when it is polled after it was ready.
+        let phase = self.phase.take().expect("the phase is there until the guard is made");
+        Poll::Ready(InPhase { phase, inside })
     }
 }

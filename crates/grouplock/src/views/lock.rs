@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Alone, AloneGuard, EnterPhase, EnterPhaseArc, OwnedPhaseGuard, Phase, PhaseGuard};
+use super::{EnterPhase, InPhase, OwnedPhaseGuard, Phase, PhaseGuard};
 use crate::cores::{Cancellable, Core, Phases, Striped};
-use crate::{GroupLock, Policy, Snapshot};
+use crate::future::{Enter, EnterArc, Exclusive};
+use crate::{ExclusiveGuard, GroupLock, Policy, Snapshot};
 
 /// A [`GroupLock`] whose sessions are [phases](Phase): who is inside gets that phase's view of the data, and nothing else.
 ///
@@ -82,13 +83,13 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
     #[inline]
     pub fn enter<P: Phase<T, Name = N>>(&self, phase: P) -> PhaseGuard<'_, P, T, C> {
         let inside = self.lock.enter(phase.name());
-        PhaseGuard::new(phase, inside)
+        InPhase::new(phase, inside)
     }
 
-    /// Waits until nobody is inside, and enters alone.
+    /// Waits until nobody is inside, and enters alone. [`PhaseGuard::downgrade`](InPhase::downgrade) opens the room to a phase.
     #[inline]
-    pub fn exclusive(&self) -> AloneGuard<'_, N, T, C> {
-        AloneGuard::new(self.lock.exclusive())
+    pub fn exclusive(&self) -> ExclusiveGuard<'_, N, T, C> {
+        self.lock.exclusive()
     }
 
     /// [`enter`](Phased::enter), with a guard that keeps the lock alive instead of borrowing it.
@@ -97,7 +98,7 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
         phase: P,
     ) -> OwnedPhaseGuard<P, T, C> {
         let inside = self.plain().enter_arc(phase.name());
-        OwnedPhaseGuard::new(phase, inside)
+        InPhase::new(phase, inside)
     }
 }
 
@@ -106,7 +107,7 @@ impl<N: Eq + Clone, T, C: Cancellable<Session = N>> Phased<N, T, C> {
     #[inline]
     pub fn try_enter<P: Phase<T, Name = N>>(&self, phase: P) -> Option<PhaseGuard<'_, P, T, C>> {
         let inside = self.lock.try_enter(phase.name())?;
-        Some(PhaseGuard::new(phase, inside))
+        Some(InPhase::new(phase, inside))
     }
 
     /// Waits until `phase` can be entered, but no longer than `timeout`, as [`GroupLock::try_enter_for`].
@@ -116,7 +117,7 @@ impl<N: Eq + Clone, T, C: Cancellable<Session = N>> Phased<N, T, C> {
         timeout: Duration,
     ) -> Option<PhaseGuard<'_, P, T, C>> {
         let inside = self.lock.try_enter_for(phase.name(), timeout)?;
-        Some(PhaseGuard::new(phase, inside))
+        Some(InPhase::new(phase, inside))
     }
 
     /// Waits until `phase` can be entered, but no longer than until `deadline`, as [`GroupLock::try_enter_until`].
@@ -126,14 +127,17 @@ impl<N: Eq + Clone, T, C: Cancellable<Session = N>> Phased<N, T, C> {
         deadline: Instant,
     ) -> Option<PhaseGuard<'_, P, T, C>> {
         let inside = self.lock.try_enter_until(phase.name(), deadline)?;
-        Some(PhaseGuard::new(phase, inside))
+        Some(InPhase::new(phase, inside))
     }
 
     /// Waits, as a task, until `phase` can be entered. Runs on any executor.
     ///
     /// # Cancel safety
     /// As [`GroupLock::enter_async`]: dropping the future gives the request up.
-    pub fn enter_async<P: Phase<T, Name = N>>(&self, phase: P) -> EnterPhase<'_, P, T, C> {
+    pub fn enter_async<P: Phase<T, Name = N>>(
+        &self,
+        phase: P,
+    ) -> EnterPhase<P, Enter<'_, N, T, C>> {
         let request = self.lock.enter_async(phase.name());
         EnterPhase::new(phase, request)
     }
@@ -145,33 +149,33 @@ impl<N: Eq + Clone, T, C: Cancellable<Session = N>> Phased<N, T, C> {
     pub fn enter_arc_async<P: Phase<T, Name = N>>(
         self: &Arc<Self>,
         phase: P,
-    ) -> EnterPhaseArc<P, T, C> {
+    ) -> EnterPhase<P, EnterArc<N, T, C>> {
         let request = self.plain().enter_arc_async(phase.name());
-        EnterPhaseArc::new(phase, request)
+        EnterPhase::new(phase, request)
     }
 
     /// [`exclusive`](Phased::exclusive), if that takes no waiting.
     #[inline]
-    pub fn try_exclusive(&self) -> Option<AloneGuard<'_, N, T, C>> {
-        self.lock.try_exclusive().map(AloneGuard::new)
+    pub fn try_exclusive(&self) -> Option<ExclusiveGuard<'_, N, T, C>> {
+        self.lock.try_exclusive()
     }
 
     /// [`exclusive`](Phased::exclusive), but waits no longer than `timeout`.
-    pub fn try_exclusive_for(&self, timeout: Duration) -> Option<AloneGuard<'_, N, T, C>> {
-        self.lock.try_exclusive_for(timeout).map(AloneGuard::new)
+    pub fn try_exclusive_for(&self, timeout: Duration) -> Option<ExclusiveGuard<'_, N, T, C>> {
+        self.lock.try_exclusive_for(timeout)
     }
 
     /// [`exclusive`](Phased::exclusive), but waits no longer than until `deadline`.
-    pub fn try_exclusive_until(&self, deadline: Instant) -> Option<AloneGuard<'_, N, T, C>> {
-        self.lock.try_exclusive_until(deadline).map(AloneGuard::new)
+    pub fn try_exclusive_until(&self, deadline: Instant) -> Option<ExclusiveGuard<'_, N, T, C>> {
+        self.lock.try_exclusive_until(deadline)
     }
 
     /// [`exclusive`](Phased::exclusive) for tasks.
     ///
     /// # Cancel safety
     /// As [`GroupLock::enter_async`]: dropping the future gives the request up.
-    pub fn exclusive_async(&self) -> Alone<'_, N, T, C> {
-        Alone::new(self.lock.exclusive_async())
+    pub fn exclusive_async(&self) -> Exclusive<'_, N, T, C> {
+        self.lock.exclusive_async()
     }
 
     /// Who is inside and who waits, as [`GroupLock::snapshot`].

@@ -121,15 +121,13 @@
 //! assert_eq!(*view, 7);
 //! ```
 
-mod future;
 mod guards;
 mod lock;
 
 use std::fmt;
 use std::marker::PhantomData;
 
-pub use self::future::{Alone, EnterPhase, EnterPhaseArc};
-pub use self::guards::{AloneGuard, OwnedPhaseGuard, PhaseGuard};
+pub use self::guards::{EnterPhase, InPhase, OwnedPhaseGuard, PhaseGuard};
 pub use self::lock::Phased;
 
 /// A session that chooses what its holders see of the data `T`.
@@ -193,7 +191,7 @@ pub trait Phase<T>: Sized {
     /// The session. Phases with equal names share the room.
     fn name(&self) -> Self::Name;
 
-    /// Makes a view. Called by each [`PhaseGuard::view`], so it should cost little.
+    /// Makes a view. Called by each [`PhaseGuard::view`](InPhase::view), so it should cost little.
     fn view<'a>(&'a self, inside: Inside<'a, Self, T>) -> Self::View<'a>;
 }
 

@@ -8,10 +8,13 @@ use std::marker::{PhantomData, PhantomPinned};
 use std::rc::Rc;
 use std::sync::{Arc, MutexGuard};
 
-use grouplock::cores::{Handover, Phases, Striped};
-use grouplock::future::{Enter, EnterArc, Exclusive};
+#[cfg(feature = "handover")]
+use grouplock::cores::Handover;
+use grouplock::cores::{Phases, Striped};
+use grouplock::future::{Enter, EnterArc, Exclusive, ExclusiveArc, Switch};
 use grouplock::{
-    ExclusiveGuard, GroupLock, OwnedSessionGuard, Policy, SessionGuard, Snapshot, WaitingPhase,
+    ExclusiveGuard, GroupLock, OwnedExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard,
+    Snapshot, WaitingPhase,
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
@@ -40,8 +43,12 @@ fn bounds() {
     assert_impl_all!(GroupLock<u8, u8, Striped<u8>>: Send, Sync);
     assert_not_impl_any!(GroupLock<NotSync, u8, Striped<NotSync>>: Sync);
     assert_not_impl_any!(GroupLock<Neither, u8, Striped<Neither>>: Send, Sync);
-    assert_impl_all!(GroupLock<u32, u8, Handover<u32>>: Send, Sync);
-    assert_not_impl_any!(GroupLock<u32, NotSync, Handover<u32>>: Sync);
+    #[cfg(feature = "handover")]
+    {
+        assert_impl_all!(GroupLock<u32, u8, Handover<u32>>: Send, Sync);
+        assert_not_impl_any!(GroupLock<u32, NotSync, Handover<u32>>: Sync);
+        assert_impl_all!(SessionGuard<'static, u32, u8, Handover<u32>>: Send);
+    }
     assert_impl_all!(Phases<u8>: Send, Sync);
     assert_not_impl_any!(Phases<NotSync>: Sync);
 
@@ -52,7 +59,6 @@ fn bounds() {
     assert_not_impl_any!(SessionGuard<'static, NotSync, u8>: Send, Sync);
     assert_not_impl_any!(SessionGuard<'static, NotSend, u8>: Send, Sync);
     assert_impl_all!(SessionGuard<'static, u8, u8, Striped<u8>>: Send, Sync);
-    assert_impl_all!(SessionGuard<'static, u32, u8, Handover<u32>>: Send);
 
     // An exclusive guard is a `&mut T`.
     assert_impl_all!(ExclusiveGuard<'static, u8, u8>: Send, Sync, Unpin);
@@ -67,17 +73,26 @@ fn bounds() {
     assert_not_impl_any!(OwnedSessionGuard<u8, NotSync>: Send, Sync);
     assert_not_impl_any!(OwnedSessionGuard<u8, NotSend>: Send, Sync);
     assert_not_impl_any!(OwnedSessionGuard<Neither, u8>: Send, Sync);
+    assert_impl_all!(OwnedExclusiveGuard<u8, u8>: Send, Sync, Unpin);
+    assert_not_impl_any!(OwnedExclusiveGuard<u8, NotSync>: Send, Sync);
+    assert_not_impl_any!(OwnedExclusiveGuard<u8, NotSend>: Send, Sync);
+    // One that shows a part of the data is as good as the whole and the part.
+    assert_impl_all!(OwnedSessionGuard<u8, u8, Phases<u8>, str>: Send, Sync);
+    assert_not_impl_any!(OwnedSessionGuard<u8, u8, Phases<u8>, NotSync>: Send, Sync);
 
     // A future is a `&GroupLock`, or an `Arc` of one, with a session. Nothing points into it.
     assert_impl_all!(Enter<'static, u8, u8>: Send, Sync, Unpin);
     assert_impl_all!(Exclusive<'static, u8, u8>: Send, Sync, Unpin);
     assert_impl_all!(EnterArc<u8, u8>: Send, Sync, Unpin);
+    assert_impl_all!(ExclusiveArc<u8, u8>: Send, Sync, Unpin);
+    assert_impl_all!(Switch<'static, &'static Phases<u8>, u8, Phases<u8>, u8>: Send, Sync, Unpin);
+    assert_not_impl_any!(Switch<'static, &'static Phases<u8>, u8, Phases<u8>, NotSync>: Send, Sync);
     assert_impl_all!(Enter<'static, u8, PhantomPinned>: Unpin);
     assert_impl_all!(Exclusive<'static, u8, PhantomPinned>: Unpin);
     assert_impl_all!(EnterArc<u8, PhantomPinned>: Unpin);
     assert_not_impl_any!(Enter<'static, u8, NotSync>: Send, Sync);
     assert_not_impl_any!(Enter<'static, Neither, u8>: Send, Sync);
-    assert_not_impl_any!(Exclusive<'static, u8, NotSend>: Send, Sync);
+    assert_not_impl_any!(Exclusive<'static, u8, NotSend>: Send);
     assert_not_impl_any!(EnterArc<u8, NotSend>: Send, Sync);
 
     assert_impl_all!(Policy: Send, Sync, Copy, Debug);
@@ -180,13 +195,13 @@ fn showing_a_lock_or_a_guard_never_waits() {
     let (lock_too, shown_too) = (Arc::clone(&lock), Rc::clone(&shown));
     MEANWHILE.set(Some(Box::new(move || {
         assert_eq!(format!("{lock_too:?}"), "GroupLock { .. }");
-        assert_eq!(format!("{owned:?}"), "OwnedSessionGuard { session: Busy(1), data: 6 }");
+        assert_eq!(format!("{owned:?}"), "SessionGuard { session: Busy(1), data: 6 }");
         shown_too.set(true);
     })));
     let mut third = lock.enter_async(Busy(3));
     assert!(std::pin::Pin::new(&mut third).poll(&mut noop()).is_pending());
     assert!(shown.get(), "nothing was compared");
-    assert!(format!("{third:?}").starts_with("Enter { session: Some(Busy(3))"));
+    assert!(format!("{third:?}").starts_with("Request { session: Some(Busy(3))"));
     drop((waiting, third, inside));
     let alone = lock.exclusive();
     assert_eq!(format!("{alone:?}"), "ExclusiveGuard { data: 5 }");

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::common::{Woken, pending, poll, poll_with, ready, wait_until, waiters};
 use grouplock::cores::{Cancellable, Striped};
-use grouplock::{GroupLock, Policy};
+use grouplock::{GroupLock, Policy, SessionGuard};
 
 thread_local! {
     /// After how many steps of foreign code this thread panics; less than zero for never.
@@ -76,15 +76,15 @@ fn deeds<C: Cancellable<Session = Brittle>>(lock: &GroupLock<Brittle, (), C>) {
         drop(two);
     }
     drop((one, alone, again));
-    inside.switch(Brittle(1));
-    inside.switch(Brittle(2));
+    SessionGuard::switch(&mut inside, Brittle(1));
+    SessionGuard::switch(&mut inside, Brittle(2));
     drop(inside);
     // Enough in a row for a striped lock to favour the session, and another that ends it.
     for _ in 0..70 {
         drop(lock.enter(Brittle(1)));
     }
     let mut favoured = lock.enter(Brittle(1));
-    favoured.switch(Brittle(2));
+    SessionGuard::switch(&mut favoured, Brittle(2));
 }
 
 #[track_caller]
@@ -195,9 +195,9 @@ fn switching_survives_a_waker_that_panics() {
     thread::scope(|scope| {
         // Hands the room to the request for 2, whose waker panics, and waits behind it.
         scope.spawn(move || {
-            guard.switch(1);
-            guard.switch(3);
-            assert_eq!(*guard.session(), 3);
+            SessionGuard::switch(&mut guard, 1);
+            SessionGuard::switch(&mut guard, 3);
+            assert_eq!(*SessionGuard::session(&guard), 3);
         });
         wait_until("the request for 2 has the room", || lock.snapshot().session == Some(2));
         drop(ready(&mut waiting));

@@ -12,6 +12,10 @@ mod striped;
 
 // miri at these,
 #[cfg(not(tsan))]
+mod guards;
+#[cfg(not(tsan))]
+mod set_up;
+#[cfg(not(tsan))]
 mod sharing;
 #[cfg(not(tsan))]
 mod views;

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{LATE, pending, poll, ready, wait_until};
-use grouplock::cores::{Handover, Striped};
+use grouplock::cores::Striped;
 use grouplock::{GroupLock, Policy, SessionGuard};
 
 const SOON: Duration = Duration::from_millis(5);
@@ -25,8 +25,8 @@ fn asking_for_another_session_while_inside_is_waiting_for_oneself() {
         pending(&mut lock.enter_async(2));
         // Those have given up and left no trace: the session can still be shared, and switching is the way to change it.
         drop(lock.try_enter(1).expect("the same session"));
-        inside.switch(2);
-        assert_eq!(*inside.session(), 2);
+        SessionGuard::switch(&mut inside, 2);
+        assert_eq!(*SessionGuard::session(&inside), 2);
     }
 }
 
@@ -170,24 +170,19 @@ fn polling_after_the_end_panics_and_says_so() {
 fn a_guard_may_be_dropped_on_another_thread() {
     let lock = Arc::new(GroupLock::new(1));
     let striped = Arc::new(GroupLock::striped(1));
-    let handover = GroupLock::<u32, _, Handover<u32>>::over(Handover::new(), 1);
     for round in 0..100 {
         thread::scope(|scope| {
             let (one, two) = (lock.enter(round), lock.enter_arc(round));
             let (three, four) = (striped.enter(1), striped.enter_arc(1));
-            let five = handover.enter(round);
-            scope.spawn(move || assert_eq!(*one + *two + *three + *four + *five, 5));
+            scope.spawn(move || assert_eq!(*one + *two + *three + *four, 4));
         });
         thread::scope(|scope| {
             let (mut one, mut two) = (lock.exclusive(), striped.exclusive());
-            let mut three = handover.exclusive();
             scope.spawn(move || {
                 *one += 1;
                 *two += 1;
-                *three += 1;
                 *one -= 1;
                 *two -= 1;
-                *three -= 1;
             });
         });
     }
@@ -237,6 +232,65 @@ fn destructors_of_thread_locals_may_lock() {
     }
 }
 
+#[cfg(feature = "handover")]
+mod handover {
+    use super::*;
+    use grouplock::cores::Handover;
+
+    #[test]
+    fn a_guard_may_be_dropped_on_another_thread() {
+        let lock = GroupLock::over(Handover::<u32>::new(), 1);
+        for round in 0..100 {
+            thread::scope(|scope| {
+                let guard = lock.enter(round);
+                scope.spawn(move || assert_eq!(*guard, 1));
+            });
+            thread::scope(|scope| {
+                let mut alone = lock.exclusive();
+                scope.spawn(move || {
+                    *alone += 1;
+                    *alone -= 1;
+                });
+            });
+        }
+    }
+
+    /// Enters when its thread's locals are destroyed.
+    struct Parting(Arc<GroupLock<u32, AtomicUsize, Handover<u32>>>);
+
+    impl Drop for Parting {
+        fn drop(&mut self) {
+            self.0.enter(2).fetch_add(1, Ordering::SeqCst);
+            self.0.exclusive().fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    thread_local! {
+        static PARTING: RefCell<Option<Parting>> = const { RefCell::new(None) };
+    }
+
+    /// Whether the thread has used the lock before, and so has a place for its process, or not, and whether that place is destroyed
+    /// before the user's local or after it.
+    #[test]
+    fn destructors_of_thread_locals_may_lock() {
+        let lock = Arc::new(GroupLock::over(Handover::new(), AtomicUsize::new(0)));
+        for round in 0..20 {
+            let lock = Arc::clone(&lock);
+            let leaving = thread::spawn(move || {
+                if round % 2 == 0 {
+                    drop(lock.enter(1));
+                }
+                PARTING.set(Some(Parting(Arc::clone(&lock))));
+                if round % 3 == 0 {
+                    drop(lock.enter(1));
+                }
+            });
+            leaving.join().expect("it does not panic");
+        }
+        assert_eq!(lock.enter(1).load(Ordering::SeqCst), 40);
+    }
+}
+
 #[test]
 fn a_lock_outlived_by_an_owned_guard() {
     let lock = Arc::new(GroupLock::new(String::from("data")));
@@ -256,7 +310,7 @@ fn switching_to_the_session_inside_does_nothing() {
     let mut waiting = lock.enter_async(2);
     pending(&mut waiting);
     // Somebody waits, and two others are inside: leaving and coming back would take long.
-    guards[0].switch(1);
+    SessionGuard::switch(&mut guards[0], 1);
     assert_eq!(lock.snapshot().holders, 3);
     drop(guards);
     drop(ready(&mut waiting));

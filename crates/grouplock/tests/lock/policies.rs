@@ -11,7 +11,7 @@ use crate::common::{
     LATE, SetWhenDropped, Woken, pending, poll, poll_with, ready, try_again, wait_until,
 };
 use grouplock::cores::{Cancellable, Phases, Striped};
-use grouplock::{GroupLock, Policy};
+use grouplock::{GroupLock, Policy, SessionGuard};
 
 const PATIENCE: Duration = Duration::from_millis(30);
 const PATIENT: Policy = Policy::Eventual { patience: PATIENCE };
@@ -342,7 +342,7 @@ fn switching_takes_the_last_place_and_keeps_it() {
     pending(&mut before);
     thread::scope(|scope| {
         let switched = scope.spawn(|| {
-            guard.switch(3);
+            SessionGuard::switch(&mut guard, 3);
             let seen = lock.snapshot();
             drop(guard);
             seen

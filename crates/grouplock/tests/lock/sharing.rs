@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use grouplock::{ExclusiveGuard, GroupLock, Policy};
+use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
 
 /// All policies, and the default one at both ends of its patience.
 fn policies() -> [Policy; 6] {
@@ -74,7 +74,7 @@ fn two_who_switch_to_the_same_session_meet_there() {
                 scope.spawn(|| {
                     let mut guard = lock.enter('a');
                     together.wait();
-                    guard.switch('b');
+                    SessionGuard::switch(&mut guard, 'b');
                     // Both must be inside 'b' at once, or this waits forever.
                     together.wait();
                 });

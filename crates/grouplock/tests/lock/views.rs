@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use grouplock::Policy;
-use grouplock::cores::{Cancellable, Core, Handover, Phases, Striped};
-use grouplock::views::{
-    Alone, AloneGuard, EnterPhase, EnterPhaseArc, Inside, OwnedPhaseGuard, Phase, PhaseGuard,
-    Phased,
-};
+#[cfg(feature = "handover")]
+use grouplock::cores::Handover;
+use grouplock::cores::{Cancellable, Core, Phases, Striped};
+use grouplock::future::{Enter, EnterArc};
+use grouplock::views::{EnterPhase, Inside, OwnedPhaseGuard, Phase, PhaseGuard, Phased};
+use grouplock::{ExclusiveGuard, Policy};
 
 /// What the phases are called. `Copy` and a number, so that `Handover` takes it too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,7 +133,7 @@ impl Era<'_> {
     }
 }
 
-fn audit<C: Core<Session = Name>>(mut alone: AloneGuard<'_, Name, Books, C>) {
+fn audit<C: Core<Session = Name>>(mut alone: ExclusiveGuard<'_, Name, Books, C>) {
     let books = &mut *alone;
     assert_eq!((*books.adding.get_mut(), *books.summing.get_mut()), (0, 0));
     assert_eq!(*books.epoch.get_mut(), 0);
@@ -189,7 +189,7 @@ fn wander<C: Cancellable<Session = Name> + Sync>(lock: &Phased<Name, Books, C>) 
                         alone.audits += 1;
                         audits.fetch_add(1, SeqCst);
                         let known = *alone.sum.get_mut();
-                        let summing = AloneGuard::downgrade(alone, Sum);
+                        let summing = PhaseGuard::downgrade(alone, Sum);
                         assert_eq!(summing.view().sum(), known, "nobody is in between");
                     }
                     if let Some(adding) = lock.try_enter_for(Add, timeout) {
@@ -234,6 +234,11 @@ fn phases_exclude_each_other_under_every_policy() {
 fn phases_exclude_each_other_on_every_core() {
     all_calls(Phased::striped(Books::default()));
     all_calls(Phased::over(Striped::new(Policy::Fifo), Books::default()));
+}
+
+#[cfg(feature = "handover")]
+#[test]
+fn phases_exclude_each_other_on_handover() {
     let lock = Phased::over(Handover::new(), Books::default());
     let (audits, sum) = storm(&lock);
     assert_eq!(lock.enter(Sum).view().sum(), sum);
@@ -355,7 +360,7 @@ fn a_panic_in_a_phase_or_in_a_name_leaves_the_room_free() {
         },
         |lock| drop(lock.enter(Nameless)),
         |lock| drop(lock.enter(Add).switch(Nameless)),
-        |lock| drop(AloneGuard::downgrade(lock.exclusive(), Nameless)),
+        |lock| drop(PhaseGuard::downgrade(lock.exclusive(), Nameless)),
     ];
     for attempt in attempts {
         let shared = Arc::clone(&lock);
@@ -368,7 +373,7 @@ fn a_panic_in_a_phase_or_in_a_name_leaves_the_room_free() {
 fn debug_tells_the_phase_and_never_the_data() {
     let lock = Arc::new(Phased::new(Books::default()));
     let adding = lock.enter_arc(Add);
-    assert_eq!(format!("{adding:?}"), "OwnedPhaseGuard { name: Add, .. }");
+    assert_eq!(format!("{adding:?}"), "PhaseGuard { name: Add, .. }");
     assert_eq!(format!("{:?}", lock.enter(Add)), "PhaseGuard { name: Add, .. }");
     let seen = format!("{lock:?}");
     assert!(seen.starts_with("Phased(GroupLock { session: Some(Add)"), "{seen}");
@@ -383,13 +388,13 @@ fn bounds() {
 
     is::<Phased<Name, Books>>();
     is::<Phased<Name, Books, Striped<Name>>>();
+    #[cfg(feature = "handover")]
     is::<Phased<Name, Books, Handover<Name>>>();
     is::<PhaseGuard<'static, Add, Books>>();
     is::<PhaseGuard<'static, Epoch, Books, Striped<Name>>>();
     is::<OwnedPhaseGuard<Add, Books, Phases<Name>>>();
-    both::<AloneGuard<'static, Name, Books>>();
+    both::<ExclusiveGuard<'static, Name, Books>>();
     both::<Inside<'static, Add, Books>>();
-    unpin::<EnterPhase<'static, Add, Books>>();
-    unpin::<EnterPhaseArc<Add, Books>>();
-    unpin::<Alone<'static, Name, Books>>();
+    unpin::<EnterPhase<Add, Enter<'static, Name, Books>>>();
+    unpin::<EnterPhase<Add, EnterArc<Name, Books>>>();
 }

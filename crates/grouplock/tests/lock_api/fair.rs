@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use grouplock::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use grouplock::raw::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::common::wait_until;
 use crate::so_many_wait;

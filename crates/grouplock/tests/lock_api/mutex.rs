@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use grouplock::{ArcMutexGuard, Mutex, MutexGuard};
+use grouplock::raw::{ArcMutexGuard, Mutex, MutexGuard};
 
 use crate::common::{in_time, wait_until};
 use crate::{SOON, so_many_wait};

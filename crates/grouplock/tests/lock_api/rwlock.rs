@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use grouplock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use grouplock::raw::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::common::{LATE, SetWhenDropped, in_time, try_again, wait_until};
 use crate::{Random, SOON, so_many_wait};

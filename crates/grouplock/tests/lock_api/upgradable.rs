@@ -3,7 +3,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use grouplock::{RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
+use grouplock::raw::{RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
 
 use crate::common::{in_time, wait_until};
 use crate::{Random, SOON, so_many_wait};

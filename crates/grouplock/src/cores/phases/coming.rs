@@ -9,7 +9,7 @@ use super::Phases;
 use super::locked::Locked;
 use super::queue::Asked;
 use super::waiter::discard;
-use super::word::{self, CHANGING, EXCLUSIVE, FULL, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
+use super::word::{self, CHANGING, EXCLUSIVE, FULL, LOCKED, NOTIFY, ONE, SET_UP, SLEEPER, UNNAMED};
 use crate::sync;
 
 /// What came of looking at the name.
@@ -23,7 +23,7 @@ pub(super) enum Look {
 }
 
 /// Somebody counted in to look at the name. Taken back when dropped, also when the comparison panics.
-struct Pin<'a, S: Eq>(&'a Phases<S>);
+pub(super) struct Pin<'a, S: Eq>(pub(super) &'a Phases<S>);
 
 impl<S: Eq> Drop for Pin<'_, S> {
     fn drop(&mut self) {
@@ -172,7 +172,7 @@ impl<S: Eq + Clone> Phases<S> {
             return false;
         }
         let Some(session) = asked.take().map(Cow::into_owned) else { return false };
-        let change = before | LOCKED | CHANGING;
+        let change = before & !SET_UP | LOCKED | CHANGING;
         // Acquire: as `lock`, and as every step that sets `CHANGING`. The count of the caller goes, so the count is zero.
         if self.word.compare_exchange(before + ONE, change, Acquire, Relaxed).is_err() {
             *asked = Some(Cow::Owned(session));
@@ -207,10 +207,10 @@ impl<S: Eq + Clone> Phases<S> {
     /// Takes the room for itself if nobody is inside and nobody waits.
     #[inline]
     fn exclusive_fast(&self) -> bool {
-        // Relaxed: only to see whether the room has a name. But for that bit, the word of an idle lock is zero.
+        // Relaxed: only to see whether the room has a name and is set up. But for those bits, the word of an idle lock is zero.
         let word = self.word.load(Relaxed);
         // Acquire: what earlier holders did.
-        word & !UNNAMED == 0
+        word & !(UNNAMED | SET_UP) == 0
             && self.word.compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed).is_ok()
     }
 }

@@ -10,11 +10,23 @@ use super::arena::List;
 use super::queue::{Asked, Overtaking, Queue, Ticket};
 use super::waiter::{Kind, Retired, Signal, Standing, Waiter, Wakes, contain};
 use super::word::{
-    self, ASK, CHANGING, EXCLUSIVE, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SLEEPER, UNNAMED,
+    self, ASK, CHANGING, EXCLUSIVE, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SET_UP, SLEEPER, UNNAMED,
 };
 use super::{Duty, Phases, Place};
 use crate::watch::Crowd;
 use crate::{Policy, Snapshot, sync};
+
+/// What an empty room becomes.
+enum Room<S> {
+    /// The room of another session.
+    Of(S),
+    /// The room of the session that it was.
+    Same,
+    /// Somebody's who has it to itself.
+    Exclusive,
+    /// That of somebody who has it to itself to set it up. It is set up for nobody until then.
+    BeingSetUp,
+}
 
 /// The internal lock is held until this is dropped. Dropping it gives a free room to those who wait for it, sets the bits of the word as the
 /// queue now demands, and only then wakes threads and tasks and drops names.
@@ -62,19 +74,26 @@ impl<'a, S: Eq> Locked<'a, S> {
         None
     }
 
-    /// Ends the change that began at `word`: `holders` of `session` are inside.
-    fn end_change(&mut self, word: u32, session: Option<S>, holders: u32) {
+    /// Ends the change that began at `word`: `holders` are inside.
+    fn end_change(&mut self, word: u32, room: Room<S>, holders: u32) {
         let mut change = (holders * ONE).wrapping_sub(CHANGING);
-        match session {
-            Some(session) => {
+        match room {
+            Room::Of(session) => {
                 // SAFETY: `LOCKED` is held, and `CHANGING` was set when the count was zero.
                 let old = unsafe { self.core.rename(word, session) };
                 if let Some(old) = old {
                     self.retired.push(old);
                 }
-                change = change.wrapping_sub(word & UNNAMED);
+                change = change.wrapping_sub(word & (UNNAMED | SET_UP));
             }
-            None => change = change.wrapping_add(EXCLUSIVE),
+            Room::Same => {}
+            Room::Exclusive => change = change.wrapping_add(EXCLUSIVE),
+            Room::BeingSetUp => {
+                change = change.wrapping_add(EXCLUSIVE).wrapping_sub(word & SET_UP);
+                if let Some(queue) = self.any_queue() {
+                    queue.epoch += 1;
+                }
+            }
         }
         // Release: the name, for those who come. Others may have counted themselves in meanwhile, so this is a sum and not a store.
         self.core.word.fetch_add(change, Release);
@@ -83,9 +102,41 @@ impl<'a, S: Eq> Locked<'a, S> {
     /// Gives the room to the first phase, if it is still empty. The waiter with the ticket `running` is not woken.
     fn hand_over(&mut self, running: Option<Ticket>) {
         let Some(word) = self.start_change() else { return };
+        let same = self.first_is_of_the_session_inside();
+        if !(same && word & SET_UP != 0)
+            && let Some((ticket, waiter, name)) = self.queue().take_set_up()
+        {
+            // The others of the phase stay the first in the queue, and join when the room is set up.
+            self.end_change(word, Room::BeingSetUp, 1);
+            waiter.enter(running == Some(ticket), &mut self.wakes);
+            if let Some(name) = name {
+                self.retired.push(name);
+            }
+            return;
+        }
         let Some(phase) = self.queue().take_first() else { unreachable!("somebody waits") };
-        self.end_change(word, phase.session, phase.waiters.len() as u32);
+        let room = match phase.session {
+            Some(session) if same => {
+                self.retired.push(session);
+                Room::Same
+            }
+            Some(session) => Room::Of(session),
+            None => Room::Exclusive,
+        };
+        self.end_change(word, room, phase.waiters.len() as u32);
         self.grant(phase.waiters, running);
+    }
+
+    /// Whether the first phase is for the session that is inside, or was last. If the comparison panics, it is not: the lock must be released all
+    /// the same.
+    fn first_is_of_the_session_inside(&self) -> bool {
+        let (_, name) = self.name();
+        // SAFETY: `LOCKED` is held (invariant 3), and nothing else refers to the queue here.
+        let queue = unsafe { &*self.core.queue.read() };
+        let first = queue.as_ref().and_then(|queue| queue.first()?.session.as_ref());
+        let mut same = false;
+        contain(|| same = first.is_some() && first == name);
+        same
     }
 
     fn grant(&mut self, waiters: List, running: Option<Ticket>) {
@@ -97,18 +148,12 @@ impl<'a, S: Eq> Locked<'a, S> {
     /// Lets the first phase join those inside, if it is for their session. It comes to that when those between have given up, and when
     /// the room has taken the session's name in another way than by being handed over.
     fn join_inside(&mut self) -> bool {
-        let (word, name) = self.name();
-        // SAFETY: `LOCKED` is held (invariant 3), and nothing else refers to the queue here.
-        let Some(queue) = (unsafe { &*self.core.queue.read() }) else { return false };
-        let Some(first) = queue.first() else { return false };
-        let (Some(name), Some(session)) = (name, &first.session) else { return false };
+        // Relaxed: `SET_UP` changes only under the lock that we hold.
+        let word = self.core.word.load(Relaxed);
+        let Some(first) = self.queue().first() else { return false };
         let fits = word::holders(word) + first.waiters.len() <= MOST_HOLDERS;
-        let mut same = false;
-        if word::is_joinable(word) && fits {
-            // If the comparison panics, the lock must be released all the same.
-            contain(|| same = name == session);
-        }
-        if !same {
+        let ready = first.set_ups == 0 || word & SET_UP != 0;
+        if !(fits && ready && word::is_joinable(word) && self.first_is_of_the_session_inside()) {
             return false;
         }
         let Some(phase) = self.queue().take_first() else { unreachable!("there is a first") };
@@ -212,23 +257,30 @@ impl<S: Eq + Clone> Locked<'_, S> {
     }
 
     /// Enters if the room has a place for the request, whoever waits. It changes the session of an empty room only if it `may_change` it.
-    fn occupy(&mut self, asked: &mut Asked<'_, S>, may_change: bool) -> bool {
+    /// If it must find the room set up and does not, it enters alone.
+    fn occupy(&mut self, asked: &mut Asked<'_, S>, set_up: bool, may_change: bool) -> bool {
         let (word, name) = self.name();
-        if asked.is_some() && word::is_joinable(word) && name == asked.as_deref() {
+        let same = asked.is_some() && word::is_joinable(word) && name == asked.as_deref();
+        if same && (!set_up || word & SET_UP != 0) {
             // Acquire: what earlier holders did. The name stays, as the lock is ours, even if the last holder has left meanwhile; and
             // nobody takes the room for itself without the lock while it is locked.
             self.core.word.fetch_add(ONE, Acquire);
             return true;
         }
-        if !may_change || !word::is_empty(word) {
+        if !(may_change || same) || !word::is_empty(word) {
             return false;
+        }
+        if set_up {
+            let Some(word) = self.start_change() else { return false };
+            self.end_change(word, Room::BeingSetUp, 1);
+            return true;
         }
         let session = asked.take().map(Cow::into_owned);
         let Some(word) = self.start_change() else {
             *asked = session.map(Cow::Owned);
             return false;
         };
-        self.end_change(word, session, 1);
+        self.end_change(word, session.map_or(Room::Exclusive, Room::Of), 1);
         true
     }
 
@@ -238,13 +290,23 @@ impl<S: Eq + Clone> Locked<'_, S> {
         asked: &mut Asked<'_, S>,
         now: impl FnOnce() -> Instant,
     ) -> bool {
+        self.admit_to(asked, false, now)
+    }
+
+    /// [`admit`](Locked::admit), for a request that must find the room set up, or do that alone, if `set_up`.
+    pub(super) fn admit_to(
+        &mut self,
+        asked: &mut Asked<'_, S>,
+        set_up: bool,
+        now: impl FnOnce() -> Instant,
+    ) -> bool {
         let waiting = self.somebody_waits();
         let overtaking = match waiting {
             true => self.queue().overtaking(asked.as_deref(), now()),
             false => Overtaking::Anybody,
         };
         if overtaking == Overtaking::Nobody
-            || !self.occupy(asked, overtaking == Overtaking::Anybody)
+            || !self.occupy(asked, set_up, overtaking == Overtaking::Anybody)
         {
             return false;
         }
@@ -271,7 +333,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
                 Relaxed,
             ) {
                 Ok(word) => {
-                    self.end_change(word, session, 1);
+                    self.end_change(word, session.map_or(Room::Same, Room::Of), 1);
                     if waiting {
                         self.queue().overtook();
                     }
@@ -284,16 +346,29 @@ impl<S: Eq + Clone> Locked<'_, S> {
         false
     }
 
-    /// The caller has the room to itself, and makes it the room of `session`.
-    pub(super) fn downgrade(&mut self, session: S) {
-        let word = self.core.word.load(Relaxed);
-        // SAFETY: `LOCKED` is held, and the caller has the room to itself: the door has been shut since a step that found the count zero.
-        let old = unsafe { self.core.rename(word, session) };
-        if let Some(old) = old {
-            self.retired.push(old);
+    /// The caller has the room to itself, and opens it to `session`; and has set it up, if it says so.
+    pub(super) fn open(&mut self, session: S, set_up: bool) {
+        let (word, name) = self.name();
+        let mut same = false;
+        // If the comparison panics, the room must be opened all the same.
+        contain(|| same = name == Some(&session));
+        let mut bits = word & (UNNAMED | SET_UP);
+        if same {
+            self.retired.push(session);
+        } else {
+            // SAFETY: `LOCKED` is held, and the caller has the room to itself: the door has been shut since a step that found the count zero.
+            let old = unsafe { self.core.rename(word, session) };
+            if let Some(old) = old {
+                self.retired.push(old);
+            }
+            bits = 0;
         }
+        if set_up {
+            bits |= SET_UP;
+        }
+        let change = bits.wrapping_sub(word & (UNNAMED | SET_UP)).wrapping_sub(EXCLUSIVE);
         // Release: the name, and what the holder did, for those who come.
-        self.core.word.fetch_sub(EXCLUSIVE | word & UNNAMED, Release);
+        self.core.word.fetch_add(change, Release);
     }
 
     /// What is to be seen.

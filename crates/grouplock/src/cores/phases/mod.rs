@@ -43,6 +43,8 @@ mod arena;
 mod coming;
 mod locked;
 mod queue;
+mod set_up;
+mod switching;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
@@ -215,6 +217,10 @@ impl<S> Phases<S> {
     /// # Safety
     /// The caller may write the name by invariant 1. `word` tells whether there was one.
     unsafe fn rename(&self, word: u32, name: S) -> Option<S> {
+        // SAFETY: `LOCKED` is held (invariants 1 and 3).
+        if let Some(queue) = unsafe { &mut *self.queue.write() } {
+            queue.epoch += 1;
+        }
         // SAFETY: nobody else reads or writes the name meanwhile.
         let place = unsafe { &mut *self.name.write() };
         let old = mem::replace(place, MaybeUninit::new(name));
@@ -224,32 +230,6 @@ impl<S> Phases<S> {
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// As [`Cancellable::switch`]. Calls `queued` before it sleeps, if it has to.
-    ///
-    /// # Safety
-    /// As there.
-    pub(super) unsafe fn switch_then(&self, session: S, queued: impl FnOnce()) {
-        // SAFETY: a holder of a session is counted, and the room has a name since it entered.
-        if unsafe { self.name() } == &session {
-            return discard(session);
-        }
-        let mut asked = Some(Cow::Owned(session));
-        let place = {
-            let mut locked = self.lock();
-            let now = Instant::now();
-            if locked.rename_alone(&mut asked, now) {
-                return;
-            }
-            let place = locked.push_thread(asked, now, Kind::Switching);
-            // Release: as in `give_back`. Whoever waits is seen to when the internal lock is released.
-            self.word.fetch_sub(ONE, Release);
-            place
-        };
-        queued();
-        let inside = self.sleep(false, place, None);
-        debug_assert!(inside, "without a deadline, waiting ends inside");
-    }
-
     /// The caller is inside a session, and enters once more if nobody waits and `confirm` agrees. `confirm` runs under the internal lock: who
     /// joins the queue later sees what it did.
     pub(super) fn enter_again_if(&self, confirm: impl FnOnce() -> bool) -> bool {
@@ -279,6 +259,21 @@ pub struct Waiting {
     ticket: Ticket,
     signal: Arc<Signal>,
     watch: watch::TaskWait,
+}
+
+impl Waiting {
+    /// The task joins the queue.
+    fn begin<S: Eq + Clone>(
+        locked: &mut Locked<'_, S>,
+        asked: Asked<'_, S>,
+        now: Instant,
+        cx: &Context<'_>,
+    ) -> Self {
+        let signal = Signal::of_task();
+        let waker = Kind::Task(cx.waker().clone());
+        let ticket = locked.push(asked, now, Arc::clone(&signal), waker);
+        Waiting { ticket, signal, watch: watch::TaskWait::begin() }
+    }
 }
 
 impl<S> Drop for Phases<S> {
@@ -354,10 +349,7 @@ unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
             if locked.admit(&mut asked, || now) {
                 return Poll::Ready(());
             }
-            let signal = Signal::of_task();
-            let waker = Kind::Task(cx.waker().clone());
-            let ticket = locked.push(asked, now, Arc::clone(&signal), waker);
-            *waiting = Some(Waiting { ticket, signal, watch: watch::TaskWait::begin() });
+            *waiting = Some(Waiting::begin(&mut locked, asked, now, cx));
             return Poll::Pending;
         };
         if signal.standing() != Standing::Granted {
@@ -369,24 +361,73 @@ unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
                 return Poll::Pending;
             }
         }
-        watch.end(self.request(session.is_none()), true);
+        watch.end(watch::Request::of(self, session.is_none()), true);
         *waiting = None;
         Poll::Ready(())
     }
 
     fn cancel(&self, Waiting { ticket, signal, watch }: Waiting, exclusive: bool) {
-        self.give_up(ticket, &signal, exclusive);
-        watch.end(self.request(exclusive), false);
+        self.give_up(ticket, &signal);
+        watch.end(watch::Request::of(self, exclusive), false);
     }
 
     unsafe fn switch(&self, (): &mut (), session: S) {
         // SAFETY: the caller's promise.
-        unsafe { self.switch_then(session, || ()) };
+        let inside = unsafe { self.switch_by(session, None, || ()) };
+        debug_assert!(inside, "without a deadline, waiting ends inside");
+    }
+
+    unsafe fn try_switch(&self, (): &mut (), session: S) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.switch_at_once(session) }
+    }
+
+    unsafe fn switch_until(&self, (): &mut (), session: S, deadline: Instant) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.switch_by(session, Some(deadline), || ()) }
+    }
+
+    unsafe fn poll_switch(
+        &self,
+        (): &mut (),
+        session: &S,
+        waiting: &mut Option<Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.switch_task(session, waiting, cx) }
+    }
+
+    unsafe fn again(&self, (): &()) {
+        self.enter_again();
     }
 
     unsafe fn downgrade(&self, (): &mut (), session: S) {
         let mut locked = self.lock();
-        locked.downgrade(session);
+        locked.open(session, false);
+    }
+
+    #[inline]
+    fn enter_with(&self, session: &S) -> ((), bool) {
+        let ready = self.fast_set_up(session);
+        ((), !ready && self.wait_set_up(session, || ()))
+    }
+
+    fn poll_enter_with(
+        &self,
+        session: &S,
+        waiting: &mut Option<Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<((), bool)> {
+        self.poll_set_up(session, waiting, cx).map(|alone| ((), alone))
+    }
+
+    unsafe fn finish_set_up(&self, (): &mut (), session: S) {
+        self.lock().open(session, true);
+    }
+
+    fn epoch(&self) -> u64 {
+        self.lock().queue().epoch
     }
 
     fn snapshot(&self) -> Snapshot<S> {

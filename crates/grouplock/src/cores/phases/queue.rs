@@ -27,7 +27,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::arena::{Arena, List, Slot};
-use super::waiter::{Kind, Signal, Standing, Waiter, Wakes};
+use super::waiter::{Kind, Signal, Waiter, Wakes};
 use super::word::MOST_HOLDERS;
 use crate::watch::Crowd;
 use crate::{Policy, WaitingPhase};
@@ -53,6 +53,8 @@ pub(super) struct Phase<S> {
     pub(super) waiters: List,
     /// How many of the waiters cannot be invited.
     helpless: usize,
+    /// How many of the waiters must find the room set up.
+    pub(super) set_ups: usize,
     /// When it was founded.
     arrived: Instant,
     /// What [`Queue::passes`] was when it was founded.
@@ -103,6 +105,8 @@ pub(super) struct Queue<S> {
     owed: bool,
     /// From which time is counted.
     start: Instant,
+    /// Grows when the room changes to another session and when it is about to be set up. While there is no queue, nobody has asked for it.
+    pub(super) epoch: u64,
 }
 
 impl<S> Queue<S> {
@@ -120,6 +124,7 @@ impl<S> Queue<S> {
             invited: None,
             owed: false,
             start: Instant::now(),
+            epoch: 0,
         }
     }
 
@@ -227,19 +232,29 @@ impl<S> Queue<S> {
         phase
     }
 
+    /// The waiter with `ticket` must find the room set up for its session, or do that.
+    pub(super) fn needs_set_up(&mut self, ticket: Ticket) {
+        let waiter = &mut self.waiters[ticket];
+        waiter.set_up = true;
+        self.phases[waiter.phase].set_ups += 1;
+    }
+
+    /// Takes the waiter that is to set the room up out of the first phase; and the name of the phase, if it was the last there.
+    pub(super) fn take_set_up(&mut self) -> Option<(Ticket, Waiter, Option<S>)> {
+        let waiters = self.first()?.waiters;
+        let mut tickets = std::iter::successors(waiters.first(), |it| self.waiters.next(*it));
+        let ticket = tickets.find(|ticket| self.waiters[*ticket].set_up)?;
+        let (waiter, name) = self.remove(ticket);
+        Some((ticket, waiter, name))
+    }
+
     /// Tells the waiters of a phase that they are inside, and has all woken but the one with the ticket `running`. They have been counted: from here
     /// on, some may leave again.
     pub(super) fn grant(&mut self, mut waiters: List, running: Option<Ticket>, wakes: &mut Wakes) {
         while let Some(ticket) = waiters.first() {
             let waiter = self.waiters.remove(&mut waiters, ticket);
             self.invited = self.invited.filter(|invited| *invited != ticket);
-            if running != Some(ticket) {
-                match waiter.kind {
-                    Kind::Task(waker) => wakes.task(waker),
-                    Kind::Thread | Kind::Switching => wakes.thread(&waiter.signal),
-                }
-            }
-            waiter.signal.set(Standing::Granted);
+            waiter.enter(running == Some(ticket), wakes);
         }
     }
 
@@ -252,6 +267,7 @@ impl<S> Queue<S> {
         let helpless = usize::from(!waiter.kind.can_try());
         phase.helpless -= helpless;
         self.helpless -= helpless;
+        phase.set_ups -= usize::from(waiter.set_up);
         let empty = phase.waiters.len() == 0;
         (waiter, if empty { self.take(slot).session } else { None })
     }
@@ -286,6 +302,7 @@ impl<S> Queue<S> {
             session,
             waiters: List::default(),
             helpless: 0,
+            set_ups: 0,
             arrived: now,
             passes: self.passes,
             standing,
@@ -303,7 +320,7 @@ impl<S> Queue<S> {
         let helpless = usize::from(!kind.can_try());
         phase.helpless += helpless;
         self.helpless += helpless;
-        let waiter = Waiter { phase: slot, arrived: now, signal, kind };
+        let waiter = Waiter { phase: slot, arrived: now, signal, kind, set_up: false };
         let last = phase.waiters.last();
         self.waiters.insert(&mut phase.waiters, last, waiter)
     }

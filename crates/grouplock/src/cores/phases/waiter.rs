@@ -92,6 +92,21 @@ pub(super) struct Waiter {
     pub(super) arrived: Instant,
     pub(super) signal: Arc<Signal>,
     pub(super) kind: Kind,
+    /// Whether it must find the room set up for its session, or do that.
+    pub(super) set_up: bool,
+}
+
+impl Waiter {
+    /// It is inside, and is woken unless it is `running`. It has been counted: from here on, it may leave again.
+    pub(super) fn enter(self, running: bool, wakes: &mut Wakes) {
+        if !running {
+            match self.kind {
+                Kind::Task(waker) => wakes.task(waker),
+                Kind::Thread | Kind::Switching => wakes.thread(&self.signal),
+            }
+        }
+        self.signal.set(Standing::Granted);
+    }
 }
 
 /// Who waits.

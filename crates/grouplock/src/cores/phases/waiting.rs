@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
+use super::Phases;
 use super::queue::{Asked, Ticket};
 use super::waiter::{Kind, Signal, Standing, discard};
 use super::word::{self, ASK, EXCLUSIVE, FULL, ONE, UNNAMED};
-use super::{Core, Phases};
-use crate::{sync, watch};
+use crate::sync;
+use crate::watch::{self, Observer as _};
 
 /// What came of joining the queue.
 pub(in crate::cores) enum QueueUp {
@@ -44,22 +45,22 @@ struct Request<'a, S: Eq> {
     core: &'a Phases<S>,
     ticket: Ticket,
     signal: &'a Signal,
-    exclusive: bool,
 }
 
 impl<S: Eq> Drop for Request<'_, S> {
     fn drop(&mut self) {
-        self.core.give_up(self.ticket, self.signal, self.exclusive);
+        self.core.give_up(self.ticket, self.signal);
     }
 }
 
 impl<S: Eq> Phases<S> {
     /// Takes a request out of the queue; or leaves, if it has been granted the room meanwhile.
-    pub(super) fn give_up(&self, ticket: Ticket, signal: &Signal, exclusive: bool) {
+    pub(super) fn give_up(&self, ticket: Ticket, signal: &Signal) {
         let mut locked = self.lock();
         if signal.standing() == Standing::Granted {
             drop(locked);
-            self.give_back(if exclusive { ONE | EXCLUSIVE } else { ONE });
+            // Relaxed: the one who granted it the room set this bit, or found it clear. It is as it was then.
+            self.give_back(ONE | self.word.load(Relaxed) & EXCLUSIVE);
         } else {
             let waiter = locked.remove(ticket);
             drop(locked);
@@ -141,11 +142,11 @@ impl<S: Eq + Clone> Phases<S> {
     ) -> bool {
         let Place { ticket, signal, mut patience, duty } = place;
         // Foreign code runs below, where reports are made. If it panics, the request is given up.
-        let request = Request { core: self, ticket, signal: &signal, exclusive };
-        let told = self.request(exclusive);
+        let request = Request { core: self, ticket, signal: &signal };
+        let told = watch::Request::of(self, exclusive);
         let mut watch = watch::Wait::begin(told, &signal, deadline.is_none(), duty != Duty::None);
         let inside = loop {
-            if let Some(reason) = watch.look(|| self.lock().crowd()) {
+            if let Some(reason) = watch.look(&|| self.lock().crowd()) {
                 panic!("{reason}");
             }
             let until = [deadline, patience, watch.next_look()].into_iter().flatten().min();
@@ -190,10 +191,5 @@ impl<S: Eq + Clone> Phases<S> {
         mem::forget(request);
         watch.end(inside);
         inside
-    }
-
-    /// A request of this lock, as reports tell of it.
-    pub(super) fn request(&self, exclusive: bool) -> watch::Request {
-        watch::Request { lock: self.address(), exclusive, sessions: std::any::type_name::<S>() }
     }
 }

@@ -1,10 +1,10 @@
 //! The word in front of the queue: who is inside, and what those who come or go have to do.
 //!
 //! ```text
-//!  31    30 ……………………… 7   6       5         4        3   2      1       0
-//! ┌────┬────────────────┬───────┬─────────┬────────┬───┬──────┬───────┬──────┐
-//! │FULL│    holders     │UNNAMED│EXCLUSIVE│CHANGING│ASK│NOTIFY│SLEEPER│LOCKED│
-//! └────┴────────────────┴───────┴─────────┴────────┴───┴──────┴───────┴──────┘
+//!  31    30 ………………… 8   7      6       5         4        3   2      1       0
+//! ┌────┬─────────────┬──────┬───────┬─────────┬────────┬───┬──────┬───────┬──────┐
+//! │FULL│   holders   │SET_UP│UNNAMED│EXCLUSIVE│CHANGING│ASK│NOTIFY│SLEEPER│LOCKED│
+//! └────┴─────────────┴──────┴───────┴─────────┴────────┴───┴──────┴───────┴──────┘
 //! ```
 
 /// The internal lock: guards the queue, and the name of the session inside. Does not keep anyone from entering or leaving.
@@ -21,8 +21,10 @@ pub(super) const CHANGING: u32 = 1 << 4;
 pub(super) const EXCLUSIVE: u32 = 1 << 5;
 /// No session has been inside yet: there is no name to compare with.
 pub(super) const UNNAMED: u32 = 1 << 6;
+/// The room has been set up for the session that it is named after. Changed only by the thread that holds `LOCKED`.
+pub(super) const SET_UP: u32 = 1 << 7;
 /// One holder, or one who has come to see which session is inside.
-pub(super) const ONE: u32 = 1 << 7;
+pub(super) const ONE: u32 = 1 << 8;
 /// No more holders, please.
 pub(super) const FULL: u32 = 1 << 31;
 
@@ -47,6 +49,11 @@ pub(super) const fn is_empty(word: u32) -> bool {
 /// Whether the session inside can be joined by one who holds the internal lock and finds that the name is theirs.
 pub(super) const fn is_joinable(word: u32) -> bool {
     word & (EXCLUSIVE | UNNAMED | FULL) == 0
+}
+
+/// Whether no more holders are admitted.
+pub(super) const fn is_full(word: u32) -> bool {
+    word & FULL != 0
 }
 
 /// How many are inside.

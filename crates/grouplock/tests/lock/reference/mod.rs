@@ -100,10 +100,10 @@ impl<'a, C: Cancellable<Session = u8>> Twins<'a, C> {
                 Some(session)
                     if kind % 3 == 0 && self.alike && self.model.switches(who, session) =>
                 {
-                    guard.switch(session);
+                    SessionGuard::switch(&mut guard, session);
                     self.guarantees.switched(who, &self.model, session);
                     self.model.switch(session);
-                    assert_eq!(*guard.session(), session);
+                    assert_eq!(*SessionGuard::session(&guard), session);
                     Slot::Inside(guard)
                 }
                 _ => {

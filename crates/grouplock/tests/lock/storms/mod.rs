@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use grouplock::cores::{Cancellable, Core, Handover, Phases, Striped};
+use grouplock::cores::{Cancellable, Phases, Striped};
+#[cfg(feature = "handover")]
+use grouplock::cores::{Core, Handover};
 use grouplock::{GroupLock, Policy};
 use grouplock_algorithms::monitor::{Concurrency, Event, Exclusion, Fcfs, Journal, LeftBehind};
 use participant::{Data, Participant, data};
@@ -163,12 +165,14 @@ fn the_monitor_of_first_come_first_served_can_object() {
     assert!(objected, "overtaking was not noticed");
 }
 
+#[cfg(feature = "handover")]
 #[test]
 fn handover_serves_threads() {
     let lock = GroupLock::over(Handover::new(), data());
     blocking_storm(&lock);
 }
 
+#[cfg(feature = "handover")]
 fn blocking_storm<C: Core<Session = u32> + Sync>(lock: &GroupLock<u32, Data, C>) {
     let journals: Vec<Journal> = thread::scope(|scope| {
         let threads: Vec<_> = (0..6)

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use grouplock::cores::{Cancellable, Core};
-use grouplock::{ExclusiveGuard, GroupLock};
+use grouplock::{ExclusiveGuard, GroupLock, SessionGuard};
 use grouplock_algorithms::monitor::{Event, Journal, now};
 
 /// The data: how often each session has been entered. Exclusive holders use it without atomics.
@@ -143,7 +143,7 @@ impl Participant {
             let session = self.request();
             let guard = lock.enter(session);
             self.entered();
-            assert_eq!(*guard.session(), session);
+            assert_eq!(*SessionGuard::session(&guard), session);
             guard[session as usize].fetch_add(1, Ordering::Relaxed);
             self.inside(guard);
         }
@@ -165,9 +165,9 @@ impl Participant {
                 // Another one: to switch to the session inside is to stay.
                 let session = (session + self.random.u32(1..SESSIONS)) % SESSIONS;
                 self.journal.note(Event::Request(u64::from(session) + 1));
-                guard.switch(session);
+                SessionGuard::switch(&mut guard, session);
                 self.entered();
-                assert_eq!(*guard.session(), session);
+                assert_eq!(*SessionGuard::session(&guard), session);
                 self.inside(guard);
             }
             3 => {

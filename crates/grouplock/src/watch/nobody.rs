@@ -1,10 +1,10 @@
-//! Stands for `crate::deadlock` when nobody looks for deadlocks.
+//! Stands for `crate::deadlock` and `crate::long_waits` when nobody looks on.
+#![allow(dead_code, reason = "one of the two may look on")]
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
 
-use super::Request;
+use super::{Observer, Request};
 use crate::cores::Signal;
 
 pub(crate) type GiveUp = Infallible;
@@ -16,6 +16,8 @@ pub(crate) fn asks() {}
 pub(crate) fn gone(_lock: usize) {}
 
 pub(crate) struct Held;
+
+pub(crate) struct Away;
 
 impl Held {
     #[inline]
@@ -41,31 +43,22 @@ impl Held {
     pub(crate) fn now(&mut self, _exclusive: bool) {}
 }
 
-pub(crate) struct Away;
+pub(crate) type Wait = ();
 
-pub(super) struct Wait;
-
-impl Wait {
+impl Observer for () {
     #[inline]
-    pub(super) fn begin(
-        _request: Request,
-        _signal: &Arc<Signal>,
-        _endless: bool,
-        _bound: bool,
-    ) -> Self {
-        Wait
+    fn begin(_: Request, _: &Arc<Signal>, _endless: bool, _bound: bool) {}
+}
+
+#[derive(Debug)]
+pub(crate) struct TaskWait;
+
+impl TaskWait {
+    #[inline]
+    pub(crate) fn begin() -> Self {
+        TaskWait
     }
 
     #[inline]
-    pub(super) fn next_look(&self) -> Option<Instant> {
-        None
-    }
-
-    #[inline]
-    pub(super) fn end(self) {}
-
-    #[inline]
-    pub(super) fn look(&mut self) -> Option<GiveUp> {
-        None
-    }
+    pub(crate) fn end(&self, _request: Request, _inside: bool) {}
 }

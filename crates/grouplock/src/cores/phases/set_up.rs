@@ -1,0 +1,92 @@
+//! Entering a room that must be set up for the session.
+//!
+//! A request *with set-up* does not share the room unless `SET_UP` is set. If it is not, the request enters alone, with `EXCLUSIVE` set and `SET_UP`
+//! clear, and the room keeps its old name. Then either it opens the room to its session with `SET_UP` set, and those of its phase who
+//! waited join; or it leaves as any that was alone, and the room is set up for nobody.
+//!
+//! `SET_UP` belongs to the name: a thread that renames the room clears it. While somebody is inside, it stays as it is.
+
+use std::borrow::Cow;
+use std::mem;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use super::coming::Pin;
+use super::waiter::Kind;
+use super::word::{self, EXCLUSIVE, ONE, SET_UP};
+use super::{Cancellable, Phases, Waiting};
+
+impl<S: Eq + Clone> Phases<S> {
+    /// Enters if the room is set up for `session` and that takes no waiting and no asking.
+    #[inline]
+    pub(in crate::cores) fn fast_set_up(&self, session: &S) -> bool {
+        // Acquire: what earlier holders did, and the name.
+        let before = self.word.fetch_add(ONE, Acquire);
+        let pin = Pin(self);
+        let ready = word::is_open(before) && before & SET_UP != 0;
+        // SAFETY: counted in by a step that found the door open, and so the room named.
+        let inside = ready && unsafe { self.name() } == session;
+        if inside {
+            mem::forget(pin);
+        }
+        inside
+    }
+
+    /// Whether the room is set up. Asked by a holder of a session.
+    pub(in crate::cores) fn is_set_up(&self) -> bool {
+        // Relaxed: it does not change while the caller is inside.
+        self.word.load(Relaxed) & SET_UP != 0
+    }
+
+    /// Whether the caller, which entered with set-up, is alone and has to do that.
+    fn is_alone(&self) -> bool {
+        // Relaxed: it does not change while the caller is inside.
+        self.word.load(Relaxed) & EXCLUSIVE != 0
+    }
+
+    /// Waits until inside, and calls `queued` before it sleeps, if it has to. Whether the caller is alone and has to set the room up.
+    #[cold]
+    pub(in crate::cores) fn wait_set_up(&self, session: &S, queued: impl FnOnce()) -> bool {
+        let mut asked = Some(Cow::Borrowed(session));
+        let mut locked = self.lock();
+        let now = Instant::now();
+        if locked.admit_to(&mut asked, true, || now) {
+            drop(locked);
+        } else {
+            let place = locked.push_thread(asked, now, Kind::Thread);
+            locked.queue().needs_set_up(place.ticket);
+            drop(locked);
+            queued();
+            let inside = self.sleep(false, place, None);
+            debug_assert!(inside, "without a deadline, waiting ends inside");
+        }
+        self.is_alone()
+    }
+
+    /// As [`wait_set_up`](Phases::wait_set_up), for a task.
+    pub(in crate::cores) fn poll_set_up(
+        &self,
+        session: &S,
+        waiting: &mut Option<Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<bool> {
+        if waiting.is_some() {
+            return self.poll_enter(Some(session), waiting, cx).map(|()| self.is_alone());
+        }
+        if self.fast_set_up(session) {
+            return Poll::Ready(false);
+        }
+        let mut asked = Some(Cow::Borrowed(session));
+        let mut locked = self.lock();
+        let now = Instant::now();
+        if locked.admit_to(&mut asked, true, || now) {
+            drop(locked);
+            return Poll::Ready(self.is_alone());
+        }
+        let task = Waiting::begin(&mut locked, asked, now, cx);
+        locked.queue().needs_set_up(task.ticket);
+        *waiting = Some(task);
+        Poll::Pending
+    }
+}

@@ -1,0 +1,99 @@
+//! Switching: a holder leaves its session for another. Its request arrives before it has left.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use super::locked::Locked;
+use super::queue::Asked;
+use super::waiter::{Kind, discard};
+use super::word::{self, ONE};
+use super::{Phases, Waiting};
+
+impl<S: Eq + Clone> Phases<S> {
+    /// Changes the session on the spot, if the caller is alone and may go first. Otherwise `push` puts a request into the queue, and then
+    /// the caller has left.
+    ///
+    /// # Safety
+    /// The caller is a holder of a session, and is one of the session it asks for or none afterwards.
+    unsafe fn leave_for<'s, P>(
+        &self,
+        mut asked: Asked<'s, S>,
+        push: impl FnOnce(&mut Locked<'_, S>, Asked<'s, S>, Instant) -> P,
+    ) -> Option<P> {
+        // SAFETY: a holder of a session is counted, and the room has a name since it entered.
+        if Some(unsafe { self.name() }) == asked.as_deref() {
+            discard(asked);
+            return None;
+        }
+        let mut locked = self.lock();
+        let now = Instant::now();
+        if locked.rename_alone(&mut asked, now) {
+            return None;
+        }
+        let pushed = push(&mut locked, asked, now);
+        // Release: as in `give_back`. Those who wait are let in when the internal lock is released.
+        self.word.fetch_sub(ONE, Release);
+        Some(pushed)
+    }
+
+    /// Calls `queued` before it sleeps, if it has to. Says whether the caller is inside; that is so if there is no deadline.
+    ///
+    /// # Safety
+    /// As [`Cancellable::switch_until`](super::Cancellable::switch_until).
+    pub(in crate::cores) unsafe fn switch_by(
+        &self,
+        session: S,
+        deadline: Option<Instant>,
+        queued: impl FnOnce(),
+    ) -> bool {
+        let push = |locked: &mut Locked<'_, S>, asked: Asked<'_, S>, now| {
+            locked.push_thread(asked, now, Kind::Switching)
+        };
+        // SAFETY: the caller's promise.
+        let place = unsafe { self.leave_for(Some(Cow::Owned(session)), push) };
+        let Some(place) = place else { return true };
+        queued();
+        self.sleep(false, place, deadline)
+    }
+
+    /// # Safety
+    /// As [`Cancellable::poll_switch`](super::Cancellable::poll_switch).
+    pub(super) unsafe fn switch_task(
+        &self,
+        session: &S,
+        waiting: &mut Option<Waiting>,
+        cx: &Context<'_>,
+    ) -> Poll<()> {
+        let push = |locked: &mut Locked<'_, S>, asked: Asked<'_, S>, now| {
+            Waiting::begin(locked, asked, now, cx)
+        };
+        // SAFETY: the caller's promise.
+        *waiting = unsafe { self.leave_for(Some(Cow::Borrowed(session)), push) };
+        if waiting.is_some() { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    /// # Safety
+    /// As [`Cancellable::try_switch`](super::Cancellable::try_switch).
+    pub(in crate::cores) unsafe fn switch_at_once(&self, session: S) -> bool {
+        let mut asked = Some(Cow::Owned(session));
+        // SAFETY: a holder of a session is counted, and the room has a name since it entered.
+        let stays = Some(unsafe { self.name() }) == asked.as_deref();
+        let inside = stays
+            || self
+                .try_lock()
+                .is_some_and(|mut lock| lock.rename_alone(&mut asked, Instant::now()));
+        discard(asked);
+        inside
+    }
+
+    /// The caller is inside a session, and is so once more.
+    pub(in crate::cores) fn enter_again(&self) {
+        // Relaxed: the caller is inside already.
+        if word::is_full(self.word.fetch_add(ONE, Relaxed)) {
+            self.give_back(ONE);
+            panic!("too many holders");
+        }
+    }
+}
