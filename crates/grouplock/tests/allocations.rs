@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{pending, ready, wait_until, waiters};
-use grouplock::{GroupLock, Policy};
+use grouplock::{GroupLock, Policy, SessionGuard};
 
 /// Counts for the thread that allocates.
 struct Counting;
@@ -140,7 +140,7 @@ fn names_are_moved_into_the_lock() {
             });
             assert_eq!(allocated, 0, "{policy:?}");
             let three = format!("three {round}");
-            assert_eq!(count(|| inside.switch(three)).0, 0, "{policy:?}");
+            assert_eq!(count(|| SessionGuard::switch(&mut inside, three)).0, 0, "{policy:?}");
             let four = format!("four {round}");
             let refused = count(|| lock.try_enter(four).is_none());
             assert_eq!(refused, (0, true), "{policy:?}");
