@@ -125,7 +125,7 @@
 //!
 //! | call | gives |
 //! |---|---|
-//! | [`new`](GroupLock::new), [`with_policy`](GroupLock::with_policy), [`with_priorities`](GroupLock::with_priorities), [`striped`](GroupLock::striped), [`over`](GroupLock::over) | a lock |
+//! | [`new`](GroupLock::new), [`with_policy`](GroupLock::with_policy), [`with_priorities`](GroupLock::with_priorities), [`striped`](GroupLock::striped), [`over`](GroupLock::over), [`at_most`](GroupLock::at_most) | a lock |
 //! | [`enter_with`](GroupLock::enter_with), [`enter_with_async`](GroupLock::enter_with_async), [`enter_with_result`](GroupLock::enter_with_result), [`enter_with_result_async`](GroupLock::enter_with_result_async) | the same as `enter`, in a room that is set up for the session |
 //! | [`enter`](GroupLock::enter), [`try_enter`](GroupLock::try_enter), [`try_enter_for`](GroupLock::try_enter_for), [`try_enter_until`](GroupLock::try_enter_until), [`enter_async`](GroupLock::enter_async) | [`SessionGuard`]: `&T` |
 //! | [`exclusive`](GroupLock::exclusive), [`try_exclusive`](GroupLock::try_exclusive), [`try_exclusive_for`](GroupLock::try_exclusive_for), [`try_exclusive_until`](GroupLock::try_exclusive_until), [`exclusive_async`](GroupLock::exclusive_async) | [`ExclusiveGuard`]: `&mut T` |

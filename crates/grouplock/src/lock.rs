@@ -73,7 +73,7 @@ use crate::{
 /// * A thread that is inside a session and asks for another one of the same lock waits for itself, as with any lock. So does one that asks for
 ///   the same session again if another request has come in between (as with the read locks of std). Feature `deadlock_detection` reports
 ///   it. [`SessionGuard::switch`](Guard::switch) is the way to change sessions, [`SessionGuard::again`](Guard::again) to enter the same once more.
-/// * At most 8,388,608 holders can share a session (`GroupLock::MOST_HOLDERS`). The next one waits until the room has been empty. That takes
+/// * At most 4,194,304 holders can share a session (`GroupLock::MOST_HOLDERS`). The next one waits until the room has been empty. That takes
 ///   leaked guards.
 /// * A future borrows its lock: dropping the lock first does not compile.
 ///
@@ -153,6 +153,27 @@ impl<S, T> GroupLock<S, T> {
         value: T,
     ) -> Self {
         Self::over(Phases::with_priorities(aging, Box::new(priority)), value)
+    }
+}
+
+impl<S, T> GroupLock<S, T> {
+    /// The same lock, with a limit: at most `most(session)` holders of a session are inside together, and at least one. The next waits in the queue until
+    /// one of them leaves.
+    ///
+    /// ```
+    /// use grouplock::GroupLock;
+    ///
+    /// let lock = GroupLock::new(()).at_most(|session| if *session == "heavy" { 2 } else { usize::MAX });
+    /// let (_one, _two) = (lock.enter("heavy"), lock.enter("heavy"));
+    /// assert!(lock.try_enter("heavy").is_none());
+    /// ```
+    ///
+    /// Entering such a lock always takes the short internal lock, under which `most` is called too: it must not use the same lock. A second guard by
+    /// [`SessionGuard::again`](Guard::again) does not wait, and counts.
+    #[must_use]
+    pub fn at_most(self, most: impl Fn(&S) -> usize + Send + Sync + 'static) -> Self {
+        let GroupLock { core, data, .. } = self;
+        Self::over(core.at_most(most), data.into_inner())
     }
 }
 
@@ -414,15 +435,25 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     ) -> Result<SessionGuard<'_, S, T, C>, E> {
         watch::asks();
         let (pass, alone) = self.core.enter_with(&session);
-        if !alone {
-            // SAFETY: the pass is inside a session.
-            return Ok(unsafe { self.guard(&self.core, pass) });
+        if alone {
+            // SAFETY: the pass has the room to itself.
+            return Self::set_up_alone(unsafe { self.guard(&self.core, pass) }, session, set_up);
         }
-        // SAFETY: the pass has the room to itself.
-        let mut guard: ExclusiveGuard<'_, S, T, C> = unsafe { self.guard(&self.core, pass) };
-        set_up(&mut guard)?;
+        // SAFETY: the pass is inside a session.
+        Ok(unsafe { self.guard(&self.core, pass) })
+    }
+
+    /// The guard is of a request that was told to set the room up.
+    #[cold]
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    fn set_up_alone<E>(
+        mut alone: ExclusiveGuard<'_, S, T, C>,
+        session: S,
+        set_up: impl FnOnce(&mut T) -> Result<(), E>,
+    ) -> Result<SessionGuard<'_, S, T, C>, E> {
+        set_up(&mut alone)?;
         // SAFETY: the pass was told to set the room up.
-        Ok(guard.open(|core, pass| unsafe { core.finish_set_up(pass, session) }))
+        Ok(alone.open(|core, pass| unsafe { core.finish_set_up(pass, session) }))
     }
 
     /// [`enter_with`](GroupLock::enter_with) for tasks.

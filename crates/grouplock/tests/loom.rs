@@ -393,6 +393,47 @@ mod three {
     }
 }
 
+/// One of a session at a time: so even those who share it may write.
+mod at_most_one {
+    use super::*;
+
+    fn explore_limited(
+        policy: Policy,
+        bound: Option<usize>,
+        participants: &'static [fn(&Lock<Phases<u8>>)],
+    ) {
+        explore::<Phases<u8>>(
+            bound,
+            move || Phases::with_policy(policy).at_most(|_| 1),
+            participants,
+        );
+    }
+
+    #[test]
+    fn same_fifo() {
+        explore_limited(Policy::Fifo, Some(3), &[|l| enter(l, WRITE), |l| enter(l, WRITE)]);
+    }
+
+    #[test]
+    fn same_patient() {
+        explore_limited(PATIENT, Some(3), &[|l| enter(l, WRITE), |l| enter(l, WRITE)]);
+    }
+
+    #[test]
+    fn task_and_given_up() {
+        explore_limited(PATIENT, Some(3), &[|l| enter_async(l, WRITE), |l| give_up(l, WRITE)]);
+    }
+
+    #[test]
+    fn three_of_two_sessions() {
+        explore_limited(
+            PATIENT,
+            Some(1),
+            &[|l| enter(l, WRITE), |l| enter(l, WRITE), |l| enter(l, WRITE_TOO)],
+        );
+    }
+}
+
 /// Striped locks.
 mod striped {
     use super::*;

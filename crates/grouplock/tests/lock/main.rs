@@ -12,6 +12,8 @@ mod striped;
 
 // miri at these,
 #[cfg(not(tsan))]
+mod at_most;
+#[cfg(not(tsan))]
 mod guards;
 #[cfg(not(tsan))]
 mod set_up;

@@ -23,9 +23,9 @@ pub(super) enum Look {
 }
 
 /// Somebody counted in to look at the name. Taken back when dropped, also when the comparison panics.
-pub(super) struct Pin<'a, S: Eq>(pub(super) &'a Phases<S>);
+pub(super) struct Pin<'a, S: Eq + Clone>(pub(super) &'a Phases<S>);
 
-impl<S: Eq> Drop for Pin<'_, S> {
+impl<S: Eq + Clone> Drop for Pin<'_, S> {
     fn drop(&mut self) {
         self.0.give_back(ONE);
     }

@@ -10,7 +10,8 @@ use super::arena::List;
 use super::queue::{Asked, Overtaking, Queue, Ticket};
 use super::waiter::{Kind, Retired, Signal, Standing, Waiter, Wakes, contain};
 use super::word::{
-    self, ASK, CHANGING, EXCLUSIVE, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SET_UP, SLEEPER, UNNAMED,
+    self, ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SET_UP, SLEEPER,
+    UNNAMED,
 };
 use super::{Duty, Phases, Place};
 use crate::watch::Crowd;
@@ -30,13 +31,13 @@ enum Room<S> {
 
 /// The internal lock is held until this is dropped. Dropping it gives a free room to those who wait for it, sets the bits of the word as the
 /// queue now demands, and only then wakes threads and tasks and drops names.
-pub(super) struct Locked<'a, S: Eq> {
+pub(super) struct Locked<'a, S: Eq + Clone> {
     pub(super) core: &'a Phases<S>,
     wakes: Wakes,
     retired: Retired<S>,
 }
 
-impl<'a, S: Eq> Locked<'a, S> {
+impl<'a, S: Eq + Clone> Locked<'a, S> {
     /// `LOCKED` has just been set by the caller.
     pub(super) fn new(core: &'a Phases<S>) -> Self {
         Locked { core, wakes: Wakes::default(), retired: Retired::new() }
@@ -114,6 +115,11 @@ impl<'a, S: Eq> Locked<'a, S> {
             }
             return;
         }
+        if let Some((places, room)) = self.first_is_too_many(same) {
+            self.end_change(word, room, places);
+            self.enter_some(places, running);
+            return;
+        }
         let Some(phase) = self.queue().take_first() else { unreachable!("somebody waits") };
         let room = match phase.session {
             Some(session) if same => {
@@ -127,13 +133,54 @@ impl<'a, S: Eq> Locked<'a, S> {
         self.grant(phase.waiters, running);
     }
 
+    /// How many of the first phase may enter an empty room, and what that becomes, if that is not all of them. If the user's code panics, the lock must be
+    /// released all the same: then all enter.
+    fn first_is_too_many(&mut self, same: bool) -> Option<(u32, Room<S>)> {
+        let first = self.queue().first()?;
+        let waiters = first.waiters.len();
+        let mut name = None;
+        self.queue().most.as_ref()?;
+        let limit = self.limit(self.first_session());
+        if waiters <= limit {
+            return None;
+        }
+        contain(|| name = self.first_session().cloned());
+        Some((limit as u32, if same { Room::Same } else { Room::Of(name?) }))
+    }
+
+    /// The session of the first phase.
+    fn first_session(&self) -> Option<&S> {
+        // SAFETY: `LOCKED` is held (invariant 3), and nothing else refers to the queue here.
+        let queue = unsafe { &*self.core.queue.read() };
+        queue.as_ref().and_then(|queue| queue.first()?.session.as_ref())
+    }
+
+    /// How many of `session` may be inside together. If the user's function panics, one.
+    fn limit(&self, session: Option<&S>) -> usize {
+        // SAFETY: as in `first_session`.
+        let queue = unsafe { &*self.core.queue.read() };
+        let most = queue.as_ref().and_then(|queue| queue.most.as_ref());
+        let (Some(most), Some(session)) = (most, session) else { return MOST_HOLDERS };
+        let mut limit = 1;
+        contain(|| limit = most(session).clamp(1, MOST_HOLDERS));
+        limit
+    }
+
+    /// So many of the first phase, which have been counted, enter. The others stay the first in the queue.
+    fn enter_some(&mut self, places: u32, running: Option<Ticket>) {
+        for _ in 0..places {
+            let Some(ticket) = self.queue().first().and_then(|first| first.waiters.first()) else {
+                unreachable!("there are more")
+            };
+            let waiter = self.remove(ticket);
+            waiter.enter(running == Some(ticket), &mut self.wakes);
+        }
+    }
+
     /// Whether the first phase is for the session that is inside, or was last. If the comparison panics, it is not: the lock must be released all
     /// the same.
     fn first_is_of_the_session_inside(&self) -> bool {
-        let (_, name) = self.name();
-        // SAFETY: `LOCKED` is held (invariant 3), and nothing else refers to the queue here.
-        let queue = unsafe { &*self.core.queue.read() };
-        let first = queue.as_ref().and_then(|queue| queue.first()?.session.as_ref());
+        let ((_, name), first) = (self.name(), self.first_session());
         let mut same = false;
         contain(|| same = first.is_some() && first == name);
         same
@@ -151,10 +198,20 @@ impl<'a, S: Eq> Locked<'a, S> {
         // Relaxed: `SET_UP` changes only under the lock that we hold.
         let word = self.core.word.load(Relaxed);
         let Some(first) = self.queue().first() else { return false };
-        let fits = word::holders(word) + first.waiters.len() <= MOST_HOLDERS;
         let ready = first.set_ups == 0 || word & SET_UP != 0;
-        if !(fits && ready && word::is_joinable(word) && self.first_is_of_the_session_inside()) {
+        let waiters = first.waiters.len();
+        if !(ready && word::is_joinable(word) && self.first_is_of_the_session_inside()) {
             return false;
+        }
+        let places = self.limit(self.first_session()).saturating_sub(word::holders(word));
+        if waiters > places {
+            if places == 0 || word & LIMITED == 0 {
+                return false;
+            }
+            // Acquire: as below.
+            self.core.word.fetch_add(places as u32 * ONE, Acquire);
+            self.enter_some(places as u32, None);
+            return true;
         }
         let Some(phase) = self.queue().take_first() else { unreachable!("there is a first") };
         // Acquire: what earlier holders did. The name stays, as in `occupy`.
@@ -202,7 +259,7 @@ impl<'a, S: Eq> Locked<'a, S> {
         loop {
             // Relaxed: what matters is the step that succeeds.
             let word = self.core.word.load(Relaxed);
-            let mut bits = 0;
+            let mut bits = if word & LIMITED == 0 { 0 } else { ASK };
             if let Some(demands) = self.any_queue().as_ref().and_then(|queue| queue.demands()) {
                 if word::is_empty(word) && demands.hand_over {
                     self.hand_over(None);
@@ -261,6 +318,9 @@ impl<S: Eq + Clone> Locked<'_, S> {
     fn occupy(&mut self, asked: &mut Asked<'_, S>, set_up: bool, may_change: bool) -> bool {
         let (word, name) = self.name();
         let same = asked.is_some() && word::is_joinable(word) && name == asked.as_deref();
+        if same && word::holders(word) >= self.limit(name) {
+            return false;
+        }
         if same && (!set_up || word & SET_UP != 0) {
             // Acquire: what earlier holders did. The name stays, as the lock is ours, even if the last holder has left meanwhile; and
             // nobody takes the room for itself without the lock while it is locked.
@@ -388,7 +448,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
     }
 }
 
-impl<S: Eq> Drop for Locked<'_, S> {
+impl<S: Eq + Clone> Drop for Locked<'_, S> {
     fn drop(&mut self) {
         // The fields are dropped afterwards: that wakes, and then drops names.
         self.release();

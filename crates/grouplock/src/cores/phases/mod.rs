@@ -65,7 +65,7 @@ use std::time::Instant;
 use self::locked::Locked;
 use self::queue::{Queue, Ticket};
 use self::waiter::{Kind, Standing};
-use self::word::{EXCLUSIVE, LOCKED, ONE, SLEEPER, UNNAMED};
+use self::word::{ASK, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
 use super::{Cancellable, Core};
 use crate::sync::{self, Shared, Word};
 use crate::{Policy, Snapshot, watch};
@@ -129,6 +129,17 @@ impl<S> Phases<S> {
         Self::with_queue(Queue::new(Policy::Priority { aging }, Some(priorities)))
     }
 
+    /// As [`GroupLock::at_most`](crate::GroupLock::at_most).
+    #[must_use]
+    pub fn at_most(mut self, most: impl Fn(&S) -> usize + Send + Sync + 'static) -> Self {
+        let queue = self.queue.get_mut();
+        queue.get_or_insert_with(|| Box::new(Queue::new(Policy::EVENTUAL, None))).most =
+            Some(Box::new(most));
+        // Relaxed: nobody else has the lock yet.
+        self.word.fetch_or(LIMITED | ASK, Relaxed);
+        self
+    }
+
     fn with_queue(queue: Queue<S>) -> Self {
         let mut phases = Self::new();
         *phases.queue.get_mut() = Some(Box::new(queue));
@@ -136,19 +147,23 @@ impl<S> Phases<S> {
     }
 }
 
-impl<S: Eq> Phases<S> {
+impl<S: Eq + Clone> Phases<S> {
     /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
     #[inline]
     fn give_back(&self, count: u32) {
         // Release: what the holder did is seen by who acquires the word later.
-        if word::left_work(self.word.fetch_sub(count, Release)) {
-            self.see_to_waiters();
+        let word = self.word.fetch_sub(count, Release);
+        if word & NOTIFY != 0 {
+            self.see_to_waiters(word);
         }
     }
 
     /// The room was left empty, and somebody waits. Releasing the internal lock does what there is to do. Waits for nothing.
     #[cold]
-    fn see_to_waiters(&self) {
+    fn see_to_waiters(&self, before: u32) {
+        if !word::left_work(before) {
+            return;
+        }
         // Relaxed: what matters is the step that succeeds.
         let mut word = self.word.load(Relaxed);
         while word::needs_work(word) {

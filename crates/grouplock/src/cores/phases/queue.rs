@@ -35,6 +35,9 @@ use crate::{Policy, WaitingPhase};
 /// The priority of a session, or of exclusive requests.
 pub(crate) type Priorities<S> = Box<dyn Fn(Option<&S>) -> u32 + Send + Sync>;
 
+/// How many of a session may be inside together.
+pub(super) type Limits<S> = Box<dyn Fn(&S) -> usize + Send + Sync>;
+
 /// What a request asks for: a session, whose name the request may own, or to be alone.
 pub(in crate::cores) type Asked<'a, S> = Option<Cow<'a, S>>;
 
@@ -88,6 +91,8 @@ pub(super) struct Demands {
 pub(super) struct Queue<S> {
     policy: Policy,
     priorities: Option<Priorities<S>>,
+    /// How many of a session may be inside together.
+    pub(super) most: Option<Limits<S>>,
     order: List,
     phases: Arena<Phase<S>>,
     waiters: Arena<Waiter>,
@@ -114,6 +119,7 @@ impl<S> Queue<S> {
         Queue {
             policy,
             priorities,
+            most: None,
             order: List::default(),
             phases: Arena::new(),
             waiters: Arena::new(),

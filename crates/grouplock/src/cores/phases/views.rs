@@ -29,7 +29,7 @@ impl<S> Phases<S> {
     }
 }
 
-impl<S: Eq> Phases<S> {
+impl<S: Eq + Clone> Phases<S> {
     /// Leaves, and if somebody waits, promises the room to the first phase: nobody who comes later goes before it.
     ///
     /// # Safety
@@ -116,7 +116,7 @@ impl<S: Eq + Clone> Phases<S> {
     }
 }
 
-impl<S: Eq> Locked<'_, S> {
+impl<S: Eq + Clone> Locked<'_, S> {
     /// The caller is a holder. If it is the only one, it has the room to itself from now on.
     fn close(&self) -> bool {
         let mut word = self.core.word.load(Relaxed);

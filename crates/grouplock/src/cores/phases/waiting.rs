@@ -41,19 +41,19 @@ pub(in crate::cores) enum Duty {
 }
 
 /// A thread's request in the queue. Given up when dropped; so a thread that is inside, or has taken its request back itself, forgets it.
-struct Request<'a, S: Eq> {
+struct Request<'a, S: Eq + Clone> {
     core: &'a Phases<S>,
     ticket: Ticket,
     signal: &'a Signal,
 }
 
-impl<S: Eq> Drop for Request<'_, S> {
+impl<S: Eq + Clone> Drop for Request<'_, S> {
     fn drop(&mut self) {
         self.core.give_up(self.ticket, self.signal);
     }
 }
 
-impl<S: Eq> Phases<S> {
+impl<S: Eq + Clone> Phases<S> {
     /// Takes a request out of the queue; or leaves, if it has been granted the room meanwhile.
     pub(super) fn give_up(&self, ticket: Ticket, signal: &Signal) {
         let mut locked = self.lock();

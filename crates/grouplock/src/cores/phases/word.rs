@@ -1,10 +1,10 @@
 //! The word in front of the queue: who is inside, and what those who come or go have to do.
 //!
 //! ```text
-//!  31    30 ………………… 8   7      6       5         4        3   2      1       0
-//! ┌────┬─────────────┬──────┬───────┬─────────┬────────┬───┬──────┬───────┬──────┐
-//! │FULL│   holders   │SET_UP│UNNAMED│EXCLUSIVE│CHANGING│ASK│NOTIFY│SLEEPER│LOCKED│
-//! └────┴─────────────┴──────┴───────┴─────────┴────────┴───┴──────┴───────┴──────┘
+//!  31    30 ………… 9   8       7      6       5         4        3   2      1       0
+//! ┌────┬──────────┬───────┬──────┬───────┬─────────┬────────┬───┬──────┬───────┬──────┐
+//! │FULL│ holders  │LIMITED│SET_UP│UNNAMED│EXCLUSIVE│CHANGING│ASK│NOTIFY│SLEEPER│LOCKED│
+//! └────┴──────────┴───────┴──────┴───────┴─────────┴────────┴───┴──────┴───────┴──────┘
 //! ```
 
 /// The internal lock: guards the queue, and the name of the session inside. Does not keep anyone from entering or leaving.
@@ -23,8 +23,10 @@ pub(super) const EXCLUSIVE: u32 = 1 << 5;
 pub(super) const UNNAMED: u32 = 1 << 6;
 /// The room has been set up for the session that it is named after. Changed only by the thread that holds `LOCKED`.
 pub(super) const SET_UP: u32 = 1 << 7;
+/// Sessions have a limit of holders: `ASK` is always set, and every holder that leaves lets waiters in. Never changes.
+pub(super) const LIMITED: u32 = 1 << 8;
 /// One holder, or one who has come to see which session is inside.
-pub(super) const ONE: u32 = 1 << 8;
+pub(super) const ONE: u32 = 1 << 9;
 /// No more holders, please.
 pub(super) const FULL: u32 = 1 << 31;
 
@@ -61,15 +63,15 @@ pub(super) const fn holders(word: u32) -> usize {
     ((word & COUNT) / ONE) as usize
 }
 
-/// Whether a holder that left, and found `word`, was the last and must let waiters in. If the internal lock is held, the thread that holds it does
-/// that: the step that releases the lock compares the whole word, and so sees the room empty.
+/// Whether a holder that left, and found `word`, must let waiters in: it was the last, or has made place. If the internal lock is held, the thread that
+/// holds it does that: the step that releases the lock compares the whole word, and so sees that somebody left.
 pub(super) const fn left_work(word: u32) -> bool {
-    word & (COUNT | NOTIFY | LOCKED) == ONE | NOTIFY
+    word & (NOTIFY | LOCKED) == NOTIFY && (holders(word) == 1 || word & LIMITED != 0)
 }
 
-/// Whether the room is empty, somebody waits, and no thread is about to let waiters in.
+/// Whether there is place, somebody waits, and no thread is about to let waiters in.
 pub(super) const fn needs_work(word: u32) -> bool {
-    word & (COUNT | NOTIFY | LOCKED) == NOTIFY
+    word & (NOTIFY | LOCKED) == NOTIFY && (is_empty(word) || word & LIMITED != 0)
 }
 
 /// Whether anybody waits in the queue, or is about to.
