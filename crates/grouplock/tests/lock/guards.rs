@@ -191,6 +191,8 @@ fn nobody_who_comes_later_goes_before_a_switch() {
     drop(ready(&mut later));
 }
 
+type Use<C> = fn(&mut SessionGuard<'_, u8, (u32, u32), C>);
+
 #[test]
 fn a_switch_that_is_given_up_leaves_the_guard_outside() {
     fn check<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (u32, u32), C>) {
@@ -207,7 +209,7 @@ fn a_switch_that_is_given_up_leaves_the_guard_outside() {
             }
             assert_free(lock);
             assert_eq!(format!("{one:?}"), "SessionGuard { .. }");
-            let uses: [fn(&mut SessionGuard<'_, u8, (u32, u32), C>); 5] = [
+            let uses: [Use<C>; 5] = [
                 |guard| assert_eq!(guard.0, 1),
                 |guard| assert_eq!(*SessionGuard::session(guard), 1),
                 |guard| SessionGuard::switch(guard, 1),
