@@ -94,24 +94,20 @@ impl<'a, S: Eq> Locked<'a, S> {
         self.wakes = wakes;
     }
 
-    /// Lets the first phase join those inside, if it is for their session. It comes to that when those between have given up, and when
-    /// the room has taken the session's name in another way than by being handed over.
+    /// Lets a phase join those inside, if it is for their session: the first, or another if the policy lets it overtake those before it. It comes to
+    /// that when those between have given up, and when the room has got the session in another way than by being handed over.
     fn join_inside(&mut self) -> bool {
         let (word, name) = self.name();
         // SAFETY: `LOCKED` is held (invariant 3), and nothing else refers to the queue here.
         let Some(queue) = (unsafe { &*self.core.queue.read() }) else { return false };
-        let Some(first) = queue.first() else { return false };
-        let (Some(name), Some(session)) = (name, &first.session) else { return false };
-        let fits = word::holders(word) + first.waiters.len() <= MOST_HOLDERS;
-        let mut same = false;
-        if word::is_joinable(word) && fits {
-            // If the comparison panics, the lock must be released all the same.
-            contain(|| same = name == session);
-        }
-        if !same {
+        let Some(name) = name.filter(|_| word::is_joinable(word)) else { return false };
+        let places = MOST_HOLDERS.saturating_sub(word::holders(word));
+        let mut found = None;
+        // If a comparison panics, the lock must be released all the same.
+        contain(|| found = queue.fellows_inside(name, places));
+        let Some(phase) = found.map(|phase| self.queue().take_overtaking(phase)) else {
             return false;
-        }
-        let Some(phase) = self.queue().take_first() else { unreachable!("there is a first") };
+        };
         // Acquire: what earlier holders did. The name stays, as in `occupy`.
         self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
         self.grant(phase.waiters, None);

@@ -217,6 +217,14 @@ impl<S> Queue<S> {
         Some(self.take(first))
     }
 
+    /// Takes a phase out of the queue that overtakes those before it.
+    pub(super) fn take_overtaking(&mut self, slot: Slot) -> Phase<S> {
+        let is_first = self.order.first() == Some(slot);
+        let phase = self.take(slot);
+        self.passes += if is_first { 0 } else { phase.waiters.len() as u64 };
+        phase
+    }
+
     fn take(&mut self, slot: Slot) -> Phase<S> {
         self.owed &= self.order.first() != Some(slot);
         let phase = self.phases.remove(&mut self.order, slot);
@@ -359,7 +367,9 @@ impl<S: Eq + Clone> Queue<S> {
             }
         }
     }
+}
 
+impl<S: Eq> Queue<S> {
     /// The newest phase that a request for `session` may join: `newest`, or one before it if those behind may be overtaken.
     fn fellows(&self, session: Option<&S>, newest: Option<Slot>, now: Instant) -> Option<Slot> {
         let session = session?;
@@ -375,6 +385,32 @@ impl<S: Eq + Clone> Queue<S> {
             phase = self.phases.previous(phase)?;
         }
         None
+    }
+
+    /// A phase of `session`, which is inside, that may enter now, where there are so many `places`: the first, or another if it may overtake.
+    pub(super) fn fellows_inside(&self, session: &S, places: usize) -> Option<Slot> {
+        let (slot, first) = (self.order.first()?, self.first()?);
+        let fits = |slot: &Slot| self.phases[*slot].waiters.len() <= places;
+        if first.session.as_ref() == Some(session) {
+            return Some(slot).filter(fits);
+        }
+        if self.owed || self.order.len() == 1 {
+            return None;
+        }
+        let now = match self.policy {
+            Policy::Fifo | Policy::Priority { .. } => return None,
+            Policy::Batch { .. } => first.arrived,
+            Policy::Eventual { .. } | Policy::BatchFor { .. } => Instant::now(),
+        };
+        if self.is_strict(first, || now) {
+            return None;
+        }
+        let found = self.fellows(Some(session), self.order.last(), now).filter(fits)?;
+        let passes = self.passes - first.passes + self.phases[found].waiters.len() as u64;
+        match self.policy {
+            Policy::Batch { passes: most } if passes > u64::from(most) => None,
+            _ => Some(found),
+        }
     }
 }
 
