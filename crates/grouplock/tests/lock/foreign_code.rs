@@ -9,7 +9,7 @@ use std::task::{Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Woken, pending, poll, poll_with, ready, wait_until, waiters};
+use crate::common::{SetWhenDropped, Woken, pending, poll, poll_with, ready, wait_until, waiters};
 use grouplock::cores::{Cancellable, Striped};
 use grouplock::{GroupLock, Policy, SessionGuard};
 
@@ -360,4 +360,112 @@ fn every_session_name_is_dropped_once() {
         drop(lock);
         assert_eq!(alive.load(Ordering::SeqCst), 0, "{policy:?}");
     }
+}
+
+/// A session whose dropping panics when it is armed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Explosive(u8);
+
+thread_local! {
+    static ARMED: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Drop for Explosive {
+    fn drop(&mut self) {
+        // Once, as a panic while another unwinds would end the program.
+        assert!(!ARMED.replace(false), "dropping a name panics, as planned");
+    }
+}
+
+/// Does `deed` with the next name that is dropped panicking. Whether one was dropped.
+fn armed<R>(deed: impl FnOnce() -> R) -> (bool, R) {
+    ARMED.set(true);
+    let result = deed();
+    (!ARMED.replace(false), result)
+}
+
+#[test]
+fn a_panic_while_a_name_is_dropped_goes_no_further() {
+    for policy in [Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 2 }] {
+        let lock = GroupLock::with_policy(policy, ());
+        drop(lock.enter(Explosive(1)));
+        // The name of the session that was inside is replaced …
+        let (dropped, inside) = armed(|| lock.enter(Explosive(2)));
+        assert!(dropped);
+        assert_eq!(lock.snapshot().holders, 1);
+        // … the lock has the name already …
+        let (dropped, fellow) = armed(|| lock.enter(Explosive(2)));
+        assert!(dropped);
+        let (dropped, another) = armed(|| lock.try_enter(Explosive(2)));
+        assert!(dropped && another.is_some());
+        assert_eq!(lock.snapshot().holders, 3);
+        drop((inside, fellow, another));
+        // … a request is refused …
+        let alone = lock.exclusive();
+        let (dropped, refused) = armed(|| lock.try_enter(Explosive(3)));
+        assert!(dropped && refused.is_none());
+        // … and a phase is let in.
+        let mut waiting = lock.enter_async(Explosive(4));
+        pending(&mut waiting);
+        let (dropped, ()) = armed(|| drop(alone));
+        assert!(dropped);
+        drop(ready(&mut waiting));
+        drop(waiting);
+        assert_free(&lock);
+    }
+}
+
+/// A session whose comparison takes until it is told to end.
+#[derive(Clone, Debug)]
+struct Slow<'a> {
+    number: u8,
+    stuck: &'a AtomicBool,
+    go_on: &'a AtomicBool,
+}
+
+thread_local! {
+    /// Whether this thread's comparisons take long.
+    static SLOW: Cell<bool> = const { Cell::new(false) };
+}
+
+impl PartialEq for Slow<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        if SLOW.get() {
+            self.stuck.store(true, Ordering::SeqCst);
+            wait_until("the comparison may end", || self.go_on.load(Ordering::SeqCst));
+        }
+        self.number == other.number
+    }
+}
+impl Eq for Slow<'_> {}
+
+#[test]
+fn a_try_does_not_wait_for_another_threads_comparison() {
+    let (stuck, go_on) = (AtomicBool::new(false), AtomicBool::new(false));
+    let name = |number| Slow { number, stuck: &stuck, go_on: &go_on };
+    let lock = GroupLock::with_policy(Policy::Fifo, ());
+    let inside = lock.enter(name(1));
+    let mut queued = lock.enter_async(name(2));
+    pending(&mut queued);
+    thread::scope(|scope| {
+        let end = SetWhenDropped(&go_on);
+        let slow = scope.spawn(|| {
+            SLOW.set(true);
+            // On its way into the queue it compares itself with those there, under the internal lock.
+            lock.try_enter_for(name(3), Duration::from_millis(1)).is_some()
+        });
+        wait_until("a comparison is under way", || stuck.load(Ordering::SeqCst));
+        assert!(lock.try_enter(name(1)).is_none(), "somebody waits");
+        assert!(lock.try_enter(name(3)).is_none());
+        assert!(lock.try_exclusive().is_none());
+        // Nor does a holder who leaves: the other thread will hand the room over.
+        drop(inside);
+        assert!(lock.try_enter(name(1)).is_none());
+        assert!(!slow.is_finished() && !go_on.load(Ordering::SeqCst), "the comparison goes on");
+        drop(end);
+        wait_until("the room has been handed over", || poll(&mut queued).is_ready());
+        assert!(slow.join().expect("it does not panic") || lock.snapshot().waiting.is_empty());
+    });
+    drop(queued);
+    assert_free(&lock);
 }

@@ -273,6 +273,80 @@ fn batch_those_who_wait_for_a_session_enter_together_within_the_bound() {
     assert_eq!(batch, [vec![1, 3], vec![0, 2], vec![4]]);
 }
 
+/// A thread waits for session 2 while this one enters and leaves session 1, so that the room is empty again and again, until it finds itself behind the
+/// other. How often it entered `session` past it.
+fn entries_past_a_thread(lock: &GroupLock<u8, ()>, session: u8, limit: usize) -> usize {
+    let inside = lock.enter(1);
+    let entered = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = lock.enter(2);
+            entered.store(true, Ordering::SeqCst);
+            drop(guard);
+        });
+        wait_until("the thread waits", || !lock.snapshot().waiting.is_empty());
+        drop(inside);
+        let mut entries = 0;
+        while entries < limit && !entered.load(Ordering::SeqCst) {
+            let Some(guard) = lock.try_enter(session) else { break };
+            // If the other is inside no more, this was no overtaking.
+            if lock.snapshot().waiting.is_empty() {
+                break;
+            }
+            entries += 1;
+            drop(guard);
+        }
+        entries
+    })
+}
+
+#[test]
+fn batch_the_last_session_is_preferred_in_an_empty_room_within_the_bound() {
+    let batch = |passes| GroupLock::with_policy(Policy::Batch { passes }, ());
+    let most = |passes, session| {
+        (0..50).map(|_| entries_past_a_thread(&batch(passes), session, 1000)).max()
+    };
+    // The thread is woken when the room becomes empty. Until it comes, session 1 may enter, as often as the bound says …
+    try_again("session 1 entered as often as the bound says", || {
+        let seen = most(3, 1);
+        assert!(seen <= Some(3), "{seen:?}");
+        (seen == Some(3)).then_some(())
+    });
+    assert_eq!(most(0, 1), Some(0));
+    // … and no other, as that would be one more change of session.
+    assert_eq!(most(1000, 3), Some(0));
+    // Without a bound, it enters more often.
+    try_again("session 1 entered more often without a bound", || {
+        let lock = GroupLock::with_policy(NEVER, ());
+        (entries_past_a_thread(&lock, 1, 1000) > 3).then_some(())
+    });
+}
+
+#[test]
+fn batch_for_only_the_session_inside_overtakes_and_only_for_so_long() {
+    let wait = Policy::BatchFor { wait: PATIENCE };
+    // A task is overtaken in the beginning, and not any more at the very moment at which its time is over.
+    let against = |policy| {
+        try_again("one asked early enough", || {
+            task_against_relay(&GroupLock::<u8, (), _>::over(Phases::with_policy(policy), ()))
+        })
+    };
+    assert_eq!(against(wait), (true, false));
+    assert_eq!(against(Policy::BatchFor { wait: Duration::MAX }), (true, true));
+    assert_eq!(against(Policy::BatchFor { wait: Duration::ZERO }), (false, false));
+    // So is a thread.
+    eventual_for_a_thread(|| Phases::with_policy(wait));
+    // Another session does not overtake at all, other than under `Eventual`.
+    let others = |policy| {
+        (0..50)
+            .map(|_| entries_past_a_thread(&GroupLock::with_policy(policy, ()), 3, 9))
+            .sum::<usize>()
+    };
+    let forever = Policy::BatchFor { wait: Duration::MAX };
+    assert_eq!(others(forever), 0);
+    try_again("another session overtook", || (others(NEVER) > 0).then_some(()));
+}
+
 const AGING: Duration = Duration::from_millis(40);
 
 /// Session 0 has waited for `age`, or somewhat longer, when session 2, two priorities higher, asks. Whether that goes first, and the age at most.

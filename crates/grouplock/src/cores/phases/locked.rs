@@ -192,20 +192,20 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         self.wakes = wakes;
     }
 
-    /// Lets the first phase join those inside, if it is for their session. It comes to that when those between have given up, and when
-    /// the room has taken the session's name in another way than by being handed over.
+    /// Lets a phase join those inside, if it is for their session: the first, or another if the policy lets it overtake those before it. It comes to
+    /// that when those between have given up, and when the room has got the session in another way than by being handed over.
     fn join_inside(&mut self) -> bool {
-        // Relaxed: `SET_UP` changes only under the lock that we hold.
-        let word = self.core.word.load(Relaxed);
-        let Some(first) = self.queue().first() else { return false };
-        let ready = first.set_ups == 0 || word & SET_UP != 0;
-        let waiters = first.waiters.len();
-        if !(ready && word::is_joinable(word) && self.first_is_of_the_session_inside()) {
-            return false;
-        }
-        let places = self.limit(self.first_session()).saturating_sub(word::holders(word));
+        let (word, name) = self.name();
+        let Some(name) = name.filter(|_| word::is_joinable(word)) else { return false };
+        let places = self.limit(Some(name)).saturating_sub(word::holders(word));
+        // SAFETY: `LOCKED` is held (invariant 3), and nothing else refers to the queue here.
+        let Some(queue) = (unsafe { &*self.core.queue.read() }) else { return false };
+        let mut found = None;
+        // If a comparison panics, the lock must be released all the same.
+        contain(|| found = queue.fellows_inside(name, word & SET_UP != 0));
+        let Some((slot, waiters)) = found else { return false };
         if waiters > places {
-            if places == 0 || word & LIMITED == 0 {
+            if places == 0 || word & LIMITED == 0 || self.queue().first_slot() != Some(slot) {
                 return false;
             }
             // Acquire: as below.
@@ -213,7 +213,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
             self.enter_some(places as u32, None);
             return true;
         }
-        let Some(phase) = self.queue().take_first() else { unreachable!("there is a first") };
+        let phase = self.queue().take_overtaking(slot);
         // Acquire: what earlier holders did. The name stays, as in `occupy`.
         self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
         self.grant(phase.waiters, None);
@@ -361,9 +361,10 @@ impl<S: Eq + Clone> Locked<'_, S> {
         now: impl FnOnce() -> Instant,
     ) -> bool {
         let waiting = self.somebody_waits();
-        let overtaking = match waiting {
-            true => self.queue().overtaking(asked.as_deref(), now()),
-            false => Overtaking::Anybody,
+        let overtaking = if waiting {
+            self.queue().overtaking(asked.as_deref(), now())
+        } else {
+            Overtaking::Anybody
         };
         if overtaking == Overtaking::Nobody
             || !self.occupy(asked, set_up, overtaking == Overtaking::Anybody)

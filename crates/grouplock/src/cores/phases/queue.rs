@@ -138,6 +138,10 @@ impl<S> Queue<S> {
         self.order.len() == 0
     }
 
+    pub(super) fn first_slot(&self) -> Option<Slot> {
+        self.order.first()
+    }
+
     pub(super) fn first(&self) -> Option<&Phase<S>> {
         self.order.first().map(|slot| &self.phases[slot])
     }
@@ -226,6 +230,14 @@ impl<S> Queue<S> {
     pub(super) fn take_first(&mut self) -> Option<Phase<S>> {
         let first = self.order.first()?;
         Some(self.take(first))
+    }
+
+    /// Takes a phase out of the queue that overtakes those before it.
+    pub(super) fn take_overtaking(&mut self, slot: Slot) -> Phase<S> {
+        let is_first = self.order.first() == Some(slot);
+        let phase = self.take(slot);
+        self.passes += if is_first { 0 } else { phase.waiters.len() as u64 };
+        phase
     }
 
     fn take(&mut self, slot: Slot) -> Phase<S> {
@@ -370,19 +382,18 @@ impl<S: Eq + Clone> Queue<S> {
             }
             _ => self.order.last(),
         };
-        match self.fellows(asked.as_deref(), previous, now) {
-            Some(phase) => {
-                // To join a phase is to overtake all behind it.
-                self.passes += u64::from(self.order.last() != Some(phase));
-                (self.wait_in(phase, now, signal, kind), asked)
-            }
-            None => {
-                let phase = self.found(asked.map(Cow::into_owned), previous, now, standing);
-                (self.wait_in(phase, now, signal, kind), None)
-            }
+        if let Some(phase) = self.fellows(asked.as_deref(), previous, now) {
+            // To join a phase is to overtake all behind it.
+            self.passes += u64::from(self.order.last() != Some(phase));
+            (self.wait_in(phase, now, signal, kind), asked)
+        } else {
+            let phase = self.found(asked.map(Cow::into_owned), previous, now, standing);
+            (self.wait_in(phase, now, signal, kind), None)
         }
     }
+}
 
+impl<S: Eq> Queue<S> {
     /// The newest phase that a request for `session` may join: `newest`, or one before it if those behind may be overtaken.
     fn fellows(&self, session: Option<&S>, newest: Option<Slot>, now: Instant) -> Option<Slot> {
         let session = session?;
@@ -398,6 +409,39 @@ impl<S: Eq + Clone> Queue<S> {
             phase = self.phases.previous(phase)?;
         }
         None
+    }
+
+    /// A phase of `session`, which is inside, that may enter now, and how many wait there: the first, or another if it may overtake. If the room is not
+    /// `set_up`, a phase that wants it so waits.
+    pub(super) fn fellows_inside(&self, session: &S, set_up: bool) -> Option<(Slot, usize)> {
+        let (slot, first) = (self.order.first()?, self.first()?);
+        let found = if first.session.as_ref() == Some(session) {
+            slot
+        } else {
+            self.overtaking_fellows(session, first)?
+        };
+        let phase = &self.phases[found];
+        (set_up || phase.set_ups == 0).then_some((found, phase.waiters.len()))
+    }
+
+    /// The newest phase of `session`, which is inside, if it may overtake all before it.
+    fn overtaking_fellows(&self, session: &S, first: &Phase<S>) -> Option<Slot> {
+        if self.owed || self.order.len() == 1 {
+            return None;
+        }
+        let now = match self.policy {
+            Policy::Fifo | Policy::Priority { .. } => return None,
+            Policy::Batch { .. } => first.arrived,
+            Policy::Eventual { .. } | Policy::BatchFor { .. } => Instant::now(),
+        };
+        if self.is_strict(first, || now) {
+            return None;
+        }
+        let found = self.fellows(Some(session), self.order.last(), now)?;
+        let passes = self.passes - first.passes + self.phases[found].waiters.len() as u64;
+        let within =
+            !matches!(self.policy, Policy::Batch { passes: most } if passes > u64::from(most));
+        within.then_some(found)
     }
 }
 

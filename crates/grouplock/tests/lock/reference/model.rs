@@ -162,16 +162,30 @@ impl Model {
         self.settle();
     }
 
-    /// A free room goes to the first group; those who come first for the session inside join it.
+    /// A free room goes to the first group. A group for the session inside joins it: the first; or another, if the policy lets that many overtake.
     fn settle(&mut self) {
-        while let Some(first) = self.waiting.first() {
-            let joins = first.session.is_some() && first.session == self.inside;
-            if !self.holders.is_empty() && !joins {
+        while !self.waiting.is_empty() {
+            let joins = |group: &Group| group.session.is_some() && group.session == self.inside;
+            if self.holders.is_empty() || joins(&self.waiting[0]) {
+                let first = self.waiting.remove(0);
+                self.inside = first.session;
+                self.holders.extend(first.members);
+                continue;
+            }
+            let Some(i) = self.waiting.iter().rposition(joins) else { break };
+            let count = self.waiting[i].members.len() as u32;
+            let allowed = match self.policy {
+                Policy::Eventual { patience } => !patience.is_zero(),
+                Policy::Batch { passes } => {
+                    self.waiting.iter().all(|group| group.passed + count <= passes)
+                }
+                Policy::Fifo | Policy::Priority { .. } => false,
+            };
+            if !allowed {
                 break;
             }
-            let first = self.waiting.remove(0);
-            self.inside = first.session;
-            self.holders.extend(first.members);
+            self.holders.extend(self.waiting.remove(i).members);
+            self.waiting.iter_mut().for_each(|group| group.passed += count);
         }
     }
 }

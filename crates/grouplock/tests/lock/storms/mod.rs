@@ -300,3 +300,38 @@ fn futures_run_on_futures_executor() {
     judge(&journals);
     assert_free(&lock);
 }
+
+/// A queue of many: futures of different sessions that wait behind a holder. Some give up, in no order; some come later and join. All others get in.
+#[test]
+fn sixteen_thousand_wait() {
+    const WAITERS: usize = 16_000;
+    for policy in POLICIES {
+        let lock = GroupLock::with_policy(policy, ());
+        let inside = lock.enter(u32::MAX);
+        let mut random = fastrand::Rng::with_seed(11);
+        let mut waiting: Vec<_> =
+            (0..WAITERS as u32).map(|number| lock.enter_async(number / 2)).collect();
+        waiting.iter_mut().for_each(crate::common::pending);
+        random.shuffle(&mut waiting);
+        // Every second gives up, and as many come for the sessions that came last.
+        waiting.truncate(WAITERS / 2);
+        for number in 0..WAITERS as u32 / 2 {
+            let mut late = lock.enter_async(WAITERS as u32 / 2 - 1 - number % 16);
+            crate::common::pending(&mut late);
+            waiting.push(late);
+        }
+        assert_eq!(crate::common::waiters(&lock.snapshot()), WAITERS);
+        drop(inside);
+        // Each phase lets the next one in when it leaves. Those who are inside are found by polling all that still wait; so in turns of many.
+        let mut turns = 0;
+        while !waiting.is_empty() {
+            let before = waiting.len();
+            waiting.retain_mut(|future| crate::common::poll(future).is_pending());
+            assert!(waiting.len() < before, "nobody gets in: {policy:?}");
+            turns += 1;
+            assert!(turns <= WAITERS, "{policy:?}");
+        }
+        let seen = lock.snapshot();
+        assert_eq!((seen.holders, seen.waiting.len()), (0, 0));
+    }
+}
