@@ -227,6 +227,7 @@ fn a_switch_that_is_given_up_leaves_the_guard_outside() {
 }
 
 /// A future that is leaked is a request that nobody answers for; the guard must not reach the data meanwhile.
+#[cfg(not(miri))] // which objects to what is leaked
 #[test]
 fn a_switch_that_is_forgotten_leaves_the_guard_outside() {
     let lock = GroupLock::new(7);
