@@ -20,6 +20,12 @@ pub fn cores() -> Option<usize> {
     thread::available_parallelism().ok().map(usize::from)
 }
 
+/// Where and with what a run was made, in a line.
+pub fn told() -> String {
+    let cores = cores().map_or_else(|| "?".to_owned(), |cores| cores.to_string());
+    format!("{}, {cores} cores, {}, {RUSTC}, release profile", processor(), system())
+}
+
 /// The operating system and the version of its kernel.
 pub fn system() -> String {
     // Absent on other systems than Linux.

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::process::{ExitCode, exit};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use std::{env, fs, io, iter, thread};
+use std::{env, fs, io, thread};
 
 use clap::Parser;
+use grouplock_bench::allocations::Counting;
 use grouplock_bench::comparison::alone::{self, Alone};
 use grouplock_bench::comparison::arguments::Arguments;
 use grouplock_bench::comparison::goals::{self, Goal};
@@ -16,27 +17,15 @@ use grouplock_bench::comparison::page::Page;
 use grouplock_bench::comparison::plan::Plan;
 use grouplock_bench::comparison::run::{self, QUIET, REFERENCE, Results};
 use grouplock_bench::comparison::subject::{self, Subject};
-use grouplock_bench::comparison::{json, plots, remote, tables};
+use grouplock_bench::comparison::{json, plots, tables};
 use grouplock_bench::instructions;
+use grouplock_bench::program::{self, NameError, ended};
 
-/// What is wrong with names that were asked for.
-#[derive(Debug, thiserror::Error)]
-enum NameError {
-    #[error("no lock's name contains `{0}`; --list tells the names")]
-    Lock(String),
-    #[error("no way in is called `{0}`; --list tells the names")]
-    Way(String),
-    #[error("no workload of this plan is called anything with `{0}`; its workloads are:\n{1}")]
-    Workload(String, String),
-}
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 fn main() -> ExitCode {
-    let Err(error) = run(&Arguments::parse()) else { return ExitCode::SUCCESS };
-    let causes = iter::successors(Some(&*error), |&error| error.source());
-    let causes: Vec<String> = causes.map(ToString::to_string).collect();
-    // Nobody is left to tell if this fails.
-    _ = writeln!(io::stderr(), "compare: {}", causes.join(": "));
-    ExitCode::from(if error.is::<NameError>() { 2 } else { 1 })
+    ended("compare", run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
@@ -46,7 +35,8 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut ways = alone::all();
     if let Some(name) = &arguments.only {
         let way = ways.iter_mut().find(|way| way.subject.name == *name);
-        let way = way.ok_or_else(|| NameError::Way(name.clone()))?;
+        let wrong = || NameError(format!("no way in is called `{name}`; --list tells the names"));
+        let way = way.ok_or_else(wrong)?;
         way.subject.run(arguments.passages);
         return Ok(());
     }
@@ -63,11 +53,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     }
     watch();
     let counts = if arguments.instructions { Some(count(&ways)?) } else { None };
-    let mut results = run::run(&plan, &subjects, ways, counts.as_deref(), show)?;
-    results.sizes = subject::sizes();
-    show("remote references");
-    let (passages, searched) = plan.remote;
-    results.remote = Some(remote::count(passages, searched)?);
+    let results = run::run(&plan, &subjects, ways, counts.as_deref(), show)?;
     show("");
     let goals = goals::all(&results);
     if !arguments.locks.is_empty() || arguments.workloads.is_some() {
@@ -105,7 +91,8 @@ fn select_locks(
     if let Some(unknown) =
         names.iter().find(|name| !subjects.iter().any(|subject| subject.name.contains(&***name)))
     {
-        return Err(NameError::Lock(unknown.clone()));
+        let told = format!("no lock's name contains `{unknown}`; --list tells the names");
+        return Err(NameError(told));
     }
     let wanted = |lock: &str| {
         names.is_empty() || lock == REFERENCE || names.iter().any(|name| lock.contains(&**name))
@@ -123,7 +110,8 @@ fn select_workloads(text: &str, plan: &mut Plan) -> Result<(), NameError> {
     }
     plan.families.retain(|family| !family.workloads.is_empty());
     if plan.families.is_empty() {
-        return Err(NameError::Workload(text.to_owned(), names.join("\n")));
+        let names = names.join("\n");
+        return Err(NameError(format!("this plan has no workload `{text}`, but these:\n{names}")));
     }
     Ok(())
 }
@@ -149,16 +137,12 @@ fn count(ways: &[Alone]) -> Result<Vec<f64>, Box<dyn Error>> {
 }
 
 fn save(out: &Path, results: &Results, goals: &[Goal]) -> Result<(), Box<dyn Error>> {
-    let write = |file: &str, text: String| {
-        let path = out.join(file);
-        fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
-    };
     let plots = plots::all(results);
     for plot in &plots {
-        write(&plot.file, plot.svg.to_string())?;
+        program::save(&out.join(&plot.file), &plot.svg)?;
     }
-    write("comparison.md", Page { results, goals, plots: &plots }.to_string())?;
-    write("comparison.json", json::report(results, goals)?)?;
+    program::save(&out.join("comparison.md"), &Page { results, goals, plots: &plots })?;
+    program::save(&out.join("comparison.json"), &json::report(results, goals)?)?;
     Ok(())
 }
 
