@@ -2,19 +2,18 @@
 
 use std::error::Error;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use std::{env, fs, io, thread};
+use std::{fs, io, thread};
 
 use clap::Parser;
 use grouplock_bench::allocations::Counting;
 use grouplock_bench::comparison::alone::{self, Alone};
-use grouplock_bench::comparison::arguments::Arguments;
 use grouplock_bench::comparison::goals::{self, Goal};
 use grouplock_bench::comparison::page::Page;
-use grouplock_bench::comparison::plan::Plan;
+use grouplock_bench::comparison::plan::{Plan, Size};
 use grouplock_bench::comparison::run::{self, QUIET, REFERENCE, Results};
 use grouplock_bench::comparison::subject::{self, Subject};
 use grouplock_bench::comparison::{json, plots, tables};
@@ -23,6 +22,36 @@ use grouplock_bench::program::{self, NameError, ended};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// Measures `GroupLock` and the locks people use otherwise, side by side.
+#[derive(Debug, Parser)]
+#[command(name = "compare")]
+struct Arguments {
+    /// How much to measure.
+    #[arg(long, value_enum, default_value_t = Size::Standard)]
+    plan: Size,
+    /// Write the page, the pictures and the raw figures into this directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    out: Option<PathBuf>,
+    /// Also count instructions; needs valgrind.
+    #[arg(long)]
+    instructions: bool,
+    /// Measure only locks whose name contains one of these, and the peer of all ratios.
+    #[arg(long, value_name = "NAME", value_delimiter = ';')]
+    locks: Vec<String>,
+    /// Run only workloads whose name contains this, for example "8 threads, 2 sessions".
+    #[arg(long, value_name = "TEXT")]
+    workloads: Option<String>,
+    /// Make passages through one way in and measure nothing, for use under callgrind.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["out", "instructions", "locks", "workloads"])]
+    only: Option<String>,
+    /// How many passages `--only` makes.
+    #[arg(long, value_name = "NUMBER", default_value_t = 20_000, requires = "only")]
+    passages: u64,
+    /// Print the names for `--locks` and for `--only`.
+    #[arg(long, exclusive = true)]
+    list: bool,
+}
 
 fn main() -> ExitCode {
     ended("compare", run(&Arguments::parse()))
@@ -52,7 +81,9 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
             .map_err(|error| format!("cannot make {}: {error}", out.display()))?;
     }
     watch();
-    let counts = if arguments.instructions { Some(count(&ways)?) } else { None };
+    let names = ways.iter().map(|way| &*way.subject.name);
+    let counts =
+        arguments.instructions.then(|| instructions::count_all(names, show)).transpose()?;
     let results = run::run(&plan, &subjects, ways, counts.as_deref(), show)?;
     show("");
     let goals = goals::all(&results);
@@ -124,16 +155,6 @@ fn show_chosen(results: &Results) -> io::Result<()> {
         writeln!(out, "{}\n\n{}", game.workload, tables::detail(game))?;
     }
     writeln!(out, "{}", tables::starvation(results))
-}
-
-/// Instructions per passage of each way in.
-fn count(ways: &[Alone]) -> Result<Vec<f64>, Box<dyn Error>> {
-    let program = env::current_exe()?;
-    let counts = ways.iter().map(|way| {
-        show(&format!("instructions: {}", way.subject.name));
-        instructions::per_passage(&program, &way.subject.name)
-    });
-    Ok(counts.collect::<Result<_, _>>()?)
 }
 
 fn save(out: &Path, results: &Results, goals: &[Goal]) -> Result<(), Box<dyn Error>> {

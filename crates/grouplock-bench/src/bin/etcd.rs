@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 use std::{env, fs};
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use grouplock_bench::etcd::libraries::{self, Waits};
 use grouplock_bench::etcd::page::{Goal, Page, Row, Section, load};
+use grouplock_bench::etcd::party::Kind;
 use grouplock_bench::etcd::programs::{self, Programs};
 use grouplock_bench::etcd::server::{self, Server};
 use grouplock_bench::etcd::{EtcdError, now, party};
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     if let [kind, endpoint, name, session] = &arguments.party[..] {
-        return Ok(party::run(kind.parse()?, endpoint, name, session)?);
+        return Ok(party::run(Kind::from_str(kind, false)?, endpoint, name, session)?);
     }
     if let [go, inside] = &arguments.r#await[..] {
         return Ok(programs::wait_inside(go, inside)?);

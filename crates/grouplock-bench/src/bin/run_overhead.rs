@@ -65,7 +65,11 @@ fn take_turns(program: &Path, directory: &Path, turns: u32) -> Result<String, St
     let names = ["true", "flock FILE true", "grouplock run … -- true"];
     let rows = names.iter().zip(&times).map(|(name, sample)| {
         let time = Spread::of(sample.iter().copied());
-        [(*name).to_owned(), format!("{time:.0}"), format!("{:.2}", Spread::of_ratios(sample, &times[1]))]
+        [
+            (*name).to_owned(),
+            format!("{time:.0}"),
+            format!("{:.2}", Spread::of_ratios(sample, &times[1])),
+        ]
     });
     Ok(table(&["", "µs", "× flock"], rows))
 }

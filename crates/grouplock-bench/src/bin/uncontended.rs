@@ -1,10 +1,9 @@
 //! Measures what an uncontended passage through each lock costs. See `--help`.
 
 use std::error::Error;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::{env, io};
 
 use clap::Parser;
 use grouplock_bench::instructions;
@@ -56,7 +55,9 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     // Counted first: if that fails, no time was lost.
-    let counts = if arguments.instructions { Some(count(&subjects)?) } else { None };
+    let names = subjects.iter().map(|subject| &*subject.name);
+    let counts = arguments.instructions.then(|| instructions::count_all(names, |_| ()));
+    let counts = counts.transpose()?;
     let plan = Plan { rounds: arguments.rounds, passages: arguments.passages };
     let times = plan.run(&mut subjects);
     let page = Page { plan, subjects: &subjects, times: &times, counts: counts.as_deref() };
@@ -65,11 +66,4 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         save(out, &page)?;
     }
     Ok(())
-}
-
-/// Instructions per passage of each subject.
-fn count(subjects: &[subjects::Subject]) -> Result<Vec<f64>, Box<dyn Error>> {
-    let program = env::current_exe()?;
-    let counts = subjects.iter().map(|subject| instructions::per_passage(&program, &subject.name));
-    Ok(counts.collect::<Result<_, _>>()?)
 }

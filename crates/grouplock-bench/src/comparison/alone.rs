@@ -117,7 +117,9 @@ fn peers() -> Vec<Alone> {
         Alone::new(name, Path::Try, move || {
             hold(black_box(parking_lot).try_read(), critical_section);
         }),
-        Alone::new(name, Path::FailingTry, move || assert!(black_box(written).try_read().is_none())),
+        Alone::new(name, Path::FailingTry, move || {
+            assert!(black_box(written).try_read().is_none())
+        }),
         Alone::new(name, Path::FailingTryExclusive, move || {
             assert!(black_box(read).try_write().is_none());
         }),

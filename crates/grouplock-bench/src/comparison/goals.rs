@@ -10,7 +10,7 @@ use super::group_lock::{
     GroupLockBatch, GroupLockDefault, GroupLockExclusive, GroupLockFifo, GroupLockStriped,
 };
 use super::lock::Lock;
-use super::long_queues::{MANY, Operation, SEMAPHORE};
+use super::long_queues::{FEW, MANY, Operation, SEMAPHORE};
 use super::memory::Memory;
 use super::peers::{
     AsyncLock, ByHand, FairByHand, ParkingLotRwLock, ParkingLotRwLockFair, StdRwLock,
@@ -27,10 +27,9 @@ const PARKING_LOT: &str = ParkingLotRwLock::NAME;
 const UNLOCK_FAIR: &str = ParkingLotRwLockFair::NAME;
 
 /// The longest waits before the queue was written anew, in milliseconds: `Fifo` and `Batch`, each with idle and with busy cores, for 2, 8
-/// and 32 threads with a session each. By this program, on two cores.
-const LONGEST_BEFORE: [[f64; 3]; 4] = [[0.0; 3]; 4];
-/// Allocations per entry under a changing name, before names were moved.
-const NAME_BEFORE: f64 = 0.0;
+/// and 32 threads with a session each. By this program, on two cores. Those with busy cores come from a machine that others used as well.
+const LONGEST_BEFORE: [[f64; 3]; 4] =
+    [[0.09, 0.32, 0.62], [77.0, 49.2, 88.1], [0.10, 0.49, 1.00], [28.1, 64.5, 93.6]];
 
 /// One goal and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -227,11 +226,12 @@ fn strict_order(results: &Results) -> Vec<Goal> {
             ));
         }
         let longest = |lock| {
-            let wait = |threads| Some(results.of(workload(threads))?.score(lock)?.observed.wait_max);
+            let wait =
+                |threads| Some(results.of(workload(threads))?.score(lock)?.observed.wait_max);
             threads.into_iter().map(wait).collect::<Option<Vec<u64>>>()
         };
         let told = |waits: &[f64]| {
-            let waits = waits.iter().map(|wait| format!("{wait:.1}"));
+            let waits = waits.iter().map(|wait| format!("{wait:.2}"));
             waits.collect::<Vec<_>>().join(" / ")
         };
         let wanted = format!("≤ 2 × before, {} ms", told(&before));
@@ -272,13 +272,19 @@ fn queues(results: &Results) -> Vec<Goal> {
     let mut goals = Vec::new();
     for operation in Operation::ALL {
         for lock in [DEFAULT, GroupLockFifo::NAME, GroupLockBatch::NAME] {
-            let about = format!("{MANY} waiters, {}: {lock}: time", operation.told());
-            let found = of(operation, lock).map(|queue| queue.ratio);
-            let mut goal = Goal::ratio(about, Bound::Most(2.0), "with 100 waiters", found);
-            if let Some(peer) = of(operation, SEMAPHORE) {
-                goal.reached += &format!("; {SEMAPHORE} {:.2} ×", peer.ratio);
-            }
-            goals.push(goal);
+            let about = format!("{MANY} waiters next to {FEW}, {}, {lock}: time", operation.told());
+            // Where the waiters lie all over the memory, it is the peer that shows what that costs.
+            let anywhere = operation == Operation::GiveUpAnywhere;
+            let wanted = if anywhere { "≤ 2 × the peer's ratio" } else { "≤ 2 ×" };
+            let goal = Goal::new(about, wanted);
+            goals.push(match (of(operation, lock), of(operation, SEMAPHORE)) {
+                (Some(queue), Some(peer)) => {
+                    let bound = if anywhere { 2.0 * peer.ratio.median.max(1.0) } else { 2.0 };
+                    let reached = format!("{:.2} ×; {SEMAPHORE} {:.2} ×", queue.ratio, peer.ratio);
+                    goal.judged(reached, Bound::Most(bound).verdict(queue.ratio))
+                }
+                _ => goal,
+            });
         }
     }
     goals
@@ -295,7 +301,7 @@ fn memory(memory: &[Memory]) -> Vec<Goal> {
     vec![
         goal("per wait of a thread", 0.0, |memory| memory.thread),
         goal("per wait of a task", 1.0, |memory| memory.task),
-        goal("per entry under another name", NAME_BEFORE - 1.0, |memory| memory.name),
+        goal("per entry under another name", 0.0, |memory| memory.name),
     ]
 }
 
@@ -329,7 +335,10 @@ fn size(results: &Results) -> Goal {
 
 fn remote_references(remote: &[Remote]) -> Goal {
     let about = format!("remote references per passage of `{ALGORITHM}`, from the lab");
-    let goal = Goal::new(about, "a constant proven for any number of processes, ≤ 3 above the largest found");
+    let goal = Goal::new(
+        about,
+        "a constant proven for any number of processes, ≤ 3 above the largest found",
+    );
     let told = |remote: &Remote| {
         let bound = remote.bound.map_or_else(|| "none".to_owned(), |bound| bound.to_string());
         format!("{}: {} found, {bound} proven", remote.model, remote.max)
@@ -375,7 +384,8 @@ mod tests {
     #[test]
     fn one_policy_that_allocates_is_enough_to_miss() {
         let none = Memory { policy: "x", thread: 0.0, task: 1.0, name: 0.0 };
-        let verdicts = |all: &[Memory]| memory(all)[..2].iter().map(|goal| goal.verdict).collect::<Vec<_>>();
+        let verdicts =
+            |all: &[Memory]| memory(all)[..2].iter().map(|goal| goal.verdict).collect::<Vec<_>>();
         assert_eq!(verdicts(&[none, none]), [Verdict::Met, Verdict::Met]);
         let some = Memory { thread: 0.5, task: 1.5, ..none };
         assert_eq!(verdicts(&[none, some]), [Verdict::NotMet, Verdict::NotMet]);

@@ -31,20 +31,24 @@ const OPERATIONS: u64 = 250;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// A waiter anywhere gives up, and a new one joins.
-    GiveUp,
+    /// A request joins, and gives up.
+    JoinAndGiveUp,
+    /// A waiter anywhere gives up, and another one joins. The waiters lie all over the memory, which costs as well.
+    GiveUpAnywhere,
     /// The holder leaves, the first waiter enters, and a new one joins.
     HandOver,
 }
 
 impl Operation {
-    /// Both.
-    pub const ALL: [Operation; 2] = [Operation::GiveUp, Operation::HandOver];
+    /// All of them.
+    pub const ALL: [Operation; 3] =
+        [Operation::JoinAndGiveUp, Operation::GiveUpAnywhere, Operation::HandOver];
 
     /// As it stands in tables.
     pub fn told(self) -> &'static str {
         match self {
-            Operation::GiveUp => "one gives up, one joins",
+            Operation::JoinAndGiveUp => "one joins and gives up",
+            Operation::GiveUpAnywhere => "one anywhere gives up, one joins",
             Operation::HandOver => "one is let in, one joins",
         }
     }
@@ -65,8 +69,11 @@ pub struct Queue {
     pub ratio: Spread,
 }
 
-/// Measures every queue in each of `rounds` rounds.
+/// Measures every queue in each of `rounds` rounds. Nothing, if there are none.
 pub fn run(rounds: usize, tell: &mut impl FnMut(&str)) -> Vec<Queue> {
+    if rounds == 0 {
+        return Vec::new();
+    }
     let mut subjects = Vec::new();
     for operation in Operation::ALL {
         for length in [FEW, MANY] {
@@ -119,7 +126,8 @@ fn queue<F: Future + 'static>(
     Subject::new(operation.told(), "async", None, move || {
         session += 1;
         let place = match operation {
-            Operation::GiveUp => lots.below(waiting.len() as u64) as usize,
+            Operation::JoinAndGiveUp => waiting.len() - 1,
+            Operation::GiveUpAnywhere => lots.below(waiting.len() as u64) as usize,
             Operation::HandOver => {
                 drop(holder.take());
                 holder = poll(&mut waiting[0]);

@@ -36,7 +36,8 @@ pub fn count() -> Vec<Memory> {
         return Vec::new();
     }
     let policies = [("default", Policy::EVENTUAL), ("Fifo", Policy::Fifo), ("Batch", batch())];
-    let count = |(policy, of)| Memory { policy, thread: thread(of), task: task(of), name: name(of) };
+    let count =
+        |(policy, of)| Memory { policy, thread: thread(of), task: task(of), name: name(of) };
     policies.map(count).to_vec()
 }
 
@@ -109,7 +110,10 @@ mod tests {
         assert_eq!(all.len(), 3);
         for memory in all {
             let Memory { thread, task, name, .. } = memory;
-            assert!([thread, task, name].iter().all(|count| (0.0..8.0).contains(count)), "{memory:?}");
+            assert!(
+                [thread, task, name].iter().all(|count| (0.0..8.0).contains(count)),
+                "{memory:?}"
+            );
         }
     }
 }

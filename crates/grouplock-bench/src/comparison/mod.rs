@@ -9,7 +9,6 @@
 //! * [`page`], [`tables`], [`plots`], [`svg`], [`json`]: the report.
 
 pub mod alone;
-pub mod arguments;
 pub mod expensive_changes;
 pub mod goals;
 pub mod group_lock;

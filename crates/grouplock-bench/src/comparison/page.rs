@@ -2,11 +2,11 @@
 
 use core::fmt;
 
+use super::expensive_changes::{COST, THREADS};
 use super::goals::Goal;
+use super::group_lock::PASSES;
 use super::plots::Plot;
 use super::remote::ALGORITHM;
-use super::expensive_changes::{COST, THREADS};
-use super::group_lock::PASSES;
 use super::run::{QUIET, REFERENCE, Results, Score};
 use super::starvation::HOLDERS;
 use super::tables;

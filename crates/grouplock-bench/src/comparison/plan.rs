@@ -76,29 +76,46 @@ impl Plan {
     pub fn new(size: Size) -> Self {
         let ms = Duration::from_millis;
         let alone = |rounds| AlonePlan { rounds, passages: 20_000 };
-        let (rounds, turn, observed, requests, patience, alone, queues, changes) = match size {
-            Size::Smoke => (1, ms(2), 1, 1, ms(100), AlonePlan { rounds: 1, passages: 100 }, 1, 1),
-            Size::Quick => (5, ms(20), 1, 10, ms(400), alone(41), 5, 1),
-            Size::Standard => (7, ms(40), 3, 30, ms(1500), alone(101), 15, 5),
-            Size::Full => (9, ms(60), 3, 100, ms(1500), alone(201), 31, 9),
-        };
-        let families = match size {
-            Size::Smoke => smoke(),
-            Size::Quick => quick(),
-            Size::Standard => standard(),
-            Size::Full => full(),
-        };
-        Plan {
+        let standard = Plan {
             size,
-            families,
-            rounds,
-            turn,
-            observed,
-            requests,
-            patience,
-            alone,
-            queues,
-            changes,
+            families: standard(),
+            rounds: 7,
+            turn: ms(40),
+            observed: 3,
+            requests: 30,
+            patience: ms(1500),
+            alone: alone(101),
+            queues: 15,
+            changes: 5,
+        };
+        match size {
+            Size::Smoke => Plan {
+                families: few(&[2], &[2], &[4]),
+                rounds: 1,
+                turn: ms(2),
+                observed: 1,
+                requests: 1,
+                patience: ms(100),
+                alone: AlonePlan { rounds: 1, passages: 100 },
+                // It would take longer to fill them than all the rest.
+                queues: 0,
+                changes: 1,
+                ..standard
+            },
+            Size::Quick => Plan {
+                families: few(&[2, 8], &THREADS[1..], &[8]),
+                rounds: 5,
+                turn: ms(20),
+                observed: 1,
+                requests: 10,
+                patience: ms(400),
+                alone: alone(41),
+                queues: 5,
+                changes: 1,
+                ..standard
+            },
+            Size::Standard => standard,
+            Size::Full => Plan { families: full(), rounds: 9, turn: ms(60), ..standard },
         }
     }
 
@@ -152,14 +169,6 @@ const HALVES_NOTE: &str = "Half of the threads ask for one session, half for the
 
 fn over(threads: &[usize], workload: fn(usize) -> Workload) -> Vec<Workload> {
     threads.iter().map(|&threads| workload(threads)).collect()
-}
-
-fn smoke() -> Vec<Family> {
-    few(&[2], &[2], &[4])
-}
-
-fn quick() -> Vec<Family> {
-    few(&[2, 8], &THREADS[1..], &[8])
 }
 
 /// The workloads that have goals, for these numbers of threads.

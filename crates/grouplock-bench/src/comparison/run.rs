@@ -8,12 +8,12 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::alone::{Alone, Path};
-use super::lock::Kind;
-use super::observed::{Observed, Violation};
-use super::plan::{Plan, Size};
 use super::expensive_changes::{self, Changes};
+use super::lock::Kind;
 use super::long_queues::{self, Queue};
 use super::memory::{self, Memory};
+use super::observed::{Observed, Violation};
+use super::plan::{Plan, Size};
 use super::remote::{self, Remote};
 use super::starvation::{Probe, Waited, Way};
 use super::subject::Subject;
@@ -217,8 +217,9 @@ pub fn run(
     for family in &plan.families {
         let mut matches = Vec::new();
         for workload in &family.workloads {
-            let takes_part =
-                |subject: &&Subject| family.locks.is_empty() || family.locks.contains(&subject.name);
+            let takes_part = |subject: &&Subject| {
+                family.locks.is_empty() || family.locks.contains(&subject.name)
+            };
             let subjects: Vec<Subject> = subjects.iter().filter(takes_part).copied().collect();
             matches.push(compete(plan, workload, &subjects, &mut tell)?);
         }

@@ -107,7 +107,9 @@ pub fn detail(game: &Match) -> String {
             middle(&score.rates),
             or_none(apart, |of| format!("{}, {}", middle(&of.of_zero), middle(&of.of_others))),
             or_none(reference, |reference| format!("{:.2}", score.ratio(reference))),
-            or_none(Some(score.fairness().median).filter(|jain| !jain.is_nan()), |jain| format!("{jain:.2}")),
+            or_none(Some(score.fairness().median).filter(|jain| !jain.is_nan()), |jain| {
+                format!("{jain:.2}")
+            }),
             format!("{}, {}", or_none(mean, |mean| format!("{mean:.2}")), seen.inside_max),
             amount(seen.switches),
             time(seen.wait_p50),
@@ -148,7 +150,13 @@ pub fn queues(results: &Results) -> String {
     let rows = results.queues.iter().map(|queue| {
         let figures = [format!("{:.0}", queue.few), format!("{:.0}", queue.many)];
         let [few, many] = figures;
-        [queue.operation.told().to_owned(), queue.lock.to_owned(), few, many, format!("{:.2}", queue.ratio)]
+        [
+            queue.operation.told().to_owned(),
+            queue.lock.to_owned(),
+            few,
+            many,
+            format!("{:.2}", queue.ratio),
+        ]
     });
     table(&["what", "lock", &few, &many, "ratio"], rows)
 }

@@ -1,6 +1,6 @@
 //! The comparison works: every lock does what the harness takes for granted, and a whole run gives a whole report.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::comparison::lock::Kind;
 use crate::comparison::page::Page;
@@ -34,13 +34,20 @@ fn no_lock_lets_two_sessions_in_together() {
 fn every_lock_shares_what_its_kind_shares() {
     let asleep = |workload| Workload { inside: Length::Ms2, ..workload };
     for subject in subject::all() {
-        let most = |workload| {
-            let seen = (subject.observe)(&round(asleep(workload)));
-            seen.unwrap_or_else(|error| panic!("{error}")).inside_max
+        // On a busy machine three threads may seldom meet: they are given a while.
+        let most = |workload, expected| {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            loop {
+                let seen = (subject.observe)(&round(asleep(workload)));
+                let most = seen.unwrap_or_else(|error| panic!("{error}")).inside_max;
+                if most >= expected || Instant::now() > deadline {
+                    return most;
+                }
+            }
         };
         let expected = if subject.kind == Kind::Mutual { 1 } else { 3 };
-        assert_eq!(most(sharing(3)), expected, "{} with one session", subject.name);
-        assert_eq!(most(excluding(3)), 1, "{} with a session each", subject.name);
+        assert_eq!(most(sharing(3), expected), expected, "{} with one session", subject.name);
+        assert_eq!(most(excluding(3), 1), 1, "{} with a session each", subject.name);
     }
 }
 

@@ -68,7 +68,8 @@ fn distribution(rounds: &[Vec<f64>]) -> [String; 4] {
 impl Row {
     /// Two rows of the table: ours, and theirs.
     fn told(&self) -> [Vec<String>; 2] {
-        let by = if self.programs { ["`grouplock run`", "`etcdctl lock`"] } else { ["a room", "RPC"] };
+        let by =
+            if self.programs { ["`grouplock run`", "`etcdctl lock`"] } else { ["a room", "RPC"] };
         let row = |what: &str, by: &str, rounds: &[Vec<f64>], ratio: String| {
             let ends = [what.to_owned(), by.to_owned()];
             ends.into_iter().chain(distribution(rounds)).chain([ratio]).collect()

@@ -48,7 +48,8 @@ To repeat it: `cargo run --release -p grouplock-bench --bin rooms -- --out docs/
             self.rounds
         )?;
         let rows = self.peers.iter().enumerate().map(|(row, Subject { name, .. })| {
-            let faster = self.faster(name).map_or_else(String::new, |faster| format!("{faster:.1}"));
+            let faster =
+                self.faster(name).map_or_else(String::new, |faster| format!("{faster:.1}"));
             [name.clone(), format!("{:.1}", self.times.nanoseconds(row)), faster]
         });
         let faster = format!("`{ROOM}` is … times as fast");

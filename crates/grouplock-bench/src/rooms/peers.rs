@@ -1,5 +1,6 @@
 //! What is measured.
 
+use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 use std::io;
@@ -7,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 
-use grouplock_room::{Room, RoomError};
+use grouplock_room::Room;
 
 use crate::uncontended::subjects::Subject;
 
@@ -50,22 +51,11 @@ impl Drop for Scratch {
     }
 }
 
-/// Why a peer is missing.
-#[derive(Debug, thiserror::Error)]
-pub enum PeerError {
-    /// Ours.
-    #[error(transparent)]
-    Room(#[from] RoomError),
-    /// The system's.
-    #[error("cannot prepare a lock: {0}")]
-    System(#[from] io::Error),
-}
-
 /// All of them, with their files in `directory`.
 ///
 /// # Errors
 /// If one of them cannot be had.
-pub fn all(directory: &Scratch) -> Result<Vec<Subject>, PeerError> {
+pub fn all(directory: &Scratch) -> Result<Vec<Subject>, Box<dyn Error>> {
     let Scratch(directory) = directory;
     Ok(vec![
         room(directory)?,
@@ -82,7 +72,7 @@ fn peer(name: &'static str, passage: impl FnMut() + 'static) -> Subject {
     Subject::new(name, "between processes", None, passage)
 }
 
-fn room(directory: &Path) -> Result<Subject, PeerError> {
+fn room(directory: &Path) -> Result<Subject, Box<dyn Error>> {
     let room = Room::open(directory, "alone")?;
     Ok(peer(ROOM, move || {
         let inside = black_box(&room).enter(black_box("session")).expect("nobody else is here");
@@ -90,7 +80,7 @@ fn room(directory: &Path) -> Result<Subject, PeerError> {
     }))
 }
 
-fn room_join(directory: &Path) -> Result<Subject, PeerError> {
+fn room_join(directory: &Path) -> Result<Subject, Box<dyn Error>> {
     let room = Room::open(directory, "joined")?;
     let inside = room.request("session").enter_owned()?;
     Ok(peer(ROOM_JOIN, move || {
@@ -109,7 +99,11 @@ fn lock_file(directory: &Path, name: &str) -> io::Result<File> {
         .open(directory.join(name))
 }
 
-fn flock(directory: &Path, name: &'static str, kind: libc::c_int) -> Result<Subject, PeerError> {
+fn flock(
+    directory: &Path,
+    name: &'static str,
+    kind: libc::c_int,
+) -> Result<Subject, Box<dyn Error>> {
     let file = lock_file(directory, "flock")?;
     Ok(peer(name, move || {
         // SAFETY: takes a descriptor that is open, and no pointers.
@@ -120,7 +114,7 @@ fn flock(directory: &Path, name: &'static str, kind: libc::c_int) -> Result<Subj
     }))
 }
 
-fn ofd(directory: &Path) -> Result<Subject, PeerError> {
+fn ofd(directory: &Path) -> Result<Subject, Box<dyn Error>> {
     let file = lock_file(directory, "ofd")?;
     let lock = |kind: libc::c_int| libc::flock {
         l_type: kind as libc::c_short,
@@ -158,7 +152,7 @@ fn check(number: libc::c_int) -> io::Result<()> {
     if number == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(number)) }
 }
 
-fn robust_mutex(directory: &Path) -> Result<Subject, PeerError> {
+fn robust_mutex(directory: &Path) -> Result<Subject, Box<dyn Error>> {
     let mutex = shared_page(directory, "mutex")?.cast::<libc::pthread_mutex_t>().as_ptr();
     let mut attributes = std::mem::MaybeUninit::uninit();
     // SAFETY: the attributes can be written to.
@@ -180,7 +174,7 @@ fn robust_mutex(directory: &Path) -> Result<Subject, PeerError> {
     }))
 }
 
-fn rwlock(directory: &Path) -> Result<Subject, PeerError> {
+fn rwlock(directory: &Path) -> Result<Subject, Box<dyn Error>> {
     let lock = shared_page(directory, "rwlock")?.cast::<libc::pthread_rwlock_t>().as_ptr();
     let mut attributes = std::mem::MaybeUninit::uninit();
     // SAFETY: the attributes can be written to.

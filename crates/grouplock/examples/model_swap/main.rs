@@ -157,21 +157,25 @@ async fn compare(load: Load) -> Result<[(&'static str, Report); 4], JoinError> {
 
 #[tokio::main]
 async fn main() -> Result<(), JoinError> {
-    let load = Load {
-        requests: 150,
-        request: Duration::from_millis(2),
-        gap: Duration::from_millis(10),
-    };
+    let load =
+        Load { requests: 150, request: Duration::from_millis(2), gap: Duration::from_millis(10) };
     let Load { requests, request, gap } = load;
     println!("{requests} requests for 3 models, one every {gap:?}; a request takes {request:?},");
     println!("loading a model {:?}\n", request * 50);
     let heads = ["", "swaps", "requests/s", "wait p50", "p99", "longest"];
     println!("{}", heads.map(|head| format!("{head:>12}")).concat());
     for (name, report) in compare(load).await? {
-        let Report { served, swaps, time, waits, .. } = report;
+        let Report { served, wrong_model, swaps, time, waits } = report;
+        assert_eq!(wrong_model, 0, "{name} let a request meet another model");
         let rate = served as f64 / time.as_secs_f64();
-        let wait = |percent: usize| format!("{} ms", waits[(served - 1) * percent / 100].as_millis());
-        println!("{name:>12}{swaps:>12}{rate:>12.1}{:>12}{:>12}{:>12}", wait(50), wait(99), wait(100));
+        let wait =
+            |percent: usize| format!("{} ms", waits[(served - 1) * percent / 100].as_millis());
+        println!(
+            "{name:>12}{swaps:>12}{rate:>12.1}{:>12}{:>12}{:>12}",
+            wait(50),
+            wait(99),
+            wait(100)
+        );
     }
     Ok(())
 }
