@@ -33,13 +33,6 @@ pub fn system() -> String {
     format!("{} {}", std::env::consts::OS, release.trim()).trim().to_owned()
 }
 
-/// How far this program stands back behind others, from -20 to 19, if that can be told.
-pub fn niceness() -> Option<i32> {
-    let own = fs::read_to_string("/proc/self/stat").ok()?;
-    // The program's name is in parentheses, and may contain anything.
-    own.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse().ok()
-}
-
 /// What the cores have done since the machine was started, in ticks of the operating system's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {

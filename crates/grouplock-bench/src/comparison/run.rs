@@ -43,11 +43,6 @@ pub struct Score {
 }
 
 impl Score {
-    /// Entries per second.
-    pub fn rate(&self) -> Spread {
-        Spread::of(self.rates.iter().copied())
-    }
-
     /// How many times as many entries as `peer`, from round to round.
     pub fn ratio(&self, peer: &Score) -> Spread {
         Spread::of_ratios(&self.rates, &peer.rates)

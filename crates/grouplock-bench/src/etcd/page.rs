@@ -128,7 +128,7 @@ The same etcd, one run, in turns. Milliseconds; a ratio is taken within each rou
 quartiles in parentheses.
 
 * On {}; etcd {}, one member on this machine's loopback. The load average was {} when it
-  began; niceness {}.
+  began.
 * **enter and leave, alone**: nobody else is there. *A room*: `Room::enter` and `Guard::leave` through the public interface. *RPC*: `Lock` and
   `Unlock` of etcd's lock service over a connection that stays open, with a lease that lasts and needs no care, by a runtime on the
   calling thread. Each party is a process of its own.
@@ -149,7 +149,6 @@ To repeat it: `cargo build --release -p grouplock-cli && cargo run --release -p 
             machine::told(),
             self.version,
             self.load,
-            machine::niceness().map_or_else(|| "unknown".to_owned(), |nice| nice.to_string()),
         )?;
         for section in &self.sections {
             let fsync = Spread::of(section.fsync.iter().copied());
