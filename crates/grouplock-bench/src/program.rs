@@ -38,7 +38,7 @@ pub fn table<R: IntoIterator<Item = String>>(
     let mut table = format!("| {} |\n{}|\n", heads.join(" | "), "|---".repeat(heads.len()));
     for row in rows {
         let row: Vec<String> = row.into_iter().collect();
-        table += &format!("| {} |\n", row.join(" | "));
+        table.extend(["| ", &row.join(" | "), " |\n"]);
     }
     table
 }

@@ -118,7 +118,7 @@ fn peers() -> Vec<Alone> {
             hold(black_box(parking_lot).try_read(), critical_section);
         }),
         Alone::new(name, Path::FailingTry, move || {
-            assert!(black_box(written).try_read().is_none())
+            assert!(black_box(written).try_read().is_none());
         }),
         Alone::new(name, Path::FailingTryExclusive, move || {
             assert!(black_box(read).try_write().is_none());

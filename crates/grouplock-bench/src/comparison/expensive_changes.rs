@@ -54,7 +54,8 @@ impl Changes {
 
 /// Lets every policy have its turn in each of `rounds` rounds.
 pub fn run(rounds: usize, tell: &mut impl FnMut(&str)) -> Vec<Changes> {
-    let turns: [(&'static str, fn(u64) -> [f64; 3]); 3] = [
+    type Turn = fn(u64) -> [f64; 3];
+    let turns: [(&'static str, Turn); 3] = [
         (GroupLockDefault::NAME, turn::<GroupLockDefault>),
         (GroupLockFifo::NAME, turn::<GroupLockFifo>),
         (GroupLockBatch::NAME, turn::<GroupLockBatch>),

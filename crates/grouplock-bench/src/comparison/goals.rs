@@ -209,9 +209,10 @@ fn throughput(results: &Results) -> Vec<Goal> {
 
 /// `Fifo` and `Batch` next to `unlock_fair`, with idle and with busy cores.
 fn strict_order(results: &Results) -> Vec<Goal> {
+    type OfThreads = fn(usize) -> Workload;
     let threads = [2, 8, 32];
     let mut goals = Vec::new();
-    let loads: [(&str, fn(usize) -> Workload); 2] =
+    let loads: [(&str, OfThreads); 2] =
         [("", excluding), (", busy cores", excluding_on_busy_cores)];
     let policies = [("Fifo", GroupLockFifo::NAME), ("Batch", GroupLockBatch::NAME)];
     let cases = policies.iter().flat_map(|policy| loads.iter().map(move |load| (policy, load)));

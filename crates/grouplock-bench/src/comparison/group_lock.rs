@@ -70,19 +70,19 @@ pub(super) fn other_ways() -> Vec<Alone> {
     core::mem::forget(held.enter(1));
     vec![
         Alone::new(name, Path::Exclusive, move || {
-            hold(black_box(lock).exclusive(), critical_section)
+            hold(black_box(lock).exclusive(), critical_section);
         }),
         Alone::new(name, Path::FirstExclusive, move || {
-            hold(black_box(fresh).exclusive(), critical_section)
+            hold(black_box(fresh).exclusive(), critical_section);
         }),
         Alone::new(name, Path::Try, move || {
-            hold(black_box(lock).try_enter(black_box(0)), critical_section)
+            hold(black_box(lock).try_enter(black_box(0)), critical_section);
         }),
         Alone::new(name, Path::FailingTry, move || {
-            assert!(black_box(held).try_enter(black_box(0)).is_none())
+            assert!(black_box(held).try_enter(black_box(0)).is_none());
         }),
         Alone::new(name, Path::FailingTryExclusive, move || {
-            assert!(black_box(held).try_exclusive().is_none())
+            assert!(black_box(held).try_exclusive().is_none());
         }),
         Alone::task(name, move || black_box(lock).enter_async(black_box(0))),
     ]

@@ -9,9 +9,8 @@ use super::plots::Plot;
 use super::remote::ALGORITHM;
 use super::run::{QUIET, REFERENCE, Results, Score};
 use super::starvation::HOLDERS;
-use super::tables;
+use super::tables::{self, Ratio};
 use crate::machine;
-use crate::statistics::Spread;
 
 /// What one run has found. Displayed, it is the complete page.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +119,7 @@ impl Page<'_> {
                 writeln!(f, "![{}]({})\n", plot.caption, plot.file)?;
             }
             let mixed = season.matches.iter().any(|game| game.workload.is_mixed());
-            let ratios: [(&str, fn(&Score, &Score) -> Spread); 3] = [
+            let ratios: [(&str, Ratio); 3] = [
                 ("", Score::ratio),
                 (" of session 0 (the readers)", Score::ratio_of_zero),
                 (" of all other sessions (the writers)", Score::ratio_of_others),

@@ -38,8 +38,11 @@ pub fn alone(results: &Results) -> String {
     table(&["lock", "way in", "ns", &ratio, "instructions"], rows)
 }
 
+/// What is compared between a lock and the reference.
+pub type Ratio = fn(&Score, &Score) -> Spread;
+
 /// A family at a glance: a ratio to the reference, one workload per column.
-pub fn summary(season: &Season, ratio: fn(&Score, &Score) -> Spread) -> String {
+pub fn summary(season: &Season, ratio: Ratio) -> String {
     let games = &season.matches;
     let mut heads = vec!["lock".to_owned(), "sessions as".to_owned()];
     heads.extend(games.iter().map(|game| head(&game.workload, games)));
