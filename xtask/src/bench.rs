@@ -9,7 +9,7 @@ use crate::setup::Need;
 /// The plans of the comparison.
 const PLANS: [&str; 4] = ["smoke", "quick", "standard", "full"];
 
-/// The standard plan of the comparison is made for some six minutes on two cores. The shares leave
+/// The standard plan of the comparison is made for some ten minutes on two cores. The shares leave
 /// time for building, and for slower machines.
 const PARTS: &[Part] = &[
     Part { name: "comparison", share: 30, run: comparison },

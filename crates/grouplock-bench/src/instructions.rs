@@ -5,9 +5,9 @@
 //! and after the loop is the same in both runs. No noise, but also no idea that one instruction takes longer
 //! than another; so it is read together with the times, not instead.
 
-use std::io;
 use std::path::Path;
 use std::process::Command;
+use std::{env, io};
 
 /// Passages in the two runs.
 const SHORT: u64 = 10_000;
@@ -30,14 +30,22 @@ pub enum CountError {
     },
 }
 
-/// Instructions per passage of the subject called `name`, where `program` runs `K` passages when called with
-/// `--only name --passages K`.
+/// Instructions per passage of each of the subjects called `names`, where this program runs `K` passages when called with
+/// `--only NAME --passages K`. `tell` is called with what is about to be done.
 ///
 /// # Errors
 /// [`CountError`] if valgrind is missing or fails.
-pub fn per_passage(program: &Path, name: &str) -> Result<f64, CountError> {
-    let (short, long) = (count(program, name, SHORT)?, count(program, name, LONG)?);
-    Ok((long as f64 - short as f64) / (LONG - SHORT) as f64)
+pub fn count_all<'n>(
+    names: impl Iterator<Item = &'n str>,
+    tell: impl Fn(&str),
+) -> Result<Vec<f64>, CountError> {
+    let program = env::current_exe().map_err(CountError::Start)?;
+    let per_passage = |name| {
+        tell(&format!("instructions: {name}"));
+        let (short, long) = (count(&program, name, SHORT)?, count(&program, name, LONG)?);
+        Ok((long as f64 - short as f64) / (LONG - SHORT) as f64)
+    };
+    names.map(per_passage).collect()
 }
 
 /// Instructions of a whole run.

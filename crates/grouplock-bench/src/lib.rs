@@ -11,11 +11,18 @@
 //!   trait costs: the same algorithm written straight on atomics.
 //! * [`rooms`]: the same between processes, against what the kernel and the C library offer. `src/bin/rooms.rs`.
 
+pub mod allocations;
 pub mod comparison;
 pub mod etcd;
 pub mod handover_by_hand;
 pub mod instructions;
 pub mod machine;
+pub mod program;
 pub mod rooms;
 pub mod statistics;
 pub mod uncontended;
+
+// The tests look at what is counted.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: allocations::Counting = allocations::Counting;

@@ -20,18 +20,17 @@ pub fn cores() -> Option<usize> {
     thread::available_parallelism().ok().map(usize::from)
 }
 
+/// Where and with what a run was made, in a line.
+pub fn told() -> String {
+    let cores = cores().map_or_else(|| "?".to_owned(), |cores| cores.to_string());
+    format!("{}, {cores} cores, {}, {RUSTC}, release profile", processor(), system())
+}
+
 /// The operating system and the version of its kernel.
 pub fn system() -> String {
     // Absent on other systems than Linux.
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("{} {}", std::env::consts::OS, release.trim()).trim().to_owned()
-}
-
-/// How far this program stands back behind others, from -20 to 19, if that can be told.
-pub fn niceness() -> Option<i32> {
-    let own = fs::read_to_string("/proc/self/stat").ok()?;
-    // The program's name is in parentheses, and may contain anything.
-    own.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse().ok()
 }
 
 /// What the cores have done since the machine was started, in ticks of the operating system's clock.

@@ -2,41 +2,59 @@
 
 use std::error::Error;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, exit};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use std::{env, fs, io, iter, thread};
+use std::{fs, io, thread};
 
 use clap::Parser;
+use grouplock_bench::allocations::Counting;
 use grouplock_bench::comparison::alone::{self, Alone};
-use grouplock_bench::comparison::arguments::Arguments;
 use grouplock_bench::comparison::goals::{self, Goal};
 use grouplock_bench::comparison::page::Page;
-use grouplock_bench::comparison::plan::Plan;
+use grouplock_bench::comparison::plan::{Plan, Size};
 use grouplock_bench::comparison::run::{self, QUIET, REFERENCE, Results};
 use grouplock_bench::comparison::subject::{self, Subject};
-use grouplock_bench::comparison::{json, plots, remote, tables};
+use grouplock_bench::comparison::{json, plots, tables};
 use grouplock_bench::instructions;
+use grouplock_bench::program::{self, NameError, ended};
 
-/// What is wrong with names that were asked for.
-#[derive(Debug, thiserror::Error)]
-enum NameError {
-    #[error("no lock's name contains `{0}`; --list tells the names")]
-    Lock(String),
-    #[error("no way in is called `{0}`; --list tells the names")]
-    Way(String),
-    #[error("no workload of this plan is called anything with `{0}`; its workloads are:\n{1}")]
-    Workload(String, String),
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Measures `GroupLock` and the locks people use otherwise, side by side.
+#[derive(Debug, Parser)]
+#[command(name = "compare")]
+struct Arguments {
+    /// How much to measure.
+    #[arg(long, value_enum, default_value_t = Size::Standard)]
+    plan: Size,
+    /// Write the page, the pictures and the raw figures into this directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    out: Option<PathBuf>,
+    /// Also count instructions; needs valgrind.
+    #[arg(long)]
+    instructions: bool,
+    /// Measure only locks whose name contains one of these, and the peer of all ratios.
+    #[arg(long, value_name = "NAME", value_delimiter = ';')]
+    locks: Vec<String>,
+    /// Run only workloads whose name contains this, for example "8 threads, 2 sessions".
+    #[arg(long, value_name = "TEXT")]
+    workloads: Option<String>,
+    /// Make passages through one way in and measure nothing, for use under callgrind.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["out", "instructions", "locks", "workloads"])]
+    only: Option<String>,
+    /// How many passages `--only` makes.
+    #[arg(long, value_name = "NUMBER", default_value_t = 20_000, requires = "only")]
+    passages: u64,
+    /// Print the names for `--locks` and for `--only`.
+    #[arg(long, exclusive = true)]
+    list: bool,
 }
 
 fn main() -> ExitCode {
-    let Err(error) = run(&Arguments::parse()) else { return ExitCode::SUCCESS };
-    let causes = iter::successors(Some(&*error), |&error| error.source());
-    let causes: Vec<String> = causes.map(ToString::to_string).collect();
-    // Nobody is left to tell if this fails.
-    _ = writeln!(io::stderr(), "compare: {}", causes.join(": "));
-    ExitCode::from(if error.is::<NameError>() { 2 } else { 1 })
+    ended("compare", run(&Arguments::parse()))
 }
 
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
@@ -46,7 +64,8 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut ways = alone::all();
     if let Some(name) = &arguments.only {
         let way = ways.iter_mut().find(|way| way.subject.name == *name);
-        let way = way.ok_or_else(|| NameError::Way(name.clone()))?;
+        let wrong = || NameError(format!("no way in is called `{name}`; --list tells the names"));
+        let way = way.ok_or_else(wrong)?;
         way.subject.run(arguments.passages);
         return Ok(());
     }
@@ -62,12 +81,10 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
             .map_err(|error| format!("cannot make {}: {error}", out.display()))?;
     }
     watch();
-    let counts = if arguments.instructions { Some(count(&ways)?) } else { None };
-    let mut results = run::run(&plan, &subjects, ways, counts.as_deref(), show)?;
-    results.sizes = subject::sizes();
-    show("remote references");
-    let (passages, searched) = plan.remote;
-    results.remote = Some(remote::count(passages, searched)?);
+    let names = ways.iter().map(|way| &*way.subject.name);
+    let counts =
+        arguments.instructions.then(|| instructions::count_all(names, show)).transpose()?;
+    let results = run::run(&plan, &subjects, ways, counts.as_deref(), show)?;
     show("");
     let goals = goals::all(&results);
     if !arguments.locks.is_empty() || arguments.workloads.is_some() {
@@ -105,7 +122,8 @@ fn select_locks(
     if let Some(unknown) =
         names.iter().find(|name| !subjects.iter().any(|subject| subject.name.contains(&***name)))
     {
-        return Err(NameError::Lock(unknown.clone()));
+        let told = format!("no lock's name contains `{unknown}`; --list tells the names");
+        return Err(NameError(told));
     }
     let wanted = |lock: &str| {
         names.is_empty() || lock == REFERENCE || names.iter().any(|name| lock.contains(&**name))
@@ -123,7 +141,8 @@ fn select_workloads(text: &str, plan: &mut Plan) -> Result<(), NameError> {
     }
     plan.families.retain(|family| !family.workloads.is_empty());
     if plan.families.is_empty() {
-        return Err(NameError::Workload(text.to_owned(), names.join("\n")));
+        let names = names.join("\n");
+        return Err(NameError(format!("this plan has no workload `{text}`, but these:\n{names}")));
     }
     Ok(())
 }
@@ -138,27 +157,13 @@ fn show_chosen(results: &Results) -> io::Result<()> {
     writeln!(out, "{}", tables::starvation(results))
 }
 
-/// Instructions per passage of each way in.
-fn count(ways: &[Alone]) -> Result<Vec<f64>, Box<dyn Error>> {
-    let program = env::current_exe()?;
-    let counts = ways.iter().map(|way| {
-        show(&format!("instructions: {}", way.subject.name));
-        instructions::per_passage(&program, &way.subject.name)
-    });
-    Ok(counts.collect::<Result<_, _>>()?)
-}
-
 fn save(out: &Path, results: &Results, goals: &[Goal]) -> Result<(), Box<dyn Error>> {
-    let write = |file: &str, text: String| {
-        let path = out.join(file);
-        fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
-    };
     let plots = plots::all(results);
     for plot in &plots {
-        write(&plot.file, plot.svg.to_string())?;
+        program::save(&out.join(&plot.file), &plot.svg)?;
     }
-    write("comparison.md", Page { results, goals, plots: &plots }.to_string())?;
-    write("comparison.json", json::report(results, goals)?)?;
+    program::save(&out.join("comparison.md"), &Page { results, goals, plots: &plots })?;
+    program::save(&out.join("comparison.json"), &json::report(results, goals)?)?;
     Ok(())
 }
 

@@ -7,102 +7,66 @@ use std::process::ExitCode;
 use std::time::Instant;
 use std::{env, fs};
 
+use clap::{Parser, ValueEnum};
 use grouplock_bench::etcd::libraries::{self, Waits};
 use grouplock_bench::etcd::page::{Goal, Page, Row, Section, load};
+use grouplock_bench::etcd::party::Kind;
 use grouplock_bench::etcd::programs::{self, Programs};
 use grouplock_bench::etcd::server::{self, Server};
 use grouplock_bench::etcd::{EtcdError, now, party};
-
-const USAGE: &str = "\
-Measures rooms on etcd against etcd's own lock, on servers of its own, in turns. Needs etcd and etcdctl (packages etcd-server and
-etcd-client), and the program `grouplock` beside it: `cargo build --release -p grouplock-cli`.
-
-usage: etcd [--rounds R] [--data DIRECTORY]… [--out FILE]
-
-  --rounds R         how often every lock has its turn (100)
-  --data DIRECTORY   where etcd keeps its data; repeat it for a section each (the directory for temporary files, and /dev/shm)
-  --out FILE         write the page to FILE as well
-";
+use grouplock_bench::program::{ended, save};
 
 /// Passages in a turn.
 const PASSAGES: usize = 10;
 
-enum Task {
-    Help,
-    Measure { rounds: usize, data: Vec<PathBuf>, out: Option<PathBuf> },
+/// Measures rooms on etcd against etcd's own lock, on servers of its own, in turns. Needs etcd and etcdctl (packages etcd-server and
+/// etcd-client), and the program `grouplock` beside it: `cargo build --release -p grouplock-cli`.
+#[derive(Debug, Parser)]
+#[command(name = "etcd")]
+struct Arguments {
+    /// How often every lock has its turn.
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Where etcd keeps its data. Repeat it for a section each. [default: the directory for temporary files, and /dev/shm]
+    #[arg(long, value_name = "DIRECTORY")]
+    data: Vec<PathBuf>,
+    /// Write the page to this file as well.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     // What this program is when it has started itself.
-    Party { kind: party::Kind, endpoint: String, name: String, session: String },
-    Await { go: PathBuf, inside: PathBuf },
-    Clock,
+    #[arg(long, hide = true, num_args = 4)]
+    party: Vec<String>,
+    #[arg(long, hide = true, num_args = 2)]
+    r#await: Vec<PathBuf>,
+    #[arg(long, hide = true)]
+    clock: bool,
 }
 
 fn main() -> ExitCode {
-    let task = match parse(env::args().skip(1)) {
-        Ok(task) => task,
-        Err(mistake) => {
-            eprintln!("etcd: {mistake}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    match run(task) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("etcd: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    ended("etcd", run(Arguments::parse()))
 }
 
-fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Task, String> {
-    let (mut rounds, mut data, mut out) = (100, Vec::new(), None);
-    while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
-        match argument.as_str() {
-            "--rounds" => {
-                let text = value()?;
-                let number = text.parse().ok().filter(|number| (1..=100_000).contains(number));
-                rounds = number.ok_or_else(|| {
-                    format!("--rounds needs a whole number from 1 to 100000, not `{text}`")
-                })?;
-            }
-            "--data" => data.push(PathBuf::from(value()?)),
-            "--out" => out = Some(PathBuf::from(value()?)),
-            "--party" => {
-                let kind = value()?.parse()?;
-                let (endpoint, name, session) = (value()?, value()?, value()?);
-                return Ok(Task::Party { kind, endpoint, name, session });
-            }
-            "--await" => return Ok(Task::Await { go: value()?.into(), inside: value()?.into() }),
-            "--clock" => return Ok(Task::Clock),
-            "--help" | "-h" => return Ok(Task::Help),
-            unknown => return Err(format!("unknown argument `{unknown}`")),
-        }
+fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
+    if let [kind, endpoint, name, session] = &arguments.party[..] {
+        return Ok(party::run(Kind::from_str(kind, false)?, endpoint, name, session)?);
     }
+    if let [go, inside] = &arguments.r#await[..] {
+        return Ok(programs::wait_inside(go, inside)?);
+    }
+    if arguments.clock {
+        return Ok(writeln!(io::stdout(), "{}", now()?)?);
+    }
+    let mut data = arguments.data;
     if data.is_empty() {
         data = vec![env::temp_dir(), PathBuf::from("/dev/shm")];
     }
-    Ok(Task::Measure { rounds, data, out })
-}
-
-fn run(task: Task) -> Result<(), Box<dyn Error>> {
-    match task {
-        Task::Help => write!(io::stdout(), "{USAGE}")?,
-        Task::Party { kind, endpoint, name, session } => {
-            party::run(kind, &endpoint, &name, &session)?;
-        }
-        Task::Await { go, inside } => programs::wait_inside(&go, &inside)?,
-        Task::Clock => writeln!(io::stdout(), "{}", now()?)?,
-        Task::Measure { rounds, data, out } => {
-            let (version, load) = (server::version()?, load());
-            let sections =
-                data.iter().map(|base| measure(base, rounds)).collect::<Result<_, _>>()?;
-            let page = Page { version, load, sections }.to_string();
-            write!(io::stdout(), "{page}")?;
-            if let Some(out) = out {
-                fs::write(&out, page)
-                    .map_err(|error| format!("cannot write {}: {error}", out.display()))?;
-            }
-        }
+    let (version, load) = (server::version()?, load());
+    let rounds = arguments.rounds as usize;
+    let sections = data.iter().map(|base| measure(base, rounds)).collect::<Result<_, _>>()?;
+    let page = Page { version, load, sections };
+    write!(io::stdout(), "{page}")?;
+    if let Some(out) = &arguments.out {
+        save(out, &page)?;
     }
     Ok(())
 }

@@ -1,58 +1,69 @@
 //! Measures what an uncontended passage through each lock costs. See `--help`.
 
 use std::error::Error;
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::{env, fs, io, iter};
 
+use clap::Parser;
 use grouplock_bench::instructions;
-use grouplock_bench::uncontended::arguments::{self, ArgumentError, Task, USAGE};
+use grouplock_bench::program::{NameError, ended, save};
 use grouplock_bench::uncontended::page::Page;
+use grouplock_bench::uncontended::rounds::Plan;
 use grouplock_bench::uncontended::subjects;
 
-fn main() -> ExitCode {
-    let Err(error) = run() else { return ExitCode::SUCCESS };
-    let causes = iter::successors(Some(&*error), |&error| error.source());
-    let causes: Vec<String> = causes.map(ToString::to_string).collect();
-    // Nobody is left to tell if this fails.
-    let _ = writeln!(io::stderr(), "uncontended: {}", causes.join(": "));
-    ExitCode::from(if error.is::<ArgumentError>() { 2 } else { 1 })
+/// Measures what an uncontended passage through each lock costs.
+#[derive(Debug, Parser)]
+#[command(name = "uncontended")]
+struct Arguments {
+    /// How often every lock has its turn.
+    #[arg(long, value_name = "NUMBER", default_value_t = 101, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// How many passages a turn is.
+    #[arg(long, value_name = "NUMBER", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
+    passages: u64,
+    /// Also count instructions per passage; needs valgrind.
+    #[arg(long)]
+    instructions: bool,
+    /// Write the complete page to this file.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Make passages through one lock and measure nothing, for use under callgrind.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["rounds", "instructions", "out"])]
+    only: Option<String>,
+    /// Print the names for `--only`.
+    #[arg(long, exclusive = true)]
+    list: bool,
 }
 
-fn run() -> Result<(), Box<dyn Error>> {
-    match arguments::parse(env::args_os().skip(1))? {
-        Task::Help => write!(io::stdout(), "{USAGE}")?,
-        Task::List => {
-            for subject in subjects::all()? {
-                writeln!(io::stdout(), "{}", subject.name)?;
-            }
+fn main() -> ExitCode {
+    ended("uncontended", run(&Arguments::parse()))
+}
+
+fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    let mut subjects = subjects::all()?;
+    if arguments.list {
+        for subject in subjects {
+            writeln!(io::stdout(), "{}", subject.name)?;
         }
-        Task::Only { name, passages } => {
-            let mut subjects = subjects::all()?;
-            match subjects.iter_mut().find(|subject| subject.name == name) {
-                Some(subject) => subject.run(passages),
-                None => return Err(ArgumentError::NoSuchLock(name).into()),
-            }
-        }
-        Task::Measure { plan, instructions, out } => {
-            let mut subjects = subjects::all()?;
-            // Counted first: if that fails, no time was lost.
-            let counts = if instructions { Some(count(&subjects)?) } else { None };
-            let times = plan.run(&mut subjects);
-            let page = Page { plan, subjects: &subjects, times: &times, counts: counts.as_deref() };
-            write!(io::stdout(), "{}", page.table())?;
-            if let Some(out) = out {
-                fs::write(&out, page.to_string())
-                    .map_err(|error| format!("cannot write {}: {error}", out.display()))?;
-            }
-        }
+        return Ok(());
+    }
+    if let Some(name) = &arguments.only {
+        let subject = subjects.iter_mut().find(|subject| subject.name == *name);
+        let wrong = || NameError(format!("no lock is called `{name}`; --list tells the names"));
+        subject.ok_or_else(wrong)?.run(arguments.passages);
+        return Ok(());
+    }
+    // Counted first: if that fails, no time was lost.
+    let names = subjects.iter().map(|subject| &*subject.name);
+    let counts = arguments.instructions.then(|| instructions::count_all(names, |_| ()));
+    let counts = counts.transpose()?;
+    let plan = Plan { rounds: arguments.rounds, passages: arguments.passages };
+    let times = plan.run(&mut subjects);
+    let page = Page { plan, subjects: &subjects, times: &times, counts: counts.as_deref() };
+    write!(io::stdout(), "{}", page.table())?;
+    if let Some(out) = &arguments.out {
+        save(out, &page)?;
     }
     Ok(())
-}
-
-/// Instructions per passage of each subject.
-fn count(subjects: &[subjects::Subject]) -> Result<Vec<f64>, Box<dyn Error>> {
-    let program = env::current_exe()?;
-    let counts = subjects.iter().map(|subject| instructions::per_passage(&program, &subject.name));
-    Ok(counts.collect::<Result<_, _>>()?)
 }

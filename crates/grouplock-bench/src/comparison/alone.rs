@@ -8,14 +8,10 @@ use std::sync::RwLock;
 
 use serde::Serialize;
 
-use super::group_lock::{
-    self, GroupLockBatch, GroupLockDefault, GroupLockFifo, GroupLockHandover, GroupLockStriped,
-};
-use super::lock::{Kind, Lock};
-use super::peers::{
-    AsyncLock, ByHand, FairByHand, McsSpin, ParkingLotMutex, ParkingLotRwLock, Sharded, SpinMutex,
-    SpinRwLock, StdMutex, StdRwLock, Tokio, Usync,
-};
+use super::group_lock;
+use super::lock::{Kind, Lock, hold};
+use super::peers::{AsyncLock, ParkingLotRwLock, StdRwLock, Tokio};
+use super::subject::every_lock;
 use crate::uncontended::subjects::{Subject, critical_section, keep};
 
 /// A way in.
@@ -26,22 +22,28 @@ pub enum Path {
     Shared,
     /// Alone: `exclusive`, `write`.
     Exclusive,
+    /// The same, on a lock that nobody has ever shared.
+    FirstExclusive,
     /// In company, without waiting.
     Try,
+    /// In company, without waiting, while a conflicting holder is inside.
+    FailingTry,
+    /// Alone, without waiting, while a holder is inside.
+    FailingTryExclusive,
     /// In company, as a task.
     Async,
 }
 
 impl Path {
-    /// All of them.
-    pub const ALL: [Path; 4] = [Path::Shared, Path::Exclusive, Path::Try, Path::Async];
-
     /// As it stands in names and tables.
     pub fn told(self) -> &'static str {
         match self {
             Path::Shared => "shared",
             Path::Exclusive => "exclusive",
+            Path::FirstExclusive => "exclusive, never shared before",
             Path::Try => "try",
+            Path::FailingTry => "try, fails",
+            Path::FailingTryExclusive => "try exclusive, fails",
             Path::Async => "async",
         }
     }
@@ -99,61 +101,38 @@ fn ways<L: Lock<Local: 'static>>() -> Vec<Alone> {
     ways
 }
 
-/// The peers' ways in.
+/// The peers' ways in that are not the harness's own.
 fn peers() -> Vec<Alone> {
     let std_rwlock = keep(RwLock::new(()));
     let parking_lot = keep(parking_lot::RwLock::new(()));
+    let [read, written] = [keep(parking_lot::RwLock::new(())), keep(parking_lot::RwLock::new(()))];
+    core::mem::forget((read.read(), written.write()));
     let async_lock = keep(async_lock::RwLock::new(()));
     let tokio = keep(tokio::sync::RwLock::new(()));
-    let mut all: Vec<Alone> = [
-        ways::<StdMutex>(),
-        ways::<StdRwLock>(),
-        ways::<ParkingLotMutex>(),
-        ways::<ParkingLotRwLock>(),
-        ways::<SpinMutex>(),
-        ways::<SpinRwLock>(),
-        ways::<Usync>(),
-        ways::<Sharded>(),
-        ways::<AsyncLock>(),
-        ways::<Tokio>(),
-        ways::<McsSpin>(),
-        ways::<ByHand<false>>(),
-        ways::<ByHand<true>>(),
-        ways::<FairByHand>(),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    all.extend([
+    let name = ParkingLotRwLock::NAME;
+    vec![
         Alone::new(StdRwLock::NAME, Path::Try, move || {
-            let held = black_box(std_rwlock).try_read();
-            critical_section();
-            drop(held);
+            hold(black_box(std_rwlock).try_read(), critical_section);
         }),
-        Alone::new(ParkingLotRwLock::NAME, Path::Try, move || {
-            let held = black_box(parking_lot).try_read();
-            critical_section();
-            drop(held);
+        Alone::new(name, Path::Try, move || {
+            hold(black_box(parking_lot).try_read(), critical_section);
+        }),
+        Alone::new(name, Path::FailingTry, move || {
+            assert!(black_box(written).try_read().is_none());
+        }),
+        Alone::new(name, Path::FailingTryExclusive, move || {
+            assert!(black_box(read).try_write().is_none());
         }),
         Alone::task(AsyncLock::NAME, move || black_box(async_lock).read()),
         Alone::task(Tokio::NAME, move || black_box(tokio).read()),
-    ]);
-    all
+    ]
 }
 
 /// Every lock and every way into it.
 pub fn all() -> Vec<Alone> {
-    let mut all = ways::<GroupLockDefault>();
+    let mut all = every_lock!(ways).into_iter().flatten().collect::<Vec<_>>();
     all.extend(group_lock::other_ways());
-    for more in [
-        ways::<GroupLockFifo>(),
-        ways::<GroupLockBatch>(),
-        ways::<GroupLockStriped>(),
-        ways::<GroupLockHandover>(),
-        peers(),
-    ] {
-        all.extend(more);
-    }
+    all.extend(peers());
     all
 }
 

@@ -62,6 +62,49 @@ impl Kind {
     }
 }
 
+/// Keeps `held` while `inside` is done.
+#[inline(always)]
+pub(super) fn hold<G, R>(held: G, inside: impl FnOnce() -> R) -> R {
+    let result = inside();
+    drop(held);
+    result
+}
+
+/// A lock of type `$lock`: its name, what it makes of sessions, and its passage. The passage stands in the text of each lock, so that
+/// nothing lies between the harness and the call it measures.
+macro_rules! lock {
+    ($(#[$doc:meta])* $name:ident($lock:ty) = $new:expr, $title:literal, $kind:ident,
+        |$this:ident, $session:pat_param, $inside:ident| $pass:expr) => {
+        lock!($(#[$doc])* $name($lock) = $new, $title, $kind, () = (), |$this, (), $session, $inside| $pass);
+    };
+    ($(#[$doc:meta])* $name:ident($lock:ty) = $new:expr, $title:literal, $kind:ident, $local:ty = $node:expr,
+        |$this:ident, $own:pat_param, $session:pat_param, $inside:ident| $pass:expr) => {
+        $(#[$doc])*
+        pub struct $name($lock);
+
+        impl Lock for $name {
+            const NAME: &'static str = $title;
+            const KIND: Kind = Kind::$kind;
+            type Local = $local;
+
+            fn new() -> Self {
+                $name($new)
+            }
+
+            fn local() -> $local {
+                $node
+            }
+
+            #[inline(always)]
+            fn pass<R>(&self, $own: &mut $local, $session: u64, $inside: impl FnOnce() -> R) -> R {
+                let $this = &self.0;
+                $pass
+            }
+        }
+    };
+}
+pub(super) use lock;
+
 #[cfg(test)]
 mod tests {
     use super::*;

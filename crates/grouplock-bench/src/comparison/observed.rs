@@ -6,14 +6,12 @@
 //! is overtaken by many, whatever the lock does: with more busy threads than cores, the largest figures are the
 //! scheduler's.
 
-use std::thread;
 use std::time::Duration;
 
-use crossbeam_utils::CachePadded;
 use serde::Serialize;
 
 use super::lock::{Kind, Lock};
-use super::throughput::{Gate, Round, joined};
+use super::throughput::{Round, on_threads};
 use crate::statistics::percentile;
 
 /// One passage, in nanoseconds since the round began.
@@ -30,7 +28,7 @@ pub struct Passage {
 }
 
 /// What the passages of a round tell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Observed {
     /// How many there were.
     pub passages: usize,
@@ -105,41 +103,25 @@ pub fn run<L: Lock>(round: &Round) -> Result<Observed, Violation> {
 }
 
 fn record<L: Lock>(round: &Round) -> (Vec<Passage>, Duration) {
-    let Round { workload, duration, number } = *round;
-    let lock = CachePadded::new(L::new());
-    let gate = Gate::new(workload.threads);
-    let (inside, outside) = (workload.inside.work(), workload.outside.work());
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..workload.threads)
-            .map(|thread| {
-                let (lock, gate) = (&*lock, &gate);
-                scope.spawn(move || {
-                    let mut agenda = workload.agenda(thread, number);
-                    let mut local = L::local();
-                    let mut passages = Vec::with_capacity(1024);
-                    lock.pass(&mut local, agenda.draw(), || ());
-                    let start = gate.pass();
-                    let now = || start.elapsed().as_nanos() as u64;
-                    while !gate.is_over() {
-                        let session = agenda.draw();
-                        let asked = now();
-                        let (entered, left) = lock.pass(&mut local, session, || {
-                            let entered = now();
-                            inside.perform();
-                            (entered, now())
-                        });
-                        // Those who get in only because the others have stopped count too: they waited.
-                        passages.push(Passage { asked, entered, left, session });
-                        outside.perform();
-                    }
-                    passages
-                })
-            })
-            .collect();
-        let elapsed = gate.run_for(duration);
-        let passages = threads.into_iter().flat_map(|thread| joined(thread));
-        (passages.collect(), elapsed)
-    })
+    let (inside, outside) = (round.workload.inside.work(), round.workload.outside.work());
+    let (passages, elapsed) = on_threads::<L, _>(round, |lock, local, agenda, gate, start| {
+        let mut passages = Vec::with_capacity(1024);
+        let now = || start.elapsed().as_nanos() as u64;
+        while !gate.is_over() {
+            let session = agenda.draw();
+            let asked = now();
+            let (entered, left) = lock.pass(local, session, || {
+                let entered = now();
+                inside.perform();
+                (entered, now())
+            });
+            // Those who get in only because the others have stopped count too: they waited.
+            passages.push(Passage { asked, entered, left, session });
+            outside.perform();
+        }
+        passages
+    });
+    (passages.concat(), elapsed)
 }
 
 fn analyse(

@@ -2,12 +2,14 @@
 
 use core::fmt;
 
+use super::expensive_changes::{COST, THREADS};
 use super::goals::Goal;
+use super::group_lock::PASSES;
 use super::plots::Plot;
 use super::remote::ALGORITHM;
-use super::run::{QUIET, REFERENCE, Results};
+use super::run::{QUIET, REFERENCE, Results, Score};
 use super::starvation::HOLDERS;
-use super::tables;
+use super::tables::{self, Ratio};
 use crate::machine;
 
 /// What one run has found. Displayed, it is the complete page.
@@ -27,7 +29,7 @@ impl fmt::Display for Page<'_> {
         writeln!(f, "# GroupLock next to other locks\n")?;
         writeln!(
             f,
-            "How to read this page, and how to make it anew, is told in [README.md](README.md).\n"
+            "How to read this page, and how to make it anew, stands in [README.md](README.md).\n"
         )?;
         if let Some(foreign) = results.foreign.filter(|foreign| *foreign > QUIET) {
             writeln!(
@@ -48,10 +50,40 @@ impl fmt::Display for Page<'_> {
         self.starvation(f)?;
         writeln!(
             f,
-            "## Size\n\nOf an unlocked lock without data, in bytes.\n\n{}",
-            tables::sizes(results)
-        )?;
-        self.remote(f)
+            "\
+## Long queues
+
+Every waiter asks for a session of its own. The queue keeps its length.
+
+{}
+## Expensive changes of session
+
+{THREADS} threads, half of them for each of two sessions. A change of session takes as long as {COST} holds. `Batch` lets {PASSES} requests
+overtake a waiter.
+
+{}
+## Allocations
+
+Of `GroupLock`, by the waiter and by the holder that lets it in, from the ninth time on. A name is the caller's own and does not count.
+
+{}
+## Size
+
+Of an unlocked lock without data, in bytes.
+
+{}
+## Remote references
+
+The most that one passage through `{ALGORITHM}` was made to cost by the lab's meter, which tries schedules, and the bound that the lab
+proves from the algorithm's automaton. Both are from the lab's [evidence](../lab/evidence.json).
+
+{}",
+            tables::queues(results),
+            tables::changes(results),
+            tables::memory(results),
+            tables::sizes(results),
+            tables::remote(results)
+        )
     }
 }
 
@@ -63,22 +95,19 @@ impl Page<'_> {
             |share| format!("{:.0} %", share * 100.0),
         );
         let plan = format!("{plan:?}").to_lowercase();
-        let cores = machine::cores().map_or_else(|| "?".to_owned(), |cores| cores.to_string());
         writeln!(
             f,
             "\
 ## The run
 
-* {}, {cores} cores, {}, {}, release profile.
+* {}.
 * Plan `{plan}`: {rounds} rounds of every workload, {seconds:.0} s in all. Every ratio is taken within a round, where all locks have
   their turn one after the other.
 * Other programs had {foreign} of the cores' time meanwhile. The more that is, the less the contended figures say: threads that seldom
   run at the same time seldom meet.
 * A figure is the median over the rounds, with the quartiles in parentheses.
 ",
-            machine::processor(),
-            machine::system(),
-            machine::RUSTC,
+            machine::told(),
         )
     }
 
@@ -89,7 +118,16 @@ impl Page<'_> {
             for plot in self.plots.iter().filter(|plot| plot.file.contains(&name)) {
                 writeln!(f, "![{}]({})\n", plot.caption, plot.file)?;
             }
-            writeln!(f, "Entries per second, {REFERENCE} = 1:\n\n{}", tables::summary(season))?;
+            let mixed = season.matches.iter().any(|game| game.workload.is_mixed());
+            let ratios: [(&str, Ratio); 3] = [
+                ("", Score::ratio),
+                (" of session 0 (the readers)", Score::ratio_of_zero),
+                (" of all other sessions (the writers)", Score::ratio_of_others),
+            ];
+            for (of, ratio) in ratios.into_iter().take(if mixed { 3 } else { 1 }) {
+                let summary = tables::summary(season, ratio);
+                writeln!(f, "Entries per second{of}, {REFERENCE} = 1:\n\n{summary}")?;
+            }
             for game in &season.matches {
                 let (workload, detail) = (&game.workload, tables::detail(game));
                 writeln!(f, "<details><summary>{workload}</summary>\n\n{detail}\n</details>\n")?;
@@ -115,25 +153,5 @@ longest. Where it had not got in after the time in bold, the holders were sent a
             writeln!(f, "![{}]({})\n", plot.caption, plot.file)?;
         }
         writeln!(f, "{}", tables::starvation(self.results))
-    }
-
-    fn remote(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(remote) = &self.results.remote else { return Ok(()) };
-        writeln!(
-            f,
-            "\
-## Remote references
-
-The most that one passage through `{ALGORITHM}` was made to cost by the lab's meter, which tries schedules: a lower bound of
-the true maximum. With two processes there is nobody to interfere while one hands over to the other, so that the
-most can be less there.
-
-| processes | CC | DSM |
-|---|---|---|"
-        )?;
-        for count in remote {
-            writeln!(f, "| {} | {} | {} |", count.processes, count.cc, count.dsm)?;
-        }
-        Ok(())
     }
 }

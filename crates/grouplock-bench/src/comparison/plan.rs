@@ -5,6 +5,9 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use super::group_lock::{GroupLockBatch, GroupLockDefault, GroupLockExclusive, GroupLockFifo};
+use super::lock::Lock;
+use super::peers::{ParkingLotRwLock, ParkingLotRwLockFair};
 use super::work::Length;
 use super::workload::{Choice, Sessions, Workload};
 use crate::uncontended::rounds::Plan as AlonePlan;
@@ -17,7 +20,7 @@ pub enum Size {
     Smoke,
     /// Well under a minute: the workloads that have goals.
     Quick,
-    /// Some six minutes: one thing varied at a time.
+    /// Some ten minutes: one thing varied at a time.
     Standard,
     /// Hours: everything with everything.
     Full,
@@ -32,6 +35,8 @@ pub struct Family {
     pub note: &'static str,
     /// The workloads.
     pub workloads: Vec<Workload>,
+    /// The locks that take part. All, if none is named.
+    pub locks: &'static [&'static str],
 }
 
 /// How much is measured.
@@ -53,9 +58,10 @@ pub struct Plan {
     pub patience: Duration,
     /// The uncontended part.
     pub alone: AlonePlan,
-    /// When remote references are counted, how many passages each process makes, and how many schedules are searched for
-    /// expensive ones.
-    pub remote: (usize, usize),
+    /// How often each queue has its turn, where joining and leaving long queues is measured.
+    pub queues: usize,
+    /// How often each policy has its turn, where a change of session is expensive.
+    pub changes: usize,
 }
 
 const ONE: Sessions = Sessions::Shared(1);
@@ -70,21 +76,47 @@ impl Plan {
     pub fn new(size: Size) -> Self {
         let ms = Duration::from_millis;
         let alone = |rounds| AlonePlan { rounds, passages: 20_000 };
-        let (rounds, turn, observed, requests, patience, alone, remote) = match size {
-            Size::Smoke => {
-                (1, ms(2), 1, 1, ms(100), AlonePlan { rounds: 1, passages: 100 }, (2, 1))
-            }
-            Size::Quick => (5, ms(20), 1, 10, ms(400), alone(41), (2, 20)),
-            Size::Standard => (7, ms(40), 1, 30, ms(1500), alone(101), (4, 4000)),
-            Size::Full => (9, ms(60), 2, 100, ms(1500), alone(201), (6, 4000)),
+        let standard = Plan {
+            size,
+            families: standard(),
+            rounds: 7,
+            turn: ms(40),
+            observed: 3,
+            requests: 30,
+            patience: ms(1500),
+            alone: alone(101),
+            queues: 15,
+            changes: 5,
         };
-        let families = match size {
-            Size::Smoke => smoke(),
-            Size::Quick => quick(),
-            Size::Standard => standard(),
-            Size::Full => full(),
-        };
-        Plan { size, families, rounds, turn, observed, requests, patience, alone, remote }
+        match size {
+            Size::Smoke => Plan {
+                families: few(&[2], &[2], &[4]),
+                rounds: 1,
+                turn: ms(2),
+                observed: 1,
+                requests: 1,
+                patience: ms(100),
+                alone: AlonePlan { rounds: 1, passages: 100 },
+                // It would take longer to fill them than all the rest.
+                queues: 0,
+                changes: 1,
+                ..standard
+            },
+            Size::Quick => Plan {
+                families: few(&[2, 8], &THREADS[1..], &[8]),
+                rounds: 5,
+                turn: ms(20),
+                observed: 1,
+                requests: 10,
+                patience: ms(400),
+                alone: alone(41),
+                queues: 5,
+                changes: 1,
+                ..standard
+            },
+            Size::Standard => standard,
+            Size::Full => Plan { families: full(), rounds: 9, turn: ms(60), ..standard },
+        }
     }
 
     /// How long a turn of `workload` is: at least thirty times the work of a passage. Where fairness is a goal, it is long enough that each thread
@@ -100,7 +132,7 @@ impl Plan {
 /// Nothing inside, nothing outside.
 const fn bare(threads: usize, sessions: Sessions, choice: Choice) -> Workload {
     let (inside, outside) = (Length::Nothing, Length::Nothing);
-    Workload { threads, sessions, choice, inside, outside }
+    Workload { threads, sessions, choice, inside, outside, busy: false }
 }
 
 /// One session, shared by all. The goals are about 2 and 8 threads.
@@ -108,9 +140,14 @@ pub const fn sharing(threads: usize) -> Workload {
     bare(threads, ONE, Choice::ByThread)
 }
 
-/// A session per thread, as in a mutex. The goals are about 2 and 8 threads.
+/// A session per thread, as in a mutex. The goals are about 2, 8 and 32 threads.
 pub const fn excluding(threads: usize) -> Workload {
     bare(threads, Sessions::Own, Choice::ByThread)
+}
+
+/// The same, beside a busy loop on each core.
+pub const fn excluding_on_busy_cores(threads: usize) -> Workload {
+    Workload { busy: true, ..excluding(threads) }
 }
 
 /// Two sessions, each with half of the threads. The goals are about 8 threads.
@@ -134,52 +171,57 @@ fn over(threads: &[usize], workload: fn(usize) -> Workload) -> Vec<Workload> {
     threads.iter().map(|&threads| workload(threads)).collect()
 }
 
-fn smoke() -> Vec<Family> {
+/// The workloads that have goals, for these numbers of threads.
+fn few(sharers: &[usize], excluders: &[usize], in_halves: &[usize]) -> Vec<Family> {
+    let family = |title, note, workloads| Family { title, note, workloads, locks: &[] };
     vec![
-        Family { title: SHARING, note: SHARING_NOTE, workloads: over(&[2], sharing) },
-        Family { title: EXCLUDING, note: EXCLUDING_NOTE, workloads: over(&[2], excluding) },
-        Family { title: HALVES, note: HALVES_NOTE, workloads: over(&[4], halves) },
-    ]
-}
-
-fn quick() -> Vec<Family> {
-    vec![
-        Family { title: SHARING, note: SHARING_NOTE, workloads: over(&[2, 8], sharing) },
-        Family { title: EXCLUDING, note: EXCLUDING_NOTE, workloads: over(&[2, 8], excluding) },
-        Family { title: HALVES, note: HALVES_NOTE, workloads: over(&[8], halves) },
+        family(SHARING, SHARING_NOTE, over(sharers, sharing)),
+        family(EXCLUDING, EXCLUDING_NOTE, over(excluders, excluding)),
+        Family {
+            title: "Busy cores",
+            note: "A session per thread, beside a busy loop on each core. The locks with goals, and their peers.",
+            workloads: over(excluders, excluding_on_busy_cores),
+            locks: &[
+                GroupLockDefault::NAME,
+                GroupLockExclusive::NAME,
+                GroupLockFifo::NAME,
+                GroupLockBatch::NAME,
+                ParkingLotRwLock::NAME,
+                ParkingLotRwLockFair::NAME,
+            ],
+        },
+        family(HALVES, HALVES_NOTE, over(in_halves, halves)),
     ]
 }
 
 fn standard() -> Vec<Family> {
     let choices = [Choice::Uniform, Choice::Zipf, Choice::Bursts, Choice::Alternating];
     let choose = |sessions| choices.map(|choice| bare(8, sessions, choice));
-    let busy = |inside, outside| Workload { inside, outside, ..halves(8) };
+    let work = |inside, outside| Workload { inside, outside, ..halves(8) };
     let lengths = &Length::ALL[1..];
-    vec![
-        Family { title: SHARING, note: SHARING_NOTE, workloads: over(&THREADS, sharing) },
-        Family {
-            title: EXCLUDING,
-            note: EXCLUDING_NOTE,
-            workloads: over(&THREADS[1..], excluding),
-        },
-        Family { title: HALVES, note: HALVES_NOTE, workloads: over(&THREADS[1..], halves) },
+    let mut families = few(&THREADS, &THREADS[1..], &THREADS[1..]);
+    families.extend([
         Family {
             title: "Choice of session",
             note: "Each thread asks now for this session, now for that. 8 threads, nothing to do inside or outside.",
             workloads: [choose(TWO), choose(EIGHT)].concat(),
+            locks: &[],
         },
         Family {
             title: "Work inside",
             note: "Two sessions with half of the threads each, which go straight back to the lock. Up to 100 µs the \
                    work is busy; 2 ms are spent asleep, so that more can be inside than there are cores.",
-            workloads: lengths.iter().map(|&length| busy(length, Length::Nothing)).collect(),
+            workloads: lengths.iter().map(|&length| work(length, Length::Nothing)).collect(),
+            locks: &[],
         },
         Family {
             title: "Work inside and outside",
             note: "As before, with as long a pause between leaving and asking again.",
-            workloads: lengths.iter().map(|&length| busy(length, length)).collect(),
+            workloads: lengths.iter().map(|&length| work(length, length)).collect(),
+            locks: &[],
         },
-    ]
+    ]);
+    families
 }
 
 fn full() -> Vec<Family> {
@@ -191,19 +233,23 @@ fn full() -> Vec<Family> {
             for &choice in choices {
                 for inside in Length::ALL {
                     for outside in Length::ALL {
-                        workloads.push(Workload { threads, sessions, choice, inside, outside });
+                        let bare = bare(threads, sessions, choice);
+                        workloads.push(Workload { inside, outside, ..bare });
                     }
                 }
             }
         }
-        Family { title, note, workloads }
+        Family { title, note, workloads, locks: &[] }
     };
-    vec![
+    let mut families = few(&[], &THREADS[1..], &[]);
+    families.retain(|family| !family.locks.is_empty());
+    families.extend([
         family(SHARING, SHARING_NOTE, ONE, &all[..1]),
         family(EXCLUDING, EXCLUDING_NOTE, Sessions::Own, &all[..1]),
         family(HALVES, HALVES_NOTE, TWO, &all),
         family("Eight sessions", "As with two sessions, but for eight.", EIGHT, &all),
-    ]
+    ]);
+    families
 }
 
 #[cfg(test)]
@@ -212,7 +258,12 @@ mod tests {
 
     #[test]
     fn every_real_plan_has_the_workloads_with_goals() {
-        let goals = [sharing(2), sharing(8), excluding(2), excluding(8), halves(8)];
+        let [sharing, excluding, busy] = [
+            over(&[2, 8], sharing),
+            over(&[2, 8, 32], excluding),
+            over(&[2, 8, 32], excluding_on_busy_cores),
+        ];
+        let goals = [sharing, excluding, busy, vec![halves(8)]].concat();
         for size in [Size::Quick, Size::Standard, Size::Full] {
             let plan = Plan::new(size);
             let all: Vec<&Workload> =

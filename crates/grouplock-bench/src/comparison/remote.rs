@@ -1,55 +1,52 @@
-//! Remote memory references of the group lock with a constant number of them, from the lab's meter: what a machine of
-//! two cores cannot show by its clock.
+//! Remote memory references of the group lock with a constant number of them: what a machine of two cores cannot show by its clock. They
+//! are the lab's, from its evidence: the largest found, and the bound proven for any number of processes.
 
-use grouplock_algorithms::claims::Growth;
-use grouplock_lab::rmr::{self, Model, Options, RmrError};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The algorithm.
 pub const ALGORITHM: &str = "handover";
-/// The numbers of processes.
-pub const PROCESSES: [usize; 4] = [2, 8, 64, 256];
 
-/// The most expensive passages found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+const EVIDENCE: &str = include_str!("../../../../docs/lab/evidence.json");
+
+/// The most expensive passage in one model of memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remote {
-    /// How many processes there were.
+    algorithm: String,
+    /// The model of memory.
+    pub model: String,
+    /// For how many processes.
     pub processes: usize,
-    /// References with coherent caches.
-    pub cc: u64,
-    /// References with distributed memory.
-    pub dsm: u64,
-    /// Whether somebody waited on a distant register, which costs without bound.
-    pub remote_spinning: bool,
+    /// References of the most expensive passage found.
+    pub max: u64,
+    /// What no passage exceeds, if that is proven.
+    pub bound: Option<u64>,
 }
 
-/// How each of the two counts grows, as far as the sizes tell.
-pub fn growth(counts: &[Remote]) -> [Growth; 2] {
-    let by = |of: fn(&Remote) -> u64| {
-        let points: Vec<_> = counts.iter().map(|count| (count.processes, of(count))).collect();
-        rmr::fit(&points)
-    };
-    [by(|count| count.cc), by(|count| count.dsm)]
-}
-
-/// Counts, with `passages` of each process, and trying `searched` schedules besides the fixed ones.
+/// The most expensive passages, a model of memory each.
 ///
 /// # Errors
-/// Those of [`rmr::measure`].
-pub fn count(passages: usize, searched: usize) -> Result<Vec<Remote>, RmrError> {
-    let options = Options { passages, search_rounds: searched, ..Options::default() };
-    PROCESSES
-        .into_iter()
-        .map(|processes| {
-            let all = rmr::measure(ALGORITHM, processes, &options)?;
-            let by = |model| all.iter().find(|measurement| measurement.model == model);
-            let most = |model| by(model).map_or(0, |measurement| measurement.max);
-            Ok(Remote {
-                processes,
-                cc: most(Model::Cc),
-                dsm: most(Model::Dsm),
-                remote_spinning: all.iter().any(|measurement| measurement.remote_spinning),
-            })
-        })
-        .collect()
+/// If the evidence cannot be read.
+pub fn largest() -> Result<Vec<Remote>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Evidence {
+        rmr: Vec<Remote>,
+    }
+    let Evidence { mut rmr } = serde_json::from_str(EVIDENCE)?;
+    rmr.retain(|remote| remote.algorithm == ALGORITHM);
+    rmr.sort_by(|one, other| (&one.model, other.max).cmp(&(&other.model, one.max)));
+    rmr.dedup_by(|later, first| later.model == first.model);
+    Ok(rmr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_evidence_has_every_model_once_with_its_largest() {
+        let all = largest().unwrap();
+        let models: Vec<&str> = all.iter().map(|remote| &*remote.model).collect();
+        assert_eq!(models, ["cc", "cc-write-back", "cc-write-through", "dsm"]);
+        assert!(all.iter().all(|remote| remote.bound.is_some_and(|bound| remote.max <= bound)));
+    }
 }

@@ -8,10 +8,13 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::alone::{Alone, Path};
+use super::expensive_changes::{self, Changes};
 use super::lock::Kind;
+use super::long_queues::{self, Queue};
+use super::memory::{self, Memory};
 use super::observed::{Observed, Violation};
 use super::plan::{Plan, Size};
-use super::remote::Remote;
+use super::remote::{self, Remote};
 use super::starvation::{Probe, Waited, Way};
 use super::subject::Subject;
 use super::throughput::Round;
@@ -29,6 +32,10 @@ pub struct Score {
     pub kind: Kind,
     /// Entries per second, by round.
     pub rates: Vec<f64>,
+    /// Of these, entries into session 0: the readers', for a lock with readers and writers.
+    pub of_zero: Vec<f64>,
+    /// And entries into all others.
+    pub of_others: Vec<f64>,
     /// Jain's index over the threads, by round in which anybody got in.
     pub jain: Vec<f64>,
     /// What was seen of waits, from the rounds in which every passage was written down.
@@ -36,14 +43,19 @@ pub struct Score {
 }
 
 impl Score {
-    /// Entries per second.
-    pub fn rate(&self) -> Spread {
-        Spread::of(self.rates.iter().copied())
-    }
-
     /// How many times as many entries as `peer`, from round to round.
     pub fn ratio(&self, peer: &Score) -> Spread {
         Spread::of_ratios(&self.rates, &peer.rates)
+    }
+
+    /// The same, only of session 0.
+    pub fn ratio_of_zero(&self, peer: &Score) -> Spread {
+        Spread::of_ratios(&self.of_zero, &peer.of_zero)
+    }
+
+    /// The same, without session 0.
+    pub fn ratio_of_others(&self, peer: &Score) -> Spread {
+        Spread::of_ratios(&self.of_others, &peer.of_others)
     }
 
     /// Jain's index.
@@ -125,10 +137,16 @@ pub struct Results {
     pub seasons: Vec<Season>,
     /// The starvation probe.
     pub starvation: Vec<Probed>,
+    /// What it takes to join and to leave long queues.
+    pub queues: Vec<Queue>,
+    /// What the policies do where a change of session is expensive.
+    pub changes: Vec<Changes>,
+    /// How often `GroupLock` asks for memory. Empty if this program cannot count that.
+    pub memory: Vec<Memory>,
+    /// Remote references, from the lab's evidence.
+    pub remote: Vec<Remote>,
     /// Bytes of an unlocked lock without data.
     pub sizes: Vec<(&'static str, usize)>,
-    /// Remote references, if they were counted.
-    pub remote: Option<Vec<Remote>>,
     #[serde(skip)]
     times: Option<Times>,
 }
@@ -164,17 +182,28 @@ impl Results {
     }
 }
 
+/// Why a run ends without figures.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// A lock lets two in that exclude each other.
+    #[error(transparent)]
+    Violation(#[from] Violation),
+    /// The lab's evidence is not what it was.
+    #[error("the lab's evidence cannot be read")]
+    Evidence(#[from] serde_json::Error),
+}
+
 /// Runs everything. `tell` is called with what is about to be done, often.
 ///
 /// # Errors
-/// [`Violation`] if a lock lets two in that exclude each other.
+/// [`RunError`] says why there are no figures.
 pub fn run(
     plan: &Plan,
     subjects: &[Subject],
     mut alone: Vec<Alone>,
     counts: Option<&[f64]>,
     mut tell: impl FnMut(&str),
-) -> Result<Results, Violation> {
+) -> Result<Results, RunError> {
     let begun = Instant::now();
     let usage = Usage::now();
     tell("alone");
@@ -183,7 +212,11 @@ pub fn run(
     for family in &plan.families {
         let mut matches = Vec::new();
         for workload in &family.workloads {
-            matches.push(compete(plan, workload, subjects, &mut tell)?);
+            let takes_part = |subject: &&Subject| {
+                family.locks.is_empty() || family.locks.contains(&subject.name)
+            };
+            let subjects: Vec<Subject> = subjects.iter().filter(takes_part).copied().collect();
+            matches.push(compete(plan, workload, &subjects, &mut tell)?);
         }
         seasons.push(Season { title: family.title, note: family.note, matches });
     }
@@ -195,6 +228,8 @@ pub fn run(
             starvation.push(Probed { lock: subject.name, way, waited: (subject.probe)(&probe) });
         }
     }
+    let queues = long_queues::run(plan.queues, &mut tell);
+    let changes = expensive_changes::run(plan.changes, &mut tell);
     let foreign = Usage::now().zip(usage).and_then(|(now, before)| now.foreign_since(&before));
     Ok(Results {
         plan: plan.size,
@@ -204,8 +239,11 @@ pub fn run(
         alone: costs,
         seasons,
         starvation,
-        sizes: Vec::new(),
-        remote: None,
+        queues,
+        changes,
+        memory: memory::count(),
+        remote: remote::largest()?,
+        sizes: subjects.iter().map(|subject| (subject.name, subject.size)).collect(),
         times: Some(times),
     })
 }
@@ -233,26 +271,38 @@ fn compete(
 ) -> Result<Match, Violation> {
     let duration = plan.turn(workload);
     let round = |number| Round { workload: *workload, duration, number };
-    let mut scores = vec![(Vec::new(), Vec::new(), Vec::new()); subjects.len()];
+    let score = |subject: &Subject| Score {
+        lock: subject.name,
+        kind: subject.kind,
+        rates: Vec::new(),
+        of_zero: Vec::new(),
+        of_others: Vec::new(),
+        jain: Vec::new(),
+        observed: Observed::default(),
+    };
+    let mut scores: Vec<Score> = subjects.iter().map(score).collect();
     for number in 0..plan.rounds {
         for turn in turns(number, subjects.len()) {
             tell(&format!("{}: {workload}", subjects[turn].name));
             let counted = (subjects[turn].count)(&round(number));
-            scores[turn].0.push(counted.rate());
-            scores[turn].1.extend(counted.jain());
+            let [of_zero, of_others] = counted.rates();
+            scores[turn].rates.push(of_zero + of_others);
+            scores[turn].of_zero.push(of_zero);
+            scores[turn].of_others.push(of_others);
+            scores[turn].jain.extend(counted.jain());
         }
     }
+    let mut observed = vec![Vec::new(); subjects.len()];
     for number in plan.rounds..plan.rounds + plan.observed {
         for turn in turns(number, subjects.len()) {
             tell(&format!("{}: {workload}, observed", subjects[turn].name));
-            scores[turn].2.push((subjects[turn].observe)(&round(number))?);
+            observed[turn].push((subjects[turn].observe)(&round(number))?);
         }
     }
-    let scores = scores.into_iter().zip(subjects).map(|((rates, jain, observed), subject)| {
-        let observed = Observed::together(&observed);
-        Score { lock: subject.name, kind: subject.kind, rates, jain, observed }
-    });
-    Ok(Match { workload: *workload, scores: scores.collect() })
+    for (score, observed) in scores.iter_mut().zip(observed) {
+        score.observed = Observed::together(&observed);
+    }
+    Ok(Match { workload: *workload, scores })
 }
 
 /// Who has a turn when, in the round called `number`.

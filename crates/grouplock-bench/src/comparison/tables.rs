@@ -1,64 +1,65 @@
 //! The tables of the report, in Markdown.
 
-use core::fmt::Write as _;
 use std::time::Duration;
 
 use super::goals::Goal;
-use super::run::{Match, Probed, REFERENCE, Results, Season};
+use super::long_queues::{FEW, MANY};
+use super::run::{Match, REFERENCE, Results, Score, Season};
 use super::starvation::{Waited, Way};
 use super::work::Length;
 use super::workload::Workload;
+use crate::program::table;
+use crate::statistics::Spread;
 
 /// What stands where a figure is missing.
 const NONE: &str = "–";
 
+fn or_none<T>(value: Option<T>, told: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| NONE.to_owned(), told)
+}
+
 /// The goals.
 pub fn goals(goals: &[Goal]) -> String {
-    let mut table = "| about | goal | reached | |\n|---|---|---|---|\n".to_owned();
-    for Goal { about, wanted, reached, verdict } in goals {
-        _ = writeln!(table, "| {about} | {wanted} | {reached} | {verdict} |");
-    }
-    table
+    let row = |goal: &Goal| {
+        let Goal { about, wanted, reached, verdict } = goal.clone();
+        [about, wanted, reached, verdict.to_string()]
+    };
+    table(&["about", "goal", "reached", ""], goals.iter().map(row))
 }
 
 /// The uncontended part.
 pub fn alone(results: &Results) -> String {
-    let mut table = format!(
-        "| lock | way in | ns | × {REFERENCE} shared | instructions |\n|---|---|---|---|---|\n"
-    );
-    for cost in &results.alone {
-        let instructions = cost.instructions.map_or(NONE.to_owned(), |count| format!("{count:.0}"));
-        _ = writeln!(
-            table,
-            "| {} | {} | {:.1} | {:.2} | {instructions} |",
-            cost.lock,
-            cost.path.told(),
-            cost.nanoseconds,
-            cost.ratio
-        );
-    }
-    table
+    let ratio = format!("× {REFERENCE} shared");
+    let rows = results.alone.iter().map(|cost| {
+        let instructions = or_none(cost.instructions, |count| format!("{count:.0}"));
+        let (ns, ratio) = (format!("{:.1}", cost.nanoseconds), format!("{:.2}", cost.ratio));
+        [cost.lock.to_owned(), cost.path.told().to_owned(), ns, ratio, instructions]
+    });
+    table(&["lock", "way in", "ns", &ratio, "instructions"], rows)
 }
 
-/// A family at a glance: ratios, one workload per column.
-pub fn summary(season: &Season) -> String {
-    let heads: Vec<String> =
-        season.matches.iter().map(|game| head(&game.workload, &season.matches)).collect();
-    let mut table = format!("| lock | sessions as | {} |\n", heads.join(" | "));
-    _ = writeln!(table, "|---|---|{}", "---|".repeat(heads.len()));
-    let Some(first) = season.matches.first() else { return table };
-    for score in &first.scores {
-        _ = write!(table, "| {} | {} |", score.lock, score.kind.told());
-        for game in &season.matches {
-            let ratio = game.score(score.lock).zip(game.score(REFERENCE));
-            match ratio.map(|(score, reference)| score.ratio(reference)) {
-                Some(ratio) => _ = write!(table, " {ratio:.2} |"),
-                None => _ = write!(table, " {NONE} |"),
-            }
-        }
-        table.push('\n');
-    }
-    table
+/// What is compared between a lock and the reference.
+pub type Ratio = fn(&Score, &Score) -> Spread;
+
+/// A family at a glance: a ratio to the reference, one workload per column.
+pub fn summary(season: &Season, ratio: Ratio) -> String {
+    let games = &season.matches;
+    let mut heads = vec!["lock".to_owned(), "sessions as".to_owned()];
+    heads.extend(games.iter().map(|game| head(&game.workload, games)));
+    let heads: Vec<&str> = heads.iter().map(|head| &**head).collect();
+    let scores = games.first().map_or(&[][..], |game| &game.scores);
+    let rows = scores.iter().map(|score| {
+        let mut row = vec![score.lock.to_owned(), score.kind.told().to_owned()];
+        row.extend(games.iter().map(|game| {
+            let pair = game.score(score.lock).zip(game.score(REFERENCE));
+            let ratio = pair.map(|(score, reference)| ratio(score, reference));
+            // Where nobody got in, there is nothing to compare with.
+            let ratio = ratio.filter(|ratio| ratio.median.is_finite() && ratio.high.is_finite());
+            or_none(ratio, |ratio| format!("{ratio:.2}"))
+        }));
+        row
+    });
+    table(&heads, rows)
 }
 
 /// What tells a workload from the others.
@@ -82,53 +83,56 @@ fn head(workload: &Workload, among: &[Match]) -> String {
 
 /// Everything about one workload.
 pub fn detail(game: &Match) -> String {
-    let mut table = format!(
-        "| lock | entries/s | × {REFERENCE} | Jain | inside: mean, max | switches/s | wait p50 | p99 | max | overtaken p99, max |\n"
-    );
-    _ = writeln!(table, "{}", "|---".repeat(10) + "|");
+    let ratio = format!("× {REFERENCE}");
+    let heads = [
+        "lock",
+        "entries/s",
+        "of session 0, of others",
+        &ratio,
+        "Jain",
+        "inside: mean, max",
+        "switches/s",
+        "wait p50",
+        "p99",
+        "max",
+        "overtaken p99, max",
+    ];
     let reference = game.score(REFERENCE);
-    for score in &game.scores {
-        let ratio = reference.map_or(NONE.to_owned(), |peer| format!("{:.2}", score.ratio(peer)));
+    let middle = |rates: &[f64]| amount(Spread::of(rates.iter().copied()).median);
+    let rows = game.scores.iter().map(|score| {
         let seen = &score.observed;
-        let jain = score.fairness().median;
-        let jain = if jain.is_nan() { NONE.to_owned() } else { format!("{jain:.2}") };
         // With nothing to do inside, the mean is that of looking at the clock.
-        let mean = if game.workload.inside == Length::Nothing {
-            NONE.to_owned()
-        } else {
-            format!("{:.2}", seen.inside_mean)
-        };
-        _ = writeln!(
-            table,
-            "| {} | {} | {ratio} | {jain} | {mean}, {} | {} | {} | {} | {} | {}, {} |",
-            score.lock,
-            amount(score.rate().median),
-            seen.inside_max,
+        let mean = Some(seen.inside_mean).filter(|_| game.workload.inside != Length::Nothing);
+        let apart = game.workload.is_mixed().then_some(score);
+        let overtaken = [seen.overtaken_p99, seen.overtaken_max].map(|count| amount(count as f64));
+        [
+            score.lock.to_owned(),
+            middle(&score.rates),
+            or_none(apart, |of| format!("{}, {}", middle(&of.of_zero), middle(&of.of_others))),
+            or_none(reference, |reference| format!("{:.2}", score.ratio(reference))),
+            or_none(Some(score.fairness().median).filter(|jain| !jain.is_nan()), |jain| {
+                format!("{jain:.2}")
+            }),
+            format!("{}, {}", or_none(mean, |mean| format!("{mean:.2}")), seen.inside_max),
             amount(seen.switches),
             time(seen.wait_p50),
             time(seen.wait_p99),
             time(seen.wait_max),
-            amount(seen.overtaken_p99 as f64),
-            amount(seen.overtaken_max as f64),
-        );
-    }
-    table
+            overtaken.join(", "),
+        ]
+    });
+    table(&heads, rows)
 }
 
 /// The starvation probe.
 pub fn starvation(results: &Results) -> String {
-    let heads = Way::ALL.map(Way::told).join(" | ");
-    let mut table = format!("| lock | {heads} |\n|---|---|---|---|\n");
+    let heads = [&["lock"], &Way::ALL.map(Way::told)[..]].concat();
     let locks = results.starvation.iter().filter(|probed| probed.way == Way::ALL[0]);
-    for Probed { lock, .. } in locks {
-        _ = write!(table, "| {lock} |");
-        for way in Way::ALL {
-            let told = results.probed(lock, way).map_or(NONE.to_owned(), waited);
-            _ = write!(table, " {told} |");
-        }
-        table.push('\n');
-    }
-    table
+    let rows = locks.map(|probed| {
+        let told = |way| or_none(results.probed(probed.lock, way), waited);
+        [&[probed.lock.to_owned()], &Way::ALL.map(told)[..]].concat()
+    });
+    table(&heads, rows)
 }
 
 fn waited(waited: &Waited) -> String {
@@ -143,13 +147,56 @@ fn waited(waited: &Waited) -> String {
     }
 }
 
+/// Long queues.
+pub fn queues(results: &Results) -> String {
+    let [few, many] = [FEW, MANY].map(|length| format!("ns, {length} waiters"));
+    let rows = results.queues.iter().map(|queue| {
+        let figures = [format!("{:.0}", queue.few), format!("{:.0}", queue.many)];
+        let [few, many] = figures;
+        [
+            queue.operation.told().to_owned(),
+            queue.lock.to_owned(),
+            few,
+            many,
+            format!("{:.2}", queue.ratio),
+        ]
+    });
+    table(&["what", "lock", &few, &many, "ratio"], rows)
+}
+
+/// Expensive changes of session.
+pub fn changes(results: &Results) -> String {
+    let spread = |sample: &[f64]| format!("{:.1}", Spread::of(sample.iter().copied()));
+    let rows = results.changes.iter().map(|changes| {
+        let longest = format!("{:.0}", changes.longest());
+        let (rates, changed) = (spread(&changes.rates), spread(&changes.per_thousand));
+        [changes.lock.to_owned(), changed, rates, longest]
+    });
+    table(&["lock", "changes in 1000 holds", "holds/s", "longest wait, in holds"], rows)
+}
+
+/// Allocations.
+pub fn memory(results: &Results) -> String {
+    let rows = results.memory.iter().map(|memory| {
+        let figures = [memory.thread, memory.task, memory.name].map(|count| format!("{count:.2}"));
+        [&[memory.policy.to_owned()], &figures[..]].concat()
+    });
+    table(&["policy", "wait of a thread", "wait of a task", "entry under another name"], rows)
+}
+
 /// Bytes of unlocked locks.
 pub fn sizes(results: &Results) -> String {
-    let mut table = "| lock | bytes |\n|---|---|\n".to_owned();
-    for (lock, bytes) in &results.sizes {
-        _ = writeln!(table, "| {lock} | {bytes} |");
-    }
-    table
+    let rows = results.sizes.iter().map(|(lock, bytes)| [(*lock).to_owned(), bytes.to_string()]);
+    table(&["lock", "bytes"], rows)
+}
+
+/// Remote references.
+pub fn remote(results: &Results) -> String {
+    let rows = results.remote.iter().map(|remote| {
+        let bound = or_none(remote.bound, |bound| bound.to_string());
+        [remote.model.clone(), remote.max.to_string(), remote.processes.to_string(), bound]
+    });
+    table(&["memory", "largest found", "for processes", "proven for any number"], rows)
 }
 
 /// A count with three digits.

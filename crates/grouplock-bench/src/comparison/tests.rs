@@ -1,6 +1,6 @@
 //! The comparison works: every lock does what the harness takes for granted, and a whole run gives a whole report.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::comparison::lock::Kind;
 use crate::comparison::page::Page;
@@ -19,7 +19,7 @@ fn round(workload: Workload) -> Round {
 fn no_lock_lets_two_sessions_in_together() {
     let (threads, choice) = (4, Choice::Uniform);
     let (sessions, inside, outside) = (Sessions::Shared(3), Length::Us1, Length::Nothing);
-    let mixed = Workload { threads, sessions, choice, inside, outside };
+    let mixed = Workload { threads, sessions, choice, inside, outside, busy: false };
     for subject in subject::all() {
         for workload in [mixed, halves(4), excluding(3)] {
             // What is written down is checked: the run fails if two overlap that must not.
@@ -34,13 +34,20 @@ fn no_lock_lets_two_sessions_in_together() {
 fn every_lock_shares_what_its_kind_shares() {
     let asleep = |workload| Workload { inside: Length::Ms2, ..workload };
     for subject in subject::all() {
-        let most = |workload| {
-            let seen = (subject.observe)(&round(asleep(workload)));
-            seen.unwrap_or_else(|error| panic!("{error}")).inside_max
+        // On a busy machine three threads may seldom meet: they are given a while.
+        let most = |workload, expected| {
+            let deadline = Instant::now() + Duration::from_mins(1);
+            loop {
+                let seen = (subject.observe)(&round(asleep(workload)));
+                let most = seen.unwrap_or_else(|error| panic!("{error}")).inside_max;
+                if most >= expected || Instant::now() > deadline {
+                    return most;
+                }
+            }
         };
         let expected = if subject.kind == Kind::Mutual { 1 } else { 3 };
-        assert_eq!(most(sharing(3)), expected, "{} with one session", subject.name);
-        assert_eq!(most(excluding(3)), 1, "{} with a session each", subject.name);
+        assert_eq!(most(sharing(3), expected), expected, "{} with one session", subject.name);
+        assert_eq!(most(excluding(3), 1), 1, "{} with a session each", subject.name);
     }
 }
 
@@ -49,7 +56,7 @@ fn every_lock_counts_entries_of_all_threads() {
     for subject in subject::all() {
         let counted = (subject.count)(&round(Workload { outside: Length::Us1, ..sharing(2) }));
         assert_eq!(counted.entries.len(), 2, "{}", subject.name);
-        assert!(counted.rate() > 0.0, "{}", subject.name);
+        assert!(counted.rates()[0] > 0.0, "{}", subject.name);
         assert!(counted.elapsed >= Duration::from_millis(10), "{}", subject.name);
     }
 }

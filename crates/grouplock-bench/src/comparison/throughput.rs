@@ -1,5 +1,6 @@
 //! Rounds that count entries and do nothing else.
 
+use core::hint::black_box;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, OnceLock};
@@ -9,7 +10,8 @@ use std::time::{Duration, Instant};
 use crossbeam_utils::CachePadded;
 
 use super::lock::Lock;
-use super::workload::Workload;
+use super::workload::{Agenda, Workload};
+use crate::machine;
 use crate::statistics::jain;
 
 /// How long a round takes, and which it is.
@@ -28,14 +30,17 @@ pub struct Round {
 pub struct Counted {
     /// Passages by thread.
     pub entries: Vec<u64>,
+    /// How many of all passages were for session 0: the readers', for a lock with readers and writers.
+    pub of_zero: u64,
     /// How long it took.
     pub elapsed: Duration,
 }
 
 impl Counted {
-    /// Entries per second, of all threads together.
-    pub fn rate(&self) -> f64 {
-        self.entries.iter().sum::<u64>() as f64 / self.elapsed.as_secs_f64()
+    /// Entries per second, of all threads together: into session 0, and into others.
+    pub fn rates(&self) -> [f64; 2] {
+        let others = self.entries.iter().sum::<u64>() - self.of_zero;
+        [self.of_zero, others].map(|entries| entries as f64 / self.elapsed.as_secs_f64())
     }
 
     /// How evenly the threads got in. None if nobody did.
@@ -91,38 +96,59 @@ pub(super) fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Runs a round on a lock of its own.
-pub fn run<L: Lock>(round: &Round) -> Counted {
+/// Runs the threads of a round on a lock of its own. What each has to tell, and how long the round was.
+pub(super) fn on_threads<L: Lock, T: Send>(
+    round: &Round,
+    passages: impl Fn(&L, &mut L::Local, &mut Agenda, &Gate, Instant) -> T + Sync,
+) -> (Vec<T>, Duration) {
     let Round { workload, duration, number } = *round;
     // Nothing else lies in the lock's cache lines.
     let lock = CachePadded::new(L::new());
     let gate = Gate::new(workload.threads);
-    let (inside, outside) = (workload.inside.work(), workload.outside.work());
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..workload.threads)
-            .map(|thread| {
-                let (lock, gate) = (&*lock, &gate);
-                scope.spawn(move || {
-                    let mut agenda = workload.agenda(thread, number);
-                    let mut local = L::local();
-                    // The first passage of a thread sets up what the lock keeps for it.
-                    lock.pass(&mut local, agenda.draw(), || ());
-                    gate.pass();
-                    let mut entries = 0;
-                    loop {
-                        lock.pass(&mut local, agenda.draw(), || inside.perform());
-                        // Those that waited for the end do not count.
-                        if gate.is_over() {
-                            return entries;
-                        }
-                        entries += 1;
-                        outside.perform();
-                    }
-                })
+        let (lock, gate, passages) = (&*lock, &gate, &passages);
+        let thread = |thread| {
+            scope.spawn(move || {
+                let mut agenda = workload.agenda(thread, number);
+                let mut local = L::local();
+                // The first passage of a thread sets up what the lock keeps for it.
+                lock.pass(&mut local, agenda.draw(), || ());
+                let start = gate.pass();
+                passages(lock, &mut local, &mut agenda, gate, start)
             })
-            .collect();
+        };
+        let threads: Vec<_> = (0..workload.threads).map(thread).collect();
+        if workload.busy {
+            for _ in 0..machine::cores().unwrap_or(1) {
+                scope.spawn(|| {
+                    while !gate.is_over() {
+                        black_box(());
+                    }
+                });
+            }
+        }
         let elapsed = gate.run_for(duration);
-        let entries = threads.into_iter().map(joined);
-        Counted { entries: entries.collect(), elapsed }
+        (threads.into_iter().map(joined).collect(), elapsed)
     })
+}
+
+/// Runs a round that counts.
+pub fn run<L: Lock>(round: &Round) -> Counted {
+    let (inside, outside) = (round.workload.inside.work(), round.workload.outside.work());
+    let (counts, elapsed) = on_threads::<L, _>(round, |lock, local, agenda, gate, _| {
+        let (mut entries, mut of_zero) = (0, 0);
+        loop {
+            let session = agenda.draw();
+            lock.pass(local, session, || inside.perform());
+            // Those that waited for the end do not count.
+            if gate.is_over() {
+                return (entries, of_zero);
+            }
+            entries += 1;
+            of_zero += u64::from(session == 0);
+            outside.perform();
+        }
+    });
+    let (entries, of_zero): (Vec<u64>, Vec<u64>) = counts.into_iter().unzip();
+    Counted { entries, of_zero: of_zero.into_iter().sum(), elapsed }
 }

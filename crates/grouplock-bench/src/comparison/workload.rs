@@ -45,6 +45,8 @@ pub struct Workload {
     pub inside: Length,
     /// What is done between leaving and asking again.
     pub outside: Length,
+    /// Whether each core also runs a loop that never ends.
+    pub busy: bool,
 }
 
 /// How many choices a thread makes before it begins anew. A power of two, and small enough to stay in the
@@ -95,6 +97,11 @@ impl Workload {
         Agenda { sessions, next: 0 }
     }
 
+    /// Whether some ask for session 0 and some for others.
+    pub fn is_mixed(&self) -> bool {
+        matches!(self.sessions, Sessions::Shared(2..))
+    }
+
     /// How many sessions there are and who asks for which, in words.
     pub fn sessions_told(&self) -> String {
         let count = match self.sessions {
@@ -118,7 +125,8 @@ impl fmt::Display for Workload {
         let Workload { threads, inside, outside, .. } = self;
         let plural = if *threads == 1 { "" } else { "s" };
         let (sessions, inside, outside) = (self.sessions_told(), inside.told(), outside.told());
-        write!(f, "{threads} thread{plural}, {sessions}, {inside} inside, {outside} outside")
+        let busy = if self.busy { ", every core busy" } else { "" };
+        write!(f, "{threads} thread{plural}, {sessions}, {inside} inside, {outside} outside{busy}")
     }
 }
 
@@ -172,7 +180,7 @@ mod tests {
 
     fn asked(sessions: Sessions, choice: Choice, thread: usize) -> Vec<u64> {
         let (inside, outside) = (Length::Nothing, Length::Nothing);
-        let workload = Workload { threads: 8, sessions, choice, inside, outside };
+        let workload = Workload { threads: 8, sessions, choice, inside, outside, busy: false };
         let mut agenda = workload.agenda(thread, 1);
         (0..CHOICES).map(|_| agenda.draw()).collect()
     }

@@ -69,7 +69,7 @@ pub fn contended(server: &Server, rounds: usize) -> Result<Pair, EtcdError> {
 
 /// Lets ours and theirs have a turn each per round, each round beginning with the other one. The first round makes connections and fills
 /// caches, and does not count.
-fn in_turns(
+pub(super) fn in_turns(
     rounds: usize,
     mut turn: impl FnMut(bool) -> Result<Vec<f64>, EtcdError>,
 ) -> Result<Pair, EtcdError> {

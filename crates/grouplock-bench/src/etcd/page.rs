@@ -5,6 +5,7 @@ use std::fs;
 
 use super::Pair;
 use crate::machine;
+use crate::program::table;
 use crate::statistics::{Spread, percentile};
 
 /// What was measured on one server.
@@ -56,15 +57,27 @@ fn medians(rounds: &[Vec<f64>]) -> Vec<f64> {
     rounds.iter().map(|round| Spread::of(round.iter().copied()).median).collect()
 }
 
-/// Median, 90th and 99th percentile of all that was measured.
-fn distribution(rounds: &[Vec<f64>]) -> String {
+/// How much was measured; median, 90th and 99th percentile of it.
+fn distribution(rounds: &[Vec<f64>]) -> [String; 4] {
     let mut all: Vec<f64> = rounds.iter().flatten().copied().collect();
     all.sort_by(f64::total_cmp);
-    let at = |share| percentile(&all, share).unwrap_or(f64::NAN);
-    format!("{:.2} | {:.2} | {:.2}", at(0.5), at(0.9), at(0.99))
+    let at = |share| format!("{:.2}", percentile(&all, share).unwrap_or(f64::NAN));
+    [all.len().to_string(), at(0.5), at(0.9), at(0.99)]
 }
 
 impl Row {
+    /// Two rows of the table: ours, and theirs.
+    fn told(&self) -> [Vec<String>; 2] {
+        let by =
+            if self.programs { ["`grouplock run`", "`etcdctl lock`"] } else { ["a room", "RPC"] };
+        let row = |what: &str, by: &str, rounds: &[Vec<f64>], ratio: String| {
+            let ends = [what.to_owned(), by.to_owned()];
+            ends.into_iter().chain(distribution(rounds)).chain([ratio]).collect()
+        };
+        let ours = row(self.what, by[0], &self.pair.ours, format!("{:.2}", self.ratio()));
+        [ours, row("", by[1], &self.pair.theirs, String::new())]
+    }
+
     /// Ours over theirs, from round to round.
     fn ratio(&self) -> Spread {
         Spread::of_ratios(&medians(&self.pair.ours), &medians(&self.pair.theirs))
@@ -106,7 +119,6 @@ pub fn load() -> String {
 
 impl fmt::Display for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cores = machine::cores().map_or_else(|| "?".to_owned(), |cores| cores.to_string());
         writeln!(
             f,
             "\
@@ -115,8 +127,8 @@ impl fmt::Display for Page {
 The same etcd, one run, in turns. Milliseconds; a ratio is taken within each round first, and shown as the median over the rounds with the
 quartiles in parentheses.
 
-* On {}, {cores} cores, {}, with {}, release profile; etcd {}, one member on this machine's loopback. The load average was {} when it
-  began; niceness {}.
+* On {}; etcd {}, one member on this machine's loopback. The load average was {} when it
+  began.
 * **enter and leave, alone**: nobody else is there. *A room*: `Room::enter` and `Guard::leave` through the public interface. *RPC*: `Lock` and
   `Unlock` of etcd's lock service over a connection that stays open, with a lease that lasts and needs no care, by a runtime on the
   calling thread. Each party is a process of its own.
@@ -134,35 +146,19 @@ in the same transaction, and makes its requests on a thread of its own, so that 
 lease and a watch. The slower the disk, the less of that is seen.
 
 To repeat it: `cargo build --release -p grouplock-cli && cargo run --release -p grouplock-bench --bin etcd -- --out docs/benchmarks/etcd.md`",
-            machine::processor(),
-            machine::system(),
-            machine::RUSTC,
+            machine::told(),
             self.version,
             self.load,
-            machine::niceness().map_or_else(|| "unknown".to_owned(), |nice| nice.to_string()),
         )?;
         for section in &self.sections {
             let fsync = Spread::of(section.fsync.iter().copied());
             writeln!(
                 f,
-                "\n## etcd's data on {}\n\nA write of 2 KiB with fsync takes {fsync:.3} ms there.\n\n\
-                 | what | by | samples | median | p90 | p99 | ours / theirs |\n|---|---|---|---|---|---|---|",
+                "\n## etcd's data on {}\n\nA write of 2 KiB with fsync takes {fsync:.3} ms there.\n",
                 section.file_system
             )?;
-            for row in &section.rows {
-                let samples = |rounds: &[Vec<f64>]| rounds.iter().map(Vec::len).sum::<usize>();
-                let Row { what, programs, pair, .. } = row;
-                let (ours, theirs) = if *programs {
-                    ("`grouplock run`", "`etcdctl lock`")
-                } else {
-                    ("a room", "RPC")
-                };
-                let count = samples(&pair.ours);
-                let (own, ratio) = (distribution(&pair.ours), row.ratio());
-                writeln!(f, "| {what} | {ours} | {count} | {own} | {ratio:.2} |")?;
-                let count = samples(&pair.theirs);
-                writeln!(f, "| | {theirs} | {count} | {} | |", distribution(&pair.theirs))?;
-            }
+            let heads = ["what", "by", "samples", "median", "p90", "p99", "ours / theirs"];
+            write!(f, "{}", table(&heads, section.rows.iter().flat_map(Row::told)))?;
             writeln!(f)?;
             for verdict in section.rows.iter().filter_map(Row::verdict) {
                 writeln!(f, "* {verdict}")?;

@@ -4,44 +4,22 @@
 //! passages that were made in so many milliseconds, `enter` with the moment it was inside, `leave` with the moment before it began to
 //! leave. The clock is one that all processes share.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::str::FromStr;
 
+use clap::ValueEnum;
 use grouplock_room::{Guard, Places, Room, RoomOptions};
 
 use super::rpc::RpcLock;
 use super::{EtcdError, now};
 
 /// Which lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
     /// A room of ours.
     Room,
     /// etcd's.
     Rpc,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Room => "room",
-            Kind::Rpc => "rpc",
-        })
-    }
-}
-
-impl FromStr for Kind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "room" => Ok(Kind::Room),
-            "rpc" => Ok(Kind::Rpc),
-            _ => Err(format!("`{text}` is no lock; expected room or rpc")),
-        }
-    }
 }
 
 enum Lock {
@@ -143,7 +121,8 @@ impl Party {
     pub fn start(kind: Kind, endpoint: &str, name: &str, session: &str) -> Result<Self, EtcdError> {
         let us = std::env::current_exe().map_err(EtcdError::system("tell where we are"))?;
         let mut command = Command::new(us);
-        command.args(["--party", &kind.to_string(), endpoint, name, session]);
+        let kind = if kind == Kind::Room { "room" } else { "rpc" };
+        command.args(["--party", kind, endpoint, name, session]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().map_err(EtcdError::system("start a party"))?;
         match (process.stdin.take(), process.stdout.take()) {

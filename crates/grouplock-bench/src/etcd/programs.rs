@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::libraries::Waits;
+use super::libraries::{Waits, in_turns};
 use super::server::Server;
 use super::{EtcdError, Pair, now};
 
@@ -34,19 +34,17 @@ impl<'s> Programs<'s> {
         Ok(Programs { server, grouplock, us })
     }
 
-    /// Ours, to run `command` inside.
-    fn ours(&self, session: &str, command: &[&str]) -> Command {
+    /// `command` to be run inside, by ours or by etcd's.
+    fn program(&self, ourselves: bool, session: &str, command: &[&str]) -> Command {
+        if !ourselves {
+            let mut program = self.server.etcdctl();
+            program.args(["lock", "programs", "--"]).args(command);
+            return program;
+        }
         let mut program = Command::new(&self.grouplock);
         let place = format!("etcd://{}", self.server.endpoint);
         program.args(["run", "--at", &place, "programs", session, "--"]).args(command);
         program.stdin(Stdio::null());
-        program
-    }
-
-    /// etcd's.
-    fn theirs(&self, _: &str, command: &[&str]) -> Command {
-        let mut program = self.server.etcdctl();
-        program.args(["lock", "programs", "--"]).args(command);
         program
     }
 
@@ -55,16 +53,7 @@ impl<'s> Programs<'s> {
     /// # Errors
     /// If one fails.
     pub fn alone(&self, rounds: usize) -> Result<Pair, EtcdError> {
-        let mut pair = Pair::default();
-        for round in 0..=rounds {
-            let ours = time(self.ours("session", &["true"]))?;
-            let theirs = time(self.theirs("session", &["true"]))?;
-            if round > 0 {
-                pair.ours.push(vec![ours]);
-                pair.theirs.push(vec![theirs]);
-            }
-        }
-        Ok(pair)
+        in_turns(rounds, |ourselves| Ok(vec![time(self.program(ourselves, "session", &["true"]))?]))
     }
 
     /// One holds the lock for a command that ends when it is told to, and another one waits: from the moment that command is told to
@@ -78,22 +67,14 @@ impl<'s> Programs<'s> {
         rounds: usize,
         mut waits: Waits,
     ) -> Result<Pair, EtcdError> {
-        let mut pair = Pair::default();
-        for _ in 0..rounds {
-            let wait = waits.next();
-            let ours = self.exchange(directory, wait, |s, c| self.ours(s, c))?;
-            let theirs = self.exchange(directory, wait, |s, c| self.theirs(s, c))?;
-            pair.ours.push(vec![ours]);
-            pair.theirs.push(vec![theirs]);
-        }
-        Ok(pair)
+        in_turns(rounds, |ourselves| Ok(vec![self.exchange(directory, waits.next(), ourselves)?]))
     }
 
     fn exchange(
         &self,
         directory: &Path,
         wait: Duration,
-        program: impl Fn(&str, &[&str]) -> Command,
+        ourselves: bool,
     ) -> Result<f64, EtcdError> {
         let us = self.us.display().to_string();
         let [go, inside] = ["go", "inside"].map(|name| directory.join(name));
@@ -103,10 +84,13 @@ impl<'s> Programs<'s> {
         }
         let (go_path, inside_path) = (go.display().to_string(), inside.display().to_string());
         let held = [us.as_str(), "--await", &go_path, &inside_path];
-        let mut holder =
-            Ended(program("one", &held).spawn().map_err(EtcdError::system("start a holder"))?);
+        let mut holder = Ended(
+            self.program(ourselves, "one", &held)
+                .spawn()
+                .map_err(EtcdError::system("start a holder"))?,
+        );
         await_file(&inside)?;
-        let mut command = program("two", &[&us, "--clock"]);
+        let mut command = self.program(ourselves, "two", &[&us, "--clock"]);
         let mut waiter = Ended(
             command.stdout(Stdio::piped()).spawn().map_err(EtcdError::system("start a waiter"))?,
         );

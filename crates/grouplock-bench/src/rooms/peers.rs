@@ -1,5 +1,6 @@
 //! What is measured.
 
+use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 use std::io;
@@ -7,7 +8,9 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 
-use grouplock_room::{Room, RoomError};
+use grouplock_room::Room;
+
+use crate::uncontended::subjects::Subject;
 
 /// Our rooms.
 pub const ROOM: &str = "room, alone";
@@ -23,35 +26,6 @@ pub const OFD: &str = "OFD lock, exclusive";
 pub const ROBUST_MUTEX: &str = "robust pthread mutex";
 /// A readers-writers lock of the C library, shared between processes.
 pub const RWLOCK: &str = "pthread rwlock, read";
-
-/// A lock that can be taken and given back.
-pub struct Peer {
-    /// What it is called.
-    pub name: &'static str,
-    batch: Box<dyn FnMut(u64)>,
-}
-
-impl core::fmt::Debug for Peer {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple("Peer").field(&self.name).finish()
-    }
-}
-
-impl Peer {
-    fn new(name: &'static str, mut passage: impl FnMut() + 'static) -> Self {
-        let batch = Box::new(move |passages| {
-            for _ in 0..passages {
-                passage();
-            }
-        });
-        Peer { name, batch }
-    }
-
-    /// Makes that many passages.
-    pub fn run(&mut self, passages: u64) {
-        (self.batch)(passages);
-    }
-}
 
 /// A directory for the time of the measurement, in memory if there is such a place.
 #[derive(Debug)]
@@ -77,22 +51,11 @@ impl Drop for Scratch {
     }
 }
 
-/// Why a peer is missing.
-#[derive(Debug, thiserror::Error)]
-pub enum PeerError {
-    /// Ours.
-    #[error(transparent)]
-    Room(#[from] RoomError),
-    /// The system's.
-    #[error("cannot prepare a lock: {0}")]
-    System(#[from] io::Error),
-}
-
 /// All of them, with their files in `directory`.
 ///
 /// # Errors
 /// If one of them cannot be had.
-pub fn all(directory: &Scratch) -> Result<Vec<Peer>, PeerError> {
+pub fn all(directory: &Scratch) -> Result<Vec<Subject>, Box<dyn Error>> {
     let Scratch(directory) = directory;
     Ok(vec![
         room(directory)?,
@@ -105,18 +68,22 @@ pub fn all(directory: &Scratch) -> Result<Vec<Peer>, PeerError> {
     ])
 }
 
-fn room(directory: &Path) -> Result<Peer, PeerError> {
+fn peer(name: &'static str, passage: impl FnMut() + 'static) -> Subject {
+    Subject::new(name, "between processes", None, passage)
+}
+
+fn room(directory: &Path) -> Result<Subject, Box<dyn Error>> {
     let room = Room::open(directory, "alone")?;
-    Ok(Peer::new(ROOM, move || {
+    Ok(peer(ROOM, move || {
         let inside = black_box(&room).enter(black_box("session")).expect("nobody else is here");
         black_box(&inside);
     }))
 }
 
-fn room_join(directory: &Path) -> Result<Peer, PeerError> {
+fn room_join(directory: &Path) -> Result<Subject, Box<dyn Error>> {
     let room = Room::open(directory, "joined")?;
     let inside = room.request("session").enter_owned()?;
-    Ok(Peer::new(ROOM_JOIN, move || {
+    Ok(peer(ROOM_JOIN, move || {
         let _ = &inside;
         let joined = black_box(&room).enter(black_box("session")).expect("it is shared");
         black_box(&joined);
@@ -132,9 +99,13 @@ fn lock_file(directory: &Path, name: &str) -> io::Result<File> {
         .open(directory.join(name))
 }
 
-fn flock(directory: &Path, name: &'static str, kind: libc::c_int) -> Result<Peer, PeerError> {
+fn flock(
+    directory: &Path,
+    name: &'static str,
+    kind: libc::c_int,
+) -> Result<Subject, Box<dyn Error>> {
     let file = lock_file(directory, "flock")?;
-    Ok(Peer::new(name, move || {
+    Ok(peer(name, move || {
         // SAFETY: takes a descriptor that is open, and no pointers.
         let taken = unsafe { libc::flock(black_box(file.as_raw_fd()), kind) };
         // SAFETY: as above.
@@ -143,7 +114,7 @@ fn flock(directory: &Path, name: &'static str, kind: libc::c_int) -> Result<Peer
     }))
 }
 
-fn ofd(directory: &Path) -> Result<Peer, PeerError> {
+fn ofd(directory: &Path) -> Result<Subject, Box<dyn Error>> {
     let file = lock_file(directory, "ofd")?;
     let lock = |kind: libc::c_int| libc::flock {
         l_type: kind as libc::c_short,
@@ -152,7 +123,7 @@ fn ofd(directory: &Path) -> Result<Peer, PeerError> {
         l_len: 1,
         l_pid: 0,
     };
-    Ok(Peer::new(OFD, move || {
+    Ok(peer(OFD, move || {
         let (lock, unlock) = (lock(libc::F_WRLCK), lock(libc::F_UNLCK));
         let file = black_box(file.as_raw_fd());
         // SAFETY: the descriptor is open and the structure alive for the call.
@@ -181,7 +152,7 @@ fn check(number: libc::c_int) -> io::Result<()> {
     if number == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(number)) }
 }
 
-fn robust_mutex(directory: &Path) -> Result<Peer, PeerError> {
+fn robust_mutex(directory: &Path) -> Result<Subject, Box<dyn Error>> {
     let mutex = shared_page(directory, "mutex")?.cast::<libc::pthread_mutex_t>().as_ptr();
     let mut attributes = std::mem::MaybeUninit::uninit();
     // SAFETY: the attributes can be written to.
@@ -194,7 +165,7 @@ fn robust_mutex(directory: &Path) -> Result<Peer, PeerError> {
     check(unsafe { libc::pthread_mutexattr_setrobust(attributes.as_mut_ptr(), robust) })?;
     // SAFETY: the page is aligned, large enough, zeroed, and nobody else's.
     check(unsafe { libc::pthread_mutex_init(mutex, attributes.as_ptr()) })?;
-    Ok(Peer::new(ROBUST_MUTEX, move || {
+    Ok(peer(ROBUST_MUTEX, move || {
         // SAFETY: the mutex is initialised and its page never unmapped.
         let taken = unsafe { libc::pthread_mutex_lock(black_box(mutex)) };
         // SAFETY: as above, and it is ours.
@@ -203,7 +174,7 @@ fn robust_mutex(directory: &Path) -> Result<Peer, PeerError> {
     }))
 }
 
-fn rwlock(directory: &Path) -> Result<Peer, PeerError> {
+fn rwlock(directory: &Path) -> Result<Subject, Box<dyn Error>> {
     let lock = shared_page(directory, "rwlock")?.cast::<libc::pthread_rwlock_t>().as_ptr();
     let mut attributes = std::mem::MaybeUninit::uninit();
     // SAFETY: the attributes can be written to.
@@ -213,7 +184,7 @@ fn rwlock(directory: &Path) -> Result<Peer, PeerError> {
     check(unsafe { libc::pthread_rwlockattr_setpshared(attributes.as_mut_ptr(), shared) })?;
     // SAFETY: the page is aligned, large enough, zeroed, and nobody else's.
     check(unsafe { libc::pthread_rwlock_init(lock, attributes.as_ptr()) })?;
-    Ok(Peer::new(RWLOCK, move || {
+    Ok(peer(RWLOCK, move || {
         // SAFETY: the lock is initialised and its page never unmapped.
         let taken = unsafe { libc::pthread_rwlock_rdlock(black_box(lock)) };
         // SAFETY: as above, and we have it.

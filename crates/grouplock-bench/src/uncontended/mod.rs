@@ -4,7 +4,6 @@
 //! * [`rounds`]: the turns they take.
 //! * [`page`]: the report.
 
-pub mod arguments;
 pub mod page;
 pub mod rounds;
 pub mod subjects;

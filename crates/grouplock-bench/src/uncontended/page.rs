@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::machine;
+use crate::program::table;
 use crate::uncontended::rounds::{Plan, Times};
 use crate::uncontended::subjects::{
     BY_HAND, BY_HAND_RAW, FEW, HANDOVER, HANDOVER_RAW, MANY, NOTHING, STD_MUTEX, Subject,
@@ -38,16 +39,22 @@ impl fmt::Display for Page<'_> {
 }
 
 impl Page<'_> {
-    /// The table alone.
-    pub fn table(&self) -> Table<'_> {
-        Table(self)
+    /// The figures of every subject, as a table in Markdown.
+    pub fn table(&self) -> String {
+        let ratio = format!("× `{STD_MUTEX}`");
+        let rows = self.subjects.iter().enumerate().map(|(at, subject)| {
+            let Subject { name, way, processes, .. } = subject;
+            let processes = processes.map_or_else(|| NONE.to_owned(), |n| n.to_string());
+            let ns = format!("{:.1}", self.times.nanoseconds(at));
+            let (ratio, count) = (self.ratio(name, STD_MUTEX), self.count_of(name));
+            [name.clone(), (*way).to_owned(), processes, ns, ratio, count]
+        });
+        table(&["lock", "through", "made for", "ns", &ratio, "instructions"], rows)
     }
 
     fn method(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Plan { rounds, passages } = self.plan;
-        let processor = machine::processor();
-        let cores = machine::cores().map_or_else(|| "?".to_owned(), |cores| cores.to_string());
-        let rustc = machine::RUSTC;
+        let machine = machine::told();
         write!(
             f,
             "\
@@ -58,8 +65,7 @@ not needed, which for most locks is most of the time. It says nothing about wait
 
 ## How it was measured
 
-* On {processor}, {cores} cores, with {rustc}, release profile.
-  The figures are those of a single run.
+* On {machine}. The figures are those of a single run.
 * {rounds} rounds. In each, every lock has one turn of {passages} passages, and each round begins with
   another lock, so that a disturbance hits all of them alike. There was a turn for each to warm up.
 * A figure is the median over the rounds, with the quartiles in parentheses. A ratio is
@@ -172,26 +178,6 @@ when made for {MANY} processes, compared to {FEW}:
     fn same_count(&self, one: &str, other: &str) -> Option<bool> {
         let (one, other) = self.count(one).zip(self.count(other))?;
         Some((one - other).abs() < 0.5)
-    }
-}
-
-/// The figures of every subject, as a table in Markdown.
-#[derive(Clone, Copy, Debug)]
-pub struct Table<'p>(&'p Page<'p>);
-
-impl fmt::Display for Table<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Table(page) = self;
-        writeln!(f, "| lock | through | made for | ns | × `{STD_MUTEX}` | instructions |")?;
-        writeln!(f, "|---|---|---|---|---|---|")?;
-        for (subject, Subject { name, way, processes, .. }) in page.subjects.iter().enumerate() {
-            let processes = processes.map_or_else(|| NONE.to_owned(), |n| n.to_string());
-            let ns = page.times.nanoseconds(subject);
-            let ratio = page.ratio(name, STD_MUTEX);
-            let count = page.count_of(name);
-            writeln!(f, "| {name} | {way} | {processes} | {ns:.1} | {ratio} | {count} |")?;
-        }
-        Ok(())
     }
 }
 

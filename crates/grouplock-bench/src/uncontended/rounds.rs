@@ -31,17 +31,22 @@ impl Plan {
             // Warms the caches and the branch predictor up, and the processor's clock.
             subject.run(self.passages);
         }
-        let mut by_subject = vec![Vec::new(); subjects.len()];
-        for first in (0..subjects.len()).cycle().take(self.rounds as usize) {
-            for turn in (first..subjects.len()).chain(0..first) {
-                let start = Instant::now();
-                subjects[turn].run(self.passages);
-                let elapsed = start.elapsed();
-                by_subject[turn].push(elapsed.as_nanos() as f64 / self.passages as f64);
-            }
-        }
-        Times { by_subject }
+        let passages = vec![self.passages; subjects.len()];
+        take_turns(&mut subjects, self.rounds, &passages)
     }
+}
+
+/// Lets every subject have a turn of its number of passages in each round.
+pub fn take_turns(subjects: &mut [&mut Subject], rounds: u32, passages: &[u64]) -> Times {
+    let mut by_subject = vec![Vec::new(); subjects.len()];
+    for first in (0..subjects.len()).cycle().take(rounds as usize) {
+        for turn in (first..subjects.len()).chain(0..first) {
+            let start = Instant::now();
+            subjects[turn].run(passages[turn]);
+            by_subject[turn].push(start.elapsed().as_nanos() as f64 / passages[turn] as f64);
+        }
+    }
+    Times { by_subject }
 }
 
 impl Times {

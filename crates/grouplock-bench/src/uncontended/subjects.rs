@@ -1,7 +1,6 @@
 //! Everything that is measured: one passage through a lock by its only process.
 
 use core::hint::black_box;
-use std::sync::{Mutex, PoisonError, RwLock};
 
 use grouplock_algorithms::claims::Limit;
 use grouplock_algorithms::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
@@ -11,6 +10,8 @@ use grouplock_algorithms::memory::Native as M;
 use grouplock_algorithms::raw::{RawGroup, RawMutex};
 use grouplock_algorithms::{CapacityError, Group, Mutual, Session};
 
+use crate::comparison::lock::Lock;
+use crate::comparison::peers::{StdMutex, StdRwLock};
 use crate::handover_by_hand::HandoverByHand;
 
 /// The loop around nothing.
@@ -118,30 +119,11 @@ impl Subject {
         }))
     }
 
-    fn std_mutex() -> Self {
-        let lock = keep(Mutex::new(()));
-        Subject::new(STD_MUTEX, "std", None, move || {
-            let guard = black_box(lock).lock().unwrap_or_else(PoisonError::into_inner);
-            critical_section();
-            drop(guard);
-        })
-    }
-
-    fn std_rwlock_read() -> Self {
-        let lock = keep(RwLock::new(()));
-        Subject::new("std-rwlock-read", "std", None, move || {
-            let guard = black_box(lock).read().unwrap_or_else(PoisonError::into_inner);
-            critical_section();
-            drop(guard);
-        })
-    }
-
-    fn std_rwlock_write() -> Self {
-        let lock = keep(RwLock::new(()));
-        Subject::new("std-rwlock-write", "std", None, move || {
-            let guard = black_box(lock).write().unwrap_or_else(PoisonError::into_inner);
-            critical_section();
-            drop(guard);
+    /// A lock of the standard library, as the comparison has it.
+    fn standard<L: Lock<Local = ()>>(name: &str, session: u64) -> Self {
+        let lock = keep(L::new());
+        Subject::new(name, "std", None, move || {
+            black_box(lock).pass(&mut (), black_box(session), critical_section);
         })
     }
 }
@@ -176,9 +158,9 @@ pub fn all() -> Result<Vec<Subject>, CapacityError> {
     type L = DvirTaubenfeld1Swap<M>;
     let mut all = vec![
         Subject::new(NOTHING, "–", None, critical_section),
-        Subject::std_mutex(),
-        Subject::std_rwlock_read(),
-        Subject::std_rwlock_write(),
+        Subject::standard::<StdMutex>(STD_MUTEX, 0),
+        Subject::standard::<StdRwLock>("std-rwlock-read", 0),
+        Subject::standard::<StdRwLock>("std-rwlock-write", 1),
         Subject::group::<HandoverByHand>(FEW)?,
         Subject::raw::<Handover>(FEW)?,
         Subject::raw::<HandoverByHand>(FEW)?,
