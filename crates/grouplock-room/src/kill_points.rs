@@ -6,6 +6,8 @@
 mod armed {
     use std::sync::atomic::{AtomicI64, Ordering};
 
+    use nix::libc;
+
     static LEFT: AtomicI64 = AtomicI64::new(i64::MAX);
 
     /// Lets this process die by `SIGKILL` before the `steps`-th change from now (1 is the next).

@@ -24,14 +24,16 @@
 //!   [deaths](Guard::recovered).
 //! * Rooms in a directory need no server: a file is mapped, waiting is a futex, and the kernel tells who died. How that
 //!   works and what it promises is told in `docs/rooms.md`.
-//! * [`backend`] is for rooms of other kinds, [`remote`] what those on servers share, and [`conformance`] what all
-//!   have to pass.
+//! * [`backend`] is for rooms of other kinds, [`remote`] what those on servers share, and `conformance`, a feature, what
+//!   all have to pass.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("grouplock-room uses futexes and open file description locks, which only Linux has");
 
 pub mod backend;
+#[cfg(feature = "conformance")]
 pub mod conformance;
+mod duration;
 mod error;
 mod file;
 mod future;
@@ -49,6 +51,7 @@ mod snapshot;
 mod waiting;
 
 pub use backend::{Backend, Capabilities, Opener, Places};
+pub use duration::parse_duration;
 pub use error::RoomError;
 pub use future::Enter;
 pub use guard::{Guard, Loss, LossWatch, Recovered, Standing};

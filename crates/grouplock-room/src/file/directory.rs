@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, open, openat, posix_fallocate, renameat2};
+use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fchmod, fstat, fstatat};
 use nix::sys::statfs::fstatfs;
 use nix::unistd::{Gid, UnlinkatFlags, getegid, geteuid, getgroups, linkat, unlinkat};
@@ -75,9 +76,10 @@ impl Site {
     }
 
     /// Opens whatever has the name and can be trusted as far as its kind and owner go.
-    pub(super) fn any_file(&self) -> Result<Option<File>, RoomError> {
+    pub(super) fn any_file(&self, look_only: bool) -> Result<Option<File>, RoomError> {
+        let access = if look_only { OFlag::O_RDONLY } else { OFlag::O_RDWR };
         // Not blocking: somebody may have put a pipe there.
-        let flags = OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+        let flags = access | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         let file = match openat(&self.directory, self.file.as_str(), flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
             Err(Errno::ENOENT) => return Ok(None),
@@ -93,8 +95,8 @@ impl Site {
     }
 
     /// Opens the room's file, if there is one.
-    pub(super) fn file(&self) -> Result<Option<Opened>, RoomError> {
-        let Some(file) = self.any_file()? else { return Ok(None) };
+    pub(super) fn file(&self, look_only: bool) -> Result<Option<Opened>, RoomError> {
+        let Some(file) = self.any_file(look_only)? else { return Ok(None) };
         let length = self.check(&file)?;
         let mut bytes = [0; header::FIXED];
         match file.read_exact_at(&mut bytes, 0) {

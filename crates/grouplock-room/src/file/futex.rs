@@ -3,6 +3,8 @@
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use nix::libc;
+
 /// Sleeps while the word is `expected`, at most for `time`. May also return for no reason. Whether time was up.
 pub(super) fn wait(word: &AtomicU32, expected: u32, time: Duration) -> bool {
     let time = libc::timespec {
