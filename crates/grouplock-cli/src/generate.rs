@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::exit;
-use crate::plain::say;
+use crate::plain::print;
 
 /// Which shell.
 #[derive(Debug, Args)]
@@ -30,18 +30,14 @@ pub(crate) struct ManArguments {
 pub(crate) fn completions(arguments: &CompletionArguments, mut program: Command) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut program, "grouplock", &mut script);
-    say(&String::from_utf8_lossy(&script));
-    ExitCode::SUCCESS
+    print(&String::from_utf8_lossy(&script))
 }
 
 pub(crate) fn man(arguments: &ManArguments, program: Command) -> ExitCode {
     let Some(directory) = &arguments.out else {
         let mut page = Vec::new();
         return match Man::new(program).render(&mut page) {
-            Ok(()) => {
-                say(&String::from_utf8_lossy(&page));
-                ExitCode::SUCCESS
-            }
+            Ok(()) => print(&String::from_utf8_lossy(&page)),
             Err(error) => exit::failed(format!("the page cannot be made: {error}")),
         };
     };

@@ -7,15 +7,14 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use grouplock_room::Place;
+use grouplock_room::{Place, parse_duration};
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::{DefaultTerminal, Terminal};
 
 use crate::exit;
 use crate::place::At;
-use crate::plain::say;
-use crate::span;
+use crate::plain::print;
 use crate::status::overview;
 use view::View;
 
@@ -33,7 +32,7 @@ pub(crate) struct Arguments {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let interval = span::parse(text)?;
+    let interval = parse_duration(text).map_err(|error| error.to_string())?;
     if interval < Duration::from_millis(50) {
         return Err("at least 50ms was expected".to_owned());
     }
@@ -73,11 +72,11 @@ fn once(place: &Place) -> ExitCode {
     let Ok(_) = terminal.draw(|frame| view.draw(frame));
     let buffer = terminal.backend().buffer();
     let width = usize::from(buffer.area.width).max(1);
-    for row in buffer.content().chunks(width) {
+    let rows = buffer.content().chunks(width).map(|row| {
         let line: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
-        say(&format!("{}\n", line.trim_end()));
-    }
-    ExitCode::SUCCESS
+        line.trim_end().to_owned() + "\n"
+    });
+    print(&rows.collect::<String>())
 }
 
 fn live(place: &Place, interval: Duration, terminal: &mut DefaultTerminal) -> io::Result<()> {

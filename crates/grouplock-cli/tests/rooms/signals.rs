@@ -1,11 +1,14 @@
 //! Signals that are sent to `grouplock run`.
 
+use std::fs;
 use std::io::Write;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Stdio;
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
-use crate::place::{Place, Running, line_of, state, until};
+use crate::place::{Place, Running, line_of, state, told, until};
 
 #[test]
 fn signals_are_passed_on_to_the_command() {
@@ -92,4 +95,89 @@ fn a_command_stopped_on_its_own_does_not_stop_us() {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(command), Signal::SIGCONT)
         .expect("it is there");
     assert_eq!(running.code(), Some(5));
+}
+
+#[test]
+fn a_caller_that_ignores_sigchld_does_not_hang_us() {
+    let place = Place::new();
+    let script = "trap '' CHLD; exec \"$G\" run r s -- sh -c 'exit 7'";
+    assert_eq!(Running::start(place.script(script)).code(), Some(7));
+    assert!(place.is_empty("r"));
+}
+
+#[test]
+fn dispositions_reach_the_command_as_they_came() {
+    let place = Place::new();
+    let ignored = |how: &str, command: &str| {
+        let script = format!("trap '' {how}; exec {command} grep SigIgn /proc/self/status");
+        let (code, text, trouble) = told(&mut place.script(&script));
+        assert_eq!(code, 0, "{trouble}");
+        text
+    };
+    for how in ["PIPE", "CHLD", "HUP USR1", "PIPE CHLD TERM TSTP", "WINCH"] {
+        assert_eq!(ignored(how, "\"$G\" run r s --"), ignored(how, "env"), "{how}");
+    }
+}
+
+#[test]
+fn we_die_by_the_signal_that_ended_the_command() {
+    let place = Place::new();
+    for number in [2, 6, 9, 10, 13, 15, 35] {
+        let script = format!("ulimit -c 0; kill -{number} $$");
+        let running = Running::start(place.grouplock(&["run", "r", "s", "-c", &script]));
+        assert_eq!(running.ending().signal(), Some(number));
+        assert!(place.is_empty("r"));
+    }
+    assert_eq!(place.status("r")["deaths"], 0);
+    let _holder = place.occupy("r", "a");
+    let waiter = Running::start(place.grouplock(&["run", "r", "b", "--", "true"]));
+    until("it waits", || place.waiters("r") == 1);
+    waiter.send(Signal::SIGINT);
+    assert_eq!(waiter.ending().signal(), Some(2));
+}
+
+/// Sends a TERM to whom `target` says while a command waits for one, in a process group of its own. How often we passed it on.
+fn passed_on(place: &Place, before: &str, target: impl Fn(i32) -> i32) -> usize {
+    let (ready, got) = (place.file("ready"), place.file("got"));
+    _ = fs::remove_file(&got);
+    _ = fs::remove_file(&ready);
+    let script = format!(
+        "trap 'echo > \"{got}\"' TERM; trap 'exit 42' USR1; echo > '{ready}'; while :; do sleep 0.02; done",
+        got = got.display(),
+        ready = ready.display()
+    );
+    let words: Vec<&str> = before.split_whitespace().chain(["sh", "-c", &script]).collect();
+    let mut command = place.grouplock(&["run", "--json", "r", "s", "--"]);
+    command.args(words).process_group(0).stderr(Stdio::piped());
+    let mut running = Running::start(command);
+    let events = running.stderr();
+    until("the traps are set", || ready.exists());
+    kill(Pid::from_raw(target(running.pid())), Signal::SIGTERM).expect("it is there");
+    until("it has come", || got.exists());
+    running.send(Signal::SIGUSR1);
+    assert_eq!(running.code(), Some(42));
+    events.to_end().matches("\"forwarded\",\"signal\":\"SIGTERM\"").count()
+}
+
+#[test]
+fn a_signal_to_the_whole_group_is_not_sent_to_the_command_again() {
+    let place = Place::new();
+    for _ in 0..10 {
+        assert_eq!(passed_on(&place, "", |group| -group), 0);
+    }
+    assert_eq!(passed_on(&place, "", |ours| ours), 1);
+    // A command in a group of its own gets it from us.
+    assert_eq!(passed_on(&place, "setsid", |group| -group), 1);
+}
+
+#[test]
+fn orphans_that_become_ours_are_reaped() {
+    let place = Place::new();
+    let pid = place.file("pid");
+    // The first process of a container gets all orphans; a program that replaces a shell gets its children.
+    let script =
+        format!("sleep 0.2 & echo $! > '{}'; exec \"$G\" run r s -- sleep 1000", pid.display());
+    let _running = Running::start(place.script(&script));
+    let orphan = line_of(&pid);
+    until("it is reaped", || !std::path::Path::new(&format!("/proc/{orphan}")).exists());
 }
