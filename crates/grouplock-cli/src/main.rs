@@ -41,7 +41,7 @@ enum Command {
     Run(run::Arguments),
     /// Shows who is inside and who waits.
     Status(status::Arguments),
-    /// Shows the rooms live. Keys: arrows choose a room, q ends.
+    /// Shows the rooms live, those in use first.
     Top(top::Arguments),
     /// Enters a room and keeps it in the background until `release`: for scripts that cannot be wrapped.
     Acquire(acquire::Arguments),

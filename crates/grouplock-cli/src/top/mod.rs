@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use grouplock_room::{Place, parse_duration};
+use nix::sys::signal::{Signal, raise};
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::{DefaultTerminal, Terminal};
@@ -18,7 +19,7 @@ use crate::plain::print;
 use crate::status::overview;
 use view::View;
 
-/// Shows the rooms live. Keys: arrows choose a room, q ends.
+/// Shows the rooms live, those in use first. Keys: arrows choose a room, PgUp and PgDn scroll its details, Ctrl-Z stops, q ends.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -54,14 +55,25 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     if !io::stdout().is_terminal() {
         return exit::failed("top needs a terminal; `--once` prints a picture without one");
     }
-    let shown = ratatui::try_init().and_then(|mut terminal| {
-        let shown = live(&place, arguments.interval, &mut terminal);
-        ratatui::try_restore().and(shown)
-    });
-    match shown {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => exit::failed(format!("the terminal cannot be used: {error}")),
+    let mut view = View::new(&place);
+    loop {
+        let shown = ratatui::try_init().and_then(|mut terminal| {
+            let shown = live(&place, arguments.interval, &mut terminal, &mut view);
+            ratatui::try_restore().and(shown)
+        });
+        match shown {
+            Ok(Pause::End) => return ExitCode::SUCCESS,
+            // With the terminal as the shell expects it. When we go on, the screen is taken again.
+            Ok(Pause::Stop) => _ = raise(Signal::SIGTSTP),
+            Err(error) => return exit::failed(format!("the terminal cannot be used: {error}")),
+        }
     }
+}
+
+/// Why the screen is given back.
+enum Pause {
+    End,
+    Stop,
 }
 
 fn once(place: &Place) -> ExitCode {
@@ -79,8 +91,12 @@ fn once(place: &Place) -> ExitCode {
     print(&rows.collect::<String>())
 }
 
-fn live(place: &Place, interval: Duration, terminal: &mut DefaultTerminal) -> io::Result<()> {
-    let mut view = View::new(place);
+fn live(
+    place: &Place,
+    interval: Duration,
+    terminal: &mut DefaultTerminal,
+    view: &mut View,
+) -> io::Result<Pause> {
     loop {
         view.look(place);
         let next = Instant::now() + interval;
@@ -93,11 +109,13 @@ fn live(place: &Place, interval: Duration, terminal: &mut DefaultTerminal) -> io
             if key.kind == KeyEventKind::Release {
                 continue;
             }
-            let control_c =
-                key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+            let control = key.modifiers.contains(KeyModifiers::CONTROL);
             match key.code {
-                KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
-                _ if control_c => return Ok(()),
+                KeyCode::Char('q') | KeyCode::Esc => return Ok(Pause::End),
+                KeyCode::Char('c') if control => return Ok(Pause::End),
+                KeyCode::Char('z') if control => return Ok(Pause::Stop),
+                KeyCode::PageDown | KeyCode::Char(' ') => view.scroll(1),
+                KeyCode::PageUp => view.scroll(-1),
                 KeyCode::Down | KeyCode::Char('j') => view.choose(1),
                 KeyCode::Up | KeyCode::Char('k') => view.choose(-1),
                 _ => {}

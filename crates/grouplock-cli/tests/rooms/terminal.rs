@@ -276,15 +276,53 @@ fn control_sequence(rest: &mut impl Iterator<Item = char>) -> String {
     text
 }
 
+/// Waits for a picture that contains that.
+fn shows(screen: &Screen, what: &str) {
+    let picture = || picture(&screen.shown.text());
+    until_else(|| picture().contains(what), || format!("{what} in\n{}", picture()));
+}
+
+#[test]
+fn top_shows_rooms_in_use_first_and_scrolls_and_stops() {
+    let place = Place::new();
+    for room in ["aa", "bb"] {
+        assert_eq!(place.said(&["run", room, "s", "--", "true"]).0, 0);
+    }
+    let _first = place.occupy("zz", "busy");
+    let crowd: Vec<Running> = (0..20)
+        .map(|number| {
+            let session = format!("session {number:02}");
+            Running::start(place.grouplock(&["run", "zz", &session, "--", "true"]))
+        })
+        .collect();
+    until("all wait", || place.waiters("zz") == crowd.len());
+    let mut screen = shell(&place);
+    screen.type_in("$G top -i 0.1\n");
+    shows(&screen, "> zz ");
+    shows(&screen, "inside: busy");
+    shows(&screen, "PgDn for more");
+    for _ in 0..10 {
+        screen.type_in("\u{1b}[6~");
+    }
+    shows(&screen, "waiting 20: ");
+    for _ in 0..10 {
+        screen.type_in("\u{1b}[5~");
+    }
+    shows(&screen, "inside: busy");
+    let top = children(screen.process.pid())[0];
+    screen.type_in("\u{1a}");
+    until("it is stopped", || state(top) == Some('T'));
+    screen.type_in("fg\n");
+    until("it goes on", || state(top) != Some('T'));
+    screen.type_in("q");
+    until("it has ended", || state(top).is_none());
+}
+
 #[test]
 fn top_is_a_live_picture_with_keys() {
     let place = Place::new();
     let _first = place.occupy("alpha", "one");
     let mut screen = Screen::start(place.grouplock(&["top", "-i", "0.1"]));
-    let shows = |screen: &Screen, what: &str| {
-        let picture = || picture(&screen.shown.text());
-        until_else(|| picture().contains(what), || format!("{what} in\n{}", picture()));
-    };
     shows(&screen, "inside: one");
     let _second = place.occupy("beta", "two");
     shows(&screen, "  beta         two");

@@ -3,6 +3,7 @@
 //! Everything happens relative to the open directory, nothing follows a symbolic link at the end of a path, and a file gets
 //! its name only when it is complete.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, open, openat, posix_fallocate, renameat2};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open, openat, posix_fallocate};
 use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fchmod, fstat, fstatat};
 use nix::sys::statfs::fstatfs;
@@ -69,7 +70,8 @@ impl Site {
             });
         }
         let kind = fstatfs(&fd).map_err(|errno| failed("look at", directory, errno))?;
-        file_system::refuse_remote(kind.filesystem_type().0, directory)?;
+        // The number has another type in each C library, and its top bit may be extended or not.
+        file_system::refuse_remote(kind.filesystem_type().0 as u32, directory)?;
         let file = name.encoded() + ENDING;
         let path = directory.join(&file);
         Ok(Site { directory: fd, facts, file, path })
@@ -182,9 +184,7 @@ impl Site {
         let fd = openat(&self.directory, other.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR);
         let fd = fd.map_err(|errno| self.cannot_create(errno, fixed))?;
         let filled = self.fill(&fd, fixed, access).and_then(|()| {
-            let (from, to) = (other.as_str(), self.file.as_str());
-            let keep = RenameFlags::RENAME_NOREPLACE;
-            match renameat2(&self.directory, from, &self.directory, to, keep) {
+            match rename_to_new(&self.directory, &other, &self.file) {
                 Ok(()) => Ok(true),
                 Err(Errno::EEXIST) => Ok(false),
                 Err(errno) => Err(self.cannot_create(errno, fixed)),
@@ -241,6 +241,18 @@ impl Site {
     pub(super) fn io(&self, what: &'static str, source: io::Error) -> RoomError {
         RoomError::Io { what, path: self.path.clone(), source }
     }
+}
+
+/// Renames a file, unless the new name is taken. Not nix's: that has it for one C library only.
+fn rename_to_new(directory: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
+    let name = |name: &str| CString::new(name).map_err(|_| Errno::EINVAL);
+    let (directory, from, to) = (directory.as_raw_fd(), name(from)?, name(to)?);
+    let keep = libc::RENAME_NOREPLACE;
+    // SAFETY: both names end with a zero byte and live for the call, which does not write to them.
+    let renamed = unsafe {
+        libc::syscall(libc::SYS_renameat2, directory, from.as_ptr(), directory, to.as_ptr(), keep)
+    };
+    Errno::result(renamed).map(drop)
 }
 
 fn in_group(group: Gid) -> bool {
