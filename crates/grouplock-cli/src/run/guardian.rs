@@ -13,6 +13,7 @@
 //! [pending](Guardian::has_got) there, which tells them from those that are sent to us alone.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use grouplock_room::Guard;
 use nix::errno::Errno;
@@ -35,9 +36,13 @@ pub(super) struct Guardian {
     line: OwnedFd,
 }
 
-/// What is said on the line, in one piece each: the number of the command, or one of these.
+/// What is said on the line, in one piece each: the number of the command, or this, or the number of a signal to forget with the
+/// top bit set.
 const GOODBYE: u32 = 0;
-const FORGET: u32 = u32::MAX;
+const FORGET: u32 = 1 << 31;
+
+/// How long it may take the guardian to forget a signal, in steps of a millisecond. It is not waited for if it is stopped.
+const PATIENCE: u32 = 100;
 
 impl Guardian {
     /// Posts one, for a command that will tell it who it is or for one that runs already. `guard` is the place in the room, if
@@ -74,16 +79,28 @@ impl Guardian {
     ///
     /// The kernel signals the youngest of a group first. So the guardian has got it before we have.
     pub(super) fn has_got(&self, signal: Signal) -> bool {
+        if !self.is_pending(signal) {
+            return false;
+        }
+        // Else the next one that is sent to us alone would seem to be this one. If the guardian is gone, the next begins
+        // with nothing.
+        if self.say(FORGET | signal as u32) {
+            for _ in 0..PATIENCE {
+                if !self.is_pending(signal) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        true
+    }
+
+    fn is_pending(&self, signal: Signal) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid));
         let status = status.unwrap_or_default();
         let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
         let pending = pending.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-        let got = pending.is_some_and(|mask| mask & 1 << (signal as i32 - 1) != 0);
-        if got {
-            // If it is gone, the next one begins with nothing.
-            self.say(FORGET);
-        }
-        got
+        pending.is_some_and(|mask| mask & 1 << (signal as i32 - 1) != 0)
     }
 
     /// Lets it go, and returns when it is gone.
@@ -135,20 +152,28 @@ fn hear(listen: &OwnedFd) -> Option<u32> {
     (read(listen.as_fd(), &mut word) == Ok(4)).then(|| u32::from_ne_bytes(word))
 }
 
-/// Lets go of all signals that are pending here.
-fn forget() {
+/// Lets go of a signal that is pending here, if the word says so; else gives the word back.
+fn heed(word: u32) -> Option<u32> {
+    if word & FORGET == 0 {
+        return Some(word);
+    }
+    let signal =
+        i32::try_from(word & !FORGET).ok().and_then(|number| Signal::try_from(number).ok());
+    let only: SigSet = signal.into_iter().collect();
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-    let Ok(pending) = SignalFd::with_flags(&SigSet::all(), flags) else { return };
-    while let Ok(Some(_)) = pending.read_signal() {}
+    if let Ok(pending) = SignalFd::with_flags(&only, flags) {
+        _ = pending.read_signal();
+    }
+    None
 }
 
 /// Waits for the command to say who it is.
 fn introduction(listen: &OwnedFd) -> Option<(Pid, Handle)> {
     let number = loop {
-        match hear(listen)? {
-            GOODBYE => return None,
-            FORGET => forget(),
-            number => break i32::try_from(number).ok()?,
+        match heed(hear(listen)?) {
+            Some(GOODBYE) => return None,
+            Some(number) => break i32::try_from(number).ok()?,
+            None => {}
         }
     };
     let handle = Handle::open(Pid::from_raw(number)).ok()?;
@@ -172,9 +197,9 @@ fn is_orphaned(command: &Handle, listen: &OwnedFd) -> bool {
             Ok(_) => {}
         }
         if sources[0].any() == Some(true) {
-            match hear(listen) {
-                Some(FORGET) => forget(),
-                Some(_) => return false,
+            match hear(listen).map(heed) {
+                Some(None) => {}
+                Some(Some(_)) => return false,
                 None => return true,
             }
         } else if sources[1].any() == Some(true) {

@@ -16,7 +16,7 @@ pub(super) enum Inside {
 }
 
 /// How often to look whether the place of another is still held.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(500);
 
 impl Inside {
     pub(super) fn guard(&self) -> Option<&Guard<'static>> {

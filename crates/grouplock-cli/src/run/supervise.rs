@@ -138,9 +138,12 @@ impl Supervision<'_> {
     /// What was sent to us is meant for the command, unless it was sent to the command as well.
     fn pass_on(&self, arrival: Arrival, child: &Child, guardian: &Guardian, events: &mut Events) {
         let Arrival { signal, from_terminal } = arrival;
-        if signal == Signal::SIGCHLD
-            || (from_terminal || guardian.has_got(signal)) && is_in_our_group(child)
-        {
+        if signal == Signal::SIGCHLD {
+            return;
+        }
+        // The guardian is asked in any case, since that makes it forget.
+        let whole_group = guardian.has_got(signal) || from_terminal;
+        if whole_group && is_in_our_group(child) {
             return;
         }
         // It may have ended, or have become another user's.

@@ -19,7 +19,8 @@ use crate::plain::print;
 use crate::status::overview;
 use view::View;
 
-/// Shows the rooms live, those in use first. Keys: arrows choose a room, PgUp and PgDn scroll its details, Ctrl-Z stops, q ends.
+/// Shows the rooms live, those in use first. Keys: arrows choose a room, page up and page down scroll its details, Ctrl-Z stops,
+/// q ends.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -169,8 +169,13 @@ fn whoever_kills_all_processes_of_our_name_kills_the_commands_too() {
     let (running, family) = tick(&place);
     let ours = children(running.pid()).into_iter().chain([running.pid()]);
     let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    for pid in ours.filter(|pid| name(pid).contains("grouplock")) {
-        kill(Pid::from_raw(pid), Signal::SIGKILL).expect("it is there");
+    let ours: Vec<i32> = ours.filter(|pid| name(pid).contains("grouplock")).collect();
+    assert!(ours.contains(&running.pid()));
+    // Stopped first, so that none can act between two of them.
+    for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
+        for pid in &ours {
+            kill(Pid::from_raw(*pid), signal).expect("it is there");
+        }
     }
     assert_eq!(place.said(&["run", "-q", "-w", "60", "r", "b", "--", "true"]).0, 0);
     for pid in family {

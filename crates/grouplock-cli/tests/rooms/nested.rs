@@ -77,7 +77,7 @@ fn what_the_environment_says_of_a_place_that_is_held_no_more_is_not_believed() {
 fn a_nested_run_that_outlives_the_outer_one_is_ended() {
     let place = Place::new();
     let got = place.file("got");
-    let inner = format!("trap \"echo TERM\" TERM; echo ready; while :; do sleep 0.05; done",);
+    let inner = "trap \"echo TERM\" TERM; echo ready; while :; do sleep 0.05; done";
     let script = format!(
         "\"$G\" run r a -c '{inner}' > '{0}' 2> '{0}.trouble' & until grep -q ready '{0}'; do sleep 0.01; done; \
          echo $! > '{0}.pid'",

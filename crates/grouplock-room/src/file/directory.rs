@@ -70,8 +70,9 @@ impl Site {
             });
         }
         let kind = fstatfs(&fd).map_err(|errno| failed("look at", directory, errno))?;
-        // The number has another type in each C library, and its top bit may be extended or not.
-        file_system::refuse_remote(kind.filesystem_type().0 as u32, directory)?;
+        #[allow(clippy::cast_sign_loss, reason = "each C library has another type for it")]
+        let kind = kind.filesystem_type().0 as u32;
+        file_system::refuse_remote(kind, directory)?;
         let file = name.encoded() + ENDING;
         let path = directory.join(&file);
         Ok(Site { directory: fd, facts, file, path })
