@@ -11,19 +11,22 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use grouplock_room::{Guard, Standing};
-use nix::unistd::{ForkResult, fork, setsid};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
-use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
+use grouplock_room::{Guard, Patience, Standing, parse_duration};
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::libc;
+use nix::poll::{PollFd, PollFlags};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::Mode;
+use nix::unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, fork, pipe2, setsid};
 
-use crate::exit;
-use crate::plain::say;
+use crate::caller::caller;
+use crate::exit::{self, Ending, complain};
+use crate::handle::{Handle, wait_for};
+use crate::outer::Outer;
 use crate::run::{Audible, Entrance, Teller};
 use crate::signals::Signals;
-use crate::span;
-use crate::token::Token;
+use crate::token::{Token, world};
 use crate::waiting::{self, Ended, WaitError};
 
 /// Enters a room and keeps it in the background until `grouplock release`.
@@ -31,11 +34,12 @@ use crate::waiting::{self, Ended, WaitError};
 pub(crate) struct Arguments {
     #[command(flatten)]
     entrance: Entrance,
-    /// Leave when this process ends. Default: the one that called us.
+    /// Leave when this process ends; `$$` is the script. Default: the program that called us, which is the script as well if a
+    /// subshell of it or a command such as timeout(1) has.
     #[arg(long = "for", value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     owner: Option<i32>,
     /// Leave after this time at the latest.
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     duration_limit: Option<Duration>,
 }
 
@@ -53,7 +57,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 enum AcquireError {
     #[error("there is no process {0} to hold the room for")]
     NoOwner(i32),
-    #[error("the process that called us has ended; name another with --for")]
+    #[error(
+        "the program that called us has ended, or cannot be seen in /proc; name one with --for, such as --for $$"
+    )]
     NoCaller,
     #[error("cannot {what}: {source}")]
     System { what: &'static str, source: std::io::Error },
@@ -65,12 +71,17 @@ fn system<E: Into<std::io::Error>>(what: &'static str) -> impl FnOnce(E) -> Acqu
 
 fn begin(arguments: &Arguments) -> Result<ExitCode, AcquireError> {
     let owner = owner(arguments.owner)?;
-    let (answer, report) = pipe_with(PipeFlags::CLOEXEC).map_err(system("make a pipe"))?;
+    let (answer, report) = pipe2(OFlag::O_CLOEXEC).map_err(system("make a pipe"))?;
     // SAFETY: this process has a single thread, so the child may do whatever its parent might have done.
     match unsafe { fork() }.map_err(system("start a keeper"))? {
-        ForkResult::Parent { .. } => {
+        ForkResult::Parent { child } => {
             drop(report);
-            relay(answer)
+            let relayed = relay(answer);
+            if relayed.is_err() {
+                // Nobody has got the token, so nobody could give the room back.
+                _ = kill(child, Signal::SIGTERM);
+            }
+            relayed
         }
         ForkResult::Child => {
             drop(answer);
@@ -80,18 +91,11 @@ fn begin(arguments: &Arguments) -> Result<ExitCode, AcquireError> {
 }
 
 /// A handle to the process the room is kept for.
-fn owner(named: Option<i32>) -> Result<OwnedFd, AcquireError> {
-    let pid = match named {
-        Some(pid) => Pid::from_raw(pid).ok_or(AcquireError::NoOwner(pid))?,
-        None => getppid().ok_or(AcquireError::NoCaller)?,
-    };
-    let handle = pidfd_open(pid, PidfdFlags::empty())
-        .map_err(|_| AcquireError::NoOwner(pid.as_raw_nonzero().get()))?;
-    // If it had ended before the handle was made, somebody else may have its number and we another parent.
-    if named.is_none() && getppid() != Some(pid) {
-        return Err(AcquireError::NoCaller);
+fn owner(named: Option<i32>) -> Result<Handle, AcquireError> {
+    match named {
+        Some(pid) => Handle::open(Pid::from_raw(pid)).map_err(|_| AcquireError::NoOwner(pid)),
+        None => caller().ok_or(AcquireError::NoCaller),
     }
-    Ok(handle)
 }
 
 /// In the parent: passes the keeper's answer on. Its first byte is the exit code.
@@ -103,27 +107,33 @@ fn relay(answer: OwnedFd) -> Result<ExitCode, AcquireError> {
     let Some((code, text)) = text.split_first() else {
         return Ok(exit::failed("the keeper died before it had entered"));
     };
-    say(&String::from_utf8_lossy(text));
+    let mut out = std::io::stdout();
+    out.write_all(text).and_then(|()| out.flush()).map_err(system("print the token"))?;
     Ok(ExitCode::from(*code))
 }
 
 /// In the keeper.
-fn keep(arguments: &Arguments, owner: &OwnedFd, report: OwnedFd) -> ExitCode {
+fn keep(arguments: &Arguments, owner: &Handle, report: OwnedFd) -> ExitCode {
     // Signals from the terminal end the process in front, and the pipe to it tells us.
     _ = setsid();
-    close_inherited(&[owner.as_raw_fd(), report.as_raw_fd()]);
+    close_inherited(&[owner.as_fd().as_raw_fd(), report.as_raw_fd()]);
     let (guard, signals, token) = match enter(arguments, report.as_fd()) {
         Ok(entered) => entered,
         Err((code, message)) => {
             if let Some(message) = message {
-                eprintln!("grouplock: {message}");
+                complain(message);
             }
-            _ = rustix::io::write(&report, &[code]);
+            _ = nix::unistd::write(&report, &[code]);
             return ExitCode::from(code);
         }
     };
-    let detached = detach();
     let mut report = std::fs::File::from(report);
+    if owner.has_ended() {
+        complain("the process that the room was to be held for has ended");
+        _ = report.write_all(&[exit::FAILED]);
+        return ExitCode::from(exit::FAILED);
+    }
+    let detached = detach();
     let told = report.write_all(format!("\0{token}\n").as_bytes());
     drop(report);
     // If nobody has got the token, nobody can give the holding back.
@@ -141,24 +151,29 @@ fn enter(arguments: &Arguments, caller: BorrowedFd<'_>) -> Result<Entered, (u8, 
     let failed = |error: &dyn std::fmt::Display| (exit::FAILED, Some(error.to_string()));
     let entrance = &arguments.entrance;
     let signals = Signals::take().map_err(|error| failed(&error))?;
-    let wish = entrance.wish("grouplock acquire").map_err(|error| failed(&error))?;
+    let mut wish = entrance.wish("grouplock acquire").map_err(|error| failed(&error))?;
+    if Outer::around(&wish).map_err(|error| failed(&error))?.is_some() {
+        // Whoever waits in front of us waits for the outer run to end, and that waits for us.
+        wish.patience = Patience::None;
+    }
     let mut teller = Teller::new(&wish, entrance.loudness(false));
     let mut audience = Audible { teller: &mut teller, events: None, wish: &wish, told: None };
     match waiting::enter(&wish, &signals, Some(caller), &mut audience) {
         Ok(Ended::Inside(guard)) => {
-            teller.entered(&guard);
+            teller.entered(guard.epoch(), guard.holder().as_str(), guard.recovered());
             let token = Token {
                 pid: i32::try_from(std::process::id()).unwrap_or_default(),
+                world: world(),
                 holder: guard.holder().to_string(),
                 room: wish.room.clone(),
                 place: wish.place.to_string(),
             };
             Ok((guard, signals, token))
         }
-        Ok(Ended::Signalled(signal)) => Err((exit::by_signal(signal as i32), None)),
+        Ok(Ended::Signalled(signal)) => Err((Ending::Signal(signal as i32).code(), None)),
         Ok(Ended::HungUp) => Err((exit::FAILED, None)),
-        Err(WaitError::Room(conflict)) if conflict.is_conflict() => {
-            let message = (!entrance.quiet).then(|| conflict.to_string());
+        Err(error) if matches!(&error, WaitError::Room(error) if error.is_conflict()) => {
+            let message = (!entrance.quiet).then(|| entrance.told(&error));
             Err((entrance.conflict_exit_code, message))
         }
         Err(error) => Err(failed(&error)),
@@ -180,12 +195,12 @@ fn close_inherited(ours: &[RawFd]) {
 }
 
 /// Lets go of the standard streams and the directory.
-fn detach() -> rustix::io::Result<()> {
-    rustix::process::chdir("/")?;
-    let null = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty())?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
+fn detach() -> nix::Result<()> {
+    nix::unistd::chdir("/")?;
+    let null = open("/dev/null", OFlag::O_RDWR, Mode::empty())?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    dup2_stderr(&null)?;
     if null.as_raw_fd() <= 2 {
         // One of them was closed, and is this one now.
         _ = null.into_raw_fd();
@@ -194,17 +209,17 @@ fn detach() -> rustix::io::Result<()> {
 }
 
 /// Stays inside until there is a reason to leave.
-fn stay(guard: &Guard<'_>, signals: &Signals, owner: &OwnedFd, limit: Option<Duration>) {
+fn stay(guard: &Guard<'_>, signals: &Signals, owner: &Handle, limit: Option<Duration>) {
     let end = limit.and_then(|limit| Instant::now().checked_add(limit));
     while guard.standing() == Standing::Held {
         let left = end.map_or(LOOK, |end| end.saturating_duration_since(Instant::now()));
         if left.is_zero() {
             return;
         }
-        let mut sources = [PollFd::new(signals, PollFlags::IN), PollFd::new(owner, PollFlags::IN)];
-        let wait = Timespec::try_from(left.min(LOOK)).ok();
-        match poll(&mut sources, wait.as_ref()) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+        let source = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let mut sources = [source(signals.as_fd()), source(owner.as_fd())];
+        match wait_for(&mut sources, Some(left.min(LOOK))) {
+            Ok(0) | Err(Errno::EINTR) => {}
             Ok(_) | Err(_) => return,
         }
     }

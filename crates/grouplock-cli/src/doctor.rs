@@ -1,5 +1,6 @@
 //! `grouplock doctor`: whether rooms can work here, and what to do if not.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -7,12 +8,13 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use grouplock_room::{Place, Room, RoomError, RoomName, RoomOptions, Snapshot};
-use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use grouplock_room::{Participant, Place, Room, RoomError, RoomName, RoomOptions, Snapshot};
+use nix::unistd::getpid;
 
+use crate::handle::Handle;
 use crate::place::{At, places};
-use crate::plain::say;
-use crate::run::since;
+use crate::plain::{plain, print};
+use crate::run::{family, since};
 use crate::status::look;
 
 /// Checks the place where rooms live. Exits with 1 if something is wrong.
@@ -70,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         }
         Err(error) => findings.wrong(error.to_string(), advice(&error)),
     }
-    let mut wrong = 0;
+    let (mut wrong, mut text) = (0, String::new());
     for Finding { verdict, what, advice } in &findings.0 {
         let mark = match verdict {
             Verdict::Good => "ok   ",
@@ -78,15 +80,16 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             Verdict::Wrong => "WRONG",
         };
         wrong += usize::from(*verdict == Verdict::Wrong);
-        say(&format!("{mark} {what}\n"));
+        _ = writeln!(text, "{mark} {}", plain(what));
         if let Some(advice) = advice {
-            say(&format!("      → {advice}\n"));
+            _ = writeln!(text, "      → {}", plain(advice));
         }
     }
     if wrong == 0 {
-        return ExitCode::SUCCESS;
+        return print(&text);
     }
-    say(&format!("{wrong} {} wrong\n", if wrong == 1 { "thing is" } else { "things are" }));
+    _ = writeln!(text, "{wrong} {} wrong", if wrong == 1 { "thing is" } else { "things are" });
+    print(&text);
     ExitCode::from(WRONG)
 }
 
@@ -109,7 +112,7 @@ fn examine(place: &Place, findings: &mut Findings) {
 
 /// What `run` and `acquire` need of the system beyond the rooms themselves.
 fn system(findings: &mut Findings) {
-    match pidfd_open(getpid(), PidfdFlags::empty()) {
+    match Handle::open(getpid()) {
         Ok(_) => findings.good("the kernel has handles to processes"),
         Err(errno) => findings.wrong(
             format!("the kernel gives no handles to processes: {errno}"),
@@ -188,14 +191,12 @@ fn occupants(room: &Snapshot, findings: &mut Findings) {
     let waiters = room.waiters();
     let mut fine = true;
     for member in room.inside.iter().flat_map(|phase| &phase.members) {
-        if is_stopped(member.pid) && waiters > 0 {
+        let stopped = if waiters > 0 { stopped(member) } else { Vec::new() };
+        for (pid, what) in stopped {
             fine = false;
             findings.wrong(
-                format!(
-                    "room `{name}`: process {} is stopped inside, and {waiters} wait",
-                    member.pid
-                ),
-                format!("continue it with `kill -CONT {0}` or end it with `kill {0}`", member.pid),
+                format!("room `{name}`: {what} is stopped inside, and {waiters} wait"),
+                format!("continue it with `kill -CONT {pid}` or end it with `kill -KILL {pid}`"),
             );
         }
         let stays = room.taken.duration_since(member.since).unwrap_or_default();
@@ -221,10 +222,24 @@ fn occupants(room: &Snapshot, findings: &mut Findings) {
     }
 }
 
-fn is_stopped(pid: u32) -> bool {
+/// Those processes of a holder on this machine that are stopped: itself, or its command.
+fn stopped(member: &Participant) -> Vec<(i32, String)> {
+    let here = nix::unistd::gethostname().is_ok_and(|host| host.to_string_lossy() == member.host);
+    let Ok(holder) = i32::try_from(member.pid) else { return Vec::new() };
+    if !here {
+        return Vec::new();
+    }
+    if is_stopped(holder) {
+        return vec![(holder, format!("process {holder}"))];
+    }
+    let children = family::processes().into_iter().filter(|(_, parent)| *parent == holder);
+    let stopped = children.filter(|(pid, _)| is_stopped(*pid));
+    stopped.map(|(pid, _)| (pid, format!("process {pid}, the command of {holder},"))).collect()
+}
+
+fn is_stopped(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
-    matches!(state, Some("T" | "t"))
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
 /// What to do about an error.

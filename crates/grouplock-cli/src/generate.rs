@@ -1,7 +1,7 @@
 //! `grouplock completions` and `grouplock man`.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::exit;
-use crate::plain::say;
+use crate::plain::print;
 
 /// Which shell.
 #[derive(Debug, Args)]
@@ -30,18 +30,13 @@ pub(crate) struct ManArguments {
 pub(crate) fn completions(arguments: &CompletionArguments, mut program: Command) -> ExitCode {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut program, "grouplock", &mut script);
-    say(&String::from_utf8_lossy(&script));
-    ExitCode::SUCCESS
+    print(&String::from_utf8_lossy(&script))
 }
 
 pub(crate) fn man(arguments: &ManArguments, program: Command) -> ExitCode {
     let Some(directory) = &arguments.out else {
-        let mut page = Vec::new();
-        return match Man::new(program).render(&mut page) {
-            Ok(()) => {
-                say(&String::from_utf8_lossy(&page));
-                ExitCode::SUCCESS
-            }
+        return match page(&program, "grouplock") {
+            Ok(page) => print(&String::from_utf8_lossy(&page)),
             Err(error) => exit::failed(format!("the page cannot be made: {error}")),
         };
     };
@@ -60,11 +55,133 @@ fn write_pages(
     directory: &Path,
 ) -> Result<(), (PathBuf, io::Error)> {
     let path = directory.join(format!("{name}.1"));
-    let mut page = Vec::new();
-    let man = Man::new(command.clone()).title(name.to_owned());
-    let written = man.render(&mut page).and_then(|()| fs::write(&path, &page));
+    let written = page(command, name).and_then(|page| fs::write(&path, page));
     written.map_err(|error| (path, error))?;
     command
         .get_subcommands()
         .try_for_each(|sub| write_pages(sub, &format!("{name}-{}", sub.get_name()), directory))
 }
+
+/// A page: what the options say, and what they do not say.
+fn page(command: &Command, name: &str) -> io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    Man::new(command.clone()).title(name.to_owned()).render(&mut page)?;
+    for section in SECTIONS.iter().filter(|section| section.of.contains(&name)) {
+        writeln!(page, ".SH \"{}\"", section.title)?;
+        for (term, text) in section.items {
+            // A command or a code, then what it means; a backslash and a dot at the beginning would mean something to roff.
+            writeln!(page, ".TP\n\\fB{}\\fR\n{text}", term.replace('-', "\\-"))?;
+        }
+    }
+    Ok(page)
+}
+
+/// A part of manual pages that is not about options.
+struct Section {
+    title: &'static str,
+    /// The pages it is on.
+    of: &'static [&'static str],
+    items: &'static [(&'static str, &'static str)],
+}
+
+const SECTIONS: &[Section] = &[
+    Section {
+        title: "EXIT STATUS",
+        of: &["grouplock", "grouplock-run"],
+        items: &[
+            (
+                "the command's",
+                "It ran. If a signal ended it, run ends by the same signal, which a shell shows as 128 + n.",
+            ),
+            ("123", "The holding was lost while the command ran."),
+            ("124", "Not admitted in time; --conflict-exit-code replaces it."),
+            ("125", "Failure of grouplock itself, wrong arguments included."),
+            ("126", "The command cannot be run."),
+            ("127", "The command was not found."),
+        ],
+    },
+    Section {
+        title: "EXIT STATUS",
+        of: &["grouplock-acquire"],
+        items: &[
+            ("0", "The room is held, and the token is printed."),
+            ("124", "Not admitted in time; --conflict-exit-code replaces it."),
+            ("125", "Failure of grouplock itself, wrong arguments included."),
+            ("128 + n", "Signal n ended the wait."),
+        ],
+    },
+    Section {
+        title: "EXIT STATUS",
+        of: &["grouplock-release", "grouplock-held"],
+        items: &[
+            ("0", "It was held."),
+            ("123", "It is not held any more: it was released, lost, or its keeper has ended."),
+            ("125", "Failure of grouplock itself, wrong arguments included."),
+        ],
+    },
+    Section {
+        title: "EXIT STATUS",
+        of: &["grouplock-status", "grouplock-top", "grouplock-remove", "grouplock-doctor"],
+        items: &[
+            ("0", "It worked; for doctor, nothing is wrong."),
+            ("1", "Only of doctor: something is wrong."),
+            ("125", "Failure of grouplock itself, wrong arguments included."),
+        ],
+    },
+    Section {
+        title: "ENVIRONMENT",
+        of: &["grouplock", "grouplock-run", "grouplock-acquire"],
+        items: &[("GROUPLOCK_AT", "The default of --at.")],
+    },
+    Section {
+        title: "ENVIRONMENT OF THE COMMAND",
+        of: &["grouplock-run"],
+        items: &[
+            ("GROUPLOCK_AT", "The place, a directory as an absolute path."),
+            ("GROUPLOCK_ROOM, GROUPLOCK_SESSION", "As given."),
+            (
+                "GROUPLOCK_EPOCH",
+                "Grows with every change of session; all who are inside together have the same.",
+            ),
+            ("GROUPLOCK_HOLDER", "What status calls this holder."),
+            (
+                "GROUPLOCK_HELD",
+                "The places of this run and of those around it, by which a nested run knows that it is inside.",
+            ),
+            (
+                "GROUPLOCK_RECOVERED",
+                "Only if somebody died inside in the phase before: the epoch of that phase.",
+            ),
+        ],
+    },
+    Section {
+        title: "EXAMPLES",
+        of: &["grouplock", "grouplock-run"],
+        items: &[
+            (
+                "grouplock run database backup -- pg_dump shop",
+                "Backups run together, but not with a migration.",
+            ),
+            (
+                "grouplock run --timeout 2h30m database migration -- migrate up",
+                "Waits for the backups, at most that long.",
+            ),
+            (
+                "grouplock run -n -E 75 gpu0 'model A' -c 'infer < in > out'",
+                "Gives up with code 75 if another model is loaded.",
+            ),
+        ],
+    },
+    Section {
+        title: "EXAMPLES",
+        of: &["grouplock-acquire", "grouplock-release", "grouplock-held"],
+        items: &[
+            (
+                "token=$(grouplock acquire --for $$ cluster upgrade) || exit",
+                "Holds the room for the script, until it ends or releases it.",
+            ),
+            ("grouplock held \"$token\" || exit", "Gives up if the room is not held any more."),
+            ("grouplock release \"$token\"", "Returns when the room has been left."),
+        ],
+    },
+];

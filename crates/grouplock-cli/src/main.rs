@@ -1,9 +1,12 @@
 //! The program `grouplock`.
 
 mod acquire;
+mod caller;
 mod doctor;
 mod exit;
 mod generate;
+mod handle;
+mod outer;
 mod place;
 mod plain;
 mod release;
@@ -38,12 +41,14 @@ enum Command {
     Run(run::Arguments),
     /// Shows who is inside and who waits.
     Status(status::Arguments),
-    /// Shows the rooms live. Keys: arrows choose a room, q ends.
+    /// Shows the rooms live, those in use first.
     Top(top::Arguments),
     /// Enters a room and keeps it in the background until `release`: for scripts that cannot be wrapped.
     Acquire(acquire::Arguments),
     /// Gives back what `acquire` has entered.
     Release(release::Arguments),
+    /// Tells by its exit code whether what `acquire` has entered is still held.
+    Held(release::Arguments),
     /// Removes a room that nobody uses.
     Remove(remove::Arguments),
     /// Checks the place where rooms live. Exits with 1 if something is wrong.
@@ -86,6 +91,7 @@ fn main() -> ExitCode {
         Command::Top(arguments) => top::run(&arguments),
         Command::Acquire(arguments) => acquire::run(&arguments),
         Command::Release(arguments) => release::run(&arguments),
+        Command::Held(arguments) => release::held(&arguments),
         Command::Remove(arguments) => remove::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),

@@ -1,18 +1,20 @@
-//! `grouplock release`: ends what `grouplock acquire` began.
+//! `grouplock release` ends what `grouplock acquire` began; `grouplock held` tells whether it has ended already.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use grouplock_room::{Place, RoomError};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 
-use crate::exit;
+use crate::exit::{self, complain};
+use crate::handle::Handle;
 use crate::status::look;
-use crate::token::{NoToken, Token};
+use crate::token::{NoToken, Token, world};
 
-/// Gives a room back that `grouplock acquire` has entered.
+/// The token of a holding.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// What `grouplock acquire` has printed.
@@ -33,53 +35,60 @@ enum ReleaseError {
          ended, or its time was over, or it was lost"
     )]
     Gone(String),
-    #[error("cannot end the keeper, process {pid}: {source}")]
+    #[error(
+        "the keeper is process {pid} of another machine, another namespace of processes, or a time before this machine was \
+         started; release it there"
+    )]
+    Elsewhere { pid: i32 },
+    #[error("cannot reach the keeper, process {pid}: {source}")]
     Keeper { pid: i32, source: std::io::Error },
     #[error("the keeper, process {pid}, has not left within {} s; is it stopped?", PATIENCE.as_secs())]
     Stuck { pid: i32 },
 }
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    match release(&arguments.token) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("grouplock: {error}");
-            let gone = matches!(error, ReleaseError::Gone(_));
-            ExitCode::from(if gone { exit::LOST } else { exit::FAILED })
-        }
-    }
+    told(release(&arguments.token))
+}
+
+fn told(result: Result<(), ReleaseError>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    complain(&error);
+    let gone = matches!(error, ReleaseError::Gone(_));
+    ExitCode::from(if gone { exit::LOST } else { exit::FAILED })
+}
+
+/// Whether a holding is still there.
+pub(crate) fn held(arguments: &Arguments) -> ExitCode {
+    told(find(&arguments.token).map(drop))
 }
 
 fn release(text: &str) -> Result<(), ReleaseError> {
+    let (pid, keeper) = find(text)?;
+    match keeper.send(Signal::SIGTERM as i32) {
+        Ok(()) => {}
+        Err(Errno::ESRCH) => return Err(ReleaseError::Gone(text.to_owned())),
+        Err(errno) => return Err(ReleaseError::Keeper { pid, source: errno.into() }),
+    }
+    if keeper.ends_within(Some(PATIENCE)) { Ok(()) } else { Err(ReleaseError::Stuck { pid }) }
+}
+
+/// The keeper of a holding that is still there.
+fn find(text: &str) -> Result<(i32, Handle), ReleaseError> {
     let token: Token = text.parse()?;
     let place: Place = token.place.parse()?;
     let pid = token.pid;
+    if token.world != world() {
+        return Err(ReleaseError::Elsewhere { pid });
+    }
     let gone = || ReleaseError::Gone(text.to_owned());
-    let failed = |errno: rustix::io::Errno| ReleaseError::Keeper { pid, source: errno.into() };
     // First the handle, then the look: if the room then says that this process is inside, the handle means it and
     // not somebody who got its number later.
-    let number = Pid::from_raw(pid).ok_or_else(gone)?;
-    let keeper = match pidfd_open(number, PidfdFlags::empty()) {
+    let keeper = match Handle::open(Pid::from_raw(pid)) {
         Ok(keeper) => keeper,
-        Err(rustix::io::Errno::SRCH) => return Err(gone()),
-        Err(errno) => return Err(failed(errno)),
+        Err(Errno::ESRCH) => return Err(gone()),
+        Err(errno) => return Err(ReleaseError::Keeper { pid, source: errno.into() }),
     };
-    if !is_inside(&place, &token)? {
-        return Err(gone());
-    }
-    match pidfd_send_signal(&keeper, Signal::TERM) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::SRCH) => return Err(gone()),
-        Err(errno) => return Err(failed(errno)),
-    }
-    let patience = Timespec::try_from(PATIENCE).ok();
-    let ended = loop {
-        match poll(&mut [PollFd::new(&keeper, PollFlags::IN)], patience.as_ref()) {
-            Err(rustix::io::Errno::INTR) => {}
-            done => break done.map_err(failed)?,
-        }
-    };
-    if ended == 0 { Err(ReleaseError::Stuck { pid }) } else { Ok(()) }
+    if is_inside(&place, &token)? { Ok((pid, keeper)) } else { Err(gone()) }
 }
 
 fn is_inside(place: &Place, token: &Token) -> Result<bool, RoomError> {

@@ -37,8 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             Ok(()) => {
                 let file = arguments.config.display();
                 let (id, members) = (config.id, config.members());
-                crate::plain::say(&format!("`{file}` is good: {id} of {members}\n"));
-                ExitCode::SUCCESS
+                crate::plain::print(&format!("`{file}` is good: {id} of {members}\n"))
             }
             Err(error) => failed(error),
         };

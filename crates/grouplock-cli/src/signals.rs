@@ -1,12 +1,16 @@
 //! Signals, read one after the other instead of breaking in anywhere.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::libc;
+use nix::sys::prctl;
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, raise, signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-/// What is meant for the command if it is sent to us, and ends the wait if there is no command yet.
-const FORWARDED: [Signal; 8] = [
+/// What is meant for the command if it is sent to us. If there is no command yet, TSTP stops the wait, WINCH means nothing,
+/// and the others end the wait.
+const FORWARDED: [Signal; 9] = [
     Signal::SIGHUP,
     Signal::SIGINT,
     Signal::SIGQUIT,
@@ -15,16 +19,33 @@ const FORWARDED: [Signal; 8] = [
     Signal::SIGALRM,
     Signal::SIGTERM,
     Signal::SIGWINCH,
+    Signal::SIGTSTP,
 ];
 
-/// What a terminal stops a job with.
-const STOPPING: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
+/// What a terminal stops a background job with.
+const BACKGROUND: [Signal; 2] = [Signal::SIGTTIN, Signal::SIGTTOU];
+
+/// Whether SIGPIPE was ignored when this program was started.
+static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Asks before Rust's runtime ignores SIGPIPE for us.
+// SAFETY: the C library calls what this section lists once each before `main`, on the only thread. The function makes a
+// system call and writes an atomic, and needs nothing that `main` would have prepared.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = {
+    extern "C" fn ask() {
+        // Relaxed: there is no other thread yet.
+        PIPE_IGNORED.store(is_ignored(Signal::SIGPIPE).unwrap_or(false), Ordering::Relaxed);
+    }
+    ask
+};
 
 /// A signal that has come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) signal: Signal,
-    /// Whether the kernel sent it, as for Ctrl-C: then the command, which is in our process group, has got it too.
+    /// Whether the kernel sent it, as for Ctrl-C: then our whole process group has got it.
     pub(crate) from_terminal: bool,
 }
 
@@ -35,6 +56,8 @@ pub(crate) struct Signals {
     set: SigSet,
     /// The mask we were started with, which is the command's.
     before: SigSet,
+    /// Whether SIGCHLD was ignored when we were started. The kernel would then reap our children itself and tell us nothing.
+    child_ignored: bool,
 }
 
 impl Signals {
@@ -48,15 +71,18 @@ impl Signals {
         }
         let mut before = SigSet::empty();
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), Some(&mut before))?;
+        let child_ignored = is_ignored(Signal::SIGCHLD)?;
+        dispose(Signal::SIGCHLD, false)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        Ok(Signals { descriptor: SignalFd::with_flags(&set, flags)?, set, before })
+        let descriptor = SignalFd::with_flags(&set, flags)?;
+        Ok(Signals { descriptor, set, before, child_ignored })
     }
 
     /// Takes over as well what tells about a child, and what stops a job: once there is a command we stop when it
     /// does, neither sooner nor without it.
     pub(crate) fn take_children(&mut self) -> nix::Result<()> {
         self.set.add(Signal::SIGCHLD);
-        for signal in STOPPING {
+        for signal in BACKGROUND {
             if !is_ignored(signal)? {
                 self.set.add(signal);
             }
@@ -75,16 +101,15 @@ impl Signals {
 
     /// Gives signals back as they were at the start: for the command, between fork and exec.
     pub(crate) fn restore(&self) -> nix::Result<()> {
-        // Rust's runtime ignores SIGPIPE; programs expect to be ended by it.
-        // SAFETY: the default action is no function of ours that could do something unsafe.
-        unsafe { nix::sys::signal::signal(Signal::SIGPIPE, SigHandler::SigDfl) }?;
+        dispose(Signal::SIGPIPE, PIPE_IGNORED.load(Ordering::Relaxed))?;
+        dispose(Signal::SIGCHLD, self.child_ignored)?;
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.before), None)
     }
 
     /// Stops this process as `signal` would if nobody had blocked it. Returns when it goes on.
     pub(crate) fn stop_by(&self, signal: Signal) -> nix::Result<()> {
         let only: SigSet = [signal].into_iter().collect();
-        nix::sys::signal::raise(signal)?;
+        raise(signal)?;
         sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&only), None)?;
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&only), None)
     }
@@ -94,6 +119,27 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
+}
+
+/// Ends this process by a signal, without a core of our own. Returns only if the signal cannot end us, as it cannot end the
+/// first process of a container.
+pub(crate) fn die_by(number: i32) {
+    _ = prctl::set_dumpable(false);
+    // Realtime signals are none of those that we have taken over.
+    if let Ok(signal) = Signal::try_from(number) {
+        _ = dispose(signal, false);
+        let only: SigSet = [signal].into_iter().collect();
+        _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&only), None);
+    }
+    // SAFETY: it takes a number. No action of ours is set for any signal, so nothing of ours runs.
+    unsafe { libc::raise(number) };
+}
+
+/// Ignores a signal, or gives it its default action.
+fn dispose(number: Signal, ignore: bool) -> nix::Result<()> {
+    let action = if ignore { SigHandler::SigIgn } else { SigHandler::SigDfl };
+    // SAFETY: neither action is a function of ours that could do something unsafe.
+    unsafe { signal(number, action) }.map(drop)
 }
 
 fn is_ignored(signal: Signal) -> nix::Result<bool> {

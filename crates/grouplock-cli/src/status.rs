@@ -8,9 +8,9 @@ use clap::Args;
 use grouplock_room::{Participant, Phase, Place, RoomError, RoomOptions, Snapshot};
 use serde::Serialize;
 
-use crate::exit;
+use crate::exit::{self, complain};
 use crate::place::{At, places};
-use crate::plain::{plain, say};
+use crate::plain::{plain, print};
 use crate::run::since;
 use crate::span;
 
@@ -47,7 +47,7 @@ pub(crate) fn overview(place: &Place) -> Result<Overview, RoomError> {
 }
 
 pub(crate) fn look(place: &Place, room: &str) -> Result<Snapshot, RoomError> {
-    places().open(place, room, &RoomOptions::new().existing(true))?.snapshot()
+    places().open(place, room, &RoomOptions::new().look_only())?.snapshot()
 }
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
@@ -58,10 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     if let Some(name) = &arguments.room {
         return match look(&place, name) {
             Ok(room) if arguments.json => print_json(&RoomNow::from(&room)),
-            Ok(room) => {
-                say(&as_text(&room));
-                ExitCode::SUCCESS
-            }
+            Ok(room) => print(&as_text(&room)),
             Err(error) => exit::failed(error),
         };
     }
@@ -76,21 +73,17 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         if rooms.is_empty() && failed.is_empty() {
             _ = writeln!(text, "no rooms in {place}");
         }
-        say(&text);
-        ExitCode::SUCCESS
+        print(&text)
     };
     for (name, error) in &failed {
-        eprintln!("grouplock: {name}: {error}");
+        complain(format_args!("{name}: {error}"));
     }
     if failed.is_empty() { code } else { ExitCode::from(exit::FAILED) }
 }
 
 fn print_json(value: &impl Serialize) -> ExitCode {
     match serde_json::to_string_pretty(value) {
-        Ok(text) => {
-            say(&format!("{text}\n"));
-            ExitCode::SUCCESS
-        }
+        Ok(text) => print(&format!("{text}\n")),
         Err(error) => exit::failed(format!("the rooms cannot be written as JSON: {error}")),
     }
 }

@@ -1,10 +1,12 @@
 //! What `grouplock acquire` prints and `grouplock release` takes.
 //!
-//! `PID:HOLDER:ROOM:PLACE`, the last three with everything but letters, digits and a few signs written as `%XX`. It
-//! says all that is needed to find the keeper, so `release` takes no other options. It is no secret: what one may do
-//! with it one may do without it.
+//! `PID:WORLD:HOLDER:ROOM:PLACE`, with everything but letters, digits and a few signs written as `%XX`. It says all that is
+//! needed to find the keeper, so `release` takes no other options. `WORLD` is where the number of the keeper means
+//! something: this start of this machine, and this namespace of processes. It is no secret: what one may do with it one may
+//! do without it.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
+use std::os::unix::fs::MetadataExt;
 use std::str::FromStr;
 
 /// A holding that a keeper keeps.
@@ -12,27 +14,22 @@ use std::str::FromStr;
 pub(crate) struct Token {
     /// The keeper.
     pub(crate) pid: i32,
+    pub(crate) world: String,
     pub(crate) holder: String,
     pub(crate) room: String,
     pub(crate) place: String,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no token: expected what `grouplock acquire` has printed, PID:HOLDER:ROOM:PLACE")]
+#[error(
+    "`{0}` is no token: expected what `grouplock acquire` has printed, PID:WORLD:HOLDER:ROOM:PLACE"
+)]
 pub(crate) struct NoToken(String);
 
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.pid)?;
-        [&self.holder, &self.room, &self.place].into_iter().try_for_each(|part| {
-            f.write_str(":")?;
-            part.bytes().try_for_each(|byte| match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' | b',' => {
-                    write!(f, "{}", char::from(byte))
-                }
-                _ => write!(f, "%{byte:02X}"),
-            })
-        })
+        let parts = [&self.world, &self.holder, &self.room, &self.place];
+        write!(f, "{}:{}", self.pid, parts.map(|part| encode(part)).join(":"))
     }
 }
 
@@ -42,16 +39,39 @@ impl FromStr for Token {
     fn from_str(text: &str) -> Result<Self, NoToken> {
         let read = || {
             let parts: Vec<&str> = text.split(':').collect();
-            let [pid, holder, room, place] = parts[..] else { return None };
+            let [pid, rest @ ..] = &parts[..] else { return None };
             let pid = pid.parse().ok().filter(|pid| *pid > 0)?;
-            let (holder, room, place) = (decode(holder)?, decode(room)?, decode(place)?);
-            Some(Token { pid, holder, room, place })
+            let rest: Option<Vec<String>> = rest.iter().map(|part| decode(part)).collect();
+            let [world, holder, room, place] = rest?.try_into().ok()?;
+            let empty = [&world, &holder, &room, &place].into_iter().any(String::is_empty);
+            (!empty).then_some(Token { pid, world, holder, room, place })
         };
         read().ok_or_else(|| NoToken(text.to_owned()))
     }
 }
 
-fn decode(text: &str) -> Option<String> {
+/// Where the numbers of processes mean what they mean here.
+pub(crate) fn world() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let namespace = std::fs::metadata("/proc/self/ns/pid").map_or(0, |facts| facts.ino());
+    format!("{}.{namespace}", boot.get(..8).unwrap_or("unknown"))
+}
+
+pub(crate) fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' | b',' => {
+                encoded.push(char::from(byte));
+            }
+            // Writing to a string cannot fail.
+            _ => _ = write!(encoded, "%{byte:02X}"),
+        }
+    }
+    encoded
+}
+
+pub(crate) fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -63,7 +83,7 @@ fn decode(text: &str) -> Option<String> {
             _ => byte,
         });
     }
-    String::from_utf8(bytes).ok().filter(|text| !text.is_empty())
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -77,6 +97,7 @@ mod tests {
         {
             let token = Token {
                 pid: 42,
+                world: world(),
                 holder: "42.7".to_owned(),
                 room: room.to_owned(),
                 place: place.to_owned(),
@@ -92,13 +113,13 @@ mod tests {
         for text in [
             "",
             "db",
-            "1:2:3",
-            "0:a:b:c",
-            "-1:a:b:c",
-            "1:a:b:%",
-            "1:a::c",
-            "1:a:b:c:d",
-            "1:%FF:b:c",
+            "1:2:3:4",
+            "0:a:b:c:d",
+            "-1:a:b:c:d",
+            "1:a:b:c:%",
+            "1:a::c:d",
+            "1:a:b:c:d:e",
+            "1:%FF:b:c:d",
         ] {
             let message = text.parse::<Token>().unwrap_err().to_string();
             assert!(message.starts_with(&format!("`{text}` is no token")), "{message}");

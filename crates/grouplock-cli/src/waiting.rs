@@ -1,16 +1,19 @@
 //! Entering a room with an ear open for signals.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use grouplock_room::{Guard, Patience, Place, Room, RoomError, RoomOptions, Snapshot};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags};
+use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::Signal;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
+use crate::handle::wait_for;
 use crate::place::places;
 use crate::signals::Signals;
 
@@ -49,14 +52,8 @@ pub(crate) enum WaitError {
     System(#[from] io::Error),
 }
 
-impl From<nix::errno::Errno> for WaitError {
-    fn from(errno: nix::errno::Errno) -> Self {
-        WaitError::System(errno.into())
-    }
-}
-
-impl From<rustix::io::Errno> for WaitError {
-    fn from(errno: rustix::io::Errno) -> Self {
+impl From<Errno> for WaitError {
+    fn from(errno: Errno) -> Self {
         WaitError::System(errno.into())
     }
 }
@@ -84,6 +81,8 @@ pub(crate) fn enter(
         let room = places().open(&wish.place, &wish.room, &wish.options)?;
         match enter_room(&room, wish, signals, caller, audience) {
             Err(WaitError::Room(RoomError::Removed { .. })) if attempts < 10 => attempts += 1,
+            // Nothing of us is in the queue while we are stopped: else everybody behind us would wait for us.
+            Ok(Ended::Signalled(stop @ Signal::SIGTSTP)) => signals.stop_by(stop)?,
             done => return done,
         }
     }
@@ -110,7 +109,8 @@ fn enter_room(
         return Ok(Ended::Inside(result?));
     }
     let unseen = if room.capabilities().leases { ANSWER } else { Duration::ZERO };
-    let bell = Arc::new(Bell(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?));
+    let bell = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
+    let bell = Arc::new(Bell(bell?));
     let waker = Waker::from(Arc::clone(&bell));
     let mut context = Context::from_waker(&waker);
     let mut waited = false;
@@ -145,17 +145,17 @@ fn doze(
     caller: Option<BorrowedFd<'_>>,
     time: Option<Duration>,
 ) -> Result<Option<Ended>, WaitError> {
-    let mut sources =
-        vec![PollFd::new(signals, PollFlags::IN), PollFd::new(&bell.0, PollFlags::IN)];
-    sources.extend(caller.as_ref().map(|caller| PollFd::new(caller, PollFlags::empty())));
-    let time = time.map(Timespec::try_from).transpose();
-    let time = time.map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    match poll(&mut sources, time.as_ref()) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+    let mut sources = vec![
+        PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+        PollFd::new(bell.0.as_fd(), PollFlags::POLLIN),
+    ];
+    // That it hangs up is told without being asked for.
+    sources.extend(caller.map(|caller| PollFd::new(caller, PollFlags::empty())));
+    match wait_for(&mut sources, time) {
+        Ok(_) | Err(Errno::EINTR) => {}
         Err(errno) => return Err(errno.into()),
     }
-    let hung_up = PollFlags::HUP | PollFlags::ERR;
-    if sources.get(2).is_some_and(|caller| caller.revents().intersects(hung_up)) {
+    if sources.get(2).is_some_and(|caller| caller.any() == Some(true)) {
         return Ok(Some(Ended::HungUp));
     }
     while let Some(arrival) = signals.next()? {
@@ -168,13 +168,12 @@ fn doze(
 }
 
 /// Wakes this thread from a poll.
-struct Bell(OwnedFd);
+struct Bell(EventFd);
 
 impl Bell {
     fn silence(&self) {
-        let mut count = [0; 8];
         // It may not have rung.
-        _ = rustix::io::read(self.0.as_fd(), &mut count);
+        _ = self.0.read();
     }
 }
 
@@ -185,6 +184,6 @@ impl Wake for Bell {
 
     fn wake_by_ref(self: &Arc<Self>) {
         // It can only fail if it has rung very often and nobody has listened yet, who then will.
-        _ = rustix::io::write(self.0.as_fd(), &1_u64.to_ne_bytes());
+        _ = self.0.write(1);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use grouplock_room::{Place, RoomError};
+use grouplock_room::{Place, RoomError, parse_duration};
 
 /// Where rooms are if the place does not say.
 const PREFIX: &str = "grouplock";
@@ -122,7 +122,7 @@ impl Settings {
             "cert" => self.files.certificate = file()?,
             "key" => self.files.key = file()?,
             "ttl" => {
-                let ttl = span(value).filter(|ttl| {
+                let ttl = parse_duration(value).ok().filter(|ttl| {
                     ttl.subsec_nanos() == 0 && (1..=LONGEST_TTL).contains(&ttl.as_secs())
                 });
                 let expected = "whole seconds from 1 to 86400, such as `10` or `10s`";
@@ -154,20 +154,9 @@ fn bad(what: &'static str, value: &str, expected: &str) -> RoomError {
 
 fn some_time(what: &'static str, value: &str) -> Result<Duration, RoomError> {
     let hour = Duration::from_secs(3600);
-    span(value).filter(|time| *time <= hour).ok_or_else(|| {
+    parse_duration(value).ok().filter(|time| *time <= hour).ok_or_else(|| {
         bad(what, &quoted(value), "a time up to an hour, such as `5`, `5s` or `500ms`")
     })
-}
-
-/// A whole number of seconds, with or without `s`, or of milliseconds with `ms`.
-fn span(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let number = text[..digits].parse().ok()?;
-    match &text[digits..] {
-        "" | "s" => Some(Duration::from_secs(number)),
-        "ms" => Some(Duration::from_millis(number)),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Rooms in a directory are built in. Others live in crates of their own, which implement [`Backend`] for an open
 //! room, [`Pending`] and [`Holding`] for a request and what it becomes, and [`Opener`] for the scheme. A
 //! program collects the openers it wants in [`Places`]. Every backend runs the suite in
-//! [`conformance`](crate::conformance).
+//! `conformance`, which the feature of that name brings.
 
 use std::fmt;
 use std::task::{Context, Poll};

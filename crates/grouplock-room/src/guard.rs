@@ -1,6 +1,8 @@
 //! Being inside.
 
 use std::fmt;
+#[cfg(target_os = "linux")]
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Instant, SystemTime};
 
 use crate::backend::{Holding, Watch};
@@ -164,6 +166,27 @@ impl<'r> Guard<'r> {
             Source::File(place) => place.watch(),
             Source::Other(other) => other.holding.watch(),
         })
+    }
+
+    /// The descriptor whose lock keeps the place of a holder in a directory; `None` for rooms on servers.
+    ///
+    /// The place is kept for as long as any process has it open, so a program that is handed it cannot lose the place by the
+    /// death of this process. Leaving ends the holding at once, whoever still has the descriptor.
+    #[cfg(target_os = "linux")]
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self.source() {
+            Source::File(place) => Some(place.life().file.as_fd()),
+            Source::Other(_) => None,
+        }
+    }
+
+    /// Gives the place up for a holder that has died, in a child that was forked from it: others are let in and told of the
+    /// death, whoever still has the [descriptor](Guard::descriptor). On servers it does nothing, since the lease ends.
+    #[cfg(target_os = "linux")]
+    pub fn abandon(&self) {
+        if let Source::File(place) = self.source() {
+            place.life().abandon();
+        }
     }
 
     /// Leaves, and tells if that failed. Dropping the guard does the same without telling.

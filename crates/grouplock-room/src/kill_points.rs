@@ -19,10 +19,10 @@ mod armed {
     }
 
     /// A change to shared state is about to be made.
+    #[cfg(target_os = "linux")]
     pub(crate) fn step() {
         if LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
-            // SAFETY: takes no pointers, and the process that it ends is this one.
-            unsafe { libc::raise(libc::SIGKILL) };
+            _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
             loop {
                 std::thread::park();
             }
@@ -30,12 +30,12 @@ mod armed {
     }
 }
 
-#[cfg(feature = "kill-points")]
+#[cfg(all(feature = "kill-points", target_os = "linux"))]
 pub(crate) use armed::step;
 #[cfg(feature = "kill-points")]
 pub use armed::{arm, taken};
 
 /// A change to shared state is about to be made.
-#[cfg(not(feature = "kill-points"))]
+#[cfg(all(not(feature = "kill-points"), target_os = "linux"))]
 #[inline(always)]
 pub(crate) fn step() {}

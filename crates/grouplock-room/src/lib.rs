@@ -22,17 +22,22 @@
 //! * [`Room`] is what programs use: blocking, timed, non-blocking and async entry, [snapshots](Room::snapshot).
 //! * [`Guard`] is a place inside, with the [epoch](Guard::epoch) and news of [loss](Guard::watch) and
 //!   [deaths](Guard::recovered).
-//! * Rooms in a directory need no server: a file is mapped, waiting is a futex, and the kernel tells who died. How that
+//! * Rooms in a directory need no server, but Linux: a file is mapped, waiting is a futex, and the kernel tells who died. How that
 //!   works and what it promises is told in `docs/rooms.md`.
-//! * [`backend`] is for rooms of other kinds, [`remote`] what those on servers share, and [`conformance`] what all
-//!   have to pass.
+//! * [`backend`] is for rooms of other kinds, [`remote`] what those on servers share, and `conformance`, a feature, what
+//!   all have to pass.
 
-#[cfg(not(target_os = "linux"))]
-compile_error!("grouplock-room uses futexes and open file description locks, which only Linux has");
+#![cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "what rooms in a directory need and others do not")
+)]
 
 pub mod backend;
+#[cfg(feature = "conformance")]
 pub mod conformance;
+mod duration;
 mod error;
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod file;
 mod future;
 mod guard;
@@ -49,6 +54,7 @@ mod snapshot;
 mod waiting;
 
 pub use backend::{Backend, Capabilities, Opener, Places};
+pub use duration::parse_duration;
 pub use error::RoomError;
 pub use future::Enter;
 pub use guard::{Guard, Loss, LossWatch, Recovered, Standing};

@@ -52,6 +52,7 @@ impl Place {
     /// If this is not root and `XDG_RUNTIME_DIR` is not set to an absolute path. There is no fallback to `/tmp`:
     /// two programs of which only one has the variable would then use different rooms without a word.
     pub fn local() -> Result<Self, RoomError> {
+        #[cfg(unix)]
         if nix::unistd::geteuid().is_root() {
             return Ok(Place::Directory(PathBuf::from("/run/grouplock")));
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::duration::parse_duration;
 use crate::error::RoomError;
 
 /// The order in which a room admits. It belongs to the room and is fixed when the room is created.
@@ -37,8 +38,8 @@ pub enum Policy {
 
 impl Policy {
     /// What [`FromStr`] understands.
-    pub const SYNTAX: &'static str = "`fifo`, `batch:PASSES` or `priority:AGING` with AGING in \
-                                      seconds such as `30s` or milliseconds such as `500ms`";
+    pub const SYNTAX: &'static str = "`fifo`, `batch:PASSES` or `priority:AGING` with AGING a \
+                                      length of time such as `30s`, `500ms` or `2m30s`";
 }
 
 impl fmt::Display for Policy {
@@ -86,22 +87,10 @@ impl FromStr for Policy {
                 passes.parse().map(|passes| Policy::Batch { passes }).map_err(|_| bad())
             }
             ("priority", Some(aging)) => {
-                duration(aging).map(|aging| Policy::Priority { aging }).ok_or_else(bad)
+                parse_duration(aging).map(|aging| Policy::Priority { aging }).map_err(|_| bad())
             }
             _ => Err(bad()),
         }
-    }
-}
-
-/// A whole number with its unit.
-fn duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let number = text[..digits].parse().ok()?;
-    match &text[digits..] {
-        "s" => Some(Duration::from_secs(number)),
-        "ms" => Some(Duration::from_millis(number)),
-        "ns" => Some(Duration::from_nanos(number)),
-        _ => None,
     }
 }
 
@@ -144,7 +133,7 @@ mod tests {
     #[test]
     fn what_is_no_policy_is_refused_with_what_would_be() {
         for text in
-            ["", "lifo", "fifo:3", "batch", "batch:-1", "batch:x", "priority:5", "priority:s"]
+            ["", "lifo", "fifo:3", "batch", "batch:-1", "batch:x", "priority:5x", "priority:s"]
         {
             let message = text.parse::<Policy>().unwrap_err().to_string();
             assert!(message.contains(&format!("`{text}`")), "{message}");

@@ -46,6 +46,9 @@ pub struct RoomOptions {
     pub history: bool,
     /// What snapshots show as our command, instead of the command line of this process.
     pub command: Option<String>,
+    /// Only look: [`snapshot`](Room::snapshot) works without the permission to write, and entering does not. Only for
+    /// directories; elsewhere it means nothing.
+    pub look_only: bool,
 }
 
 impl RoomOptions {
@@ -86,6 +89,13 @@ impl RoomOptions {
     #[must_use]
     pub fn history(mut self, history: bool) -> Self {
         self.history = history;
+        self
+    }
+
+    /// Opens a room that exists, only to look at it.
+    #[must_use]
+    pub fn look_only(mut self) -> Self {
+        (self.existing, self.look_only) = (true, true);
         self
     }
 

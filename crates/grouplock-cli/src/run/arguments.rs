@@ -4,13 +4,12 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use grouplock_room::{Access, Patience, Policy, RoomError, RoomOptions};
+use grouplock_room::{Access, Patience, Policy, RoomError, RoomOptions, parse_duration};
 
 use super::words::Loudness;
 use crate::exit;
 use crate::place::At;
-use crate::span;
-use crate::waiting::Wish;
+use crate::waiting::{WaitError, Wish};
 
 /// How to enter.
 #[derive(Debug, Args)]
@@ -28,9 +27,9 @@ pub(crate) struct Entrance {
     /// Do not wait: fail if the room cannot be entered at once.
     #[arg(long, short = 'n', visible_alias = "nonblock", conflicts_with = "timeout")]
     no_wait: bool,
-    /// Wait at most that long, such as 5 (seconds), 0.5, 500ms, 2m, 1h.
-    #[arg(long, short = 'w', value_name = "TIME", visible_alias = "wait", value_parser = span::parse)]
-    timeout: Option<Duration>,
+    /// Wait at most that long, such as 5 (seconds), 0.5, 500ms, 2m, 2h30m.
+    #[arg(long, short = 'w', value_name = "TIME", visible_alias = "wait", value_parser = parse_duration)]
+    pub(crate) timeout: Option<Duration>,
     /// The exit code if the room could not be entered in time.
     #[arg(long, short = 'E', value_name = "CODE", default_value_t = exit::NOT_ADMITTED)]
     pub(crate) conflict_exit_code: u8,
@@ -44,8 +43,11 @@ pub(crate) struct Entrance {
     )]
     priority: i32,
     /// How long it will probably take. It is shown to those who wait, and never enforced.
-    #[arg(long, short = 'd', value_name = "TIME", value_parser = span::parse)]
+    #[arg(long, short = 'd', value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
+    /// What others see of us instead of the command, where that is long.
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
     /// The order of admission: fifo, batch:PASSES or priority:AGING (such as priority:30s). A new room gets
     /// it (fifo if not given); one that exists must have it.
     #[arg(long, value_name = "POLICY", value_parser = policy)]
@@ -112,12 +114,22 @@ impl Entrance {
         }
     }
 
+    /// Why we did not get in. The time is the one that was asked for: we have waited that long, but for a moment not in the queue.
+    pub(crate) fn told(&self, error: &WaitError) -> String {
+        match (error, self.timeout) {
+            (WaitError::Room(RoomError::TimedOut { .. }), Some(time)) => {
+                format!("not admitted within {} s", time.as_secs_f64())
+            }
+            _ => error.to_string(),
+        }
+    }
+
     /// As a wish, with `shown` as what others see of us.
     pub(crate) fn wish(&self, shown: &str) -> Result<Wish, RoomError> {
         let mut options = RoomOptions::new();
         options.policy = self.policy;
         options.history = true;
-        options.command = Some(shown.to_owned());
+        options.command = Some(self.label.as_deref().unwrap_or(shown).to_owned());
         if self.group {
             options.access = Access::Group;
         }

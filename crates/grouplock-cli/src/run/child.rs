@@ -4,17 +4,23 @@
 //! [guardian](super::guardian) who it is before it becomes the command: there is no moment at which it runs unguarded.
 
 use std::ffi::{CString, NulError, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
 use nix::unistd::{ForkResult, Pid, fork};
-use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::RunError;
 use super::guardian::Guardian;
-use crate::exit;
+use crate::exit::{self, Ending};
+use crate::handle::Handle;
 use crate::signals::Signals;
+
+/// The number from which on the command inherits the room's descriptor: scripts choose small ones for their own.
+const HIGH: i32 = 100;
 
 /// A command that can be run without allocating much.
 pub(super) struct Prepared {
@@ -25,8 +31,14 @@ pub(super) struct Prepared {
 /// The child.
 pub(super) struct Child {
     pub(super) pid: Pid,
-    /// Means this child and no later process with its number.
-    pub(super) handle: OwnedFd,
+    pub(super) handle: Handle,
+}
+
+/// What waitpid(2) tells of a child.
+pub(super) enum News {
+    Ended(Ending),
+    /// By the signal with this number.
+    Stopped(i32),
 }
 
 impl Prepared {
@@ -50,37 +62,46 @@ impl Prepared {
         })
     }
 
-    /// Makes the child.
-    pub(super) fn fork(&self, signals: &Signals, guardian: &Guardian) -> Result<Child, RunError> {
-        let failed = |source: rustix::io::Errno| RunError::System {
-            what: "start the command",
-            source: source.into(),
-        };
+    /// Makes the child. It inherits `place`, whose lock then lasts as long as the command.
+    pub(super) fn fork(
+        &self,
+        signals: &Signals,
+        guardian: &Guardian,
+        place: Option<BorrowedFd<'_>>,
+    ) -> Result<Child, RunError> {
         // SAFETY: what the child does before exec are system calls and small allocations, which the C libraries of
         // Linux keep possible in a child even if other threads were allocating.
         match unsafe { fork() }.map_err(RunError::system("start the command"))? {
-            ForkResult::Parent { child } => {
-                let number = rustix::process::Pid::from_raw(child.as_raw());
-                let number = number.ok_or_else(|| failed(rustix::io::Errno::INVAL))?;
-                // Nobody but us can reap it, so the number means our child.
-                match pidfd_open(number, PidfdFlags::empty()) {
-                    Ok(handle) => Ok(Child { pid: child, handle }),
-                    Err(errno) => {
-                        // Once we have left, it must not be there any more.
-                        _ = nix::sys::signal::kill(child, nix::sys::signal::Signal::SIGKILL);
-                        _ = nix::sys::wait::waitpid(child, None);
-                        Err(failed(errno))
-                    }
+            // Nobody but us can reap it, so the number means our child.
+            ForkResult::Parent { child } => match Handle::open(child) {
+                Ok(handle) => Ok(Child { pid: child, handle }),
+                Err(errno) => {
+                    // Once we have left, it must not be there any more.
+                    _ = nix::sys::signal::kill(child, nix::sys::signal::Signal::SIGKILL);
+                    _ = nix::sys::wait::waitpid(child, None);
+                    Err(RunError::system("start the command")(errno))
                 }
-            }
-            ForkResult::Child => self.become_command(signals, guardian),
+            },
+            ForkResult::Child => self.become_command(signals, guardian, place),
         }
     }
 
     /// In the child.
-    fn become_command(&self, signals: &Signals, guardian: &Guardian) -> ! {
+    fn become_command(
+        &self,
+        signals: &Signals,
+        guardian: &Guardian,
+        place: Option<BorrowedFd<'_>>,
+    ) -> ! {
         if !guardian.is_told_of(std::process::id()) {
             complain("the guardian of the command was killed before the command began");
+            end(exit::FAILED);
+        }
+        if let Some(place) = place
+            && fcntl(place, FcntlArg::F_DUPFD(HIGH)).is_err()
+            && let Err(errno) = fcntl(place, FcntlArg::F_DUPFD(3))
+        {
+            complain(&format!("cannot hand on the descriptor of the room: {errno}"));
             end(exit::FAILED);
         }
         if let Err(errno) = signals.restore() {
@@ -89,14 +110,51 @@ impl Prepared {
         }
         let Some(program) = self.words.first() else { end(exit::NOT_FOUND) };
         let Err(errno) = nix::unistd::execvpe(program, &self.words, &self.environment);
-        complain(&format!("cannot run `{}`: {}", program.to_string_lossy(), errno.desc()));
-        end(if errno == Errno::ENOENT { exit::NOT_FOUND } else { exit::CANNOT_RUN })
+        let name = crate::plain::plain(&program.to_string_lossy());
+        // The kernel says the same of a script whose interpreter is missing.
+        let is_file = name.contains('/') && Path::new(&name).exists();
+        match errno {
+            Errno::ENOENT if is_file => {
+                complain(&format!("{name}: the interpreter it asks for was not found"));
+                end(exit::CANNOT_RUN)
+            }
+            Errno::ENOENT => {
+                complain(&format!("{name}: command not found"));
+                end(exit::NOT_FOUND)
+            }
+            _ => {
+                complain(&format!("{name}: cannot be run: {}", errno.desc()));
+                end(exit::CANNOT_RUN)
+            }
+        }
+    }
+}
+
+impl Child {
+    /// What has become of it since the last time. Once it has ended it is reaped.
+    pub(super) fn news(&self) -> nix::Result<Option<News>> {
+        let mut status = 0;
+        let flags = libc::WNOHANG | libc::WUNTRACED;
+        // Not nix's: that knows no realtime signals.
+        // SAFETY: the status is written to a number of its type.
+        let found = unsafe { libc::waitpid(self.pid.as_raw(), &raw mut status, flags) };
+        Ok(match Errno::result(found)? {
+            0 => None,
+            _ if libc::WIFSTOPPED(status) => Some(News::Stopped(libc::WSTOPSIG(status))),
+            _ if libc::WIFSIGNALED(status) => {
+                Some(News::Ended(Ending::Signal(libc::WTERMSIG(status))))
+            }
+            _ => {
+                let code = u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX);
+                Some(News::Ended(Ending::Code(code)))
+            }
+        })
     }
 }
 
 /// Without the locks of the standard streams, which somebody may have held when we forked.
 fn complain(message: &str) {
-    _ = rustix::io::write(rustix::stdio::stderr(), format!("grouplock: {message}\n").as_bytes());
+    _ = nix::unistd::write(std::io::stderr(), format!("grouplock: {message}\n").as_bytes());
 }
 
 /// Ends a child without running what belongs to its parent.

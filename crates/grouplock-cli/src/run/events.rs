@@ -1,12 +1,16 @@
 //! What happens, as JSON for programs. `docs/cli.md` tells the fields.
 
 use std::io::Write;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use grouplock_room::{Guard, Snapshot};
+use grouplock_room::Snapshot;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::signal::Signal;
 use serde::Serialize;
 
+use super::inside::Inside;
+use crate::exit::Ending;
 use crate::waiting::Wish;
 
 /// One thing that happened.
@@ -56,18 +60,28 @@ pub(crate) struct Died {
 }
 
 impl<'a> Event<'a> {
-    pub(super) fn entered(wish: &'a Wish, guard: &Guard<'_>) -> Self {
+    pub(super) fn entered(wish: &'a Wish, inside: &Inside) -> Self {
         Event::Entered {
             room: &wish.room,
             session: &wish.session,
             at: wish.place.to_string(),
-            epoch: guard.epoch(),
-            holder: guard.holder().to_string(),
-            recovered: guard.recovered().map(|died| Died {
+            epoch: inside.epoch(),
+            holder: inside.holder(),
+            recovered: inside.recovered().map(|died| Died {
                 epoch: died.epoch,
                 session: died.session,
                 pid: died.pid,
             }),
+        }
+    }
+
+    pub(super) fn exited(ending: Ending) -> Self {
+        match ending {
+            Ending::Code(code) => Event::Exited { code: Some(code), signal: None },
+            Ending::Signal(number) => {
+                let signal = Signal::try_from(number).map_or("realtime", Signal::as_str);
+                Event::Exited { code: None, signal: Some(signal) }
+            }
         }
     }
 
@@ -115,8 +129,8 @@ impl Events {
         // SAFETY: it is only asked for its mode before it is known to be open, and nobody else opened anything yet, so
         // that it is the caller's or closed; what is the caller's stays open for as long as we run.
         let caller = unsafe { BorrowedFd::borrow_raw(number) };
-        let mode = rustix::fs::fcntl_getfl(caller).map_err(|_| NoDescriptor(number))?;
-        if !mode.intersects(rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::RDWR) {
+        let mode = fcntl(caller, FcntlArg::F_GETFL).map_err(|_| NoDescriptor(number))?;
+        if !OFlag::from_bits_retain(mode).intersects(OFlag::O_WRONLY | OFlag::O_RDWR) {
             return Err(NoDescriptor(number));
         }
         Ok(Events { descriptor: Some(caller) })
@@ -124,7 +138,7 @@ impl Events {
 
     /// Whether stderr is theirs, so that nothing else should be written there.
     pub(super) fn use_stderr(&self) -> bool {
-        self.descriptor.is_some_and(|d| std::os::fd::AsRawFd::as_raw_fd(&d) == 2)
+        self.descriptor.is_some_and(|descriptor| descriptor.as_raw_fd() == 2)
     }
 
     pub(super) fn are_wanted(&self) -> bool {
@@ -147,7 +161,7 @@ struct Descriptor(BorrowedFd<'static>);
 
 impl Write for Descriptor {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        Ok(rustix::io::write(self.0.as_fd(), bytes)?)
+        Ok(nix::unistd::write(self.0, bytes)?)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

@@ -1,12 +1,12 @@
 //! A process and all that descend from it.
 
 use std::fs;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::handle::Handle;
 
 /// How long to wait until all are stopped. Another user's never are, nor is the parent of a stopped child of `vfork`.
 const STOPPING: Duration = Duration::from_secs(1);
@@ -16,28 +16,26 @@ const STOPPING: Duration = Duration::from_secs(1);
 ///
 /// They are stopped first, until no new one is found: whoever is stopped has no further children, and whose parent
 /// lives is still known to be its child.
-pub(super) fn kill(first: Pid, handle: &OwnedFd) {
+pub(super) fn kill(first: Pid, handle: &Handle) {
     let Ok(handle) = handle.try_clone() else {
         // No descriptor left. Then the process alone.
-        send(handle.as_fd(), Signal::KILL);
-        return wait(handle.as_fd());
+        send(handle, Signal::SIGKILL);
+        handle.ends_within(None);
+        return;
     };
-    send(handle.as_fd(), Signal::STOP);
+    send(&handle, Signal::SIGSTOP);
     let mut family = vec![(first.as_raw(), handle)];
     let deadline = Instant::now() + STOPPING;
     loop {
         // Whoever is in the middle of a fork when the signal is sent has the child before it stops.
-        let runs = |(pid, handle): &(i32, OwnedFd)| lives(handle.as_fd()) && !is_stopped(*pid);
+        let runs = |(pid, handle): &(i32, Handle)| !handle.has_ended() && !is_stopped(*pid);
         while family.iter().any(runs) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
         let processes = processes();
         // Whoever lives after the look had its number during the look.
-        let parents: Vec<i32> = family
-            .iter()
-            .filter(|(_, handle)| lives(handle.as_fd()))
-            .map(|(pid, _)| *pid)
-            .collect();
+        let parents: Vec<i32> =
+            family.iter().filter(|(_, handle)| !handle.has_ended()).map(|(pid, _)| *pid).collect();
         let known: Vec<i32> = family.iter().map(|(pid, _)| *pid).collect();
         let before = family.len();
         for (pid, parent) in processes {
@@ -45,7 +43,7 @@ pub(super) fn kill(first: Pid, handle: &OwnedFd) {
                 && !known.contains(&pid)
                 && let Some(handle) = child_of(pid, parent)
             {
-                send(handle.as_fd(), Signal::STOP);
+                send(&handle, Signal::SIGSTOP);
                 family.push((pid, handle));
             }
         }
@@ -54,10 +52,10 @@ pub(super) fn kill(first: Pid, handle: &OwnedFd) {
         }
     }
     for (_, handle) in &family {
-        send(handle.as_fd(), Signal::KILL);
+        send(handle, Signal::SIGKILL);
     }
     for (_, handle) in &family {
-        wait(handle.as_fd());
+        handle.ends_within(None);
     }
 }
 
@@ -72,13 +70,13 @@ fn is_stopped(pid: i32) -> bool {
 }
 
 /// A handle to the process if it still is a child of `parent`.
-fn child_of(pid: i32, parent: i32) -> Option<OwnedFd> {
-    let handle = pidfd_open(rustix::process::Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+fn child_of(pid: i32, parent: i32) -> Option<Handle> {
+    let handle = Handle::open(Pid::from_raw(pid)).ok()?;
     (parent_of(pid) == Some(parent)).then_some(handle)
 }
 
 /// All processes with their parents.
-fn processes() -> Vec<(i32, i32)> {
+pub(crate) fn processes() -> Vec<(i32, i32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter_map(|pid| Some((pid, parent_of(pid)?))).collect()
@@ -91,17 +89,7 @@ pub(super) fn parent_of(pid: i32) -> Option<i32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn send(handle: BorrowedFd<'_>, signal: Signal) {
+fn send(handle: &Handle, signal: Signal) {
     // It is dead already, or another user's: then we wait for it.
-    _ = pidfd_send_signal(handle, signal);
-}
-
-fn lives(handle: BorrowedFd<'_>) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&now)) == Ok(0)
-}
-
-fn wait(handle: BorrowedFd<'_>) {
-    // Interrupted at most: a descriptor of a process cannot fail.
-    while poll(&mut [PollFd::new(&handle, PollFlags::IN)], None) == Err(rustix::io::Errno::INTR) {}
+    _ = handle.send(signal as i32);
 }

@@ -3,23 +3,26 @@
 mod arguments;
 mod child;
 mod events;
-mod family;
+pub(crate) mod family;
 mod guardian;
+mod inside;
 mod supervise;
 mod words;
 
 use std::process::ExitCode;
 
-use grouplock_room::{Guard, Place, RoomError};
+use grouplock_room::{Patience, Place, RoomError};
 
 pub(crate) use arguments::{Arguments, Entrance};
 pub(crate) use words::{Audible, Teller, since};
 
-use crate::exit;
+use crate::exit::{self, Ending, complain};
+use crate::outer::{self, Outer, WaitsForItself};
 use crate::signals::Signals;
 use crate::waiting::{self, Ended, WaitError, Wish};
 use child::Prepared;
 use events::{Event, Events};
+use inside::Inside;
 use supervise::{Over, Supervision};
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
@@ -28,8 +31,12 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Err(error) => return exit::failed(error),
     };
     match inside(arguments, &mut events) {
-        Ok(code) => ExitCode::from(code),
+        Ok(ending) => ending.follow(),
         Err(error) => {
+            let message = match &error {
+                RunError::Wait(error) => arguments.entrance.told(error),
+                error => error.to_string(),
+            };
             let code = match &error {
                 RunError::Wait(WaitError::Room(conflict)) if conflict.is_conflict() => {
                     arguments.entrance.conflict_exit_code
@@ -37,9 +44,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
                 RunError::Lost(_) => exit::LOST,
                 _ => exit::FAILED,
             };
-            events.tell(&Event::Failed { message: error.to_string(), exit: code });
+            events.tell(&Event::Failed { message: message.clone(), exit: code });
             if !(arguments.entrance.quiet && code == arguments.entrance.conflict_exit_code) {
-                eprintln!("grouplock: {error}");
+                complain(message);
             }
             ExitCode::from(code)
         }
@@ -51,6 +58,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 enum RunError {
     #[error("{0}")]
     Wait(#[from] WaitError),
+    #[error(transparent)]
+    WaitsForItself(#[from] WaitsForItself),
     #[error("cannot {what}: {source}")]
     System { what: &'static str, source: std::io::Error },
     #[error("the command or its environment contains a zero byte")]
@@ -65,60 +74,77 @@ impl RunError {
     }
 }
 
-fn inside(arguments: &Arguments, events: &mut Events) -> Result<u8, RunError> {
-    let wish = arguments.wish()?;
+fn inside(arguments: &Arguments, events: &mut Events) -> Result<Ending, RunError> {
+    let mut wish = arguments.wish()?;
     let mut signals = Signals::take().map_err(RunError::system("take over signals"))?;
     let mut teller = Teller::new(&wish, arguments.entrance.loudness(events.use_stderr()));
-    teller.warn_of_nesting(&wish);
+    let outer = Outer::around(&wish)?;
+    if outer.is_some() {
+        // Whoever waits in front of us waits for the outer run to end, and that waits for us.
+        wish.patience = Patience::None;
+    }
     let mut audience =
         Audible { teller: &mut teller, events: Some(events), wish: &wish, told: None };
-    let guard = match waiting::enter(&wish, &signals, None, &mut audience)? {
-        Ended::Inside(guard) => guard,
-        Ended::Signalled(signal) => {
-            let code = exit::by_signal(signal as i32);
-            events.tell(&Event::Signalled { signal: signal.as_str(), exit: code });
-            return Ok(code);
+    let inside = match (waiting::enter(&wish, &signals, None, &mut audience), outer) {
+        (Ok(Ended::Inside(guard)), _) => Inside::Own(guard),
+        (Ok(Ended::Signalled(signal)), _) => {
+            let ending = Ending::Signal(signal as i32);
+            events.tell(&Event::Signalled { signal: signal.as_str(), exit: ending.code() });
+            return Ok(ending);
         }
-        Ended::HungUp => return Ok(exit::FAILED),
+        (Ok(Ended::HungUp), _) => return Ok(Ending::Code(exit::FAILED)),
+        (Err(WaitError::Room(error)), Some(outer)) if error.is_conflict() => Inside::Shared(outer),
+        (Err(error), _) => return Err(error.into()),
     };
-    events.tell(&Event::entered(&wish, &guard));
-    teller.entered(&guard);
-    let command = Prepared::new(arguments.command(), &environment(&wish, &guard))?;
+    events.tell(&Event::entered(&wish, &inside));
+    teller.entered(inside.epoch(), &inside.holder(), inside.recovered());
+    let command = Prepared::new(arguments.command(), &environment(&wish, &inside))?;
     signals.take_children().map_err(RunError::system("take over signals"))?;
-    let supervision = Supervision { signals: &signals, guard: &guard, on_loss: arguments.on_loss };
-    let over = supervision.run(&command, events, &teller)?;
-    let Over { code, loss, guardian } = over;
+    let supervision =
+        Supervision { signals: &signals, inside: &inside, on_loss: arguments.on_loss };
+    let Over { ending, loss, guardian, watch } = supervision.run(&command, events, &teller)?;
     let left = match loss {
         Some(loss) => Err(RunError::Lost(loss.into())),
-        None => leave(guard, code, events),
+        None => leave(inside, events).map(|()| ending),
     };
+    if left.is_ok()
+        && let Some(watch) = watch
+    {
+        watch.end();
+    }
     guardian.dismiss();
     left
 }
 
 /// Gives the place back.
-fn leave(guard: Guard<'_>, code: u8, events: &mut Events) -> Result<u8, RunError> {
-    match guard.leave() {
+fn leave(inside: Inside, events: &mut Events) -> Result<(), RunError> {
+    match inside.leave() {
         Ok(()) => events.tell(&Event::Left),
         Err(lost @ RoomError::Lost(_)) => return Err(RunError::Lost(lost)),
         // The command has done its work inside; how it ended is worth more than how we leave.
-        Err(error) => eprintln!("grouplock: leaving the room: {error}"),
+        Err(error) => complain(format_args!("leaving the room: {error}")),
     }
-    Ok(code)
+    Ok(())
 }
 
 /// What the command finds in its environment.
-fn environment(wish: &Wish, guard: &Guard<'_>) -> Vec<(&'static str, Option<String>)> {
+fn environment(wish: &Wish, inside: &Inside) -> Vec<(&'static str, Option<String>)> {
     let at = match &wish.place {
         Place::Directory(path) => path.display().to_string(),
         servers => servers.to_string(),
+    };
+    let (epoch, holder) = (inside.epoch(), inside.holder());
+    let held = match inside {
+        Inside::Own(_) => Some(Outer::variable(wish, epoch, &holder)),
+        Inside::Shared(_) => std::env::var(outer::VARIABLE).ok(),
     };
     vec![
         ("GROUPLOCK_AT", Some(at)),
         ("GROUPLOCK_ROOM", Some(wish.room.clone())),
         ("GROUPLOCK_SESSION", Some(wish.session.clone())),
-        ("GROUPLOCK_EPOCH", Some(guard.epoch().to_string())),
-        ("GROUPLOCK_HOLDER", Some(guard.holder().to_string())),
-        ("GROUPLOCK_RECOVERED", guard.recovered().map(|died| died.epoch.to_string())),
+        ("GROUPLOCK_EPOCH", Some(epoch.to_string())),
+        ("GROUPLOCK_HOLDER", Some(holder)),
+        (outer::VARIABLE, held),
+        ("GROUPLOCK_RECOVERED", inside.recovered().map(|died| died.epoch.to_string())),
     ]
 }

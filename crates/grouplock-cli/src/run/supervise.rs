@@ -1,23 +1,28 @@
 //! While the command runs.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use grouplock_room::{Guard, Loss, LossWatch, Standing};
-use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use grouplock_room::Loss;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::signal::Signal;
+use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::{getpgid, getpgrp};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use super::arguments::OnLoss;
-use super::child::{Child, Prepared};
+use super::child::{Child, News, Prepared};
 use super::events::{Event, Events};
 use super::guardian::Guardian;
+use super::inside::Inside;
 use super::words::Teller;
 use super::{RunError, family};
-use crate::exit;
+use crate::exit::Ending;
+use crate::handle::wait_for;
 use crate::signals::{Arrival, Signals};
 
 /// A command that ends sooner is not worth a thread that watches its holding: nothing that takes a holding away
@@ -30,16 +35,18 @@ const GRACE: Duration = Duration::from_secs(5);
 /// What it takes to look after a command.
 pub(super) struct Supervision<'a> {
     pub(super) signals: &'a Signals,
-    pub(super) guard: &'a Guard<'static>,
+    pub(super) inside: &'a Inside,
     pub(super) on_loss: OnLoss,
 }
 
 /// How it ended.
 pub(super) struct Over {
-    pub(super) code: u8,
+    pub(super) ending: Ending,
     pub(super) loss: Option<Loss>,
     /// Ends with the command; to be dismissed when everything else is done, so that nobody waits for it.
     pub(super) guardian: Guardian,
+    /// Ends when the room has been left.
+    pub(super) watch: Option<Watch>,
 }
 
 impl Supervision<'_> {
@@ -50,13 +57,13 @@ impl Supervision<'_> {
         events: &mut Events,
         teller: &Teller,
     ) -> Result<Over, RunError> {
-        let guardian = Guardian::post(None)?;
-        let child = command.fork(self.signals, &guardian)?;
+        let guardian = Guardian::post(None, self.inside.guard())?;
+        let child = command.fork(self.signals, &guardian, self.inside.descriptor())?;
         let over = self.look_after(&child, guardian, events, teller);
         if over.is_err() {
             // Whatever went wrong with us: once we have left, the command must not be there any more.
             family::kill(child.pid, &child.handle);
-            while waitpid(child.pid, None) == Err(nix::errno::Errno::EINTR) {}
+            while waitpid(child.pid, None) == Err(Errno::EINTR) {}
         }
         over
     }
@@ -72,25 +79,26 @@ impl Supervision<'_> {
         let mut watch: Option<Watch> = None;
         let mut loss: Option<Loss> = None;
         let mut kill_at: Option<Instant> = None;
-        let code = loop {
+        let ending = loop {
             let wait = match (&watch, kill_at) {
                 (None, _) => Some(UNWATCHED),
                 (_, Some(time)) => Some(time.saturating_duration_since(Instant::now())),
                 (Some(_), None) => None,
             };
-            if !self.doze(watch.as_ref(), wait)? && watch.is_none() {
-                watch = Some(Watch::start(self.guard.watch())?);
+            if !self.doze(child, watch.as_ref(), wait)? && watch.is_none() {
+                watch = Some(Watch::start(self.inside.loss())?);
             }
             while let Some(arrival) =
                 self.signals.next().map_err(RunError::system("read signals"))?
             {
-                self.pass_on(arrival, child, events);
+                self.pass_on(arrival, child, &guardian, events);
             }
-            if let Some(code) = self.ended(child, events)? {
-                break code;
+            if let Some(ending) = self.ended(child, events)? {
+                break ending;
             }
+            reap_others(child, &guardian);
             if guardian.is_gone() {
-                guardian = Guardian::post(Some(child))?;
+                guardian = Guardian::post(Some(child), self.inside.guard())?;
             }
             if loss.is_none()
                 && let Some(found) = watch.as_ref().and_then(Watch::loss)
@@ -105,65 +113,71 @@ impl Supervision<'_> {
                 kill_at = None;
             }
         };
-        Ok(Over { code, loss, guardian })
+        Ok(Over { ending, loss, guardian, watch })
     }
 
     /// Sleeps until something happens, at most that long; false if nothing did.
-    fn doze(&self, watch: Option<&Watch>, wait: Option<Duration>) -> Result<bool, RunError> {
-        let mut sources = vec![PollFd::new(self.signals, PollFlags::IN)];
+    fn doze(
+        &self,
+        child: &Child,
+        watch: Option<&Watch>,
+        wait: Option<Duration>,
+    ) -> Result<bool, RunError> {
+        let source = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let mut sources = vec![source(self.signals.as_fd()), source(child.handle.as_fd())];
         // Once a loss is known there is nothing more to hear.
         let unheard = watch.filter(|watch| watch.loss().is_none());
-        sources.extend(unheard.map(|watch| PollFd::new(&watch.bell, PollFlags::IN)));
-        let failed = |source| RunError::System { what: "wait for the command", source };
-        let wait = wait.map(Timespec::try_from).transpose();
-        let wait = wait.map_err(|_| failed(io::ErrorKind::InvalidInput.into()))?;
-        match poll(&mut sources, wait.as_ref()) {
+        sources.extend(unheard.map(|watch| source(watch.bell.as_fd())));
+        match wait_for(&mut sources, wait) {
             Ok(count) => Ok(count > 0),
-            Err(rustix::io::Errno::INTR) => Ok(true),
-            Err(errno) => Err(failed(errno.into())),
+            Err(Errno::EINTR) => Ok(true),
+            Err(errno) => Err(RunError::system("wait for the command")(errno)),
         }
     }
 
-    /// What was sent to us is meant for the command.
-    fn pass_on(&self, arrival: Arrival, child: &Child, events: &mut Events) {
-        // The terminal has sent it to the command as well.
-        if arrival.signal == Signal::SIGCHLD || arrival.from_terminal {
+    /// What was sent to us is meant for the command, unless it was sent to the command as well.
+    fn pass_on(&self, arrival: Arrival, child: &Child, guardian: &Guardian, events: &mut Events) {
+        let Arrival { signal, from_terminal } = arrival;
+        if signal == Signal::SIGCHLD {
             return;
         }
-        // The child is not reaped yet, so the number is its own; it may have become another user's.
-        let passed = kill(child.pid, arrival.signal).is_ok();
-        events.tell(&Event::Forwarded { signal: arrival.signal.as_str(), passed });
+        // The guardian is asked in any case, since that makes it forget.
+        let whole_group = guardian.has_got(signal) || from_terminal;
+        if whole_group && is_in_our_group(child) {
+            return;
+        }
+        // It may have ended, or have become another user's.
+        let passed = child.handle.send(signal as i32).is_ok();
+        events.tell(&Event::Forwarded { signal: signal.as_str(), passed });
     }
 
-    /// The exit code if the command has ended. Stops with it if it was stopped.
-    fn ended(&self, child: &Child, events: &mut Events) -> Result<Option<u8>, RunError> {
-        let news = waitpid(child.pid, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED));
-        match news.map_err(RunError::system("wait for the command"))? {
-            WaitStatus::Exited(_, code) => {
-                let code = u8::try_from(code).unwrap_or(u8::MAX);
-                events.tell(&Event::Exited { code: Some(code), signal: None });
-                Ok(Some(code))
+    /// How the command has ended, if it has. Stops with it if it was stopped.
+    fn ended(&self, child: &Child, events: &mut Events) -> Result<Option<Ending>, RunError> {
+        match child.news().map_err(RunError::system("wait for the command"))? {
+            Some(News::Ended(ending)) => {
+                events.tell(&Event::exited(ending));
+                Ok(Some(ending))
             }
-            WaitStatus::Signaled(_, signal, _) => {
-                events.tell(&Event::Exited { code: None, signal: Some(signal.as_str()) });
-                Ok(Some(exit::by_signal(signal as i32)))
-            }
-            WaitStatus::Stopped(_, signal) => {
-                self.stop_with(child, signal);
+            Some(News::Stopped(number)) => {
+                self.stop_with(child, number);
                 Ok(None)
             }
-            _ => Ok(None),
+            None => Ok(None),
         }
     }
 
     /// If the command was stopped as a job of the shell that started us, the shell has to see us stopped. Stopped by
     /// SIGSTOP, or in a group of its own, it was stopped alone and will be continued alone.
-    fn stop_with(&self, child: &Child, signal: Signal) {
-        let job = matches!(signal, Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU);
-        if job && getpgid(Some(child.pid)) == Ok(getpgrp()) && self.signals.stop_by(signal).is_ok()
+    fn stop_with(&self, child: &Child, number: i32) {
+        let job = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU]
+            .into_iter()
+            .find(|signal| *signal as i32 == number);
+        if let Some(signal) = job
+            && is_in_our_group(child)
+            && self.signals.stop_by(signal).is_ok()
         {
             // Only we may have been continued. One who runs already does not mind.
-            _ = kill(child.pid, Signal::SIGCONT);
+            _ = child.handle.send(Signal::SIGCONT as i32);
         }
     }
 
@@ -175,40 +189,65 @@ impl Supervision<'_> {
             OnLoss::Kill => Some(now),
             OnLoss::Term => {
                 // If it has just ended, the next look tells. One that is stopped has to go on to end.
-                _ = kill(child.pid, Signal::SIGTERM);
-                _ = kill(child.pid, Signal::SIGCONT);
-                let others_enter = self.guard.watch().valid_until();
+                _ = child.handle.send(Signal::SIGTERM as i32);
+                _ = child.handle.send(Signal::SIGCONT as i32);
+                let others_enter = self.inside.valid_until();
                 Some(others_enter.map_or(now + GRACE, |time| time.min(now + GRACE)))
             }
         }
     }
 }
 
+fn is_in_our_group(child: &Child) -> bool {
+    getpgid(Some(child.pid)) == Ok(getpgrp())
+}
+
+/// Reaps children that are not ours: as the first process of a container we get all orphans.
+fn reap_others(child: &Child, guardian: &Guardian) {
+    let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    while let Some(pid) = waitid(Id::All, look).ok().and_then(|status| status.pid())
+        && pid != child.pid
+        && pid != guardian.pid()
+    {
+        _ = waitpid(pid, None);
+    }
+}
+
 /// Learns of a loss on a thread of its own.
-struct Watch {
-    bell: Arc<OwnedFd>,
+pub(super) struct Watch {
+    bell: Arc<EventFd>,
     found: Arc<Mutex<Option<Loss>>>,
+    thread: JoinHandle<()>,
 }
 
 impl Watch {
-    fn start(holding: LossWatch) -> Result<Self, RunError> {
-        let failed = |source| RunError::System { what: "watch the holding", source };
-        let bell = eventfd(0, EventfdFlags::CLOEXEC).map_err(|errno| failed(errno.into()))?;
-        let (bell, found) = (Arc::new(bell), Arc::new(Mutex::new(None)));
+    /// `wait` returns when the place was lost, or with nothing when it was left.
+    fn start(wait: impl FnOnce() -> Option<Loss> + Send + 'static) -> Result<Self, RunError> {
+        let failed = |source: io::Error| RunError::System { what: "watch the holding", source };
+        let bell = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC);
+        let bell = Arc::new(bell.map_err(|errno| failed(errno.into()))?);
+        let found = Arc::new(Mutex::new(None));
         let (theirs, put) = (Arc::clone(&bell), Arc::clone(&found));
         let watch = move || {
-            if let Standing::Lost(loss) = holding.wait() {
+            if let Some(loss) = wait() {
                 *put.lock().unwrap_or_else(PoisonError::into_inner) = Some(loss);
                 // The first write to an event counter always fits.
-                _ = rustix::io::write(theirs.as_fd(), &1_u64.to_ne_bytes());
+                _ = theirs.write(1);
             }
         };
         let thread = std::thread::Builder::new().name("holding".to_owned());
-        thread.spawn(watch).map_err(failed)?;
-        Ok(Watch { bell, found })
+        let thread = thread.spawn(watch).map_err(failed)?;
+        Ok(Watch { bell, found, thread })
     }
 
     fn loss(&self) -> Option<Loss> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits for the end of the thread, once the room has been left: with it goes the last share of the room, whose slot
+    /// would else stay locked for as long as somebody has inherited the descriptor.
+    pub(super) fn end(self) {
+        // It does not panic.
+        _ = self.thread.join();
     }
 }

@@ -3,10 +3,13 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, SystemTime};
 
-use grouplock_room::{Guard, Loss, Participant, Snapshot};
+use grouplock_room::{Loss, Participant, Recovered, Snapshot};
+use nix::libc;
+use unicode_width::UnicodeWidthChar;
 
 use super::arguments::OnLoss;
 use super::events::{Event, Events};
+use crate::exit::complain;
 use crate::plain::plain;
 use crate::span;
 use crate::waiting::{Audience, Wish};
@@ -53,34 +56,15 @@ impl Teller {
         self.terminal || self.loudness == Loudness::Verbose
     }
 
-    /// Whoever waits for another session of the room it is in waits for itself.
-    pub(super) fn warn_of_nesting(&self, wish: &Wish) {
-        let around = |name| std::env::var(name).unwrap_or_default();
-        let same = around("GROUPLOCK_ROOM") == wish.room
-            && around("GROUPLOCK_AT") == wish.place.to_string();
-        let session = around("GROUPLOCK_SESSION");
-        if same && session != wish.session && self.loudness != Loudness::Quiet {
-            eprintln!(
-                "grouplock: this runs inside `{}` in the session `{session}` already, \
-                 and can enter `{}` only after that has ended",
-                wish.room, wish.session
-            );
-        }
-    }
-
     pub(crate) fn waiting(&mut self, waited: Duration, room: &Snapshot) {
         if self.terminal && waited >= PATIENCE {
-            let width = rustix::termios::tcgetwinsize(rustix::stdio::stderr())
-                .map_or(80, |size| usize::from(size.ws_col));
-            // Every column counts, and who looks knows what they have started.
-            let line = self.line(Some(waited), room);
             // The last column stays free: some terminals begin a new line there.
-            let line: String = line.chars().take(width.max(20) - 1).collect();
-            show(&format!("\r\x1b[K{line}"));
+            let line = self.line(Some(waited), room);
+            show(&format!("\r\x1b[K{}", cut(&line, columns() - 1)));
         } else if !self.terminal && self.loudness == Loudness::Verbose {
             let line = self.line(None, room);
             if line != self.last {
-                eprintln!("grouplock: {line}");
+                complain(&line);
                 self.last = line;
             }
         }
@@ -120,22 +104,19 @@ impl Teller {
         }
     }
 
-    pub(crate) fn entered(&self, guard: &Guard<'_>) {
+    pub(crate) fn entered(&self, epoch: u64, holder: &str, recovered: Option<Recovered>) {
+        let (room, session) = (&self.room, &self.session);
         if self.loudness == Loudness::Verbose {
-            let (epoch, holder) = (guard.epoch(), guard.holder());
-            eprintln!(
-                "grouplock: inside {}: {}, epoch {epoch}, holder {holder}",
-                self.room, self.session
-            );
+            complain(format_args!("inside {room}: {session}, epoch {epoch}, holder {holder}"));
         }
         if self.loudness != Loudness::Quiet
-            && let Some(died) = guard.recovered()
+            && let Some(died) = recovered
         {
-            eprintln!(
-                "grouplock: process {} died inside `{}` in the session `{}`; \
+            complain(format_args!(
+                "process {} died inside `{room}` in the session `{}`; \
                  what it was doing may be half done",
-                died.pid, self.room, died.session
-            );
+                died.pid, died.session
+            ));
         }
     }
 
@@ -146,7 +127,7 @@ impl Teller {
             OnLoss::Warn => "the command goes on, and others may be inside",
         };
         if self.loudness != Loudness::Quiet {
-            eprintln!("grouplock: the place in `{}` was lost: {loss}; {action}", self.room);
+            complain(format_args!("the place in `{}` was lost: {loss}; {action}", self.room));
         }
     }
 }
@@ -171,6 +152,27 @@ fn holder(member: &Participant, now: Option<SystemTime>) -> String {
 /// How long ago, on a clock that may have been set back.
 pub(crate) fn since(then: SystemTime, now: SystemTime) -> String {
     span::show(now.duration_since(then).unwrap_or_default())
+}
+
+/// How wide the terminal is: 80 columns if it does not know.
+fn columns() -> usize {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the call writes to a `winsize`, which is what this request asks for.
+    let asked = unsafe { libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size) };
+    match size.ws_col {
+        columns @ 1.. if asked == 0 => usize::from(columns).max(20),
+        _ => 80,
+    }
+}
+
+/// As much of a text as fits into so many columns. Some characters take two.
+fn cut(text: &str, columns: usize) -> &str {
+    let mut used = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used > columns
+    });
+    end.map_or(text, |(at, _)| &text[..at])
 }
 
 fn show(text: &str) {
@@ -208,5 +210,19 @@ impl Audience for Audible<'_> {
 
     fn done(&mut self) {
         self.teller.done();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        assert_eq!(cut("waiting", 4), "wait");
+        assert_eq!(cut("数据库", 4), "数据");
+        assert_eq!(cut("数据库", 5), "数据");
+        assert_eq!(cut("e\u{301}x", 1), "e\u{301}");
+        assert_eq!(cut("short", 80), "short");
     }
 }

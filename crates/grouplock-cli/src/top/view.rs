@@ -27,6 +27,9 @@ pub(super) struct View {
     rooms: Vec<Snapshot>,
     trouble: Vec<String>,
     chosen: TableState,
+    /// How many lines of the details are above the screen, and how many are on it.
+    scrolled: u16,
+    page: u16,
     /// The sessions seen so far, in order: each keeps its letter and colour.
     sessions: Vec<String>,
 }
@@ -38,21 +41,29 @@ impl View {
             rooms: Vec::new(),
             trouble: Vec::new(),
             chosen: TableState::default().with_selected(0),
+            scrolled: 0,
+            page: 0,
             sessions: Vec::new(),
         }
     }
 
     pub(super) fn look(&mut self, place: &Place) {
+        let before = self.chosen.selected().and_then(|at| self.rooms.get(at));
+        let before = before.map(|room| room.room.clone());
         match overview(place) {
             Ok(overview) => {
                 self.rooms = overview.rooms;
+                // Those in use first, and each part by name as before.
+                self.rooms.sort_by_key(|room| room.holders() + room.waiters() == 0);
+                let still = |room: &Snapshot| Some(&room.room) == before.as_ref();
+                self.chosen.select(Some(self.rooms.iter().position(still).unwrap_or(0)));
                 self.trouble = overview
                     .failed
                     .into_iter()
-                    .map(|(room, error)| format!("{room}: {error}"))
+                    .map(|(room, error)| plain(&format!("{room}: {error}")))
                     .collect();
             }
-            Err(error) => self.trouble = vec![error.to_string()],
+            Err(error) => self.trouble = vec![plain(&error.to_string())],
         }
         for room in &self.rooms {
             let past = room.recent.iter().map(|phase| &phase.session);
@@ -70,6 +81,13 @@ impl View {
         let last = self.rooms.len().saturating_sub(1);
         let now = self.chosen.selected().unwrap_or(0).min(last);
         self.chosen.select(Some(now.saturating_add_signed(by).min(last)));
+        self.scrolled = 0;
+    }
+
+    /// Moves the details by so many pages.
+    pub(super) fn scroll(&mut self, by: i16) {
+        let page = self.page.saturating_sub(1).max(1).cast_signed();
+        self.scrolled = self.scrolled.saturating_add_signed(by.saturating_mul(page));
     }
 
     pub(super) fn draw(&mut self, frame: &mut Frame<'_>) {
@@ -87,7 +105,15 @@ impl View {
         self.draw_rooms(frame, rooms);
         let chosen = self.chosen.selected().and_then(|at| self.rooms.get(at));
         if let Some(room) = chosen {
-            frame.render_widget(self.detail(room), detail);
+            let (title, lines) = self.detail(room);
+            self.page = detail.height.saturating_sub(1);
+            let last = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_sub(self.page);
+            self.scrolled = self.scrolled.min(last);
+            let more = if self.scrolled < last { " PgDn for more " } else { "" };
+            let border = Block::new().borders(Borders::TOP).title(title);
+            let border = border.title(Line::raw(more).right_aligned());
+            let text = Paragraph::new(lines).block(border).scroll((self.scrolled, 0));
+            frame.render_widget(text, detail);
             frame.render_widget(self.strip(room, strip), strip);
         } else {
             let text = if self.trouble.is_empty() { "no rooms yet" } else { "" };
@@ -95,7 +121,7 @@ impl View {
         }
         let foot_text = match self.trouble.first() {
             Some(trouble) => Line::styled(trouble.as_str(), Style::new().fg(Color::Red)),
-            None => Line::raw("↑ ↓ choose a room   q quit"),
+            None => Line::raw("↑ ↓ choose a room   PgUp PgDn scroll   q quit"),
         };
         frame.render_widget(Paragraph::new(foot_text), foot);
     }
@@ -133,7 +159,8 @@ impl View {
         frame.render_stateful_widget(table, area, &mut self.chosen);
     }
 
-    fn detail(&self, room: &Snapshot) -> Paragraph<'_> {
+    /// What is said about a room: its title and lines.
+    fn detail(&self, room: &Snapshot) -> (String, Vec<Line<'static>>) {
         let mut lines = Vec::new();
         for server in &room.unanswered {
             let style = Style::new().fg(Color::Red);
@@ -151,10 +178,10 @@ impl View {
             count => format!(", {count} died inside"),
         };
         let title = format!(" {}: epoch {}{deaths} ", plain(&room.room), room.epoch);
-        Paragraph::new(lines).block(Block::new().borders(Borders::TOP).title(title))
+        (title, lines)
     }
 
-    fn phase(&self, lines: &mut Vec<Line<'_>>, what: &str, phase: &Phase, now: SystemTime) {
+    fn phase(&self, lines: &mut Vec<Line<'static>>, what: &str, phase: &Phase, now: SystemTime) {
         let style = self.style(&phase.session);
         lines.push(Line::from(vec![
             Span::raw(format!("{what}: ")),

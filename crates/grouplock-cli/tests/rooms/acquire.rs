@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use grouplock_testing::{current_test, skip};
 use nix::sys::signal::Signal;
 
 use crate::place::{Place, Running, line_of, mentioning, state, told, until};
@@ -59,6 +60,75 @@ fn a_script_holds_the_room_for_as_long_as_it_lives() {
     assert_eq!(place.said(&["run", "-w", "60", "r", "b", "--", "true"]).0, 0);
     until("the keeper has ended", || state(keeper(&token)).is_none());
     assert_eq!(place.status("r")["deaths"], 0, "it left, and did not die");
+}
+
+#[test]
+fn a_subshell_or_timeout_that_ends_does_not_end_the_holding() {
+    let place = Place::new();
+    for (number, call) in [
+        "$(\"$G\" acquire r a || exit 1)",
+        "$(timeout 60 \"$G\" acquire r a)",
+        "$(\"$G\" acquire r a | cat)",
+        "$( (cat < /dev/null; \"$G\" acquire r a || exit) | cat)",
+        "$(env timeout 60 \"$G\" acquire r a || exit 1)",
+        "$(sh -c '\"$G\" acquire --for $PPID r a; exit')",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let got = place.file(&format!("token-{number}"));
+        let script = format!("token={call}; echo $token > '{}'; read line", got.display());
+        let mut command = place.script(&script);
+        command.stdin(Stdio::piped());
+        let script = Running::start(command);
+        let token = line_of(&got);
+        assert!(!token.is_empty(), "{call}");
+        // Longer than the keeper needs to see that its owner has ended.
+        assert_eq!(
+            place.said(&["run", "-q", "-w", "0.3", "r", "b", "--", "true"]).0,
+            124,
+            "{call}"
+        );
+        assert_eq!(place.said(&["held", &token]).0, 0, "{call}");
+        drop(script);
+        assert_eq!(place.said(&["run", "-w", "60", "r", "b", "--", "true"]).0, 0, "{call}");
+    }
+}
+
+#[test]
+fn a_script_can_learn_that_its_keeper_was_killed() {
+    let place = Place::new();
+    let token = acquire(&place, &["r", "a"]);
+    assert_eq!(place.said(&["held", &token]), (0, String::new(), String::new()));
+    let keeper = nix::unistd::Pid::from_raw(keeper(&token));
+    nix::sys::signal::kill(keeper, Signal::SIGKILL).expect("it is there");
+    until("it is dead", || state(keeper.as_raw()).is_none());
+    let (code, _, trouble) = place.said(&["held", &token]);
+    assert_eq!(code, 123);
+    assert!(trouble.contains("is not held any more"), "{trouble}");
+}
+
+#[test]
+fn release_kills_no_process_of_another_namespace() {
+    let place = Place::new();
+    let token = acquire(&place, &["r", "a"]);
+    // In a namespace of its own a process gets the number of the keeper.
+    let script = format!(
+        "echo {} > /proc/sys/kernel/ns_last_pid || exit 99; sleep 1000 & echo $!; \"$G\" release '{token}'; \
+         echo $?; kill -0 $! && echo alive",
+        keeper(&token) - 1
+    );
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", &script]);
+    unshare.env("G", env!("CARGO_BIN_EXE_grouplock"));
+    let (code, text, trouble) = told(&mut unshare);
+    if text.lines().next() != Some(&keeper(&token).to_string()) {
+        skip(&current_test(), &format!("no namespace with the numbers we want: {code} {trouble}"));
+        return;
+    }
+    assert_eq!(text.lines().skip(1).collect::<Vec<_>>(), ["125", "alive"], "{trouble}");
+    assert!(trouble.contains("another namespace of processes"), "{trouble}");
+    assert_eq!(place.said(&["release", &token]).0, 0, "here it can");
 }
 
 #[test]
@@ -139,7 +209,8 @@ fn a_token_that_is_none_is_named() {
         sleep.arg("1000");
         sleep
     });
-    let forged = format!("{0}:{0}.0:r:{1}", innocent.pid(), place.rooms().display());
+    let real = acquire(&place, &["r", "a"]);
+    let forged = real.replace(&keeper(&real).to_string(), &innocent.pid().to_string());
     assert_eq!(place.said(&["release", &forged]).0, 123);
     assert!(state(innocent.pid()).is_some());
 }

@@ -18,7 +18,7 @@ fn refused(place: &Place, arguments: &[&str], expected: &[&str]) {
 }
 
 /// The program, run by somebody who is not root. Root may write anywhere and has a default place.
-fn unprivileged(place: &Place, arguments: &[&str]) -> Command {
+pub(crate) fn unprivileged(place: &Place, arguments: &[&str]) -> Command {
     let mut command = place.grouplock(arguments);
     if nix::unistd::geteuid().is_root() {
         // Where everybody can reach it; 65534 is nobody nearly everywhere.
@@ -40,7 +40,18 @@ fn wrong_arguments_are_named_with_what_was_expected() {
     refused(&place, &["run", "r", "s", "true"], &["'true'", "stands after `--`"]);
     refused(&place, &["run", "r", "s", "-c", "true", "--", "true"], &["--command", "COMMAND"]);
     refused(&place, &["run", "-n", "-w", "1", "r", "s", "--", "true"], &["--no-wait", "--timeout"]);
-    refused(&place, &["run", "-w", "soon", "r", "s", "--", "true"], &["'soon'", "500ms, 2m, 1h"]);
+    refused(
+        &place,
+        &["run", "-w", "soon", "r", "s", "--", "true"],
+        &["'soon'", "500ms, 2m, 1h or 2h30m"],
+    );
+    for time in ["2h30", "30m2h", "1e9", "5 s", "5x"] {
+        for option in ["--timeout", "--duration"] {
+            refused(&place, &["run", option, time, "r", "s", "--", "true"], &[time, "2h30m"]);
+        }
+        refused(&place, &["acquire", "--duration-limit", time, "r", "s"], &[time, "2h30m"]);
+        refused(&place, &["top", "--interval", time], &[time, "2h30m"]);
+    }
     refused(&place, &["run", "-w", "-1", "r", "s", "--", "true"], &["-1"]);
     refused(&place, &["run", "-E", "256", "r", "s", "--", "true"], &["'256'", "0..=255"]);
     refused(&place, &["run", "-p", "high", "r", "s", "--", "true"], &["'high'"]);
@@ -57,6 +68,12 @@ fn wrong_arguments_are_named_with_what_was_expected() {
     refused(&place, &["run", "--colour", "r", "s", "--", "true"], &["--colour"]);
     refused(&place, &["top", "-i", "1ms"], &["'1ms'", "at least 50ms"]);
     assert!(!place.rooms().exists(), "nothing was made meanwhile");
+    for time in ["90", "1.5s", "2h30m", "1d12h", "100us"] {
+        let policy = format!("--policy=priority:{time}");
+        let room = format!("room {time}");
+        let run = ["run", "-w", time, "-d", time, &policy, &room, "s", "--", "true"];
+        assert_eq!(place.said(&run).0, 0, "{time}");
+    }
 }
 
 #[test]

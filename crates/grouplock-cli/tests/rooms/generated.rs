@@ -64,5 +64,14 @@ fn there_is_a_manual_page_for_each_command() {
     {
         let page = fs::read_to_string(directory.join(format!("{name}.1"))).expect("it is there");
         assert!(page.contains(".TH") && page.contains(word), "{name}");
+        for section in ["EXIT STATUS", "ENVIRONMENT", "EXAMPLES"] {
+            assert!(page.contains(&format!(".SH \"{section}\"\n")), "{name}: {section}");
+        }
     }
+    let lacks = |name: &str| {
+        let page = fs::read_to_string(directory.join(format!("grouplock-{name}.1")));
+        !page.expect("it is there").contains("EXIT STATUS")
+    };
+    let commands = ["status", "top", "release", "held", "remove", "doctor"];
+    assert!(!commands.iter().any(|name| lacks(name)), "each has its exit codes");
 }

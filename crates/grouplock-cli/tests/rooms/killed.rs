@@ -124,7 +124,7 @@ fn a_guardian_that_is_killed_is_replaced() {
     let place = Place::new();
     let (running, family) = tick(&place);
     let guardian = || children(running.pid()).into_iter().find(|pid| !family.contains(pid));
-    let first = guardian().expect("there is one");
+    let first = guardian_of(&running, &family);
     kill(Pid::from_raw(first), Signal::SIGKILL).expect("it is there");
     until("there is another", || guardian().is_some_and(|pid| pid != first));
     running.send(Signal::SIGKILL);
@@ -132,6 +132,75 @@ fn a_guardian_that_is_killed_is_replaced() {
     for pid in family {
         assert_eq!(state(pid), None, "process {pid} has survived");
     }
+}
+
+/// The guardian among the children of a run whose command and its family are known.
+fn guardian_of(running: &Running, family: &[i32]) -> i32 {
+    let guardian = children(running.pid()).into_iter().find(|pid| !family.contains(pid));
+    guardian.expect("there is one")
+}
+
+#[test]
+fn if_we_and_the_guardian_are_killed_at_once_the_command_keeps_its_place() {
+    let place = Place::new();
+    let (running, family) = tick(&place);
+    let guardian = Pid::from_raw(guardian_of(&running, &family));
+    // Stopped, it cannot act before it is killed too.
+    kill(guardian, Signal::SIGSTOP).expect("it is there");
+    until("it is stopped", || state(guardian.as_raw()) == Some('T'));
+    running.send(Signal::SIGKILL);
+    kill(guardian, Signal::SIGKILL).expect("it is there");
+    drop(running);
+    until("both are dead", || state(guardian.as_raw()).is_none());
+    assert!(state(family[0]).is_some(), "the command goes on");
+    assert_eq!(place.said(&["run", "-q", "-n", "r", "b", "--", "true"]).0, 124);
+    assert_eq!(place.said(&["run", "-q", "-w", "0.3", "r", "b", "--", "true"]).0, 124);
+    for pid in family {
+        kill(Pid::from_raw(pid), Signal::SIGKILL).expect("it is there");
+    }
+    let (code, _, trouble) = place.said(&["run", "-w", "60", "r", "b", "--", "true"]);
+    assert_eq!(code, 0);
+    assert!(trouble.contains("died inside `r` in the session `a`"), "{trouble}");
+}
+
+#[test]
+fn whoever_kills_all_processes_of_our_name_kills_the_commands_too() {
+    let place = Place::new();
+    let (running, family) = tick(&place);
+    let ours = children(running.pid()).into_iter().chain([running.pid()]);
+    let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let ours: Vec<i32> = ours.filter(|pid| name(pid).contains("grouplock")).collect();
+    assert!(ours.contains(&running.pid()));
+    // Stopped first, so that none can act between two of them.
+    for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
+        for pid in &ours {
+            kill(Pid::from_raw(*pid), signal).expect("it is there");
+        }
+    }
+    assert_eq!(place.said(&["run", "-q", "-w", "60", "r", "b", "--", "true"]).0, 0);
+    for pid in family {
+        assert_eq!(state(pid), None, "process {pid} has survived");
+    }
+}
+
+#[test]
+fn what_a_command_leaves_in_the_background_keeps_neither_the_room_nor_a_slot() {
+    let place = Place::new();
+    let pids = place.file("pids");
+    // Longer than a run without a thread that watches its holding.
+    let script = format!(
+        "sleep 1000 >/dev/null 2>&1 & echo $! >> '{}'; sleep 0.1; echo $GROUPLOCK_HOLDER",
+        pids.display()
+    );
+    let slots = ["a", "b", "c"].map(|session| {
+        let (code, holder, trouble) = place.said(&["run", "r", session, "-c", &script]);
+        assert_eq!(code, 0, "{trouble}");
+        holder.trim().rsplit('.').next().unwrap_or_default().to_owned()
+    });
+    for pid in fs::read_to_string(&pids).expect("they have written").lines() {
+        kill(Pid::from_raw(pid.parse().expect("a number")), Signal::SIGKILL).expect("it is there");
+    }
+    assert!(slots.iter().all(|slot| *slot == slots[0]), "{slots:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod errors;
 mod events;
 mod generated;
 mod killed;
+mod nested;
 mod place;
 mod recipes;
 mod run;

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -42,10 +43,16 @@ impl Place {
 
     /// The program with these arguments, and the rooms of this place.
     pub(crate) fn grouplock(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_grouplock"));
-        command.args(arguments).stdin(Stdio::null());
-        command.env("GROUPLOCK_AT", self.rooms());
-        for variable in ["ROOM", "SESSION", "EPOCH", "HOLDER", "RECOVERED"] {
+        let mut command = self.command(env!("CARGO_BIN_EXE_grouplock"));
+        command.args(arguments);
+        command
+    }
+
+    /// Any program, with the rooms of this place.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.stdin(Stdio::null()).env("GROUPLOCK_AT", self.rooms());
+        for variable in ["ROOM", "SESSION", "EPOCH", "HOLDER", "HELD", "RECOVERED"] {
             command.env_remove(format!("GROUPLOCK_{variable}"));
         }
         grouplock_testing::with_default_signals(&mut command);
@@ -55,6 +62,13 @@ impl Place {
     /// Runs it to its end: its exit code, stdout and stderr.
     pub(crate) fn said(&self, arguments: &[&str]) -> (i32, String, String) {
         told(&mut self.grouplock(arguments))
+    }
+
+    /// A script for sh(1) that finds the program as `$G`, and the rooms of this place.
+    pub(crate) fn script(&self, text: &str) -> Command {
+        let mut command = self.command("sh");
+        command.args(["-c", text]).env("G", env!("CARGO_BIN_EXE_grouplock"));
+        command
     }
 
     /// Somebody inside, who stays until they are ended. Returns when they are inside.
@@ -122,15 +136,20 @@ impl Running {
         Heard::listen(self.0.stderr.take().expect("it is piped"))
     }
 
-    /// Its exit code, once it has ended.
-    pub(crate) fn code(mut self) -> Option<i32> {
-        let mut code = None;
+    /// How it ended, once it has.
+    pub(crate) fn ending(mut self) -> ExitStatus {
+        let mut ending = None;
         until("the program ends", || {
-            let status = self.0.try_wait().expect("it is our child");
-            code = status;
-            status.is_some()
+            ending = self.0.try_wait().expect("it is our child");
+            ending.is_some()
         });
-        code.and_then(|status| status.code())
+        ending.expect("it has ended")
+    }
+
+    /// Its exit code, once it has ended; as shells tell it, 128 + n if signal n has ended it.
+    pub(crate) fn code(self) -> Option<i32> {
+        let ending = self.ending();
+        ending.code().or_else(|| ending.signal().map(|signal| 128 + signal))
     }
 }
 
@@ -180,7 +199,7 @@ impl Heard {
     }
 }
 
-/// Runs a command to its end: its exit code (-1 if a signal has ended it), stdout and stderr.
+/// Runs a command to its end: its exit code (128 + n if signal n has ended it), stdout and stderr.
 pub(crate) fn told(command: &mut Command) -> (i32, String, String) {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = Running(command.spawn().expect("the program starts"));

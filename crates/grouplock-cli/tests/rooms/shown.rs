@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::place::{Place, Running, children, state, told, until};
+use crate::errors::unprivileged;
+use crate::place::{Place, Running, children, line_of, state, told, until};
 
 #[test]
 fn status_tells_who_is_inside_and_who_waits() {
@@ -55,11 +56,77 @@ fn status_remembers_the_recent_past() {
 #[test]
 fn names_cannot_colour_the_terminal() {
     let place = Place::new();
-    let _holder = place.occupy("r", "a\u{1b}[31m");
-    for arguments in [&["status"][..], &["top", "--once"]] {
-        let (_, text, _) = place.said(arguments);
-        assert!(!text.contains('\u{1b}') && text.contains("a\u{fffd}[31m"), "{text}");
+    let holder = place.occupy("r", "a\u{1b}[31m");
+    for arguments in [
+        &["status"][..],
+        &["top", "--once"],
+        &["run", "-n", "r", "b", "--", "true"],
+        &["run", "-v", "-w", "0.1", "r", "b", "--", "true"],
+        &["acquire", "-n", "r", "b"],
+        &["remove", "r"],
+    ] {
+        let (_, text, trouble) = place.said(arguments);
+        let all = text + &trouble;
+        assert!(!all.contains('\u{1b}') && all.contains("a\u{fffd}[31m"), "{arguments:?}: {all}");
     }
+    drop(holder);
+    let (_, _, trouble) = place.said(&["run", "-w", "60", "r", "b", "--", "true"]);
+    assert!(trouble.contains("died inside `r` in the session `a\u{fffd}[31m`"), "{trouble}");
+    assert_eq!(place.said(&["run", "r\u{9b}2J", "b", "--", "true"]).0, 0);
+    let (_, text, _) = place.said(&["doctor"]);
+    assert!(!text.contains('\u{9b}') && text.contains("r\u{fffd}2J"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_written_is_told() {
+    let place = Place::new();
+    assert_eq!(place.said(&["run", "r", "a", "--", "true"]).0, 0);
+    for command in ["status", "status --json", "status r", "top --once", "man", "completions bash"]
+    {
+        let (code, _, trouble) = told(&mut place.script(&format!("\"$G\" {command} > /dev/full")));
+        assert_eq!(code, 125, "{command}");
+        assert!(trouble.contains("No space left on device"), "{command}: {trouble}");
+        // Whoever reads no further has seen enough.
+        let closed = format!("{{ sleep 0.1; \"$G\" {command}; echo $? >&2; }} | true");
+        assert_eq!(told(&mut place.script(&closed)).2, "0\n", "{command}");
+    }
+    let acquire = "\"$G\" acquire --for 1 r a > /dev/full";
+    assert_eq!(told(&mut place.script(acquire)).0, 125);
+    assert_eq!(
+        place.said(&["run", "-q", "-w", "60", "r", "b", "--", "true"]).0,
+        0,
+        "nobody has it"
+    );
+}
+
+#[test]
+fn a_label_is_shown_instead_of_the_command() {
+    let place = Place::new();
+    let script = format!("'{}' status r", env!("CARGO_BIN_EXE_grouplock"));
+    let (_, text, _) = place.said(&["run", "--label", "nightly backup", "r", "s", "-c", &script]);
+    assert!(text.contains("  nightly backup\n") && !text.contains("status r"), "{text}");
+    let (_, token, _) = place.said(&["acquire", "--label", "by hand", "r", "s"]);
+    assert!(place.said(&["status", "r"]).1.contains("  by hand\n"));
+    assert_eq!(place.said(&["release", token.trim()]).0, 0);
+}
+
+#[test]
+fn to_look_at_a_room_it_need_not_be_writable() {
+    let place = Place::new();
+    let holder = place.occupy("r", "a");
+    for (path, mode) in
+        [(place.path.clone(), 0o755), (place.rooms(), 0o755), (place.rooms().join("r.room"), 0o644)]
+    {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+    }
+    let at = place.rooms().to_string_lossy().into_owned();
+    let (code, text, trouble) = told(&mut unprivileged(&place, &["status", "--at", &at, "r"]));
+    assert_eq!(code, 0, "{trouble}");
+    assert!(text.contains("  inside: a") && text.contains(&holder.pid().to_string()), "{text}");
+    let run = ["run", "--at", &at, "r", "a", "--", "true"];
+    let (code, _, trouble) = told(&mut unprivileged(&place, &run));
+    assert_eq!(code, 125);
+    assert!(trouble.contains("no permission to open"), "{trouble}");
 }
 
 #[test]
@@ -145,6 +212,24 @@ fn doctor_tells_what_is_wrong_and_what_to_do() {
     let mut no_place = place.grouplock(&["doctor", "--at", ""]);
     let (code, text, _) = told(&mut no_place);
     assert_eq!(code, 1, "{text}");
+}
+
+#[test]
+fn doctor_sees_a_command_that_is_stopped() {
+    let place = Place::new();
+    let pid = place.file("pid");
+    let script = format!("echo $$ > '{}'; exec sleep 1000", pid.display());
+    let holder = Running::start(place.grouplock(&["run", "r", "a", "-c", &script]));
+    let command: i32 = line_of(&pid).parse().expect("a number");
+    let _waiter = Running::start(place.grouplock(&["run", "r", "b", "--", "true"]));
+    until("it waits", || place.waiters("r") == 1);
+    kill(Pid::from_raw(command), Signal::SIGSTOP).expect("it is there");
+    until("it is stopped", || state(command) == Some('T'));
+    let (code, text, _) = place.said(&["doctor"]);
+    assert_eq!(code, 1, "{text}");
+    let expected =
+        format!("room `r`: process {command}, the command of {}, is stopped inside", holder.pid());
+    assert!(text.contains(&expected), "{text}");
 }
 
 #[test]

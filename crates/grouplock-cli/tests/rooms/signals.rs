@@ -1,11 +1,15 @@
 //! Signals that are sent to `grouplock run`.
 
+use std::fs;
 use std::io::Write;
-use std::process::Stdio;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, Stdio};
 
-use nix::sys::signal::Signal;
+use grouplock_testing::with_default_signals;
+use nix::sys::signal::{SigHandler, Signal, kill};
+use nix::unistd::Pid;
 
-use crate::place::{Place, Running, line_of, state, until};
+use crate::place::{Place, Running, line_of, state, told, until};
 
 #[test]
 fn signals_are_passed_on_to_the_command() {
@@ -92,4 +96,116 @@ fn a_command_stopped_on_its_own_does_not_stop_us() {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(command), Signal::SIGCONT)
         .expect("it is there");
     assert_eq!(running.code(), Some(5));
+}
+
+#[test]
+fn a_caller_that_ignores_sigchld_does_not_hang_us() {
+    let place = Place::new();
+    for time in ["0", "0.1"] {
+        let script = format!("sleep {time}; exit 7");
+        let mut command = place.grouplock(&["run", "r", "s", "-c", &script]);
+        ignoring(&mut command, &[Signal::SIGCHLD]);
+        assert_eq!(Running::start(command).code(), Some(7));
+        assert!(place.is_empty("r"));
+    }
+}
+
+/// Has the command started with signals ignored. Shells cannot do that for all.
+fn ignoring<'c>(command: &'c mut Command, signals: &'static [Signal]) -> &'c mut Command {
+    let ignore = move || {
+        for signal in signals {
+            // SAFETY: to ignore is no function of ours.
+            unsafe { nix::sys::signal::signal(*signal, SigHandler::SigIgn) }?;
+        }
+        Ok(())
+    };
+    // SAFETY: it makes system calls between fork and exec, and allocates nothing.
+    unsafe { command.pre_exec(ignore) }
+}
+
+#[test]
+fn dispositions_reach_the_command_as_they_came() {
+    let place = Place::new();
+    let ask = ["grep", "-E", "SigIgn|SigBlk", "/proc/self/status"];
+    for signals in [
+        &[][..],
+        &[Signal::SIGPIPE],
+        &[Signal::SIGCHLD],
+        &[Signal::SIGHUP, Signal::SIGUSR1],
+        &[Signal::SIGPIPE, Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGTSTP],
+    ] {
+        let mut with = place.grouplock(&["run", "r", "s", "--"]);
+        let mut without = Command::new("env");
+        with_default_signals(&mut without);
+        let (code, text, trouble) = told(ignoring(with.args(ask), signals));
+        assert_eq!(code, 0, "{trouble}");
+        assert_eq!(text, told(ignoring(without.args(ask), signals)).1, "{signals:?}");
+    }
+}
+
+#[test]
+fn we_die_by_the_signal_that_ended_the_command() {
+    let place = Place::new();
+    for number in [2, 6, 9, 10, 13, 15, 35] {
+        let script = format!("ulimit -c 0; kill -{number} $$");
+        let running = Running::start(place.grouplock(&["run", "r", "s", "-c", &script]));
+        assert_eq!(running.ending().signal(), Some(number));
+        assert!(place.is_empty("r"));
+    }
+    assert_eq!(place.status("r")["deaths"], 0);
+    let _holder = place.occupy("r", "a");
+    let waiter = Running::start(place.grouplock(&["run", "r", "b", "--", "true"]));
+    until("it waits", || place.waiters("r") == 1);
+    waiter.send(Signal::SIGINT);
+    assert_eq!(waiter.ending().signal(), Some(2));
+}
+
+/// Sends a TERM to each of `targets`, a process or a group, while a command waits for them. How often we passed one on.
+fn passed_on(place: &Place, before: &str, targets: &[fn(i32) -> i32]) -> usize {
+    let (ready, got) = (place.file("ready"), place.file("got"));
+    _ = fs::remove_file(&ready);
+    let script = format!(
+        "trap 'echo > \"{got}\"' TERM; trap 'exit 42' USR1; echo > '{ready}'; while :; do sleep 0.02; done",
+        got = got.display(),
+        ready = ready.display()
+    );
+    let words: Vec<&str> = before.split_whitespace().chain(["sh", "-c", &script]).collect();
+    let mut command = place.grouplock(&["run", "--json", "r", "s", "--"]);
+    command.args(words).process_group(0).stderr(Stdio::piped());
+    let mut running = Running::start(command);
+    let events = running.stderr();
+    until("the traps are set", || ready.exists());
+    for target in targets {
+        _ = fs::remove_file(&got);
+        kill(Pid::from_raw(target(running.pid())), Signal::SIGTERM).expect("it is there");
+        until("it has come", || got.exists());
+    }
+    running.send(Signal::SIGUSR1);
+    assert_eq!(running.code(), Some(42));
+    events.to_end().matches("\"forwarded\",\"signal\":\"SIGTERM\"").count()
+}
+
+#[test]
+fn a_signal_to_the_whole_group_is_not_sent_to_the_command_again() {
+    let place = Place::new();
+    let (group, alone): (fn(i32) -> i32, fn(i32) -> i32) = (|ours| -ours, |ours| ours);
+    for _ in 0..5 {
+        assert_eq!(passed_on(&place, "", &[group, group]), 0);
+        assert_eq!(passed_on(&place, "", &[group, alone]), 1);
+    }
+    assert_eq!(passed_on(&place, "", &[alone]), 1);
+    // A command in a group of its own gets it from us.
+    assert_eq!(passed_on(&place, "setsid", &[group]), 1);
+}
+
+#[test]
+fn orphans_that_become_ours_are_reaped() {
+    let place = Place::new();
+    let pid = place.file("pid");
+    // The first process of a container gets all orphans; a program that replaces a shell gets its children.
+    let script =
+        format!("sleep 0.2 & echo $! > '{}'; exec \"$G\" run r s -- sleep 1000", pid.display());
+    let _running = Running::start(place.script(&script));
+    let orphan = line_of(&pid);
+    until("it is reaped", || !std::path::Path::new(&format!("/proc/{orphan}")).exists());
 }

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use nix::libc;
 use nix::pty::{Winsize, openpty};
 
 use crate::place::{Heard, Place, Running, children, line_of, state, until, until_else};
@@ -18,8 +19,12 @@ struct Screen {
 }
 
 impl Screen {
-    fn start(mut command: Command) -> Self {
-        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    fn start(command: Command) -> Self {
+        Self::with_columns(command, 80)
+    }
+
+    fn with_columns(mut command: Command, columns: u16) -> Self {
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).expect("there are terminals");
         let side = |fd: &OwnedFd| File::from(fd.try_clone().expect("there are descriptors"));
         command.stdin(side(&pty.slave)).stdout(side(&pty.slave)).stderr(side(&pty.slave));
@@ -82,6 +87,22 @@ fn while_waiting_a_line_says_for_whom_how_long_and_who_is_inside() {
 }
 
 #[test]
+fn a_terminal_that_does_not_know_its_width_shows_the_line_and_wide_characters_fit() {
+    let place = Place::new();
+    let _holder = place.occupy("db", "backup");
+    let screen =
+        Screen::with_columns(place.grouplock(&["run", "db", "migration", "--", "true"]), 0);
+    screen.until_shows("for migration in db, next; inside: backup (");
+    let wide = "数据库".repeat(20);
+    let screen = Screen::with_columns(place.grouplock(&["run", "db", &wide, "--", "true"]), 40);
+    screen.until_shows("数据库");
+    for line in screen.shown.text().split("\r\u{1b}[K") {
+        let columns: usize = line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum();
+        assert!(columns < 40, "{line:?}");
+    }
+}
+
+#[test]
 fn quiet_is_quiet_on_a_terminal_too() {
     let place = Place::new();
     let _holder = place.occupy("r", "a");
@@ -110,10 +131,23 @@ fn control_c_reaches_the_command_once() {
     screen.type_in("\u{3}");
     screen.until_shows("code=9");
     assert_eq!(std::fs::read_to_string(&got).expect("it came"), "INT\n");
-    screen.type_in("$G run r s -c 'echo ru''ns; exec sleep 100'; echo code=$?\n");
+    screen.type_in("$G run r s -c 'echo ru''ns; exec sleep 100'\n");
     screen.until_shows("runs");
     screen.type_in("\u{3}");
+    screen.type_in("echo code=$?\n");
     screen.until_shows("code=130");
+}
+
+#[test]
+fn control_c_ends_a_loop() {
+    let place = Place::new();
+    let mut screen = shell(&place);
+    screen.type_in("for i in 1 2 3; do $G run r s -c 'echo ro''und '$i'; exec sleep 100'; done\n");
+    screen.until_shows("round 1");
+    screen.type_in("\u{3}");
+    screen.type_in("echo o''ver\n");
+    screen.until_shows("over");
+    assert!(!screen.shown.text().contains("round 2"), "{}", screen.shown.text());
 }
 
 #[test]
@@ -121,9 +155,10 @@ fn control_c_ends_the_wait() {
     let place = Place::new();
     let _holder = place.occupy("r", "a");
     let mut screen = shell(&place);
-    screen.type_in("$G run r b -- true; echo code=$?\n");
+    screen.type_in("$G run r b -- true\n");
     until("it waits", || place.waiters("r") == 1);
     screen.type_in("\u{3}");
+    screen.type_in("echo code=$?\n");
     screen.until_shows("code=130");
     assert_eq!(place.waiters("r"), 0);
 }
@@ -153,6 +188,30 @@ fn control_z_stops_both_and_fg_continues_both() {
     screen.type_in("kill %1; wait; echo ov''er\n");
     screen.until_shows("over");
     assert!(place.is_empty("r"));
+}
+
+#[test]
+fn a_waiter_that_is_stopped_is_not_admitted() {
+    let place = Place::new();
+    let holder = place.occupy("r", "a");
+    let mut screen = shell(&place);
+    screen.type_in("$G run r b -c 'echo ad''mitted'\n");
+    until("it waits", || place.waiters("r") == 1);
+    let ours = children(screen.process.pid())[0];
+    for _ in 0..2 {
+        screen.type_in("\u{1a}");
+        until("it is stopped", || state(ours) == Some('T'));
+        assert_eq!(place.waiters("r"), 0, "it has withdrawn first");
+        screen.type_in("fg\n");
+        until("it waits again", || place.waiters("r") == 1);
+    }
+    screen.type_in("\u{1a}");
+    until("it is stopped", || state(ours) == Some('T'));
+    drop(holder);
+    assert_eq!(place.said(&["run", "-q", "-w", "60", "r", "c", "--", "true"]).0, 0);
+    assert!(!screen.shown.text().contains("admitted"));
+    screen.type_in("fg\n");
+    screen.until_shows("admitted");
 }
 
 #[test]
@@ -217,15 +276,53 @@ fn control_sequence(rest: &mut impl Iterator<Item = char>) -> String {
     text
 }
 
+/// Waits for a picture that contains that.
+fn shows(screen: &Screen, what: &str) {
+    let picture = || picture(&screen.shown.text());
+    until_else(|| picture().contains(what), || format!("{what} in\n{}", picture()));
+}
+
+#[test]
+fn top_shows_rooms_in_use_first_and_scrolls_and_stops() {
+    let place = Place::new();
+    for room in ["aa", "bb"] {
+        assert_eq!(place.said(&["run", room, "s", "--", "true"]).0, 0);
+    }
+    let _first = place.occupy("zz", "busy");
+    let crowd: Vec<Running> = (0..20)
+        .map(|number| {
+            let session = format!("session {number:02}");
+            Running::start(place.grouplock(&["run", "zz", &session, "--", "true"]))
+        })
+        .collect();
+    until("all wait", || place.waiters("zz") == crowd.len());
+    let mut screen = shell(&place);
+    screen.type_in("$G top -i 0.1\n");
+    shows(&screen, "> zz ");
+    shows(&screen, "inside: busy");
+    shows(&screen, "PgDn for more");
+    for _ in 0..10 {
+        screen.type_in("\u{1b}[6~");
+    }
+    shows(&screen, "waiting 20: ");
+    for _ in 0..10 {
+        screen.type_in("\u{1b}[5~");
+    }
+    shows(&screen, "inside: busy");
+    let top = children(screen.process.pid())[0];
+    screen.type_in("\u{1a}");
+    until("it is stopped", || state(top) == Some('T'));
+    screen.type_in("fg\n");
+    until("it goes on", || state(top) != Some('T'));
+    screen.type_in("q");
+    until("it has ended", || state(top).is_none());
+}
+
 #[test]
 fn top_is_a_live_picture_with_keys() {
     let place = Place::new();
     let _first = place.occupy("alpha", "one");
     let mut screen = Screen::start(place.grouplock(&["top", "-i", "0.1"]));
-    let shows = |screen: &Screen, what: &str| {
-        let picture = || picture(&screen.shown.text());
-        until_else(|| picture().contains(what), || format!("{what} in\n{}", picture()));
-    };
     shows(&screen, "inside: one");
     let _second = place.occupy("beta", "two");
     shows(&screen, "  beta         two");

@@ -7,6 +7,8 @@
 use std::io;
 use std::sync::OnceLock;
 
+use nix::libc;
+
 /// From `linux/membarrier.h`.
 const QUERY: libc::c_int = 0;
 const GLOBAL_EXPEDITED: libc::c_int = 1 << 1;

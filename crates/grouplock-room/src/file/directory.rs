@@ -3,6 +3,7 @@
 //! Everything happens relative to the open directory, nothing follows a symbolic link at the end of a path, and a file gets
 //! its name only when it is complete.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, open, openat, posix_fallocate, renameat2};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open, openat, posix_fallocate};
+use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fchmod, fstat, fstatat};
 use nix::sys::statfs::fstatfs;
 use nix::unistd::{Gid, UnlinkatFlags, getegid, geteuid, getgroups, linkat, unlinkat};
@@ -68,16 +70,19 @@ impl Site {
             });
         }
         let kind = fstatfs(&fd).map_err(|errno| failed("look at", directory, errno))?;
-        file_system::refuse_remote(kind.filesystem_type().0, directory)?;
+        #[allow(clippy::cast_sign_loss, reason = "each C library has another type for it")]
+        let kind = kind.filesystem_type().0 as u32;
+        file_system::refuse_remote(kind, directory)?;
         let file = name.encoded() + ENDING;
         let path = directory.join(&file);
         Ok(Site { directory: fd, facts, file, path })
     }
 
     /// Opens whatever has the name and can be trusted as far as its kind and owner go.
-    pub(super) fn any_file(&self) -> Result<Option<File>, RoomError> {
+    pub(super) fn any_file(&self, look_only: bool) -> Result<Option<File>, RoomError> {
+        let access = if look_only { OFlag::O_RDONLY } else { OFlag::O_RDWR };
         // Not blocking: somebody may have put a pipe there.
-        let flags = OFlag::O_RDWR | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+        let flags = access | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         let file = match openat(&self.directory, self.file.as_str(), flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
             Err(Errno::ENOENT) => return Ok(None),
@@ -93,8 +98,8 @@ impl Site {
     }
 
     /// Opens the room's file, if there is one.
-    pub(super) fn file(&self) -> Result<Option<Opened>, RoomError> {
-        let Some(file) = self.any_file()? else { return Ok(None) };
+    pub(super) fn file(&self, look_only: bool) -> Result<Option<Opened>, RoomError> {
+        let Some(file) = self.any_file(look_only)? else { return Ok(None) };
         let length = self.check(&file)?;
         let mut bytes = [0; header::FIXED];
         match file.read_exact_at(&mut bytes, 0) {
@@ -180,9 +185,7 @@ impl Site {
         let fd = openat(&self.directory, other.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR);
         let fd = fd.map_err(|errno| self.cannot_create(errno, fixed))?;
         let filled = self.fill(&fd, fixed, access).and_then(|()| {
-            let (from, to) = (other.as_str(), self.file.as_str());
-            let keep = RenameFlags::RENAME_NOREPLACE;
-            match renameat2(&self.directory, from, &self.directory, to, keep) {
+            match rename_to_new(&self.directory, &other, &self.file) {
                 Ok(()) => Ok(true),
                 Err(Errno::EEXIST) => Ok(false),
                 Err(errno) => Err(self.cannot_create(errno, fixed)),
@@ -239,6 +242,18 @@ impl Site {
     pub(super) fn io(&self, what: &'static str, source: io::Error) -> RoomError {
         RoomError::Io { what, path: self.path.clone(), source }
     }
+}
+
+/// Renames a file, unless the new name is taken. Not nix's: that has it for one C library only.
+fn rename_to_new(directory: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
+    let name = |name: &str| CString::new(name).map_err(|_| Errno::EINVAL);
+    let (directory, from, to) = (directory.as_raw_fd(), name(from)?, name(to)?);
+    let keep = libc::RENAME_NOREPLACE;
+    // SAFETY: both names end with a zero byte and live for the call, which does not write to them.
+    let renamed = unsafe {
+        libc::syscall(libc::SYS_renameat2, directory, from.as_ptr(), directory, to.as_ptr(), keep)
+    };
+    Errno::result(renamed).map(drop)
 }
 
 fn in_group(group: Gid) -> bool {

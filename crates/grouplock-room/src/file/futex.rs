@@ -3,10 +3,12 @@
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use nix::libc;
+
 /// Sleeps while the word is `expected`, at most for `time`. May also return for no reason. Whether time was up.
 pub(super) fn wait(word: &AtomicU32, expected: u32, time: Duration) -> bool {
     let time = libc::timespec {
-        tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: time.subsec_nanos().into(),
     };
     // Not FUTEX_PRIVATE: the sleepers are in different processes.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::clock;
 use super::gate::{Gate, MAX_EPOCH};
 use super::layout::{header, state};
+use super::life::Life;
 use super::pool::Lease;
 use super::room::{FileRoom, as_loss};
 use super::settle::Probe;
@@ -243,6 +244,11 @@ impl<'h> Place<'h> {
 
     fn slot(&self) -> Option<u16> {
         self.lease.map_or_else(|| self.claim().map(|claim| claim.slot), |lease| Some(lease.slot))
+    }
+
+    /// What proves that the holder lives.
+    pub(crate) fn life(&self) -> &'h Life {
+        &self.room.life
     }
 
     pub(crate) fn session(&self) -> &'h str {

@@ -8,13 +8,14 @@ use std::sync::PoisonError;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
 
 use super::layout::lock_byte;
 use crate::kill_points::step;
 
 /// A handle's descriptor and what it has locked.
-pub(super) struct Life {
-    pub(super) file: File,
+pub(crate) struct Life {
+    pub(crate) file: File,
     /// The slots whose bytes this descriptor has locked or is about to. The kernel does not tell a description about its own
     /// locks.
     ours: Mutex<Vec<u16>>,
@@ -77,6 +78,12 @@ impl Life {
         let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
         self.unlock(lock_byte::SLOTS + i64::from(slot));
         ours.retain(|other| *other != slot);
+    }
+
+    /// Lets go of all locks: to others the owner of this descriptor is dead.
+    pub(crate) fn abandon(&self) {
+        // Length 0 is everything from there on.
+        _ = fcntl(&self.file, FcntlArg::F_OFD_SETLK(&byte(0, 0, libc::F_UNLCK)));
     }
 
     /// Whether a slot is ours.

@@ -25,14 +25,16 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `length` bytes.
-    pub(super) fn new(file: impl AsFd, length: usize) -> io::Result<Self> {
+    /// Maps the first `length` bytes; if only to look, then what is written stays with us, and the file need not be open for
+    /// writing. Others' writes are seen all the same.
+    pub(super) fn new(file: impl AsFd, length: usize, look_only: bool) -> io::Result<Self> {
         let Some(size) = NonZeroUsize::new(length) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        let kind = if look_only { MapFlags::MAP_PRIVATE } else { MapFlags::MAP_SHARED };
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is in use.
-        let base = unsafe { mmap(None, size, access, MapFlags::MAP_SHARED, file, 0) }?;
+        let base = unsafe { mmap(None, size, access, kind, file, 0) }?;
         Ok(Mapping { base: base.cast(), length })
     }
 

@@ -47,7 +47,7 @@ pub(crate) fn open(
     let mut last = None;
     for _ in 0..ATTEMPTS {
         let site = Site::open(directory, name, (!options.existing).then_some(options.access))?;
-        let Some(opened) = site.file()? else {
+        let Some(opened) = site.file(options.look_only)? else {
             if options.existing {
                 return Err(no_such_room());
             }
@@ -64,7 +64,7 @@ pub(crate) fn open(
         match room.still_there().and_then(|()| room.verdict()) {
             Ok(()) => return Ok(Room { inner: Inner::File(Arc::new(room)) }),
             // Somebody is removing it, or died while doing so.
-            Err(error @ RoomError::Removed { .. }) => {
+            Err(error @ RoomError::Removed { .. }) if !options.look_only => {
                 finish_removal(&site, &room)?;
                 last = Some(error);
                 std::thread::sleep(Duration::from_millis(1));
@@ -88,7 +88,8 @@ fn prepare(
         });
     }
     let Opened { file, fixed } = opened;
-    let map = Mapping::new(&file, layout::size(fixed.capacity)).map_err(|e| site.io("map", e))?;
+    let map = Mapping::new(&file, layout::size(fixed.capacity), options.look_only)
+        .map_err(|e| site.io("map", e))?;
     let mut command = options.command.clone().unwrap_or_else(command_line);
     cut(&mut command, COMMAND_MAX);
     let mut host = nix::unistd::gethostname()
@@ -102,6 +103,7 @@ fn prepare(
         path: site.path.clone(),
         birth: Birth::now().map_err(|error| site.io("prepare", error))?,
         history: options.history,
+        look_only: options.look_only,
         command,
         host,
         claim: OnceLock::new(),
@@ -136,10 +138,10 @@ pub(crate) fn remove(directory: &Path, name: &RoomName) -> Result<(), RoomError>
         return Err(no_such_room());
     }
     let site = Site::open(directory, name, None)?;
-    let opened = match site.file() {
+    let opened = match site.file(false) {
         Ok(opened) => opened.ok_or_else(no_such_room)?,
         Err(corrupt @ RoomError::Corrupt { .. }) => {
-            return match site.any_file()? {
+            return match site.any_file(false)? {
                 Some(file) => remove_corrupt(&site, file),
                 None => Err(corrupt),
             };

@@ -27,6 +27,8 @@ pub(crate) struct FileRoom {
     pub(super) birth: Birth,
     /// Whether every entry is to be remembered.
     pub(super) history: bool,
+    /// Whether the mapping is our own copy, so that nobody can enter by it.
+    pub(super) look_only: bool,
     /// What is shown of us.
     pub(super) command: String,
     pub(super) host: String,
@@ -153,8 +155,11 @@ impl FileRoom {
         self.map.text(offset, SESSION_MAX).and_then(|bytes| String::from_utf8(bytes).ok())
     }
 
-    /// An error if the handle was inherited from a parent.
+    /// An error if the handle was inherited from a parent, or is only for looking.
     pub(super) fn ours(&self) -> Result<(), RoomError> {
+        if self.look_only {
+            return Err(RoomError::Permission { what: "write to", path: self.path.clone() });
+        }
         if self.birth.is_ours() { Ok(()) } else { Err(RoomError::Forked) }
     }
 

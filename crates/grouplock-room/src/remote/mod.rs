@@ -26,6 +26,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+#[cfg(unix)]
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use crate::backend::{Holding, Pending, Submitted, Watch};
@@ -45,8 +46,10 @@ const PATIENCE_OF_DROP: Duration = Duration::from_secs(2);
 /// If there can be no more threads.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     // A thread begins with the mask of the one that starts it.
+    #[cfg(unix)]
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     let started = thread::Builder::new().name(name.to_owned()).spawn(work);
+    #[cfg(unix)]
     before.thread_set_mask()?;
     started
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use grouplock_room::{Access, Guard, Place, Places, Policy, Room, RoomError, RoomOptions};
 use grouplock_testing::{current_test, skip};
+use nix::libc;
 
 use crate::process::{self, Actor, LONG, Scratch, until_waiting};
 

@@ -1,6 +1,7 @@
 //! A child that inherits an open room.
 
 use grouplock_room::{Room, RoomError, Standing};
+use nix::libc;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, fork};
 
