@@ -63,6 +63,16 @@ fn the_counter_counts() {
     assert_eq!(count(|| ()).0, 0);
 }
 
+/// A thread that wakes somebody for the first time allocates what it will use again. It depends on the scheduler when a thread does.
+fn wake_a_task() {
+    let lock = GroupLock::new(());
+    let inside = lock.exclusive();
+    let mut waiting = lock.enter_async(1);
+    pending(&mut waiting);
+    drop(inside);
+    drop(ready(&mut waiting));
+}
+
 /// Two threads wait, for sessions of their own, round after round. What they allocated after the warm-up, and what the holder did who let them in.
 fn allocated_by_threads(policy: Policy) -> (u64, u64) {
     let lock = GroupLock::with_policy(policy, ());
@@ -72,6 +82,7 @@ fn allocated_by_threads(policy: Policy) -> (u64, u64) {
         for session in [1, 2] {
             let (lock, waited, round) = (&lock, &waited, &round);
             scope.spawn(move || {
+                wake_a_task();
                 for number in 0..ROUNDS {
                     wait_until("the next round begins", || {
                         round.load(Ordering::SeqCst) > number as u64
