@@ -1,5 +1,11 @@
 //! `phases`: an atomic word in front of a queue of phases.
 //!
+//! # Why not a mutex and a condition variable
+//!
+//! They would do, and would be slow. Each entry and each exit would take the mutex, so holders of one session would wait for each other. A broadcast
+//! wakes every waiter, and all but one session go back to sleep. Nothing bounds how often a waiter is overtaken, and a task cannot wait. Here a passage that
+//! meets no other session takes two steps on one word; a waiter is woken when it is inside, or when it may try; and a policy says who goes next.
+//!
 //! # What it is
 //!
 //! ```text
@@ -10,34 +16,37 @@
 //!  └───────────────────────┘   └───────────────────┘   └─────────┘ └─────────┘ └─────────┘
 //! ```
 //!
-//! * **Coming.** If the door is open, count yourself in with one fetch-and-add. From then on the name cannot change: compare it. If it is
-//!   yours, you are inside. If not, and you are alone, you may give the room your name; else take the count back.
-//! * **Leaving.** One fetch-and-subtract. Who leaves the room empty while `NOTIFY` is set takes the internal lock and sees to those who wait.
-//! * **Waiting.** Under the internal lock, join the phase that the policy says, then sleep. Phases are served as a whole: when the room is
-//!   handed over, the count becomes the number of waiters of the phase in one step, and all of them are woken once the internal lock is free.
+//! * **Entering.** A thread adds itself to the count in one step. If the door was open, the name cannot change from then on, and the thread compares it. If it
+//!   is the thread's session, the thread is inside. If not, and nobody else is counted, the thread may give the room its name. Otherwise it takes the count
+//!   back.
+//! * **Leaving.** A thread subtracts itself from the count in one step. If that leaves the room empty while `NOTIFY` is set, it takes the internal lock and
+//!   lets waiters in. If another thread holds the internal lock, that thread does it. So leaving never waits.
+//! * **Trying.** A try that meets another thread at the internal lock fails. So a try never waits.
+//! * **Waiting.** A thread looks at the word for a while. Then it takes the internal lock, joins a phase of the queue, and sleeps. When the room is handed
+//!   over, all waiters of a phase are counted in one step. They are woken when the internal lock is free.
+//! * **Inviting.** Where the policy allows overtaking, an empty room is not handed over to a phase of threads. One of them is woken. If the room is still
+//!   empty when it comes, its phase enters. If not, it sleeps on.
 //!
-//! The name stays when the room becomes empty, so that a session that comes back to an empty room needs no more than the two steps.
+//! The name stays when the room becomes empty. A session that returns to an empty room needs no more than the two steps.
 //!
 //! # Invariants
 //!
-//! 1. The name is written only by who holds `LOCKED` and has set `CHANGING` in a step that found the count zero. It is read by who holds
-//!    `LOCKED`, and by who has counted itself in by a step that found the door open.
-//! 2. While `CHANGING` or `EXCLUSIVE` is set, the door is shut: who counts itself in nevertheless, having looked a moment earlier, looks at
-//!    nothing and takes the count back. There is at most one such attempt for each thread and each closing of the door.
-//! 3. The queue is touched only by who holds `LOCKED`.
-//! 4. When `LOCKED` is released and somebody waits, then either `NOTIFY` is set and the count is not zero; or the first phase has been invited,
-//!    and those invited will take `LOCKED` again. If somebody is inside, the first phase is for another session.
-//! 5. Whoever is granted the room has been taken out of the queue, and counted, before it is told.
+//! 1. Only the thread that holds `LOCKED`, and set `CHANGING` while the count was 0, writes the name. (Or a holder that is alone, and holds `LOCKED`.)
+//! 2. A thread reads the name only while it holds `LOCKED`, or after it added its count in a step that found the door open.
+//! 3. Only the thread that holds `LOCKED` touches the queue.
+//! 4. While `CHANGING` or `EXCLUSIVE` is set, the door is shut. A thread that adds its count then must not read the name, and must undo the count.
+//! 5. When `LOCKED` is released and somebody waits, `NOTIFY` is set and somebody is counted; or a thread has been invited, and will take `LOCKED`.
+//! 6. A waiter is told that it is inside after it was taken out of the queue and counted.
 //!
-//! 4 is why no wake-up is lost: the step that sets `NOTIFY` compares the whole word, so it fails if the last holder left meanwhile; and who
-//! takes back a count (2) looks at `NOTIFY` as those do who leave.
+//! By 5, no wake-up is lost. The step that releases `LOCKED` compares the whole word. So it fails if the last holder left meanwhile, and the thread looks again.
+//! A thread that undoes a count looks at `NOTIFY` as one that leaves.
 //!
 //! # Memory orderings
 //!
-//! All steps on the word are read-modify-write, so each continues the release sequences of those before it. Leaving is a release; coming,
-//! locking and the step that sets `CHANGING` are acquires, and so see what all earlier holders did. The step that ends a change of name is a
-//! release, and pairs with coming. A waiter that is granted the room learns it by an acquire of its [`Signal`], which the granter, who has
-//! acquired the word, wrote with a release.
+//! All steps on the word are read-modify-write, so each continues the release sequences of those before it. Leaving is a release. Entering,
+//! locking, and the step that sets `CHANGING` are acquires, and so see what all earlier holders did. The step that ends a change of name is a
+//! release, and pairs with entering. A waiter learns that it is inside by an acquire of its [`Signal`]. The thread that let it in had acquired the word, and
+//! wrote the signal with a release.
 
 mod arena;
 mod coming;
@@ -219,9 +228,9 @@ impl<S> Phases<S> {
     /// The name of the session inside.
     ///
     /// # Safety
-    /// `UNNAMED` is clear, and the caller may read the name by invariant 1 for as long as it uses the reference.
+    /// `UNNAMED` is clear, and the caller may read the name by invariant 2 for as long as it uses the reference.
     unsafe fn name(&self) -> &S {
-        // SAFETY: nobody writes the name meanwhile, by invariant 1.
+        // SAFETY: nobody writes the name meanwhile, by invariants 1 and 2.
         let name = unsafe { &*self.name.read() };
         // SAFETY: there is one, as `UNNAMED` is clear.
         unsafe { name.assume_init_ref() }
