@@ -311,7 +311,9 @@ fn sixteen_thousand_wait() {
         let mut random = fastrand::Rng::with_seed(11);
         let mut waiting: Vec<_> =
             (0..WAITERS as u32).map(|number| (number, lock.enter_async(number / 2))).collect();
-        waiting.iter_mut().for_each(|(_, future)| crate::common::pending(future));
+        for (_, future) in &mut waiting {
+            crate::common::pending(future);
+        }
         // Every second gives up, and as many come for the sessions that came last.
         random.shuffle(&mut waiting);
         waiting.truncate(WAITERS / 2);
