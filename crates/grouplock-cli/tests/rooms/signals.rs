@@ -188,7 +188,8 @@ fn passed_on(place: &Place, before: &str, targets: &[fn(i32) -> i32]) -> usize {
 #[test]
 fn a_signal_to_the_whole_group_is_not_sent_to_the_command_again() {
     let place = Place::new();
-    let (group, alone): (fn(i32) -> i32, fn(i32) -> i32) = (|ours| -ours, |ours| ours);
+    let group: fn(i32) -> i32 = |ours| -ours;
+    let alone: fn(i32) -> i32 = |ours| ours;
     for _ in 0..5 {
         assert_eq!(passed_on(&place, "", &[group, group]), 0);
         assert_eq!(passed_on(&place, "", &[group, alone]), 1);
