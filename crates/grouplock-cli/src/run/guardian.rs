@@ -42,7 +42,7 @@ const GOODBYE: u32 = 0;
 const FORGET: u32 = 1 << 31;
 
 /// How long it may take the guardian to forget a signal, in steps of a millisecond. It is not waited for if it is stopped.
-const PATIENCE: u32 = 100;
+const PATIENCE: u32 = 1000;
 
 impl Guardian {
     /// Posts one, for a command that will tell it who it is or for one that runs already. `guard` is the place in the room, if

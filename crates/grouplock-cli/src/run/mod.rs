@@ -103,11 +103,14 @@ fn inside(arguments: &Arguments, events: &mut Events) -> Result<Ending, RunError
     let supervision =
         Supervision { signals: &signals, inside: &inside, on_loss: arguments.on_loss };
     let Over { ending, loss, guardian, watch } = supervision.run(&command, events, &teller)?;
+    let own = inside.guard().is_some();
     let left = match loss {
         Some(loss) => Err(RunError::Lost(loss.into())),
         None => leave(inside, events).map(|()| ending),
     };
-    if left.is_ok()
+    // Who watches the place of the outer run goes on for as long as that does.
+    if own
+        && left.is_ok()
         && let Some(watch) = watch
     {
         watch.end();

@@ -30,7 +30,8 @@ fn while_another_waits(place: &Place, script: &str) -> (i32, String, String) {
 #[test]
 fn the_same_session_runs_at_once_although_another_waits() {
     let place = Place::new();
-    let show = "echo $GROUPLOCK_ROOM $GROUPLOCK_SESSION $GROUPLOCK_EPOCH; exit 3";
+    // Long enough for the place to be watched.
+    let show = "sleep 0.1; echo $GROUPLOCK_ROOM $GROUPLOCK_SESSION $GROUPLOCK_EPOCH; exit 3";
     for options in ["", "-n", "-w 60"] {
         let script = format!("echo $GROUPLOCK_EPOCH; \"$G\" run {options} r a -c '{show}'");
         let (code, text, trouble) = while_another_waits(&place, &script);

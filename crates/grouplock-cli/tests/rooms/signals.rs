@@ -9,7 +9,7 @@ use grouplock_testing::with_default_signals;
 use nix::sys::signal::{SigHandler, Signal, kill};
 use nix::unistd::Pid;
 
-use crate::place::{Place, Running, line_of, state, told, until};
+use crate::place::{Place, Running, children, line_of, state, told, until};
 
 #[test]
 fn signals_are_passed_on_to_the_command() {
@@ -160,6 +160,13 @@ fn we_die_by_the_signal_that_ended_the_command() {
     assert_eq!(waiter.ending().signal(), Some(2));
 }
 
+/// Whether a signal was sent to a process and has not been taken yet.
+fn is_pending(pid: i32, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap_or_default();
+    u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 1 << (signal as i32 - 1) != 0)
+}
+
 /// Sends a TERM to each of `targets`, a process or a group, while a command waits for them. How often we passed one on.
 fn passed_on(place: &Place, before: &str, targets: &[fn(i32) -> i32]) -> usize {
     let (ready, got) = (place.file("ready"), place.file("got"));
@@ -179,6 +186,11 @@ fn passed_on(place: &Place, before: &str, targets: &[fn(i32) -> i32]) -> usize {
         _ = fs::remove_file(&got);
         kill(Pid::from_raw(target(running.pid())), Signal::SIGTERM).expect("it is there");
         until("it has come", || got.exists());
+        // A second one that came before would be one with the first.
+        until("we have dealt with it", || {
+            let ours = children(running.pid()).into_iter().chain([running.pid()]);
+            ours.into_iter().all(|pid| !is_pending(pid, Signal::SIGTERM))
+        });
     }
     running.send(Signal::SIGUSR1);
     assert_eq!(running.code(), Some(42));
@@ -188,7 +200,8 @@ fn passed_on(place: &Place, before: &str, targets: &[fn(i32) -> i32]) -> usize {
 #[test]
 fn a_signal_to_the_whole_group_is_not_sent_to_the_command_again() {
     let place = Place::new();
-    let (group, alone): (fn(i32) -> i32, fn(i32) -> i32) = (|ours| -ours, |ours| ours);
+    let group: fn(i32) -> i32 = |ours| -ours;
+    let alone: fn(i32) -> i32 = |ours| ours;
     for _ in 0..5 {
         assert_eq!(passed_on(&place, "", &[group, group]), 0);
         assert_eq!(passed_on(&place, "", &[group, alone]), 1);
