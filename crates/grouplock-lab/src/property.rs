@@ -268,6 +268,13 @@ impl Properties {
         Property::ALL.iter().copied().filter(move |&p| self.contains(p))
     }
 
+    /// The claims, and what was `asked` for, that are not in the set.
+    pub fn missing(self, claims: &Claims, asked: Option<Property>) -> Vec<Property> {
+        let counts = |p: Property| p.claim(claims).is_claimed() || asked == Some(p);
+        let all = Property::CLAIMABLE.into_iter();
+        all.filter(|&property| counts(property) && !self.contains(property)).collect()
+    }
+
     /// Whether `property` is in the set.
     pub fn contains(self, property: Property) -> bool {
         self.0 & 1 << property as u32 != 0

@@ -6,8 +6,7 @@ use std::panic::Location;
 use grouplock_algorithms::claims::Text;
 use serde::{Deserialize, Serialize};
 
-use crate::automaton::Node;
-use crate::automaton::run::{Op, Phase};
+use crate::automaton::run::Op;
 use crate::layout::Layout;
 use crate::value::Val;
 
@@ -32,22 +31,6 @@ pub(crate) enum What {
 }
 
 impl Event {
-    pub(crate) fn request(process: usize, session: u64) -> Self {
-        Event { process, what: What::Request(session) }
-    }
-
-    pub(crate) fn step(
-        process: usize,
-        node: &Node,
-        register: usize,
-        op: Op,
-        old: Val,
-        new: Val,
-    ) -> Self {
-        let leaves = node.phase == Phase::Inside;
-        Event { process, what: What::Step { register, op, old, new, at: node.at, leaves } }
-    }
-
     /// The event in other names.
     pub(crate) fn renamed(
         self,
@@ -74,7 +57,7 @@ impl Event {
 }
 
 /// One line of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Counted from one.
     pub step: usize,
@@ -143,51 +126,43 @@ pub struct Occupant {
     pub session: u64,
 }
 
-/// Who is where in a state, in real names.
-#[derive(Clone, Debug)]
-pub(crate) struct Whereabouts {
-    pub(crate) inside: Vec<Occupant>,
-    pub(crate) stages: Vec<Stage>,
-}
-
-/// Tells `event`.
+/// Tells `event`, after which the processes are at `stages`.
 pub(crate) fn tell(
     number: usize,
     event: &Event,
-    Whereabouts { inside, stages }: Whereabouts,
+    stages: Vec<Stage>,
     layout: &Layout,
     texts: &[Text],
     is_mutex: bool,
 ) -> Step {
-    let (operation, at) = match &event.what {
-        What::Request(_) if is_mutex => ("asks to enter".to_owned(), None),
-        What::Request(session) => (format!("asks for session {session}"), None),
+    let (operation, at, access) = match &event.what {
+        What::Request(_) if is_mutex => ("asks to enter".to_owned(), None, None),
+        What::Request(session) => (format!("asks for session {session}"), None, None),
         What::Step { register, op, old, new, at, leaves } => {
-            let name = layout.register_name(*register);
-            let value = |value: Val| layout.value_name(value);
+            let register = layout.register_name(*register);
+            let [before, after] = [*old, *new].map(|value| layout.value_name(value));
             let told = match op {
-                Op::Read => format!("{name} is {}", value(*old)),
-                Op::Write(_) => format!("{name} := {}", value(*new)),
-                Op::Fas(_) => format!("{name} := {}, was {}", value(*new), value(*old)),
+                Op::Read => format!("{register} is {before}"),
+                Op::Write(_) => format!("{register} := {after}"),
+                Op::Fas(_) => format!("{register} := {after}, was {before}"),
                 Op::Cas(expected, _) if expected == old => {
-                    format!("{name} := {}, as it was {}", value(*new), value(*old))
+                    format!("{register} := {after}, as it was {before}")
                 }
-                Op::Cas(expected, wanted) => format!(
-                    "{name} stays {}: not {}, so not := {}",
-                    value(*old),
-                    value(*expected),
-                    value(*wanted)
-                ),
+                Op::Cas(expected, wanted) => {
+                    let [not, so_not] = [expected, wanted].map(|&v| layout.value_name(v));
+                    format!("{register} stays {before}: not {not}, so not := {so_not}")
+                }
                 Op::Faa(delta, _) if delta.cast_signed() < 0 => {
-                    format!("{name} := {}, {} less", value(*new), delta.wrapping_neg())
+                    format!("{register} := {after}, {} less", delta.wrapping_neg())
                 }
-                Op::Faa(delta, _) => format!("{name} := {}, {delta} more", value(*new)),
-                Op::WaitFor(_) => format!("{name} is {}: waited for that", value(*old)),
-                Op::AwaitCas(..) => {
-                    format!("{name} := {}, waited until it was {}", value(*new), value(*old))
-                }
+                Op::Faa(delta, _) => format!("{register} := {after}, {delta} more"),
+                Op::WaitFor(_) => format!("{register} is {before}: waited for that"),
+                Op::AwaitCas(..) => format!("{register} := {after}, waited until it was {before}"),
             };
-            (if *leaves { format!("leaves; {told}") } else { told }, *at)
+            let told = if *leaves { format!("leaves; {told}") } else { told };
+            let writes = op.writes(*old);
+            let after = if writes { after } else { before.clone() };
+            (told, *at, Some(Access { register, before, after, writes }))
         }
     };
     let paper_line = at.and_then(|at| {
@@ -198,16 +173,11 @@ pub(crate) fn tell(
         let file = at.file().rsplit(['/', '\\']).next().unwrap_or(at.file());
         format!("{file}:{}", at.line())
     });
-    let access = match &event.what {
-        What::Request(_) => None,
-        What::Step { register, op, old, new, .. } => Some(Access {
-            register: layout.register_name(*register),
-            before: layout.value_name(*old),
-            after: layout.value_name(if op.writes(*old) { *new } else { *old }),
-            writes: op.writes(*old),
-        }),
-    };
     let process = event.process;
+    let is_inside = |&(_, stage): &(usize, &Stage)| stage.section == Section::Inside;
+    let inside = stages.iter().enumerate().filter(is_inside);
+    let inside = inside.map(|(process, &Stage { session, .. })| Occupant { process, session });
+    let inside = inside.collect();
     Step { step: number, process, paper_line, source, operation, access, inside, stages }
 }
 
@@ -224,29 +194,23 @@ impl Step {
 
 /// The trace as a table.
 pub fn table(steps: &[Step], is_mutex: bool) -> String {
-    let rows: Vec<[String; 6]> = steps
-        .iter()
-        .map(|step| {
-            [
-                step.step.to_string(),
-                step.process.to_string(),
-                step.paper_line.clone().unwrap_or_default(),
-                step.source.clone().unwrap_or_default(),
-                step.operation.clone(),
-                step.inside(is_mutex, ""),
-            ]
-        })
-        .collect();
     let head = ["step", "process", "line", "source", "what", "inside"].map(str::to_owned);
-    let width = |column: usize| {
-        let cells = rows.iter().chain([&head]).map(|row| row[column].chars().count());
-        cells.max().unwrap_or(0)
-    };
-    let widths: [usize; 6] = std::array::from_fn(width);
+    let rows = steps.iter().map(|step| {
+        [
+            step.step.to_string(),
+            step.process.to_string(),
+            step.paper_line.clone().unwrap_or_default(),
+            step.source.clone().unwrap_or_default(),
+            step.operation.clone(),
+            step.inside(is_mutex, ""),
+        ]
+    });
+    let rows: Vec<[String; 6]> = std::iter::once(head).chain(rows).collect();
+    let widths = widths(&rows);
     let mut text = String::new();
-    for row in [&head].into_iter().chain(&rows) {
+    for row in &rows {
         let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
             let _ = match column {
                 0..=2 => write!(line, "{cell:>width$}  "),
                 _ => write!(line, "{cell:<width$}  "),
@@ -256,4 +220,16 @@ pub fn table(steps: &[Step], is_mutex: bool) -> String {
         text.push('\n');
     }
     text
+}
+
+/// How wide the columns of `rows` are.
+pub(crate) fn widths(rows: &[impl AsRef<[String]>]) -> Vec<usize> {
+    let mut widths = Vec::new();
+    for row in rows {
+        widths.resize(row.as_ref().len(), 0);
+        for (width, cell) in widths.iter_mut().zip(row.as_ref()) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    widths
 }

@@ -141,3 +141,64 @@ fn a_wrong_question_names_what_was_asked() {
     assert!(error("mcs", 257, &QUICK).contains("1 to 256"));
     assert!(error("mcs", 2, &Options { passages: 0, ..QUICK }).contains("0 passages"));
 }
+
+fn growth(cost: impl Fn(usize) -> u64) -> Growth {
+    fit(&[2, 4, 8, 16, 64, 256].map(|n| (n, cost(n))))
+}
+
+#[test]
+fn exact_curves_are_recognised() {
+    assert_eq!(growth(|_| 7), Growth::Constant);
+    assert_eq!(growth(|n| 3 + 2 * u64::from(n.ilog2())), Growth::Logarithmic);
+    assert_eq!(growth(|n| 5 * n as u64 + 9), Growth::Linear);
+    assert_eq!(growth(|n| (n * n + 3 * n) as u64 / 2 + 4), Growth::Quadratic);
+}
+
+#[test]
+fn a_cost_that_levels_off_is_constant() {
+    assert_eq!(fit(&[(2, 19), (8, 22), (64, 22)]), Growth::Constant);
+    assert_eq!(fit(&[(2, 10), (8, 14), (64, 14), (256, 13)]), Growth::Constant);
+}
+
+/// The growths that are seen if each cost is one more, one less or as it is, in every combination.
+fn with_noise(cost: impl Fn(usize) -> usize) -> Vec<Growth> {
+    let sizes = [2, 8, 64, 256];
+    let mut seen: Vec<Growth> = (0..81)
+        .map(|noise: usize| {
+            let digit = |i: u32| noise / 3_usize.pow(i) % 3;
+            fit(&[0, 1, 2, 3].map(|i| {
+                let n = sizes[i as usize];
+                (n, (cost(n) + digit(i) - 1) as u64)
+            }))
+        })
+        .collect();
+    seen.sort_unstable();
+    seen.dedup();
+    seen
+}
+
+#[test]
+fn noise_does_not_mislead() {
+    assert_eq!(with_noise(|_| 7), [Growth::Constant]);
+    assert_eq!(with_noise(|_| 28), [Growth::Constant]);
+    assert_eq!(with_noise(|n| 3 + 2 * n.ilog2() as usize), [Growth::Logarithmic]);
+    assert_eq!(with_noise(|n| n + 20), [Growth::Linear]);
+    assert_eq!(with_noise(|n| 5 * n + 9), [Growth::Linear]);
+    assert_eq!(with_noise(|n| n * n / 2 + 4), [Growth::Quadratic]);
+    assert_eq!(fit(&[(2, 12), (8, 40), (64, 280), (256, 1190)]), Growth::Linear);
+    assert_eq!(fit(&[(2, 8), (8, 70), (64, 4300), (256, 60_000)]), Growth::Quadratic);
+}
+
+#[test]
+fn a_logarithm_on_top_of_a_constant_is_not_taken_for_a_constant() {
+    assert_eq!(growth(|n| 20 + u64::from(n.ilog2())), Growth::Logarithmic);
+    assert_eq!(fit(&[(2, 21), (8, 23), (64, 26), (256, 28)]), Growth::Logarithmic);
+    assert_eq!(fit(&[(64, 26), (256, 28)]), Growth::Logarithmic);
+    assert!(!with_noise(|n| 20 + n.ilog2() as usize).contains(&Growth::Constant));
+}
+
+#[test]
+fn too_few_points_say_nothing() {
+    assert_eq!(fit(&[]), Growth::NotStated);
+    assert_eq!(fit(&[(8, 3), (8, 3)]), Growth::NotStated);
+}

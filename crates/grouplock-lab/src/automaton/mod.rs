@@ -41,7 +41,6 @@
 //! tell all; code that orders pointers or asks for their addresses.
 
 pub(crate) mod run;
-mod symbols;
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -52,8 +51,7 @@ use crate::layout::Layout;
 use crate::memory::context::{self, Cue};
 use crate::subject::Subject;
 use crate::value::{Obs, Val};
-use run::{Merge, Op, Outcome, Phase, execute};
-use symbols::{Known, Symbolic, SymbolicStop};
+use run::{Known, Merge, Op, Phase, Shown, Stop, execute};
 
 /// The number of a local state.
 pub(crate) type LocalId = u32;
@@ -123,12 +121,6 @@ struct Witness {
     merged: Arc<[u32]>,
 }
 
-/// An edge as a run showed it.
-struct Shown {
-    edge: Edge,
-    symbolic: Symbolic,
-}
-
 type MergeKey = (Merge, Phase, u64, String);
 
 /// The automaton.
@@ -141,7 +133,7 @@ pub(crate) struct Automaton {
     /// The ways to each local state.
     ways: Vec<Vec<usize>>,
     /// Edges as a run shows them: they may lead to merge points.
-    raw: FxHashMap<(LocalId, Obs), Shown>,
+    raw: FxHashMap<(LocalId, Obs), (Edge, Shown)>,
     /// Edges that lead to where a process stays.
     edges: FxHashMap<(LocalId, Obs), Arc<Edge>>,
     outgoing: Vec<Vec<Obs>>,
@@ -195,11 +187,10 @@ impl Automaton {
 
     /// The local state of a process that has just joined.
     fn first(&mut self, p: usize) -> (LocalId, Vec<usize>) {
-        let outcome = self.execute(p, &[]);
         // Every object that `inspect` tells is known from now on.
-        let known = Known::everything(self.layout.objects.len());
-        let symbolic = known.translate(&outcome, &self.layout).expect("everything is known");
-        let SymbolicStop::Merge(merge, text, placeholders) = symbolic.stop else {
+        let known = Known((0..self.layout.objects.len()).collect());
+        let shown = self.execute(p, &[], &known).expect("everything is known");
+        let Stop::Merge(merge, text, placeholders) = shown.stop else {
             unreachable!("a process that has joined is in its remainder section")
         };
         let env: Vec<usize> = placeholders.iter().map(|&object| usize::from(object)).collect();
@@ -225,7 +216,7 @@ impl Automaton {
     pub(crate) fn bytes(&self) -> u64 {
         let nodes = self.nodes.len() * (size_of::<Node>() + 160);
         let ways = self.witnesses.len() * (size_of::<Witness>() + 64);
-        let edges = self.raw.len() * (size_of::<Shown>() + 2 * EDGE_BYTES);
+        let edges = self.raw.len() * (size_of::<(Edge, Shown)>() + 2 * EDGE_BYTES);
         (nodes + ways + edges + self.told) as u64
     }
 
@@ -259,24 +250,23 @@ impl Automaton {
 
     /// The edge as a run shows it.
     fn raw_edge(&mut self, source: LocalId, obs: Obs) -> Result<Edge, Trouble> {
-        if let Some(shown) = self.raw.get(&(source, obs)) {
-            return Ok(shown.edge.clone());
+        if let Some((edge, _)) = self.raw.get(&(source, obs)) {
+            return Ok(edge.clone());
         }
         let ways = self.ways[source as usize].clone();
-        let (symbolic, witness) = self.follow(ways[0], obs)?;
-        let (target, env) = self.target(source, obs, &symbolic);
-        let notes = symbolic.notes.clone().into_boxed_slice();
-        let panic = match &symbolic.stop {
-            SymbolicStop::Panic(message) => Some(message.clone()),
+        let (shown, witness) = self.follow(ways[0], obs)?;
+        let (target, env) = self.target(source, obs, &shown);
+        let notes = shown.notes.clone().into_boxed_slice();
+        let panic = match &shown.stop {
+            Stop::Panic(message) => Some(message.clone()),
             _ => None,
         };
         let edge = Edge { target, env, notes, panic };
-        let shown = Shown { edge: edge.clone(), symbolic: symbolic.clone() };
-        self.raw.insert((source, obs), shown);
+        self.raw.insert((source, obs), (edge.clone(), shown.clone()));
         self.outgoing[source as usize].push(obs);
         // Ways from which there is more to run.
         let mut due = Vec::new();
-        due.extend(self.testify(source, obs, &symbolic, witness));
+        due.extend(self.testify(source, obs, &shown, witness));
         for &way in &ways[1..] {
             due.extend(self.confirm(way, source, obs)?);
         }
@@ -296,13 +286,13 @@ impl Automaton {
         obs: Obs,
     ) -> Result<Option<(LocalId, usize)>, Trouble> {
         let (other, witness) = self.follow(way, obs)?;
-        let symbolic = &self.raw[&(source, obs)].symbolic;
-        if !symbolic.agrees_with(&other) {
+        let (_, shown) = &self.raw[&(source, obs)];
+        if !shown.agrees_with(&other) {
             let place = self.nodes[source as usize].at;
             return Err(Trouble::Liveness(format!(
                 "two executions that were taken for one at {} differ after observing {obs:?}: {:?} and {:?}",
                 place.map_or_else(|| "a merge point".to_owned(), ToString::to_string),
-                symbolic.stop,
+                shown.stop,
                 other.stop
             )));
         }
@@ -315,23 +305,23 @@ impl Automaton {
         &mut self,
         source: LocalId,
         obs: Obs,
-        symbolic: &Symbolic,
+        shown: &Shown,
         mut witness: Witness,
     ) -> Option<(LocalId, usize)> {
-        let edge = &self.raw[&(source, obs)].edge;
+        let (edge, _) = &self.raw[&(source, obs)];
         let target = edge.target;
         // What is seen there counts too: a handle can differ in what makes no difference.
-        let seen = match &symbolic.stop {
-            SymbolicStop::Panic(_) | SymbolicStop::RoundFailed => return None,
-            SymbolicStop::Merge(_, text, placeholders) => {
-                Some(format!("{text}{placeholders:?}{}", symbolic.handle))
+        let seen = match &shown.stop {
+            Stop::Panic(_) | Stop::RoundFailed => return None,
+            Stop::Merge(_, text, placeholders) => {
+                Some(format!("{text}{placeholders:?}{}", shown.handle))
             }
-            SymbolicStop::Operation { .. } => symbolic.passed.then(String::new),
+            Stop::Operation { .. } => shown.passed.then(String::new),
         };
         if let Some(seen) = seen {
             let next = self.merging.len() as u32;
             let length = seen.len();
-            let ends = matches!(symbolic.stop, SymbolicStop::Merge(Merge::Remainder, ..));
+            let ends = matches!(shown.stop, Stop::Merge(Merge::Remainder, ..));
             let key = (source, obs, seen);
             if ends && !self.merging.contains_key(&key) {
                 let handles = self.handles.entry((source, obs)).or_insert(0);
@@ -354,7 +344,7 @@ impl Automaton {
                 return None;
             }
             let section_ends =
-                matches!(symbolic.stop, SymbolicStop::Merge(Merge::Remainder | Merge::Inside, ..));
+                matches!(shown.stop, Stop::Merge(Merge::Remainder | Merge::Inside, ..));
             witness.merged = if section_ends { Arc::default() } else { merged.into() };
         }
         witness.env = edge.env.iter().map(|&from| witness.env[usize::from(from)]).collect();
@@ -369,10 +359,10 @@ impl Automaton {
     }
 
     /// Runs the code along `way` and then `obs`.
-    fn follow(&mut self, way: usize, obs: Obs) -> Result<(Symbolic, Witness), Trouble> {
+    fn follow(&mut self, way: usize, obs: Obs) -> Result<(Shown, Witness), Trouble> {
         let Witness { process, env, merged, .. } = &self.witnesses[way];
         let (process, merged) = (*process, Arc::clone(merged));
-        let mut known = Known::of(env);
+        let mut known = Known(env.clone());
         let cue = known.cue(obs, &self.layout).map_err(Trouble::Liveness)?;
         let mut script = vec![cue];
         let mut at = way;
@@ -381,32 +371,30 @@ impl Automaton {
             at = before;
         }
         script.reverse();
-        let outcome = self.execute(process, &script);
-        let mut symbolic = known.translate(&outcome, &self.layout).map_err(Trouble::Liveness)?;
+        let mut shown = self.execute(process, &script, &known).map_err(Trouble::Liveness)?;
         if obs == Obs::PASS || obs.as_request().is_some() {
-            symbolic.passed = false;
+            shown.passed = false;
         }
-        let env = known.into_objects();
-        Ok((symbolic, Witness { before: Some((way, cue)), process, env, merged }))
+        Ok((shown, Witness { before: Some((way, cue)), process, env: known.0, merged }))
     }
 
     /// The local state that a run came to, and what its placeholders were in the source.
-    fn target(&mut self, source: LocalId, obs: Obs, symbolic: &Symbolic) -> (LocalId, Box<[u8]>) {
+    fn target(&mut self, source: LocalId, obs: Obs, shown: &Shown) -> (LocalId, Box<[u8]>) {
         let from = self.node(source);
         let stranger = usize::from(obs.as_stranger().is_some());
-        match &symbolic.stop {
-            SymbolicStop::Panic(_) => (source, identity(from.arity)),
-            SymbolicStop::RoundFailed => {
+        match &shown.stop {
+            Stop::Panic(_) => (source, identity(from.arity)),
+            Stop::RoundFailed => {
                 let head = from.head.expect("a round has a head");
                 (head, identity(self.nodes[head as usize].arity))
             }
-            SymbolicStop::Merge(merge, text, placeholders) => {
-                let key = (*merge, symbolic.phase, symbolic.session, text.clone());
+            Stop::Merge(merge, text, placeholders) => {
+                let key = (*merge, shown.phase, shown.session, text.clone());
                 let id = self.merge_point(key, placeholders.len());
                 (id, placeholders.clone().into_boxed_slice())
             }
-            SymbolicStop::Operation { target, op, at } => {
-                let head = if symbolic.passed { from.head } else { None };
+            Stop::Operation { target, op, at } => {
+                let head = if shown.passed { from.head } else { None };
                 if let Some(&id) = head.and_then(|head| self.after_await.get(&head)) {
                     return (id, identity(self.nodes[id as usize].arity));
                 }
@@ -414,12 +402,12 @@ impl Automaton {
                     head.map_or(from.arity + stranger, |head| self.nodes[head as usize].arity);
                 let id = self.nodes.len() as LocalId;
                 let id = self.add(Node {
-                    phase: symbolic.phase,
-                    session: symbolic.session,
+                    phase: shown.phase,
+                    session: shown.session,
                     arity,
                     step: Some((*target, *op)),
                     at: Some(at),
-                    head: match symbolic.in_round {
+                    head: match shown.in_round {
                         Some(0) => Some(id),
                         Some(_) => from.head,
                         None => None,
@@ -452,9 +440,9 @@ impl Automaton {
         self.nodes.len() as LocalId - 1
     }
 
-    fn execute(&mut self, p: usize, script: &[Cue<Val>]) -> Outcome {
+    fn execute(&mut self, p: usize, script: &[Cue<Val>], known: &Known) -> Result<Shown, String> {
         self.runs += 1;
-        execute(&self.subject, self.processes, p, script)
+        execute(&self.subject, &self.layout, (self.processes, p), script, known)
     }
 }
 

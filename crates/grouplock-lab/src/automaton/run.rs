@@ -1,13 +1,17 @@
 //! One run of the real code: from joining, along a script, to the next thing it does.
+//!
+//! What is told of it has placeholders for objects.
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::fmt::Write as _;
 use std::panic::Location;
 
-use crate::layout::{object_at, pack, try_pack, unpack};
+use super::{Note, Target};
+use crate::layout::{Layout, object_at, pack, try_pack, unpack};
 use crate::memory::context::{self, Access, Cue, Halt, Operation, Plan, Remark, Run};
 use crate::subject::Subject;
-use crate::value::Val;
+use crate::value::{Obs, Val};
 
 /// Where a process is in its passage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,7 +26,7 @@ pub(crate) enum Phase {
     Exiting,
 }
 
-/// An operation on packed values. The objects are real ones in a run, placeholders in the automaton.
+/// An operation on packed values. The objects are real ones in a state, placeholders in the automaton.
 pub(crate) type Op = Operation<Val>;
 
 impl Op {
@@ -41,16 +45,9 @@ impl Op {
     }
 }
 
-/// A piece of a text that mentions objects.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
-    Text(String),
-    Object(usize),
-}
-
 /// Why executions may be taken for one here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Merge {
+pub(super) enum Merge {
     /// The remainder section: all that counts is what `inspect` tells.
     Remainder,
     /// The critical section's entry: all that counts is the process's handle.
@@ -61,11 +58,11 @@ pub(crate) enum Merge {
 
 /// Where a run stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(super) enum Stop {
     /// Before an operation.
-    Operation { register: usize, op: Op, at: &'static Location<'static> },
-    /// At a merge point, and what counts there.
-    Merge(Merge, Vec<Piece>),
+    Operation { target: Target, op: Op, at: &'static Location<'static> },
+    /// At a merge point: what counts there (with its objects numbered anew), and which placeholders those were.
+    Merge(Merge, String, Vec<u8>),
     /// A round of an `await` has failed.
     RoundFailed,
     /// The algorithm panicked.
@@ -73,28 +70,47 @@ pub(crate) enum Stop {
 }
 
 /// What a run showed.
-#[derive(Clone, Debug)]
-pub(crate) struct Outcome {
-    pub(crate) stop: Stop,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shown {
+    pub(super) stop: Stop,
     /// In the remainder section: all of the handle.
-    pub(crate) handle: Vec<Piece>,
+    pub(super) handle: String,
     /// What the process said after the script's last entry.
-    pub(crate) remarks: Vec<Remark>,
-    pub(crate) phase: Phase,
-    pub(crate) session: u64,
+    pub(super) notes: Vec<Note>,
+    pub(super) phase: Phase,
+    pub(super) session: u64,
     /// The script's last entry ended an `await`.
-    pub(crate) passed: bool,
+    pub(super) passed: bool,
     /// The stop is inside an `await`: how many entries of the script belong to its present round.
-    pub(crate) round: Option<usize>,
+    pub(super) in_round: Option<usize>,
 }
 
-/// Runs process `p` along `script`, on a lock made afresh.
-pub(crate) fn execute(
+impl Shown {
+    /// Whether two runs that were taken for one so far may still be. What a merge point shows of a handle may
+    /// differ: whether that makes a difference, the runs from there on tell.
+    pub(super) fn agrees_with(&self, other: &Shown) -> bool {
+        let mut other = Shown { handle: self.handle.clone(), ..other.clone() };
+        if let (Stop::Merge(here, ..), Stop::Merge(there, ..)) = (&self.stop, &other.stop)
+            && here == there
+            && *here != Merge::Remainder
+        {
+            other.stop = self.stop.clone();
+        }
+        *self == other
+    }
+}
+
+/// Runs process `p`, which knows `known`, along `script`, on a lock made afresh.
+///
+/// # Errors
+/// If the process used an object that it should not know.
+pub(super) fn execute(
     subject: &Subject,
-    processes: usize,
-    p: usize,
+    layout: &Layout,
+    (processes, p): (usize, usize),
     script: &[Cue<Val>],
-) -> Outcome {
+    known: &Known,
+) -> Result<Shown, String> {
     let (joined, plan) = context::set_up(|| (subject.make)(processes));
     let mut joined = joined.expect("the same lock was made before, to know its layout");
     let me = &mut joined[p];
@@ -126,43 +142,60 @@ pub(crate) fn execute(
     if phase == Phase::Exiting && run.answered == 0 {
         phase = Phase::Inside;
     }
-    let handle = |pieces: &mut Vec<Piece>| mention(&me.handle(), &plan, pieces);
-    let mut left = Vec::new();
-    let stop = match (result, run.halt) {
-        (Err(message), _) => Stop::Panic(message),
-        (Ok(Some(())), _) if phase == Phase::Remainder => {
-            let mut pieces = Vec::new();
-            me.inspect(&mut |name, word| {
-                pieces.push(Piece::Text(format!("{name}=")));
-                pieces.push(piece(pack(word, &plan)));
-            });
-            handle(&mut left);
-            Stop::Merge(Merge::Remainder, pieces)
-        }
-        (Ok(Some(())), _) => {
-            let mut pieces = Vec::new();
-            handle(&mut pieces);
-            Stop::Merge(Merge::Inside, pieces)
-        }
+    let mut handle = Telling::new(known);
+    let mut told = Telling::new(known);
+    let merge = match (result, run.halt) {
+        (Err(message), _) => Err(Stop::Panic(message)),
+        (Ok(None), Some(Halt::RoundFailed)) => Err(Stop::RoundFailed),
         (Ok(None), Some(Halt::Operation(Access { register, operation, at }))) => {
-            match operation.try_map(|word| try_pack(word, &plan)) {
-                Ok(op) => Stop::Operation { register, op, at },
+            Err(match operation.try_map(|word| try_pack(word, &plan)) {
+                Ok(op) => Stop::Operation {
+                    target: known.target(register, layout)?,
+                    op: op.try_map(|value| known.value(value, at))?,
+                    at,
+                },
                 // As where the code itself checks its arithmetic.
                 Err(why) => Stop::Panic(format!("{at}: {why}")),
-            }
+            })
         }
         (Ok(None), Some(Halt::Live { words, at })) => {
-            let mut pieces = words.iter().map(|&word| piece(pack(word, &plan))).collect();
-            handle(&mut pieces);
-            let (line, column) = (at.line(), at.column());
-            Stop::Merge(Merge::Live { file: at.file(), line, column }, pieces)
+            for word in words {
+                told.value(pack(word, &plan));
+            }
+            Ok(Merge::Live { file: at.file(), line: at.line(), column: at.column() })
         }
-        (Ok(None), Some(Halt::RoundFailed)) => Stop::RoundFailed,
+        (Ok(Some(())), _) if phase == Phase::Remainder => {
+            me.inspect(&mut |name, word| {
+                _ = write!(told.text, "{name}=");
+                told.value(pack(word, &plan));
+            });
+            Ok(Merge::Remainder)
+        }
+        (Ok(Some(())), _) => Ok(Merge::Inside),
         (Ok(None), None) => unreachable!("a run that leaves says where"),
     };
-    let round = run.round.map(|began| script.len() - began);
-    let (remarks, passed) = (run.remarks, run.passed);
-    Outcome { stop, handle: left, remarks, phase, session, passed, round }
+    let stop = match merge {
+        Err(stop) => stop,
+        Ok(merge) => {
+            let whole = if merge == Merge::Remainder { &mut handle } else { &mut told };
+            whole.mention(&me.handle(), &plan);
+            if let (Merge::Remainder, Some(object)) = (merge, told.unknown) {
+                let name = &layout.objects[object].name;
+                return Err(format!(
+                    "a passage ends with a pointer to {name} that, by `live`, was not needed any more"
+                ));
+            }
+            Stop::Merge(merge, told.text, told.placeholders)
+        }
+    };
+    let notes = run.remarks.iter().map(|remark| match *remark {
+        Remark::Forget(register) => known.target(register, layout).map(Note::Forget),
+        Remark::DoorwayEnd => Ok(Note::DoorwayEnd),
+    });
+    let notes = notes.collect::<Result<_, _>>()?;
+    let in_round = run.round.map(|began| script.len() - began);
+    let passed = run.passed;
+    Ok(Shown { stop, handle: handle.text, notes, phase, session, passed, in_round })
 }
 
 /// The cue with its object where it lies in this run.
@@ -176,27 +209,108 @@ fn unpacked(cue: Cue<Val>, plan: &Plan) -> Cue {
     }
 }
 
-fn piece(value: Val) -> Piece {
-    value.as_object().map_or_else(|| Piece::Text(format!("{value:?},")), Piece::Object)
+/// The objects that a process knows, by placeholder.
+pub(super) struct Known(pub(super) Vec<usize>);
+
+impl Known {
+    fn placeholder(&self, object: usize) -> Option<usize> {
+        self.0.iter().position(|&known| known == object)
+    }
+
+    /// The cue for `obs` in this run. A stranger becomes known.
+    pub(super) fn cue(&mut self, obs: Obs, layout: &Layout) -> Result<Cue<Val>, String> {
+        if let Some(session) = obs.as_request() {
+            return Ok(Cue::Request(session));
+        }
+        if let Some(class) = obs.as_stranger() {
+            let mut strangers = 0..layout.objects.len();
+            let stranger = strangers
+                .find(|&o| layout.objects[o].class == class && !self.0.contains(&o))
+                .ok_or("a process knows more objects than there are")?;
+            self.0.push(stranger);
+            return Ok(Cue::Value(Val::object(stranger)));
+        }
+        Ok(match obs {
+            Obs::DONE => Cue::Done,
+            Obs::SWAPPED => Cue::Swapped(true),
+            Obs::FAILED => Cue::Swapped(false),
+            Obs::PASS => Cue::Pass,
+            Obs(value) => Cue::Value(Val(value).map(|placeholder| self.0[placeholder])),
+        })
+    }
+
+    /// The register as the process names it.
+    fn target(&self, register: usize, layout: &Layout) -> Result<Target, String> {
+        let Some((object, field)) = layout.registers[register].object else {
+            return Ok(Target::Global(register));
+        };
+        self.placeholder(object).map(|p| Target::Field(p, field)).ok_or_else(|| {
+            let name = layout.register_name(register);
+            format!("{name} is used by a process that, by `inspect` or `live`, cannot know of it")
+        })
+    }
+
+    /// The value as the process names it.
+    fn value(&self, value: Val, at: &Location<'_>) -> Result<Val, String> {
+        let Some(object) = value.as_object() else { return Ok(value) };
+        self.placeholder(object).map(Val::object).ok_or_else(|| {
+            format!("{at}: a pointer is used that, by `inspect` or `live`, is not known")
+        })
+    }
 }
 
-/// Cuts `text` at the addresses it mentions.
-fn mention(text: &str, plan: &Plan, pieces: &mut Vec<Piece>) {
-    let mut plain = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("0x") {
-        let digits = rest[at + 2..].find(|c: char| !c.is_ascii_hexdigit());
-        let end = digits.map_or(rest.len(), |digits| at + 2 + digits);
-        let address = usize::from_str_radix(&rest[at + 2..end], 16).ok();
-        if let Some(object) = address.and_then(|address| object_at(address, plan)) {
-            plain.push_str(&rest[..at]);
-            pieces.push(Piece::Text(std::mem::take(&mut plain)));
-            pieces.push(Piece::Object(object));
-        } else {
-            plain.push_str(&rest[..end]);
-        }
-        rest = &rest[end..];
+/// A text with its objects numbered in the order in which they come up, and their placeholders.
+struct Telling<'a> {
+    known: &'a Known,
+    text: String,
+    placeholders: Vec<u8>,
+    /// An object that is not known, if there is one. Inside a passage that is a left-over of an earlier one in the
+    /// handle, and dead: if it were used, that would be noticed.
+    unknown: Option<usize>,
+}
+
+impl<'a> Telling<'a> {
+    fn new(known: &'a Known) -> Self {
+        Telling { known, text: String::new(), placeholders: Vec::new(), unknown: None }
     }
-    plain.push_str(rest);
-    pieces.push(Piece::Text(plain));
+
+    fn value(&mut self, value: Val) {
+        match value.as_object() {
+            Some(object) => self.object(object),
+            None => _ = write!(self.text, "{value:?},"),
+        }
+    }
+
+    fn object(&mut self, object: usize) {
+        let Some(placeholder) = self.known.placeholder(object) else {
+            self.unknown = Some(object);
+            self.text.push_str("dead,");
+            return;
+        };
+        let placeholder = placeholder as u8;
+        let told = self.placeholders.iter().position(|&p| p == placeholder);
+        let number = told.unwrap_or_else(|| {
+            self.placeholders.push(placeholder);
+            self.placeholders.len() - 1
+        });
+        _ = write!(self.text, "@{number},");
+    }
+
+    /// Tells `text`, which mentions objects by their addresses.
+    fn mention(&mut self, text: &str, plan: &Plan) {
+        let mut rest = text;
+        while let Some(at) = rest.find("0x") {
+            let digits = rest[at + 2..].find(|c: char| !c.is_ascii_hexdigit());
+            let end = digits.map_or(rest.len(), |digits| at + 2 + digits);
+            let address = usize::from_str_radix(&rest[at + 2..end], 16).ok();
+            if let Some(object) = address.and_then(|address| object_at(address, plan)) {
+                self.text.push_str(&rest[..at]);
+                self.object(object);
+            } else {
+                self.text.push_str(&rest[..end]);
+            }
+            rest = &rest[end..];
+        }
+        self.text.push_str(rest);
+    }
 }

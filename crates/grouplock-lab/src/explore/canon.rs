@@ -194,14 +194,10 @@ pub(crate) enum Renamed {
 
 /// The standard form of `state`, and how it was renamed.
 pub(crate) fn canonical(state: &State, layout: &Layout, what: Renamed) -> (State, Renaming) {
-    if what == Renamed::Objects {
-        let order: Vec<usize> = (0..state.procs.len()).collect();
-        let (renamed, objects) = Walk::from_globals(state, layout).finish(&order);
-        return (renamed, Renaming { order, objects });
-    }
     let walk = Walk::from_globals(state, layout);
-    let mut looks: Vec<(Vec<u32>, usize)> =
-        (0..state.procs.len()).map(|p| (walk.look_at(p), p)).collect();
+    // Where only objects change their names, everybody is told apart.
+    let look = |p: usize| if what == Renamed::All { walk.look_at(p) } else { vec![p as u32] };
+    let mut looks: Vec<(Vec<u32>, usize)> = (0..state.procs.len()).map(|p| (look(p), p)).collect();
     looks.sort_unstable();
     drop(walk);
     let mut best: Option<(State, Renaming)> = None;

@@ -18,10 +18,10 @@ use super::components::{Pair, components};
 use super::orders::Orders;
 use super::start::Start;
 use super::state::State;
-use super::stepper::{Choice, Fault, Obstacle, Stepper};
+use super::stepper::{Fault, Obstacle, Stepper};
 use super::traces::Told;
 use super::visited::fingerprint;
-use super::{Options, Outcome, Trespass, Verdict, Violation, attempt};
+use super::{Options, Outcome, Trespass, Turn, Verdict, Violation, attempt};
 use crate::automaton::Trouble;
 use crate::automaton::run::{Op, Phase};
 use crate::property::{Properties, Property};
@@ -94,7 +94,7 @@ struct Mark {
 #[derive(Clone, Copy)]
 struct Step {
     to: u32,
-    choice: Choice,
+    choice: Turn,
     /// Who changes places.
     change: u16,
 }
@@ -200,7 +200,7 @@ impl Graph {
                 // Who looks in vain and is back at once has moved, unless it waits: that is told by the mark.
                 let waits =
                     graph.marks.last().is_some_and(|m| m.disabled >> choice.process & 1 == 1);
-                match stepper.take(&mut successor, choice, &mut None) {
+                match stepper.take(&mut successor, choice) {
                     Ok(true) if successor != state || !waits => {}
                     // A fault is for `check` to tell.
                     Ok(_) | Err(Obstacle::Fault(_)) => continue,
@@ -255,7 +255,7 @@ impl Graph {
     }
 
     /// A fair cycle that violates one of `asked`, whom it concerns, where it begins, and once around it.
-    fn violation(&self, asked: &[Property]) -> Option<(Property, usize, Pair, Vec<Choice>)> {
+    fn violation(&self, asked: &[Property]) -> Option<(Property, usize, Pair, Vec<Turn>)> {
         let enters = |from: Pair, step: Step, to: Pair| {
             // By its first step, perhaps.
             let was = self.those(from, |mark| mark.inside | mark.exiting);
@@ -404,8 +404,8 @@ impl Graph {
         from: Pair,
         wanted: impl Fn(Pair) -> bool,
         by: impl Fn(Pair, Step, Pair) -> bool,
-    ) -> Option<(Vec<Choice>, Pair)> {
-        let mut before: FxHashMap<Pair, (Pair, Choice)> = FxHashMap::default();
+    ) -> Option<(Vec<Turn>, Pair)> {
+        let mut before: FxHashMap<Pair, (Pair, Turn)> = FxHashMap::default();
         let mut queue = VecDeque::from([from]);
         let end = loop {
             let pair = queue.pop_front()?;
@@ -432,12 +432,12 @@ impl Graph {
 
     /// Once around, fairly: by way of a move of each process that moves in `component`, and of a state where each of the others
     /// cannot, back to the beginning.
-    fn around(&self, complaint: &Complaint<'_>, component: &[Pair]) -> Vec<Choice> {
+    fn around(&self, complaint: &Complaint<'_>, component: &[Pair]) -> Vec<Turn> {
         let within: FxHashSet<Pair> = component.iter().copied().collect();
         let by = |pair: Pair, step: Step, to: Pair| {
             within.contains(&to) && (complaint.by)(pair, step, to)
         };
-        let mut around: Vec<Choice> = Vec::new();
+        let mut around: Vec<Turn> = Vec::new();
         let mut at = component[0];
         for name in 0..self.processes as u8 {
             let moves = |pair: Pair| {

@@ -152,6 +152,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The properties whose truth is known by now: those that hold, and the one that is violated.
+    pub fn answered(&self) -> Properties {
+        let violated = self.violation.as_ref().map(|violation| violation.property);
+        self.looked_at.iter().chain(violated).collect()
+    }
+
     /// The probability that an exploration missed a state because another one had the same fingerprint, as if fingerprints
     /// were drawn at random: at most one in 2⁶⁴ for each pair of states.
     pub fn missed(&self) -> f64 {
@@ -190,13 +196,13 @@ impl Violation {
     }
 }
 
-/// One move of a schedule.
+/// One move: what may follow from a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     /// Who moves.
-    pub process: usize,
+    pub process: u8,
     /// The session it asks for, if it was idle; else zero.
-    pub session: u64,
+    pub session: u8,
 }
 
 /// Why an exploration cannot start.

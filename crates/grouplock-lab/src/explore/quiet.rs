@@ -7,7 +7,6 @@ use super::state::State;
 use super::stepper::{Obstacle, Stepper};
 use crate::automaton::run::{Op, Phase};
 use crate::automaton::{LocalId, Note, Target};
-use crate::trace::Event;
 use crate::value::{Obs, Val};
 
 /// How many steps are taken at once, at most: more than passages take alone.
@@ -16,11 +15,7 @@ const MOST_QUIET: usize = 100;
 impl Stepper {
     /// Blanks what is dead, and takes the steps that nobody else could notice or hinder: those on objects that
     /// nobody else can reach. They come in no order with the steps of others, so one order is enough.
-    pub(crate) fn settle(
-        &mut self,
-        state: &mut State,
-        log: &mut Option<Vec<Event>>,
-    ) -> Result<(), Obstacle> {
+    pub(crate) fn settle(&mut self, state: &mut State) -> Result<(), Obstacle> {
         // A process may go round in a circle alone, and others may get it out of that: enough is enough.
         for _ in 0..MOST_QUIET {
             let reach = if self.reductions.scrub {
@@ -38,7 +33,7 @@ impl Stepper {
                 }
             }
             let Some(p) = quiet else { return Ok(()) };
-            self.step(state, p, log)?;
+            self.step(state, p)?;
         }
         Ok(())
     }

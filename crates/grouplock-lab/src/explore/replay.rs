@@ -28,14 +28,13 @@ pub fn replay(
     let mut told = Told::new(stepper, subject, initial, Renamed::Nothing);
     let mut offered = Vec::new();
     let mut obstacle = None;
-    for (i, turn) in schedule.iter().enumerate() {
-        let misfit = CheckError::Schedule { at: i + 1, process: turn.process };
+    for (i, &turn) in schedule.iter().enumerate() {
+        let misfit = CheckError::Schedule { at: i + 1, process: turn.process.into() };
         stepper.choices(&told.state, &mut offered);
-        let wanted = offered.iter().find(|choice| {
-            usize::from(choice.process) == turn.process && u64::from(choice.session) == turn.session
-        });
-        let Some(&choice) = wanted else { return Err(misfit) };
-        match told.take(stepper, choice) {
+        if !offered.contains(&turn) {
+            return Err(misfit);
+        }
+        match told.take(stepper, turn) {
             Ok(true) => {}
             Ok(false) => return Err(misfit),
             Err(found) => {

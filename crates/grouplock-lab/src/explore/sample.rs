@@ -10,7 +10,7 @@ use fastrand::Rng;
 
 use super::start::Start;
 use super::state::State;
-use super::stepper::{Choice, Stepper};
+use super::stepper::{Obstacle, Stepper};
 use super::{CheckError, Options, Outcome, Progress, Turn, Verdict, Violation, checks};
 use crate::automaton::run::Phase;
 use crate::subject::Subject;
@@ -56,21 +56,30 @@ pub fn sample(
     super::fits(subject, options)?;
     let mut start = Start::of_a_walk(subject, options);
     let began = Instant::now();
-    let mut sampler = Sampler {
-        stepper: &mut start.steppers[0],
-        options,
-        sampling,
-        initial: &start.initial,
-        steps: 0,
-    };
-    let wrong = sampler.runs(began);
-    let steps = sampler.steps;
-    let Some(choices) = wrong else { return Ok(start.outcome(Verdict::Limit, steps, 0, None)) };
-    let turn = |choice: &Choice| Turn {
-        process: usize::from(choice.process),
-        session: u64::from(choice.session),
-    };
-    let schedule: Vec<Turn> = choices.iter().map(turn).collect();
+    let (mut steps, mut wrong) = (0, None);
+    for run in 0..sampling.runs {
+        if options.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if let (Some(progress), 0) = (options.progress, run % 64) {
+            progress(&Progress {
+                states: steps,
+                frontier: sampling.runs - run,
+                depth: run,
+                elapsed: began.elapsed(),
+            });
+        }
+        let seed = sampling.seed ^ run.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let (state, mut choices) = (start.initial.clone(), Vec::new());
+        let stepper = &mut start.steppers[0];
+        let drawn = draw(stepper, state, options, sampling, seed, &mut choices);
+        steps += choices.len() as u64;
+        if drawn.is_err() {
+            wrong = Some(choices);
+            break;
+        }
+    }
+    let Some(schedule) = wrong else { return Ok(start.outcome(Verdict::Limit, steps, 0, None)) };
     if let Some(because) = start.steppers[0].lie() {
         let violation = Violation::lie(because, &schedule);
         return Ok(start.outcome(Verdict::Violated, steps, 0, Some(violation)));
@@ -79,66 +88,34 @@ pub fn sample(
     Ok(Outcome { states: steps, elapsed: began.elapsed(), ..repeated })
 }
 
-/// The choices of an execution that went wrong.
-type Wrong = Vec<Choice>;
-
-struct Sampler<'a> {
-    stepper: &'a mut Stepper,
-    options: &'a Options,
-    sampling: &'a Sampling,
-    initial: &'a State,
-    steps: u64,
-}
-
-impl Sampler<'_> {
-    fn runs(&mut self, began: Instant) -> Option<Wrong> {
-        for run in 0..self.sampling.runs {
-            if self.options.stop.load(Ordering::Relaxed) {
-                return None;
-            }
-            if let (Some(progress), 0) = (self.options.progress, run % 64) {
-                progress(&Progress {
-                    states: self.steps,
-                    frontier: self.sampling.runs - run,
-                    depth: run,
-                    elapsed: began.elapsed(),
-                });
-            }
-            let seed = self.sampling.seed ^ run.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            if let Err(wrong) = self.run(&mut Rng::with_seed(seed)) {
-                return Some(wrong);
+/// Draws one execution, and notes its choices. It ends with an obstacle if it goes wrong.
+fn draw(
+    stepper: &mut Stepper,
+    mut state: State,
+    options: &Options,
+    sampling: &Sampling,
+    seed: u64,
+    choices: &mut Vec<Turn>,
+) -> Result<(), Obstacle> {
+    let random = &mut Rng::with_seed(seed);
+    let mut picker = Picker::new(sampling, state.procs.len(), random);
+    let mut able = Vec::new();
+    for step in 0..sampling.steps {
+        checks::check(stepper, &state, options.properties)?;
+        stepper.choices(&state, &mut able);
+        let mut stuck = 0_u64;
+        for p in 0..state.procs.len() {
+            let idle = stepper.phase(&state, p) == Phase::Remainder;
+            if !idle && stepper.is_stuck(&state, p)? {
+                stuck |= 1 << p;
             }
         }
-        None
+        able.retain(|choice| stuck >> choice.process & 1 == 0);
+        let Some(choice) = picker.pick(&able, step, random) else { return Ok(()) };
+        choices.push(choice);
+        stepper.take(&mut state, choice)?;
     }
-
-    fn run(&mut self, random: &mut Rng) -> Result<(), Wrong> {
-        let mut state = self.initial.clone();
-        let mut picker = Picker::new(self.sampling, state.procs.len(), random);
-        let mut choices = Vec::new();
-        let mut able = Vec::new();
-        for step in 0..self.sampling.steps {
-            if checks::check(self.stepper, &state, self.options.properties) != Ok(()) {
-                return Err(choices);
-            }
-            self.stepper.choices(&state, &mut able);
-            let mut stuck = 0_u64;
-            for p in 0..state.procs.len() {
-                let idle = self.stepper.phase(&state, p) == Phase::Remainder;
-                if !idle && self.stepper.is_stuck(&state, p).map_err(|_| choices.clone())? {
-                    stuck |= 1 << p;
-                }
-            }
-            able.retain(|choice| stuck >> choice.process & 1 == 0);
-            let Some(choice) = picker.pick(&able, step, random) else { return Ok(()) };
-            choices.push(choice);
-            self.steps += 1;
-            if self.stepper.take(&mut state, choice, &mut None).is_err() {
-                return Err(choices);
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Chooses who moves.
@@ -169,11 +146,11 @@ impl Picker {
         Picker { weights, changes, pct, lowest: 0 }
     }
 
-    fn pick(&mut self, able: &[Choice], step: usize, random: &mut Rng) -> Option<Choice> {
+    fn pick(&mut self, able: &[Turn], step: usize, random: &mut Rng) -> Option<Turn> {
         if able.is_empty() {
             return None;
         }
-        let weight = |choice: &Choice| self.weights[usize::from(choice.process)];
+        let weight = |choice: &Turn| self.weights[usize::from(choice.process)];
         let process = if self.pct {
             able.iter().max_by_key(|choice| weight(choice))?.process
         } else {
@@ -200,7 +177,7 @@ impl Picker {
             // Moods change.
             self.weights[usize::from(process)] = 1 << random.u32(0..=10);
         }
-        let theirs: Vec<&Choice> = able.iter().filter(|c| c.process == process).collect();
+        let theirs: Vec<&Turn> = able.iter().filter(|c| c.process == process).collect();
         random.choice(theirs).copied()
     }
 }

@@ -16,10 +16,10 @@ use super::checks;
 use super::fairness;
 use super::start::Start;
 use super::state::State;
-use super::stepper::{Choice, Fault, Obstacle, Stepper};
+use super::stepper::{Fault, Obstacle, Stepper};
 use super::traces::Told;
 use super::visited::{Visited, fingerprint};
-use super::{Options, Outcome, Progress, StepBound, Trespass, Verdict, attempt, lock};
+use super::{Options, Outcome, Progress, StepBound, Trespass, Turn, Verdict, attempt, lock};
 use crate::automaton::{LocalId, Trouble};
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
@@ -34,7 +34,7 @@ const NOWHERE: Place = (1 << 48) - 1;
 struct Link(u64);
 
 impl Link {
-    fn new(before: Place, choice: Choice) -> Self {
+    fn new(before: Place, choice: Turn) -> Self {
         Link(before | u64::from(choice.process) << 48 | u64::from(choice.session) << 56)
     }
 
@@ -42,8 +42,8 @@ impl Link {
         self.0 & NOWHERE
     }
 
-    fn choice(self) -> Choice {
-        Choice { process: (self.0 >> 48) as u8, session: (self.0 >> 56) as u8 }
+    fn choice(self) -> Turn {
+        Turn { process: (self.0 >> 48) as u8, session: (self.0 >> 56) as u8 }
     }
 }
 
@@ -74,9 +74,8 @@ impl Level {
 
 /// What ended the search.
 enum End {
-    /// A fault, in the state at this place or in the step from it.
-    Fault(Fault, Place, Option<Choice>),
-    Trouble(Trouble, Place, Option<Choice>),
+    /// In the state at this place, or in the step from it.
+    Found(Obstacle, Place, Option<Turn>),
     Limit,
 }
 
@@ -87,10 +86,10 @@ struct Search<'a> {
     over: AtomicBool,
     end: Mutex<Option<End>>,
     /// The steps that properties bound, and where each was first taken. The latest come last.
-    walked: Mutex<FxHashMap<Tread, (usize, Place, Choice)>>,
+    walked: Mutex<FxHashMap<Tread, (usize, Place, Turn)>>,
     /// The first panic. It ends one execution, not the search: a lock that panics has often broken a promise
     /// before, and that is the better thing to tell. So the search goes on for a while.
-    panic: Mutex<Option<(Fault, Place, Choice, u64)>>,
+    panic: Mutex<Option<(Fault, Place, Turn, u64)>>,
 }
 
 /// Explores until done: at first without the properties whose monitors multiply states, because what breaks
@@ -138,7 +137,7 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     let mut row = Vec::new();
     start.initial.pack(&mut row);
     search.visited.insert(fingerprint(&row));
-    logs[0].push(Link::new(NOWHERE, Choice { process: 0, session: 0 }));
+    logs[0].push(Link::new(NOWHERE, Turn { process: 0, session: 0 }));
     let mut level = Level::default();
     level.push(&row, 0);
     let mut levels = vec![level];
@@ -166,7 +165,7 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     let panic = lock(&search.panic).take();
     let mut end = lock(&search.end).take();
     if let (None | Some(End::Limit), Some((fault, place, choice, _))) = (&end, panic) {
-        end = Some(End::Fault(fault, place, Some(choice)));
+        end = Some(End::Found(Obstacle::Fault(fault), place, Some(choice)));
     }
     let (fault, place, last) = match end {
         None | Some(End::Limit) => {
@@ -185,13 +184,15 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
             }
             return Ok(outcome);
         }
-        Some(End::Trouble(Trouble::Trespass, ..)) => return Err(Trespass),
-        Some(End::Trouble(Trouble::Liveness(because), place, last)) => {
-            (Fault { property: Property::DeadPrivate, because }, place, last)
-        }
-        Some(End::Fault(fault, place, last)) => (fault, place, last),
+        Some(End::Found(obstacle, place, last)) => match obstacle {
+            Obstacle::Trouble(Trouble::Trespass) => return Err(Trespass),
+            Obstacle::Trouble(Trouble::Liveness(because)) => {
+                (Fault { property: Property::DeadPrivate, because }, place, last)
+            }
+            Obstacle::Fault(fault) => (fault, place, last),
+        },
     };
-    let mut choices: Vec<Choice> = last.into_iter().collect();
+    let mut choices: Vec<Turn> = last.into_iter().collect();
     let mut at = place;
     loop {
         let link = logs[(at >> INDEX_BITS) as usize][(at & ((1 << INDEX_BITS) - 1)) as usize];
@@ -287,7 +288,7 @@ impl Search<'_> {
             Err((property, circle)) => {
                 let (place, choice) = self.latest(property, &circle);
                 let fault = stepper.tell_circle(property, &circle);
-                self.finish(End::Fault(fault, place, Some(choice)));
+                self.finish(End::Found(Obstacle::Fault(fault), place, Some(choice)));
             }
         }
     }
@@ -306,7 +307,7 @@ impl Search<'_> {
     }
 
     /// Where the last step of `circle` to be found was taken: the one that closes it.
-    fn latest(&self, property: Property, circle: &[LocalId]) -> (Place, Choice) {
+    fn latest(&self, property: Property, circle: &[LocalId]) -> (Place, Turn) {
         let walked = lock(&self.walked);
         let steps = circle.windows(2).filter_map(|step| walked.get(&(property, step[0], step[1])));
         let (_, place, choice) = steps.max_by_key(|step| step.0).expect("a circle has steps");
@@ -332,27 +333,23 @@ impl Search<'_> {
         place: Place,
     ) -> Result<(), End> {
         let layout = Arc::clone(&stepper.layout);
-        let end = |obstacle, choice| match obstacle {
-            Obstacle::Fault(fault) => End::Fault(fault, place, choice),
-            Obstacle::Trouble(trouble) => End::Trouble(trouble, place, choice),
-        };
         let state = State::unpack(row, layout.registers.len());
         checks::check(stepper, &state, self.options.properties)
-            .map_err(|obstacle| end(obstacle, None))?;
+            .map_err(|obstacle| End::Found(obstacle, place, None))?;
         let mut choices = Vec::with_capacity(16);
         stepper.choices(&state, &mut choices);
         let mut after = Vec::with_capacity(row.len() + 8);
         let mut successor = state.clone();
         for choice in choices {
             successor.clone_from(&state);
-            let moved = match stepper.take(&mut successor, choice, &mut None) {
+            let moved = match stepper.take(&mut successor, choice) {
                 Ok(moved) => moved,
                 Err(Obstacle::Fault(fault)) if fault.property == Property::NoPanic => {
                     let mut panic = lock(&self.panic);
                     panic.get_or_insert_with(|| (fault, place, choice, self.visited.len()));
                     continue;
                 }
-                Err(obstacle) => return Err(end(obstacle, Some(choice))),
+                Err(obstacle) => return Err(End::Found(obstacle, place, Some(choice))),
             };
             if !stepper.fresh.is_empty() {
                 let mut walked = lock(&self.walked);

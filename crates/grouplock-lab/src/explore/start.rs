@@ -48,7 +48,7 @@ impl Start {
             .collect();
         // Nobody has moved: settling only blanks here. If that shows that the text's word is wrong, the first step shows it
         // again: the automaton does not forget.
-        let _ = steppers[0].settle(&mut initial, &mut None);
+        let _ = steppers[0].settle(&mut initial);
         let alike = symmetric
             && (1..first.len()).all(same)
             && (1..first.len()).all(|p| may_swap(&initial, &layout, 0, p));

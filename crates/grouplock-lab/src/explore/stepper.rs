@@ -6,24 +6,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bounds::Tread;
 use super::state::{Env, State};
-use super::{Options, Reductions, lock};
+use super::{Options, Reductions, Turn, lock};
 use crate::automaton::run::{Op, Phase};
 use crate::automaton::{Automaton, EDGE_BYTES, Edge, LocalId, Node, Note, Target, Trouble};
 use crate::layout::Layout;
 use crate::memory::context::sum;
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
-use crate::trace::Event;
+use crate::trace::{Event, What};
 use crate::value::{Obs, Val};
 use grouplock_algorithms::claims::Kind;
-
-/// What may follow from a state: this process moves, and if it was idle, asks for this session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
-    pub(crate) process: u8,
-    /// Zero if the process was not idle.
-    pub(crate) session: u8,
-}
 
 /// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +62,8 @@ pub(crate) struct Stepper {
     pub(super) watching: bool,
     pub(super) trod: FxHashSet<Tread>,
     pub(super) fresh: Vec<Tread>,
+    /// What happens, where somebody listens.
+    pub(super) log: Option<Vec<Event>>,
     /// Whether anybody has finished a doorway, where that matters.
     pub(super) saw_doorway: bool,
     pub(super) reductions: Reductions,
@@ -98,6 +92,7 @@ impl Stepper {
             watching: false,
             trod: FxHashSet::default(),
             fresh: Vec::new(),
+            log: None,
             saw_doorway: false,
             reductions: options.reductions,
             sessions: if kind == Kind::Mutual { 1 } else { options.sessions },
@@ -162,53 +157,42 @@ impl Stepper {
     }
 
     /// The choices that `state` offers.
-    pub(crate) fn choices(&mut self, state: &State, choices: &mut Vec<Choice>) {
+    pub(crate) fn choices(&mut self, state: &State, choices: &mut Vec<Turn>) {
         choices.clear();
         for (p, proc) in state.procs.iter().enumerate() {
             let idle = self.node(proc.local).phase == Phase::Remainder;
             if !idle {
-                choices.push(Choice { process: p as u8, session: 0 });
+                choices.push(Turn { process: p as u8, session: 0 });
             } else if self.passages.is_none_or(|most| proc.passages < most) {
                 let sessions = 1..=self.sessions as u8;
-                choices.extend(sessions.map(|session| Choice { process: p as u8, session }));
+                choices.extend(sessions.map(|session| Turn { process: p as u8, session }));
             }
         }
     }
 
     /// Makes `choice` in `state`, and then whatever steps may be run alone. Returns whether anything could be
-    /// done. What happened is told to `log`.
-    pub(crate) fn take(
-        &mut self,
-        state: &mut State,
-        choice: Choice,
-        log: &mut Option<Vec<Event>>,
-    ) -> Result<bool, Obstacle> {
+    /// done.
+    pub(crate) fn take(&mut self, state: &mut State, choice: Turn) -> Result<bool, Obstacle> {
         let p = usize::from(choice.process);
         let moved = if choice.session == 0 {
-            self.step(state, p, log)?
+            self.step(state, p)?
         } else {
-            self.request(state, p, u64::from(choice.session), log)?;
+            self.request(state, p, choice.session.into())?;
             // Asking touches nothing: it goes with the first step, unless that may have to wait or is one of the exit section.
             let node = self.node(state.procs[p].local);
             if node.phase == Phase::Entering && node.step.is_some_and(|(_, op)| !op.blocks()) {
-                self.step(state, p, log)?;
+                self.step(state, p)?;
             }
             true
         };
         if moved {
-            self.settle(state, log)?;
+            self.settle(state)?;
         }
         Ok(moved)
     }
 
     /// Process `p` leaves its remainder section and asks for `session`.
-    fn request(
-        &mut self,
-        state: &mut State,
-        p: usize,
-        session: u64,
-        log: &mut Option<Vec<Event>>,
-    ) -> Result<(), Obstacle> {
+    fn request(&mut self, state: &mut State, p: usize, session: u64) -> Result<(), Obstacle> {
         let (conflicting, same) = self.waiting(state, p, session);
         let mut before = 0;
         if self.watches(Property::Fcfs) || self.watches(Property::StrongConcurrentEntering) {
@@ -221,20 +205,15 @@ impl Stepper {
         if self.passages.is_some() {
             state.procs[p].passages += 1;
         }
-        if let Some(log) = log {
-            log.push(Event::request(p, session));
+        if let Some(log) = &mut self.log {
+            log.push(Event { process: p, what: What::Request(session) });
         }
         let edge = self.edge(state.procs[p].local, Obs::request(session))?;
         self.arrive(state, p, &edge, None)
     }
 
     /// Process `p` takes its pending step. Returns whether it could.
-    pub(crate) fn step(
-        &mut self,
-        state: &mut State,
-        p: usize,
-        log: &mut Option<Vec<Event>>,
-    ) -> Result<bool, Obstacle> {
+    pub(crate) fn step(&mut self, state: &mut State, p: usize) -> Result<bool, Obstacle> {
         let local = state.procs[p].local;
         let node = self.node(local);
         let Some((target, op)) = node.step else {
@@ -248,9 +227,7 @@ impl Stepper {
         let register = state.register(&self.layout, p, target);
         let old = state.memory[register];
         if old == Val::UNDEF && !matches!(op, Op::Write(_)) {
-            if let Some(log) = log {
-                log.push(Event::step(p, &node, register, op, old, old));
-            }
+            self.tell(state, p, register, old);
             let name = self.layout.register_name(register);
             let because = format!("process {p} reads {name}, whose contents were said to be dead");
             return Err(fault(Property::DeadRead, because));
@@ -276,10 +253,7 @@ impl Stepper {
             Op::AwaitCas(expected, value) if expected == old => (value, None),
             Op::WaitFor(_) | Op::AwaitCas(..) => return Ok(false),
         };
-        if let Some(log) = log {
-            let op = op.renamed(|known| usize::from(state.procs[p].env.as_slice()[known]));
-            log.push(Event::step(p, &node, register, op, old, new));
-        }
+        self.tell(state, p, register, new);
         let (obs, stranger) = self.observe(state, p, op, seen);
         let edge = self.edge(local, obs)?;
         self.tread(state, p, edge.target)?;
@@ -297,6 +271,18 @@ impl Stepper {
         }
         self.arrive(state, p, &edge, stranger)?;
         Ok(true)
+    }
+
+    /// Tells, if somebody listens, of the step that makes `register` hold `new`.
+    fn tell(&mut self, state: &State, process: usize, register: usize, new: Val) {
+        let node = self.node(state.procs[process].local);
+        if let (Some(log), Some((_, op))) = (&mut self.log, node.step) {
+            let known = state.procs[process].env.as_slice();
+            let op = op.renamed(|placeholder| usize::from(known[placeholder]));
+            let (old, leaves) = (state.memory[register], node.phase == Phase::Inside);
+            let what = What::Step { register, op, old, new, at: node.at, leaves };
+            log.push(Event { process, what });
+        }
     }
 
     /// What process `p` observes if it learns the value `seen`: in its placeholders, and the object that it did not know.

@@ -9,12 +9,12 @@ use grouplock_algorithms::claims::{Kind, Text};
 
 use super::canon::{Renamed, canonical};
 use super::state::State;
-use super::stepper::{Choice, Fault, Obstacle, Stepper};
+use super::stepper::{Fault, Obstacle, Stepper};
 use super::{Turn, Violation};
 use crate::automaton::run::Phase;
 use crate::registry;
 use crate::subject::Subject;
-use crate::trace::{Event, Occupant, Section, Stage, Step, What, Whereabouts, tell};
+use crate::trace::{Section, Stage, Step, What, tell};
 
 /// Real names: of each process and each object of the present state.
 struct Names {
@@ -49,14 +49,14 @@ impl Told {
     }
 
     /// Goes on by `choice`. Returns whether that could be done; a fault is told in real names.
-    pub(super) fn take(&mut self, stepper: &mut Stepper, choice: Choice) -> Result<bool, Obstacle> {
+    pub(super) fn take(&mut self, stepper: &mut Stepper, choice: Turn) -> Result<bool, Obstacle> {
         let layout = Arc::clone(&stepper.layout);
         let names = &mut self.names;
-        let mut log: Option<Vec<Event>> = Some(Vec::new());
-        let before = whereabouts(stepper, &self.state, names);
-        let result = stepper.take(&mut self.state, choice, &mut log);
-        let after = whereabouts(stepper, &self.state, names);
-        let events = log.unwrap_or_default();
+        let before = stages(stepper, &self.state, names);
+        stepper.log = Some(Vec::new());
+        let result = stepper.take(&mut self.state, choice);
+        let events = stepper.log.take().unwrap_or_default();
+        let after = stages(stepper, &self.state, names);
         // The mover's own step is where somebody enters or leaves; what is run alone afterwards is neither.
         let turn = events.iter().position(|event| !matches!(event.what, What::Request(_)));
         for (i, event) in events.into_iter().enumerate() {
@@ -64,13 +64,13 @@ impl Told {
             let mut at = if turn.is_some_and(|turn| i >= turn) { &after } else { &before }.clone();
             if let What::Request(session) = event.what {
                 let section = if stepper.orders() { Section::Doorway } else { Section::Entering };
-                at.stages[event.process] = Stage { section, session };
+                at[event.process] = Stage { section, session };
             }
             let number = self.steps.len() + 1;
             self.steps.push(tell(number, &event, at, &layout, &self.texts, self.is_mutex));
         }
         let process = names.processes[usize::from(choice.process)];
-        self.schedule.push(Turn { process, session: u64::from(choice.session) });
+        self.schedule.push(Turn { process: process as u8, ..choice });
         let moved = result.map_err(|obstacle| match obstacle {
             Obstacle::Fault(fault) => {
                 Obstacle::Fault(Fault { because: rename(&fault.because, names), ..fault })
@@ -94,7 +94,7 @@ impl Told {
     pub(super) fn violation(
         mut self,
         stepper: &mut Stepper,
-        choices: &[Choice],
+        choices: &[Turn],
         mut fault: Fault,
     ) -> Violation {
         for &choice in choices {
@@ -110,10 +110,10 @@ impl Told {
     }
 }
 
-fn whereabouts(stepper: &mut Stepper, state: &State, names: &Names) -> Whereabouts {
-    let mut inside = Vec::new();
+/// Where each process is, by its real name.
+fn stages(stepper: &mut Stepper, state: &State, names: &Names) -> Vec<Stage> {
     let mut stages = vec![Stage { section: Section::Remainder, session: 0 }; state.procs.len()];
-    for (p, proc) in state.procs.iter().enumerate() {
+    for (proc, &name) in state.procs.iter().zip(&names.processes) {
         let node = stepper.node(proc.local);
         let section = match node.phase {
             Phase::Remainder => Section::Remainder,
@@ -123,13 +123,9 @@ fn whereabouts(stepper: &mut Stepper, state: &State, names: &Names) -> Whereabou
             Phase::Inside => Section::Inside,
             Phase::Exiting => Section::Exit,
         };
-        stages[names.processes[p]] = Stage { section, session: node.session };
-        if section == Section::Inside {
-            inside.push(Occupant { process: names.processes[p], session: node.session });
-        }
+        stages[name] = Stage { section, session: node.session };
     }
-    inside.sort_by_key(|occupant| occupant.process);
-    Whereabouts { inside, stages }
+    stages
 }
 
 /// A fault's reason names processes by the numbers of its last state, always after the word "process" or in the

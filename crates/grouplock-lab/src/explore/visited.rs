@@ -1,43 +1,24 @@
 //! Which states have been seen, as 64-bit fingerprints in shards, so that workers rarely meet.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Mutex;
 
+use rustc_hash::FxHashSet;
+
 use super::lock;
-
-/// Fingerprints are hashes already.
-#[derive(Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("only fingerprints are hashed")
-    }
-    fn write_u64(&mut self, fingerprint: u64) {
-        self.0 = fingerprint;
-    }
-}
-
-type Shard = HashSet<u64, BuildHasherDefault<Identity>>;
 
 const SHARDS: usize = 64;
 
 pub(crate) struct Visited {
-    shards: Vec<Mutex<Shard>>,
+    shards: Vec<Mutex<FxHashSet<u64>>>,
 }
 
 impl Visited {
     pub(crate) fn new() -> Self {
-        Visited { shards: (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect() }
+        Visited { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
     /// Adds a fingerprint; whether it is new.
     pub(crate) fn insert(&self, fingerprint: u64) -> bool {
-        // The set itself uses the highest and lowest bits.
         let shard = (fingerprint >> 40) as usize % SHARDS;
         lock(&self.shards[shard]).insert(fingerprint)
     }
@@ -51,7 +32,7 @@ impl Visited {
         self.each(|shard| (shard.capacity() as u64 * 8 / 7).next_power_of_two() * 9)
     }
 
-    fn each(&self, f: impl Fn(&Shard) -> u64) -> u64 {
+    fn each(&self, f: impl Fn(&FxHashSet<u64>) -> u64) -> u64 {
         let shards = self.shards.iter();
         shards.map(|shard| f(&lock(shard))).sum()
     }
@@ -78,7 +59,7 @@ mod tests {
 
     #[test]
     fn fingerprints_of_small_rows_differ() {
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         for a in 0..300 {
             for b in 0..300 {
                 assert!(seen.insert(fingerprint(&[a, b, 0])), "{a} {b}");

@@ -23,7 +23,7 @@ impl Stepper {
             if self.is_stuck(&state, p)? {
                 return Ok(false);
             }
-            match self.unwatched(|stepper| stepper.step(&mut state, p, &mut None)) {
+            match self.try_step(&mut state, p) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 // That is found, and told properly, when exploration comes to it.
@@ -34,11 +34,11 @@ impl Stepper {
         Ok(false)
     }
 
-    /// Steps that are only tried are not noted.
-    fn unwatched<R>(&mut self, f: impl FnOnce(&mut Self) -> R) -> R {
-        let watching = std::mem::replace(&mut self.watching, false);
-        let result = f(self);
-        self.watching = watching;
+    /// Process `p` tries a step, of which nothing is noted.
+    fn try_step(&mut self, state: &mut State, p: usize) -> Result<bool, Obstacle> {
+        let (watching, log) = (std::mem::take(&mut self.watching), self.log.take());
+        let result = self.step(state, p);
+        (self.watching, self.log) = (watching, log);
         result
     }
 
@@ -67,8 +67,7 @@ impl Stepper {
         // A round, all at once.
         let mut round = state.clone();
         loop {
-            let stepped = self.unwatched(|stepper| stepper.step(&mut round, p, &mut None));
-            if let Err(obstacle) = stepped {
+            if let Err(obstacle) = self.try_step(&mut round, p) {
                 return match obstacle {
                     Obstacle::Fault(_) => Ok(false),
                     trouble @ Obstacle::Trouble(_) => Err(trouble),

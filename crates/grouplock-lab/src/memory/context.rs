@@ -336,20 +336,25 @@ pub(super) fn create(site: Site, initial: Word) -> usize {
     })
 }
 
-pub(super) fn begin_object(type_name: &'static str) {
+/// Changes the plan, if a lock is being set up.
+fn with_plan(f: impl FnOnce(&mut Plan)) {
     with(|context| {
         if let Context::SetUp(plan) = context {
-            plan.open.push(plan.objects.len());
-            plan.objects.push(ObjectPlan { place: std::ptr::null(), type_name });
+            f(plan);
         }
     });
 }
 
+pub(super) fn begin_object(type_name: &'static str) {
+    with_plan(|plan| {
+        plan.open.push(plan.objects.len());
+        plan.objects.push(ObjectPlan { place: std::ptr::null(), type_name });
+    });
+}
+
 pub(super) fn end_object(place: *const ()) {
-    with(|context| {
-        if let Context::SetUp(plan) = context
-            && let Some(object) = plan.open.pop()
-        {
+    with_plan(|plan| {
+        if let Some(object) = plan.open.pop() {
             plan.objects[object].place = place;
         }
     });
@@ -443,11 +448,7 @@ pub(super) fn doorway_end() {
 }
 
 pub(super) fn forget(register: usize) {
-    with(|context| {
-        if let Context::SetUp(plan) = context {
-            plan.registers[register].forgotten = true;
-        }
-    });
+    with_plan(|plan| plan.registers[register].forgotten = true);
     remark(Remark::Forget(register));
 }
 

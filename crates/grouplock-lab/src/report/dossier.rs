@@ -11,7 +11,7 @@ use super::plan::Task;
 use crate::explore::{CheckError, Outcome, StepBound, Verdict, check};
 use crate::memory::context;
 use crate::property::Property;
-use crate::registry;
+use crate::registry::{self, UnknownAlgorithm};
 use crate::rmr::{self, Measurement, RmrError};
 use crate::subject::Subject;
 use crate::trace::Step;
@@ -156,29 +156,13 @@ impl RmrPoint {
     }
 }
 
-/// How a collection goes.
-#[derive(Clone, Copy, Debug)]
-pub struct Event<'a> {
-    /// What is explored next.
-    pub task: &'a Task,
-    /// How many explorations came before it.
-    pub done: usize,
-    /// How many there are in all.
-    pub of: usize,
-}
-
 /// Why a dossier cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollectError {
     /// No algorithm has that name.
-    #[error("there is no algorithm {asked:?}: did you mean {nearest:?}?")]
-    Unknown {
-        /// What was asked for.
-        asked: String,
-        /// The most similar name.
-        nearest: &'static str,
-    },
+    #[error(transparent)]
+    Unknown(#[from] UnknownAlgorithm),
     /// An exploration cannot start.
     #[error("{algorithm}: {error}")]
     Check {
@@ -190,23 +174,22 @@ pub enum CollectError {
 }
 
 impl Dossier {
-    /// The claims of every algorithm of the registry, and the outcomes of `tasks`; `tell` hears of each before it
-    /// starts.
+    /// The claims of every algorithm of the registry, and the outcomes of `tasks`; `tell` hears of each, and its number,
+    /// before it starts.
     ///
     /// # Errors
     /// If a task names no algorithm, or a size that the algorithm cannot take.
-    pub fn collect(tasks: &[Task], tell: &mut dyn FnMut(&Event<'_>)) -> Result<Self, CollectError> {
+    pub fn collect(
+        tasks: &[Task],
+        tell: &mut dyn FnMut(usize, &Task),
+    ) -> Result<Self, CollectError> {
         let mut explorations = Vec::with_capacity(tasks.len());
-        for (done, task) in tasks.iter().enumerate() {
-            tell(&Event { task, done, of: tasks.len() });
-            let subject = registry::find(&task.algorithm).map_err(|nearest| {
-                CollectError::Unknown { asked: task.algorithm.clone(), nearest }
-            })?;
-            let options = task.options(&subject);
-            let outcome = check(&subject, &options).map_err(|error| CollectError::Check {
-                algorithm: task.algorithm.clone(),
-                error,
-            })?;
+        for (number, task) in (1..).zip(tasks) {
+            tell(number, task);
+            let subject = registry::find(&task.algorithm)?;
+            let algorithm = task.algorithm.clone();
+            let outcome = check(&subject, &task.options(&subject))
+                .map_err(|error| CollectError::Check { algorithm, error })?;
             explorations.push(Exploration::of(&subject, task, outcome));
         }
         Ok(Dossier { algorithms: registered(), explorations, ..Dossier::default() })
@@ -284,8 +267,7 @@ impl Algorithm {
 impl Exploration {
     /// The record of an exploration of `subject`.
     pub fn of(subject: &Subject, task: &Task, outcome: Outcome) -> Self {
-        let violated = outcome.violation.as_ref().map(|violation| violation.property);
-        let looked_at: crate::Properties = outcome.looked_at.iter().chain(violated).collect();
+        let looked_at = outcome.answered();
         let (violated, because, trace) = match outcome.violation {
             Some(violation) => (Some(violation.property), Some(violation.because), violation.trace),
             None => (None, None, Vec::new()),
@@ -343,35 +325,4 @@ fn write_claims<S: Serializer>(claims: &Claims, serializer: S) -> Result<S::Ok, 
     map.serialize_entry("processes", &claims.processes.to_string())?;
     map.serialize_entry("sessions", &claims.sessions.to_string())?;
     map.end()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_lab_check_prints_can_be_added() {
-        let printed = r#"{ "algorithm": "mcs", "processes": 2, "sessions": 2, "passages": null,
-            "states": 38, "depth": 12, "seconds": 0.01, "verdict": "holds", "property": null,
-            "because": null, "trace": null }"#;
-        let read: Exploration = serde_json::from_str(printed).expect("the format is kept");
-        assert!(read.trace.is_empty() && read.properties.is_empty());
-        let violated = printed.replace("\"property\": null", "\"property\": \"fcfs\"");
-        let mut dossier = Dossier::default();
-        dossier.add(serde_json::from_str(&violated).expect("the format is kept"));
-        assert_eq!(dossier.explorations[0].properties, [Property::Fcfs]);
-    }
-
-    #[test]
-    fn a_dossier_has_a_json_form_with_the_claims() {
-        let dossier = Dossier::collect(&[], &mut |_| {}).expect("nothing can be wrong");
-        let text = serde_json::to_string(&dossier).expect("plain data");
-        assert!(text.contains("\"mutual-exclusion\":\"claimed, refuted\""), "{text}");
-    }
-
-    #[test]
-    fn a_task_for_nobody_is_refused_with_a_suggestion() {
-        let refused = Dossier::collect(&[Task::new("handver", 2, 2)], &mut |_| {});
-        assert!(refused.unwrap_err().to_string().contains("\"handover\""));
-    }
 }

@@ -9,7 +9,7 @@
 //! use grouplock_lab::report::{Dossier, Paper, Table, html, plan::Task};
 //!
 //! let tasks = [Task::new("handover", 2, 2), Task::new("petrovic", 2, 2).passages(1)];
-//! let dossier = Dossier::collect(&tasks, &mut |_| {})?;
+//! let dossier = Dossier::collect(&tasks, &mut |_, _| {})?;
 //! let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
 //! assert!(table.to_markdown().contains("exhausted up to 2 × 2"));
 //! assert!(html::page(&dossier).starts_with("<!doctype html>"));
@@ -24,7 +24,7 @@ pub mod plan;
 mod question;
 pub mod table;
 
-pub use dossier::{Algorithm, Broken, CollectError, Dossier, Event, Exploration, Mutant, RmrPoint};
+pub use dossier::{Algorithm, Broken, CollectError, Dossier, Exploration, Mutant, RmrPoint};
 pub use paper::Paper;
 pub use plan::{Plan, Task};
 pub use table::{Cell, Row, Standing, Table};

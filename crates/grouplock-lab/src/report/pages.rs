@@ -15,11 +15,11 @@ use std::fmt::Write as _;
 
 use grouplock_algorithms::claims::{Claim, Kind};
 
-use super::dossier::{Algorithm, Dossier, Exploration};
+use super::dossier::{Algorithm, Dossier};
 use super::grouped;
 use super::question::{hardware, plain};
 use crate::explore::Verdict;
-use crate::property::Property;
+use crate::property::{Properties, Property};
 
 const OPEN: &str = "<!-- evidence: ";
 const CLOSE: &str = "<!-- end of evidence -->";
@@ -148,15 +148,6 @@ fn title(property: Property) -> String {
     name[..1].to_uppercase() + &name[1..]
 }
 
-/// The claims of `exploration`'s algorithm that it did not look at.
-fn not_looked_at(evidence: &Dossier, exploration: &Exploration) -> Vec<Property> {
-    let Some(algorithm) = evidence.algorithm(&exploration.algorithm) else { return Vec::new() };
-    let claimed = Property::CLAIMABLE.into_iter();
-    claimed
-        .filter(|p| p.claim(&algorithm.claims).is_claimed() && !exploration.properties.contains(p))
-        .collect()
-}
-
 fn listed(properties: &[Property]) -> String {
     properties.iter().map(|p| p.name()).collect::<Vec<_>>().join(", ")
 }
@@ -165,7 +156,9 @@ fn explored(evidence: &Dossier, names: &[&str]) -> Option<String> {
     let about = evidence.explorations.iter().filter(|e| is_named(&e.algorithm, names));
     let rows: Vec<_> = about
         .map(|exploration| {
-            let left = not_looked_at(evidence, exploration);
+            let looked_at: Properties = exploration.properties.iter().copied().collect();
+            let algorithm = evidence.algorithm(&exploration.algorithm);
+            let left = algorithm.map_or(Vec::new(), |a| looked_at.missing(&a.claims, None));
             let verdict = match exploration.verdict {
                 Verdict::Holds if exploration.only.is_some() => "holds".to_owned(),
                 Verdict::Holds if left.is_empty() => "all claims hold".to_owned(),
@@ -315,36 +308,4 @@ fn mutants(evidence: &Dossier, names: &[&str]) -> Option<String> {
         })
         .collect();
     markdown(&["what is wrong", "size", "breaks", "states", "steps"], &rows)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::plan::Task;
-    use super::*;
-
-    fn evidence() -> Dossier {
-        Dossier::collect(&[Task::new("mcs", 2, 1)], &mut |_| {}).expect("the task is right")
-    }
-
-    #[test]
-    fn a_table_is_replaced_and_the_rest_is_kept() {
-        let page =
-            "before\n<!-- evidence: explored mcs -->\nstale\n<!-- end of evidence -->\nafter";
-        let filled = fill(page, &evidence()).expect("the page is right");
-        assert!(filled.starts_with("before\n") && filled.ends_with("-->\nafter"), "{filled}");
-        assert!(filled.contains("| `mcs` | 2 processes |"), "{filled}");
-        assert!(!filled.contains("stale"), "{filled}");
-        assert_eq!(fill(&filled, &evidence()).map(|again| again.len()), Ok(filled.len()));
-    }
-
-    #[test]
-    fn a_page_that_asks_for_what_is_not_there_is_refused() {
-        let page =
-            |asked: &str| format!("\n<!-- evidence: {asked} -->\n<!-- end of evidence -->\n");
-        let asked = |asked: &str| fill(&page(asked), &evidence()).unwrap_err().to_string();
-        assert!(asked("explored handover").contains("nothing for \"explored handover\""));
-        assert!(asked("wishes").contains("line 2: \"wishes\" is no table"));
-        let endless = fill("<!-- evidence: explored mcs -->\nstale\n", &evidence());
-        assert_eq!(endless, Err(PageError::Endless(1)));
-    }
 }

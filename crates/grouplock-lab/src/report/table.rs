@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::dossier::Dossier;
 use super::paper::Paper;
 use super::question::{Case, plain};
+use crate::trace::widths;
 
 /// A table.
 #[derive(Clone, Debug, Serialize)]
@@ -116,9 +117,7 @@ impl Table {
             line(String::new(), "measured", words(|cell| &cell.measured));
             line(String::new(), "how", words(|cell| &cell.how));
         }
-        let widths: Vec<usize> = (0..self.columns.len() + 2)
-            .map(|i| lines.iter().map(|line| line[i].chars().count()).max().unwrap_or(0))
-            .collect();
+        let widths = widths(&lines);
         let mut text = format!("## {}\n\n", self.title);
         for (i, line) in lines.iter().enumerate() {
             for (cell, width) in line.iter().zip(&widths) {
@@ -147,147 +146,4 @@ fn row(paper: Paper, dossier: &Dossier, name: &str) -> Option<Row> {
         source: case.claims().source,
         cells: answers.zip(words).map(|(cell, printed)| Cell { printed, ..cell }).collect(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{Broken, Exploration, RmrPoint, Task};
-    use super::*;
-    use crate::Property;
-    use crate::explore::Verdict;
-
-    fn dossier(tasks: &[Task]) -> Dossier {
-        Dossier::collect(tasks, &mut |_| {}).expect("the tasks are right")
-    }
-
-    fn cell<'a>(table: &'a Table, algorithm: &str, column: &str) -> &'a Cell {
-        let column = table.columns.iter().position(|name| name.contains(column));
-        let row = table.rows.iter().find(|row| row.algorithm == algorithm);
-        &row.expect("the row is there").cells[column.expect("the column is there")]
-    }
-
-    #[test]
-    fn what_was_not_measured_says_so() {
-        let table = Table::measured(Paper::MaorTaubenfeld, &dossier(&[]));
-        assert_eq!(cell(&table, "handover", "Fairness").measured, "not measured");
-        assert_eq!(cell(&table, "handover", "RMR in CC").measured, "not measured");
-        assert_eq!(cell(&table, "handover", "Fairness").claimed, "FCFS, FIFE");
-    }
-
-    #[test]
-    fn what_was_exhausted_says_how_far() {
-        let dossier = dossier(&[Task::new("handover", 2, 1), Task::new("handover", 2, 2)]);
-        let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
-        let fairness = cell(&table, "handover", "Fairness");
-        assert_eq!(fairness.measured, "holds");
-        assert_eq!(fairness.how, "exhausted up to 2 × 2 (ideal inner lock)");
-        assert_eq!(fairness.standing, Standing::Supported);
-    }
-
-    #[test]
-    fn sizes_that_tell_different_things_are_all_told() {
-        let dossier = dossier(&[
-            Task::new("handover+dvir-taubenfeld-1-swap", 2, 2).passages(1),
-            Task::new("handover", 2, 2),
-            Task::new("handover", 2, 1),
-            Task::new("handover", 3, 2).passages(1),
-        ]);
-        let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
-        assert_eq!(
-            cell(&table, "handover", "Fairness").how,
-            "exhausted up to 2 × 2, 1 passage each; 3 × 2, 1 passage each (ideal inner lock); \
-             2 × 2 (ideal inner lock)"
-        );
-    }
-
-    #[test]
-    fn a_claim_that_an_exploration_refutes_says_so() {
-        let mut dossier = dossier(&[Task::new("handover", 2, 2)]);
-        let found: &mut Exploration = &mut dossier.explorations[0];
-        (found.verdict, found.violated) = (Verdict::Violated, Some(Property::Fcfs));
-        let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
-        let fairness = cell(&table, "handover", "Fairness");
-        assert_eq!(fairness.measured, "FCFS refuted; FIFE not measured");
-        assert_eq!(fairness.standing, Standing::Refuted);
-        assert_eq!(cell(&table, "handover", "exclusion").measured, "not measured");
-    }
-
-    #[test]
-    fn a_claim_known_to_be_false_does_not_look_true_because_a_run_was_short() {
-        let dossier = dossier(&[Task::new("maor-taubenfeld", 2, 1)]);
-        let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
-        let exclusion = cell(&table, "maor-taubenfeld", "exclusion");
-        assert_eq!(exclusion.claimed, "yes, refuted");
-        assert_eq!(exclusion.measured, "no violation so far");
-        assert_eq!(exclusion.standing, Standing::Partly);
-    }
-
-    #[test]
-    fn a_limit_is_never_told_as_a_proof() {
-        let mut dossier = dossier(&[Task::new("handover", 2, 2)]);
-        dossier.explorations[0].verdict = Verdict::Limit;
-        let table = Table::measured(Paper::He, &dossier);
-        assert_eq!(cell(&table, "handover", "P5").measured, "nothing found");
-        assert_eq!(cell(&table, "handover", "Bounded").measured, "not measured");
-    }
-
-    fn counted(points: &[(usize, u64)], bound: Option<u64>) -> Dossier {
-        let point = |&(processes, max): &(usize, u64)| RmrPoint {
-            algorithm: "handover".to_owned(),
-            model: "cc".to_owned(),
-            processes,
-            max,
-            mean: 20.0,
-            remote_spinning: false,
-            bound,
-        };
-        Dossier { rmr: points.iter().map(point).collect(), ..dossier(&[]) }
-    }
-
-    #[test]
-    fn counted_references_are_told_as_found_with_their_growth() {
-        // The largest is not that of the most processes.
-        let dossier = counted(&[(2, 22), (8, 29), (64, 28), (256, 28)], None);
-        let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
-        let rmr = cell(&table, "handover", "RMR in CC");
-        assert_eq!(rmr.measured, "O(1), largest found 29");
-        assert_eq!(rmr.how, "sampled to 256 processes");
-        assert_eq!(cell(&table, "handover", "RMR in DSM").measured, "not measured");
-    }
-
-    #[test]
-    fn only_a_proven_bound_is_told_as_at_most() {
-        let dossier = counted(&[(2, 22), (8, 29)], Some(31));
-        let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
-        let rmr = cell(&table, "handover", "RMR in CC");
-        assert_eq!(rmr.measured, "O(1), at most 31; largest found 29");
-        assert_eq!(rmr.how, "proven for any number of processes; sampled to 8 processes");
-        assert_eq!(rmr.standing, Standing::Supported);
-    }
-
-    #[test]
-    fn a_lock_that_broke_has_no_figures_and_no_tick() {
-        let mut dossier = counted(&[(2, 22), (64, 28)], Some(31));
-        let (algorithm, because) = ("handover".to_owned(), "it stood still".to_owned());
-        dossier.broken.push(Broken { algorithm, processes: 8, because });
-        let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
-        let rmr = cell(&table, "handover", "RMR in CC");
-        assert_eq!((&*rmr.measured, &*rmr.how), ("breaks with 8 processes", "it stood still"));
-        assert_eq!(rmr.standing, Standing::Partly);
-    }
-
-    #[test]
-    fn the_papers_words_stand_beside_ours() {
-        let table = Table::measured(Paper::He, &dossier(&[]));
-        assert_eq!(cell(&table, "keane-moir", "RMR").printed, Some("O(log N)"));
-        assert_eq!(cell(&table, "handover", "RMR").printed, None);
-    }
-
-    #[test]
-    fn every_line_of_the_markdown_has_as_many_cells() {
-        let text = Table::measured(Paper::He, &dossier(&[])).to_markdown();
-        let lines: Vec<_> = text.lines().filter(|line| line.starts_with('|')).collect();
-        assert!(lines.len() > 20);
-        assert!(lines.iter().all(|line| line.matches('|').count() == 11), "{text}");
-    }
 }

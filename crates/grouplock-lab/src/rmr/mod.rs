@@ -54,7 +54,7 @@ pub use run::Failure;
 pub use story::{AccessTold, WorstPassage, worst_passage};
 
 use crate::memory::context;
-use crate::registry;
+use crate::registry::{self, UnknownAlgorithm};
 use crate::subject::Subject;
 
 /// The largest number of processes that can be simulated.
@@ -106,14 +106,9 @@ impl Default for Options {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RmrError {
-    /// No algorithm is called that.
-    #[error("there is no algorithm {asked:?} to measure: did you mean {nearest:?}?")]
-    Unknown {
-        /// What was asked for.
-        asked: String,
-        /// A name that exists.
-        nearest: &'static str,
-    },
+    /// No algorithm that can be measured is called that.
+    #[error(transparent)]
+    Unknown(#[from] UnknownAlgorithm),
     /// There cannot be so many processes.
     #[error("{asked} processes were asked for, but 1 to {MOST_PROCESSES} can be simulated")]
     Processes {
@@ -204,10 +199,7 @@ pub fn accepts(name: &str, processes: usize, options: &Options) -> Result<(), Rm
 }
 
 fn named(name: &str) -> Result<Subject, RmrError> {
-    registry::measured().into_iter().find(|lock| lock.name == name).ok_or_else(|| {
-        let nearest = registry::nearest(name, names()).unwrap_or_default();
-        RmrError::Unknown { asked: name.to_owned(), nearest }
-    })
+    Ok(registry::named(&registry::measured(), name)?)
 }
 
 fn find(name: &str, processes: usize, options: &Options) -> Result<Subject, RmrError> {

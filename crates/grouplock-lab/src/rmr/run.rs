@@ -59,11 +59,11 @@ pub(crate) fn run(
     let mut schedule = case.plan.start(processes, case.seed);
     let limit = most_steps(processes, case.workload.passages);
     let driven = context::hushed(|| {
-        while !world.ready().is_empty() {
-            if world.steps() >= limit {
+        while !world.ready.is_empty() {
+            if world.tally.steps >= limit {
                 return Err(Failure::Endless(limit));
             }
-            let p = schedule.pick(&world);
+            let p = schedule(&world);
             world.step(p);
         }
         if world.is_done() { Ok(()) } else { Err(Failure::Stuck) }

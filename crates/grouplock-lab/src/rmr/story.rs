@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::model::Model;
 use super::run;
 use super::survey::survey;
-use super::tally::Step;
+use super::tally::{Passage, Step};
 use super::{Options, RmrError, find};
 use crate::layout::object_at;
 use crate::memory::context::{Operation, Plan};
@@ -73,14 +73,15 @@ pub fn worst_passage(
     let lock = find(name, processes, options)?;
     let survey = survey(&lock, processes, options)?;
     let worst = survey.worst(model);
-    let (tally, made) = run::run(&lock, processes, &worst.case, Some(worst.passage))?;
+    let Passage { process, session, number, .. } = worst.passage;
+    let (tally, made) = run::run(&lock, processes, &worst.case, Some((process, number)))?;
     let accesses = tally.story.iter().map(|step| told(&lock, &made, model, step)).collect();
     Ok(WorstPassage {
         algorithm: lock.name.to_owned(),
         model,
         processes,
-        process: worst.passage.process,
-        session: (lock.claims.kind == Kind::Group).then_some(worst.session),
+        process,
+        session: (lock.claims.kind == Kind::Group).then_some(session),
         schedule: worst.case.name(lock.claims.kind, processes),
         cost: worst.cost,
         accesses,

@@ -6,7 +6,7 @@ use super::model::{Model, PerModel};
 use super::run::{self, Case};
 use super::schedule::Plan;
 use super::search::search;
-use super::tally::{Passage, PassageId, Tally};
+use super::tally::{Passage, Tally};
 use super::workload::{Sessions, Workload};
 use super::{Options, RmrError};
 use crate::subject::Subject;
@@ -16,8 +16,7 @@ use crate::subject::Subject;
 pub(crate) struct Worst {
     pub(crate) cost: u64,
     pub(crate) case: Case,
-    pub(crate) passage: PassageId,
-    pub(crate) session: u64,
+    pub(crate) passage: Passage,
 }
 
 /// What the runs have shown.
@@ -56,9 +55,7 @@ impl Survey {
             if let Some(passage) = tally.worst[model]
                 && known.is_none_or(|known| known.cost < cost)
             {
-                let Passage { session, .. } = passage;
-                let case = case.clone();
-                self.worst[model] = Some(Worst { cost, case, passage: passage.id(), session });
+                self.worst[model] = Some(Worst { cost, case: case.clone(), passage });
             }
         }
     }

@@ -26,20 +26,10 @@ impl Passage {
             *cost += u64::from(counts);
         }
     }
-
-    /// What it is called within a run.
-    pub(crate) fn id(&self) -> PassageId {
-        PassageId { process: self.process, number: self.number }
-    }
 }
 
-/// Names a passage within a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PassageId {
-    pub(crate) process: usize,
-    /// From one.
-    pub(crate) number: usize,
-}
+/// A passage within a run: who makes it, and which of its passages it is, from one.
+pub(crate) type PassageId = (usize, usize);
 
 /// A step of the passage that is told.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +67,7 @@ impl Tally {
     }
 
     pub(crate) fn is_told(&self, passage: &Passage) -> bool {
-        self.told.is_some_and(|told| told == passage.id())
+        self.told == Some((passage.process, passage.number))
     }
 
     pub(crate) fn tell(&mut self, step: Step) {

@@ -23,17 +23,18 @@ enum Next {
     Nothing,
 }
 
-struct Process {
+pub(super) struct Process {
     running: Running,
     next: Next,
     /// The passage it is in, or was in last.
     passage: Passage,
     begun: usize,
-    finished: usize,
-    is_past_doorway: bool,
+    pub(super) finished: usize,
+    /// Whether it is in a passage and has done its doorway.
+    pub(super) is_past_doorway: bool,
     /// How many steps it has taken, and how many of them may have written.
-    steps: u64,
-    writes: u64,
+    pub(super) steps: u64,
+    pub(super) writes: u64,
     /// What it read in this round of waiting, and how often that had been written then.
     round: Vec<(usize, u32)>,
     /// Counts its waits: an entry in a list of waiters is void once this has moved on.
@@ -42,7 +43,7 @@ struct Process {
 
 /// The machine.
 pub(crate) struct World {
-    processes: Vec<Process>,
+    pub(super) processes: Vec<Process>,
     contents: Vec<Word>,
     caches: Caches,
     /// Per register: how often something that may write was done to it.
@@ -51,11 +52,11 @@ pub(crate) struct World {
     waiters: Vec<Vec<(u16, u32)>>,
     workload: Workload,
     /// Those that can take a step, in no particular order, and where each of them is in there.
-    ready: Vec<usize>,
+    pub(super) ready: Vec<usize>,
     place: Vec<Option<usize>>,
     /// How often somebody became ready.
-    arrivals: u64,
-    tally: Tally,
+    pub(super) arrivals: u64,
+    pub(super) tally: Tally,
 }
 
 impl World {
@@ -98,50 +99,11 @@ impl World {
         world
     }
 
-    pub(crate) fn processes(&self) -> usize {
-        self.processes.len()
-    }
-
-    /// Those that can take a step.
-    pub(crate) fn ready(&self) -> &[usize] {
-        &self.ready
-    }
-
-    pub(crate) fn is_ready(&self, p: usize) -> bool {
+    pub(super) fn is_ready(&self, p: usize) -> bool {
         self.place[p].is_some()
     }
 
-    /// Changes whenever somebody becomes ready.
-    pub(crate) fn arrivals(&self) -> u64 {
-        self.arrivals
-    }
-
-    /// Steps taken by all.
-    pub(crate) fn steps(&self) -> u64 {
-        self.tally.steps
-    }
-
-    /// Steps that `p` has taken.
-    pub(crate) fn steps_of(&self, p: usize) -> u64 {
-        self.processes[p].steps
-    }
-
-    /// Steps of `p` that may have written.
-    pub(crate) fn writes_of(&self, p: usize) -> u64 {
-        self.processes[p].writes
-    }
-
-    /// Passages that `p` has finished.
-    pub(crate) fn finished_by(&self, p: usize) -> usize {
-        self.processes[p].finished
-    }
-
-    /// Whether `p` is in a passage and has done its doorway.
-    pub(crate) fn is_past_doorway(&self, p: usize) -> bool {
-        self.processes[p].is_past_doorway
-    }
-
-    pub(crate) fn is_inside(&self, p: usize) -> bool {
+    pub(super) fn is_inside(&self, p: usize) -> bool {
         matches!(self.processes[p].next, Next::Leave(_))
     }
 
@@ -151,7 +113,7 @@ impl World {
     }
 
     /// Whether the next step of `p` would count, by model. `None` if it is no access.
-    pub(crate) fn would_count(&self, p: usize) -> Option<PerModel<bool>> {
+    pub(super) fn would_count(&self, p: usize) -> Option<PerModel<bool>> {
         let Next::Access(access) = self.processes[p].next else { return None };
         let effect = Effect::of(access.operation, self.contents[access.register]);
         Some(self.caches.peek(p, access.register, effect))

@@ -76,7 +76,7 @@ fn a_wrong_question_ends_with_2() {
         (&["handover", "--memory-limit", "0"], "--memory-limit"),
         (&["handover", "--passages", "0"], "--passages"),
         (&["handover", "--property", "strong-fifo"], "means nothing for handover"),
-        (&["--replay", "/nonexistent"], "cannot be read"),
+        (&["--replay", "/nonexistent"], "cannot read"),
     ] {
         let output = lab(&[&["check"], question].concat());
         assert_eq!(output.status.code(), Some(2), "{question:?}");

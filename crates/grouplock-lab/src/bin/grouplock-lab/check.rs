@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use grouplock_algorithms::claims::{Claim, Kind};
+use grouplock_lab::report::Task;
 use grouplock_lab::{
     Options, Outcome, Progress, Properties, Property, Sampling, Schedule, Subject, Turn, Verdict,
     Violation, check, registry, replay, sample, trace,
@@ -16,10 +17,10 @@ use grouplock_lab::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{refuse, say};
+use crate::{Answer, read, say, write};
 
 /// What to explore.
-#[derive(Clone, Debug, Args)]
+#[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The algorithm, as `grouplock-lab list` calls it.
     #[arg(required_unless_present = "replay")]
@@ -89,61 +90,32 @@ struct Recording {
     schedule: Vec<Turn>,
 }
 
-fn read(file: &Path) -> Result<Recording, String> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
-    serde_json::from_str(&text)
-        .map_err(|error| format!("{} is no trace of this program: {error}", file.display()))
-}
-
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let mut arguments = arguments.clone();
-    let recording = match arguments.replay.as_deref().map(read).transpose() {
-        Ok(recording) => recording,
-        Err(why) => return refuse(&why),
-    };
-    if let Some(recording) = &recording {
-        if let Some(asked) = &arguments.algorithm
-            && *asked != recording.algorithm
-        {
-            return refuse(&format!(
-                "{asked:?} was asked for, but the file tells of {:?}",
-                recording.algorithm
-            ));
+pub(crate) fn run(mut arguments: Arguments) -> Answer {
+    let recording: Option<Recording> =
+        arguments.replay.as_deref().map(|file| read(file, "trace of this program")).transpose()?;
+    if let Some(Recording { algorithm, .. }) = &recording {
+        let asked = arguments.algorithm.replace(algorithm.clone());
+        if let Some(asked) = asked.filter(|asked| asked != algorithm) {
+            Err(format!("{asked:?} was asked for, but the file tells of {algorithm:?}"))?;
         }
-        arguments.algorithm = Some(recording.algorithm.clone());
-        arguments.processes = recording.processes;
-        arguments.sessions = recording.sessions;
-        arguments.passages = recording.passages;
-        arguments.property = Some(recording.property);
     }
-    let arguments = &arguments;
-    let asked = arguments.algorithm.as_deref().unwrap_or_default();
-    let subject = match registry::find(asked) {
-        Ok(subject) => subject,
-        Err(nearest) => {
-            return refuse(&format!("there is no algorithm {asked:?}: did you mean {nearest:?}?"));
-        }
-    };
-    let mut options = match arguments.options(&subject) {
-        Ok(options) => options,
-        Err(why) => return refuse(&why),
-    };
+    if let Some(&Recording { processes, sessions, passages, property, .. }) = recording.as_ref() {
+        (arguments.processes, arguments.sessions) = (processes, sessions);
+        (arguments.passages, arguments.property) = (passages, Some(property));
+    }
+    let subject = registry::find(arguments.algorithm.as_deref().unwrap_or_default())?;
+    let mut options = arguments.options(&subject)?;
     if std::io::stderr().is_terminal() {
         options.progress = Some(show_progress);
     }
     // Ctrl-C ends the search, and what is known so far is told. Where it cannot be caught, it ends the program.
     let stop = Arc::clone(&options.stop);
     let _ = ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed));
-    let result = match (&recording, arguments.sample) {
+    let outcome = match (&recording, arguments.sample) {
         (Some(recording), _) => replay(&subject, &options, &recording.schedule),
         (None, Some(drawn)) => sample(&subject, &options, &arguments.sampling(drawn)),
         (None, None) => check(&subject, &options),
-    };
-    let outcome = match result {
-        Ok(outcome) => outcome,
-        Err(error) => return refuse(&error.to_string()),
-    };
+    }?;
     if options.progress.is_some() {
         eprint!("\r\x1b[K");
     }
@@ -153,14 +125,17 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         (!arguments.json && recording.is_none()).then(|| PathBuf::from(name))
     };
     let file = arguments.trace.clone().or_else(by_default);
-    if let (Some(file), Some(violation)) = (&file, &outcome.violation)
-        && let Err(why) = arguments.record(&subject, &options, violation, file)
-    {
-        return refuse(&why);
+    if let (Some(file), Some(violation)) = (&file, &outcome.violation) {
+        arguments.record(&subject, &options, violation, file)?;
     }
-    let looked_at = looked_at(&outcome);
-    let missing = not_looked_at(&subject, arguments.property, looked_at);
-    let verdict = arguments.verdict(&outcome, &missing);
+    let looked_at = outcome.answered();
+    let missing = looked_at.missing(&subject.claims, arguments.property);
+    // What was asked for by name was the question.
+    let unanswered = arguments.property.is_some_and(|asked| missing.contains(&asked));
+    let verdict = match outcome.verdict {
+        Verdict::Holds if unanswered => Verdict::Limit,
+        verdict => verdict,
+    };
     if arguments.json {
         let violation = outcome.violation.as_ref();
         let object = json!({
@@ -184,17 +159,13 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         });
         say(&format!("{object:#}\n"));
     } else {
-        say(&as_text(&subject, arguments, &outcome, looked_at, &missing));
+        say(&as_text(&subject, &arguments, &outcome, looked_at, &missing));
     }
-    exit_code(verdict)
-}
-
-fn exit_code(verdict: Verdict) -> ExitCode {
-    ExitCode::from(match verdict {
+    Ok(ExitCode::from(match verdict {
         Verdict::Holds => 0,
         Verdict::Violated => 1,
         Verdict::Limit => 3,
-    })
+    }))
 }
 
 impl Arguments {
@@ -208,30 +179,17 @@ impl Arguments {
         if !self.memory_limit.is_finite() || self.memory_limit <= 0.0 {
             return Err("--memory-limit takes a number of GiB above zero".to_owned());
         }
-        let mut options = Options::new(subject, self.processes, self.sessions);
-        options.passages = self.passages;
+        if let Some(property) = self.property
+            && property.claim(&subject.claims) == Claim::NotApplicable
+        {
+            return Err(format!("{property} means nothing for {}", subject.name));
+        }
+        let Arguments { processes, sessions, passages, basic, property, .. } = *self;
+        let algorithm = subject.name.to_owned();
+        let task = Task { algorithm, processes, sessions, passages, basic, property };
         #[allow(clippy::cast_sign_loss, reason = "checked above")]
         let memory_limit = (self.memory_limit * f64::from(1 << 30)) as u64;
-        options.memory_limit = memory_limit;
-        if self.basic {
-            options.properties = Properties::basic();
-        }
-        if let Some(property) = self.property {
-            if property.claim(&subject.claims) == Claim::NotApplicable {
-                return Err(format!("{property} means nothing for {}", subject.name));
-            }
-            options.properties = Properties::only(property);
-        }
-        Ok(options)
-    }
-
-    /// The answer: what was asked for by name was the question.
-    fn verdict(&self, outcome: &Outcome, missing: &[Property]) -> Verdict {
-        let unanswered = self.property.is_some_and(|asked| missing.contains(&asked));
-        match outcome.verdict {
-            Verdict::Holds if unanswered => Verdict::Limit,
-            verdict => verdict,
-        }
+        Ok(Options { memory_limit, ..task.options(subject) })
     }
 
     /// Writes the execution to `file`, from which it can be repeated.
@@ -250,8 +208,7 @@ impl Arguments {
             property: violation.property,
             schedule: violation.schedule.clone(),
         };
-        std::fs::write(file, format!("{:#}\n", json!(recording)))
-            .map_err(|error| format!("{} cannot be written: {error}", file.display()))?;
+        write(file, &format!("{:#}\n", json!(recording)))?;
         let file = file.display();
         let mut options = options.clone();
         options.properties = Properties::only(violation.property);
@@ -274,25 +231,6 @@ impl Arguments {
         };
         Sampling { schedule, runs: self.runs, steps: self.steps, seed: self.seed }
     }
-}
-
-/// The properties whose truth is known by now: those that hold, and the one that is violated.
-fn looked_at(outcome: &Outcome) -> Properties {
-    let violated = outcome.violation.as_ref().map(|violation| violation.property);
-    outcome.looked_at.iter().chain(violated).collect()
-}
-
-/// The claims, and what was `asked` for, that are not among them.
-fn not_looked_at(
-    subject: &Subject,
-    asked: Option<Property>,
-    looked_at: Properties,
-) -> Vec<Property> {
-    let is_missing = |property: &Property| {
-        let counts = property.claim(&subject.claims).is_claimed() || asked == Some(*property);
-        counts && !looked_at.contains(*property)
-    };
-    Property::CLAIMABLE.into_iter().filter(is_missing).collect()
 }
 
 fn as_text(

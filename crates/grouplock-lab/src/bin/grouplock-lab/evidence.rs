@@ -1,6 +1,6 @@
 //! `grouplock-lab evidence` and `grouplock-lab pages`.
 
-use std::fs;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -8,7 +8,9 @@ use clap::Args;
 use grouplock_lab::report::{Dossier, Plan, pages};
 
 use crate::report::{collect, count};
-use crate::{refuse, say};
+use crate::{Answer, read, say, write};
+
+const KIND: &str = "file of evidence";
 
 /// What to find out anew, and where it is kept.
 #[derive(Debug, Args)]
@@ -32,21 +34,9 @@ pub(crate) struct Arguments {
 
 /// Explores one task after the other, and writes the file after each: what was found is not lost if
 /// the next one is interrupted.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    match make(arguments) {
-        Ok(evidence) => {
-            let explored = evidence.explorations.len();
-            let (counted, file) = (evidence.rmr.len(), arguments.file.display());
-            say(&format!("{file}: {explored} explorations, {counted} counts of references\n"));
-            ExitCode::SUCCESS
-        }
-        Err(why) => refuse(&why),
-    }
-}
-
-fn make(arguments: &Arguments) -> Result<Dossier, String> {
+pub(crate) fn run(arguments: &Arguments) -> Answer {
     let file = &arguments.file;
-    let mut evidence = if file.exists() { read(file)? } else { Dossier::default() };
+    let mut evidence = if file.exists() { read(file, KIND)? } else { Dossier::default() };
     let named = |name: &str| {
         let plain = name.split('+').next().unwrap_or(name);
         let names = &arguments.algorithms;
@@ -56,39 +46,32 @@ fn make(arguments: &Arguments) -> Result<Dossier, String> {
     if let Some(unknown) =
         arguments.algorithms.iter().find(|n| !tasks.iter().any(|t| t.algorithm == **n))
     {
-        return Err(format!("the plan has no algorithm {unknown:?}"));
+        return Err(format!("the plan has no algorithm {unknown:?}").into());
     }
     let explored = |name: &str| named(name) && !arguments.no_explorations;
     evidence.explorations.retain(|exploration| !explored(&exploration.algorithm));
     for task in tasks.iter().filter(|task| explored(&task.algorithm)) {
-        let found = collect(std::slice::from_ref(task)).map_err(|error| error.to_string())?;
+        let found = collect(std::slice::from_ref(task))?;
         evidence.explorations.extend(found.explorations);
-        write(file, &evidence)?;
+        keep(file, &evidence)?;
     }
     if !arguments.no_references {
         evidence.rmr.retain(|point| !named(&point.algorithm));
         evidence.broken.retain(|broken| !named(&broken.algorithm));
-        count(&mut evidence, arguments.plan, &named).map_err(|error| error.to_string())?;
+        count(&mut evidence, arguments.plan, &named)?;
     }
     // In the order of the plan, whichever was found out first.
     let place = |name: &str| tasks.iter().position(|task| task.algorithm == name);
     evidence.explorations.sort_by_key(|exploration| place(&exploration.algorithm));
-    write(file, &evidence)?;
-    Ok(evidence)
+    keep(file, &evidence)?;
+    let (explored, counted) = (evidence.explorations.len(), evidence.rmr.len());
+    let file = file.display();
+    say(&format!("{file}: {explored} explorations, {counted} counts of references\n"));
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Reads a file of evidence.
-pub(crate) fn read(file: &Path) -> Result<Dossier, String> {
-    let text = fs::read_to_string(file)
-        .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-    serde_json::from_str(&text)
-        .map_err(|error| format!("{} is no file of evidence: {error}", file.display()))
-}
-
-fn write(file: &Path, evidence: &Dossier) -> Result<(), String> {
-    let text = serde_json::to_string_pretty(evidence).map_err(|error| error.to_string())?;
-    fs::write(file, text + "\n")
-        .map_err(|error| format!("cannot write {}: {error}", file.display()))
+fn keep(file: &Path, evidence: &Dossier) -> Result<(), Box<dyn Error>> {
+    Ok(write(file, &(serde_json::to_string_pretty(evidence)? + "\n"))?)
 }
 
 /// Which pages, and from what.
@@ -105,33 +88,25 @@ pub(crate) struct PagesArguments {
     pages: Vec<PathBuf>,
 }
 
-pub(crate) fn pages(arguments: &PagesArguments) -> ExitCode {
-    let evidence = match read(&arguments.evidence) {
-        Ok(evidence) => evidence,
-        Err(why) => return refuse(&why),
-    };
+pub(crate) fn pages(arguments: &PagesArguments) -> Answer {
+    let evidence = read(&arguments.evidence, KIND)?;
     let mut differs = false;
     for page in &arguments.pages {
         let shown = page.display();
-        let text = match fs::read_to_string(page) {
-            Ok(text) => text,
-            Err(error) => return refuse(&format!("cannot read {shown}: {error}")),
-        };
-        let filled = match pages::fill(&text, &evidence) {
-            Ok(filled) => filled,
-            Err(error) => return refuse(&format!("{shown}: {error}")),
-        };
+        let text = std::fs::read_to_string(page);
+        let text = text.map_err(|error| format!("cannot read {shown}: {error}"))?;
+        let filled = pages::fill(&text, &evidence);
+        let filled = filled.map_err(|error| format!("{shown}: {error}"))?;
         if filled == text {
             continue;
         }
         differs = true;
         if arguments.check {
             say(&format!("{shown} differs from the evidence\n"));
-        } else if let Err(error) = fs::write(page, filled) {
-            return refuse(&format!("cannot write {shown}: {error}"));
         } else {
+            write(page, &filled)?;
             say(&format!("{shown}: tables made anew\n"));
         }
     }
-    ExitCode::from(u8::from(arguments.check && differs))
+    Ok(ExitCode::from(u8::from(arguments.check && differs)))
 }

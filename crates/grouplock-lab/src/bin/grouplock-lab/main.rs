@@ -7,10 +7,13 @@ mod report;
 mod rmr;
 mod table;
 
-use std::io::Write as _;
+use std::fs;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+use serde::de::DeserializeOwned;
 
 /// The published algorithms: what they claim, and whether it is true.
 #[derive(Debug, Parser)]
@@ -34,24 +37,42 @@ enum Command {
     Pages(evidence::PagesArguments),
 }
 
+/// The exit code, or why the question cannot be answered.
+type Answer = Result<ExitCode, Box<dyn std::error::Error>>;
+
 fn main() -> ExitCode {
-    match Command::parse() {
-        Command::List(arguments) => list::run(&arguments),
-        Command::Check(arguments) => check::run(&arguments),
+    let answer = match Command::parse() {
+        Command::List(arguments) => Ok(list::run(&arguments)),
+        Command::Check(arguments) => check::run(arguments),
         Command::Rmr(arguments) => rmr::run(&arguments),
         Command::Table(arguments) => table::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Evidence(arguments) => evidence::run(&arguments),
         Command::Pages(arguments) => evidence::pages(&arguments),
-    }
+    };
+    answer.unwrap_or_else(|why| {
+        eprintln!("grouplock-lab: {why}");
+        // Clap's own for wrong questions is the same.
+        ExitCode::from(2)
+    })
 }
 
-/// Exit code for wrong questions; clap's own is the same.
-const BAD_INPUT: u8 = 2;
+/// Reads a file; `what` it is no sample of, if it cannot be understood.
+fn read<T: DeserializeOwned>(file: &Path, what: &str) -> Result<T, String> {
+    let text = fs::read_to_string(file)
+        .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+    serde_json::from_str(&text).map_err(|error| format!("{} is no {what}: {error}", file.display()))
+}
 
-fn refuse(why: &str) -> ExitCode {
-    eprintln!("grouplock-lab: {why}");
-    ExitCode::from(BAD_INPUT)
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    fs::write(file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
+/// Shows on a terminal what is being done; nothing when there is nobody to look.
+fn show(what: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{what}");
+    }
 }
 
 /// Prints, and lets a closed pipe be: whoever reads no further has seen enough.

@@ -1,15 +1,15 @@
 //! `grouplock-lab report`.
 
-use std::fs;
-use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::error::Error;
+use std::fs::OpenOptions;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use grouplock_lab::report::{CollectError, Dossier, Exploration, Plan, Task, html};
 use grouplock_lab::rmr::RmrError;
 
-use crate::{refuse, say};
+use crate::{Answer, read, say, show, write};
 
 /// Where to, and how far.
 #[derive(Debug, Args)]
@@ -24,40 +24,23 @@ pub(crate) struct Arguments {
     trace: Vec<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+pub(crate) fn run(arguments: &Arguments) -> Answer {
     let out = &arguments.out;
     // Minutes of exploring should not end in a misspelt directory: try the file first.
-    let opened = fs::OpenOptions::new().create(true).append(true).open(out);
-    if let Err(error) = opened {
-        return refuse(&format!("cannot write {}: {error}", out.display()));
-    }
-    let mut traces = Vec::new();
-    for path in &arguments.trace {
-        match read(path) {
-            Ok(exploration) => traces.push(exploration),
-            Err(why) => return refuse(&format!("cannot read {}: {why}", path.display())),
-        }
-    }
-    let mut dossier = match arguments.from.dossier() {
-        Ok(dossier) => dossier,
-        Err(why) => return refuse(&why),
-    };
+    let opened = OpenOptions::new().create(true).append(true).open(out);
+    opened.map_err(|error| format!("cannot write {}: {error}", out.display()))?;
+    let traces =
+        arguments.trace.iter().map(|file| read(file, "result of `grouplock-lab check --json`"));
+    let traces = traces.collect::<Result<Vec<Exploration>, _>>()?;
+    let mut dossier = arguments.from.dossier()?;
     for exploration in traces {
         dossier.add(exploration);
     }
-    if let Err(error) = fs::write(out, html::page(&dossier)) {
-        return refuse(&format!("cannot write {}: {error}", out.display()));
-    }
+    write(out, &html::page(&dossier))?;
     let convicted = dossier.explorations.iter().filter(|e| e.violated.is_some()).count();
     let explored = dossier.explorations.len();
     say(&format!("{}: {explored} explorations, {convicted} counterexamples\n", out.display()));
-    ExitCode::SUCCESS
-}
-
-fn read(path: &Path) -> Result<Exploration, String> {
-    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
-    serde_json::from_str(&text)
-        .map_err(|error| format!("not a result of `grouplock-lab check --json`: {error}"))
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Where the findings come from.
@@ -72,21 +55,21 @@ pub(crate) struct From {
 }
 
 impl From {
-    pub(crate) fn dossier(&self) -> Result<Dossier, String> {
+    pub(crate) fn dossier(&self) -> Result<Dossier, Box<dyn Error>> {
         if let Some(file) = &self.evidence {
-            return crate::evidence::read(file);
+            return Ok(read(file, "file of evidence")?);
         }
-        let mut dossier = collect(&self.plan.tasks()).map_err(|error| error.to_string())?;
-        count(&mut dossier, self.plan, &|_| true).map_err(|error| error.to_string())?;
+        let mut dossier = collect(&self.plan.tasks())?;
+        count(&mut dossier, self.plan, &|_| true)?;
         Ok(dossier)
     }
 }
 
 /// Makes explorations, and says on a terminal how it goes.
 pub(crate) fn collect(tasks: &[Task]) -> Result<Dossier, CollectError> {
-    let dossier = Dossier::collect(tasks, &mut |event| {
-        let (task, number) = (event.task, event.done + 1);
-        show(&format!("[{number}/{}] {}, {} processes", event.of, task.algorithm, task.processes));
+    let dossier = Dossier::collect(tasks, &mut |number, task| {
+        let (of, Task { algorithm, processes, .. }) = (tasks.len(), task);
+        show(&format!("[{number}/{of}] {algorithm}, {processes} processes"));
     });
     show("");
     dossier
@@ -104,10 +87,4 @@ pub(crate) fn count(
     });
     show("");
     counted
-}
-
-fn show(what: &str) {
-    if std::io::stderr().is_terminal() {
-        eprint!("\r\x1b[K{what}");
-    }
 }

@@ -1,7 +1,6 @@
 //! `grouplock-lab rmr`.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -10,7 +9,7 @@ use grouplock_algorithms::claims::{Bound, Growth};
 use grouplock_lab::rmr::{self, Measurement, Model, Options, RmrError, WorstPassage};
 use serde::Serialize;
 
-use crate::{refuse, say};
+use crate::{Answer, say, show};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -47,7 +46,7 @@ fn number<T: FromStr>(text: &str) -> Result<T, String> {
 /// Exit code if an algorithm broke while it was measured.
 const BROKEN: u8 = 1;
 
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+pub(crate) fn run(arguments: &Arguments) -> Answer {
     let options =
         Options { passages: arguments.passages, seed: arguments.seed, ..Options::default() };
     let all = rmr::names();
@@ -58,9 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     // What is wrong with the question is said before any work is done.
     for name in &names {
         for &processes in &arguments.processes {
-            if let Err(error) = rmr::accepts(name, processes, &options) {
-                return refuse(&error.to_string());
-            }
+            rmr::accepts(name, processes, &options)?;
         }
     }
     let mut sizes = arguments.processes.clone();
@@ -71,13 +68,13 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     for name in names {
         let mut sizes_of = Vec::new();
         for &processes in &sizes {
-            show_progress(&format!("{name}, {processes} processes"));
+            show(&format!("{name}, {processes} processes"));
             sizes_of.push(
                 rmr::measure(name, processes, &options)
                     .map(|all| all.into_iter().find(|measured| measured.model == arguments.model)),
             );
         }
-        show_progress(&format!("{name}, any number of processes"));
+        show(&format!("{name}, any number of processes"));
         // Its name was found before.
         let bound = rmr::bounds(name).ok().flatten().map(|bounds| bounds.of(arguments.model));
         let (measured, broken): (Vec<_>, Vec<_>) = sizes_of.into_iter().partition(Result::is_ok);
@@ -88,16 +85,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             broken: broken.into_iter().filter_map(Result::err).collect(),
         });
     }
-    show_progress("");
+    show("");
     let mut broken = Vec::new();
     if arguments.json {
         let rows: Vec<Row<'_>> = found.iter().flat_map(Found::rows).collect();
-        match serde_json::to_string_pretty(&rows) {
-            Ok(text) => say(&format!("{text}\n")),
-            Err(error) => {
-                return refuse(&format!("the figures cannot be written as JSON: {error}"));
-            }
-        }
+        say(&(serde_json::to_string_pretty(&rows)? + "\n"));
     } else {
         say(&table(arguments.model, &found));
         for largest in found.iter().filter_map(|found| found.measured.last()) {
@@ -114,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     for error in &broken {
         eprintln!("grouplock-lab: {error}");
     }
-    if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(BROKEN) }
+    Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(BROKEN) })
 }
 
 /// What is known of one lock by one model.
@@ -223,14 +215,4 @@ fn story(passage: &WorstPassage) -> String {
         _ = writeln!(text, "and {} accesses more", passage.left_out);
     }
     text
-}
-
-/// Shows on a terminal what is being measured; nothing when there is nobody to look.
-fn show_progress(what: &str) {
-    let mut stderr = std::io::stderr();
-    if stderr.is_terminal() {
-        // If it cannot be shown, the figures still can.
-        _ = write!(stderr, "\r\x1b[K{what}");
-        _ = stderr.flush();
-    }
 }

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use grouplock_lab::report::{Paper, Table};
 
 use crate::report::From;
-use crate::{refuse, say};
+use crate::{Answer, say};
 
 /// Which tables, and how.
 #[derive(Debug, Args)]
@@ -27,11 +27,8 @@ enum Format {
     Json,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let dossier = match arguments.from.dossier() {
-        Ok(dossier) => dossier,
-        Err(why) => return refuse(&why),
-    };
+pub(crate) fn run(arguments: &Arguments) -> Answer {
+    let dossier = arguments.from.dossier()?;
     let papers = arguments.paper.map_or(Paper::ALL.to_vec(), |paper| vec![paper]);
     let tables: Vec<_> = papers.iter().map(|&paper| Table::measured(paper, &dossier)).collect();
     match arguments.format {
@@ -41,5 +38,5 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         }
         Format::Json => say(&format!("{:#}\n", serde_json::json!(tables))),
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }

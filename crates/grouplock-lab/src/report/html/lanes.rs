@@ -119,16 +119,7 @@ mod tests {
 
     fn step(sections: &[Section]) -> Step {
         let stages = sections.iter().map(|&section| Stage { section, session: 1 }).collect();
-        Step {
-            step: 0,
-            process: 0,
-            paper_line: None,
-            source: None,
-            operation: String::new(),
-            access: None,
-            inside: Vec::new(),
-            stages,
-        }
+        Step { stages, ..Step::default() }
     }
 
     #[test]
@@ -142,6 +133,6 @@ mod tests {
     #[test]
     fn a_picture_of_nothing_is_no_trouble() {
         assert!(svg(&[], false).contains("Lanes of 0 processes"));
-        assert!(Dossier::collect(&[] as &[Task], &mut |_| {}).is_ok());
+        assert!(Dossier::collect(&[] as &[Task], &mut |_, _| {}).is_ok());
     }
 }

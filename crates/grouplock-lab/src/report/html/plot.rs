@@ -209,56 +209,9 @@ fn numbers(
 mod tests {
     use super::*;
 
-    fn point(processes: usize, max: u64) -> RmrPoint {
-        let (algorithm, model) = ("a<b".to_owned(), "cc".to_owned());
-        RmrPoint {
-            algorithm,
-            model,
-            processes,
-            max,
-            mean: 1.5,
-            remote_spinning: false,
-            bound: None,
-        }
-    }
-
-    #[test]
-    fn every_point_is_drawn_inside_the_frame_and_names_are_escaped() {
-        let rmr = vec![point(2, 1), point(64, 100_000), point(256, 0)];
-        let dossier = Dossier { rmr, ..Dossier::default() };
-        let body = section(&dossier);
-        assert_eq!(body.matches("<circle").count(), 3);
-        assert!(body.contains("a&lt;b") && !body.contains("a<b"));
-        for part in body.split("<circle").skip(1) {
-            let number = |key: &str| -> f64 {
-                let rest = part.split(key).nth(1).expect("the attribute is there");
-                rest.split('"').next().and_then(|n| n.parse().ok()).expect("it is a number")
-            };
-            assert!((0.0..=WIDTH).contains(&number("cx=\"")));
-            assert!((0.0..=HEIGHT).contains(&number("cy=\"")));
-        }
-    }
-
-    #[test]
-    fn a_size_at_which_a_lock_breaks_is_named_and_so_is_a_proven_bound() {
-        let rmr = vec![RmrPoint { bound: Some(31), ..point(2, 28) }, point(64, 28)];
-        let (algorithm, because) = ("a<b".to_owned(), "it stood still".to_owned());
-        let broken = vec![Broken { algorithm, processes: 8, because }];
-        let body = section(&Dossier { rmr, broken, ..Dossier::default() });
-        let row = "<td class=\"number\">28</td><td class=\"number\">✗ breaks</td>\
-                   <td class=\"number\">28</td><td class=\"number\">≤ 31</td>";
-        assert!(body.contains(row) && body.contains("✗ it stood still"), "{body}");
-        assert!(body.contains("N = 2: largest found 28") && !body.contains("at most"), "{body}");
-    }
-
     #[test]
     fn a_single_point_has_a_place() {
         let scale = Scale::new([4.0].into_iter(), 0.0, 100.0);
         assert!((scale.at(4.0) - 50.0).abs() < 0.1);
-    }
-
-    #[test]
-    fn nothing_measured_is_said() {
-        assert!(section(&Dossier::default()).contains("Not measured"));
     }
 }

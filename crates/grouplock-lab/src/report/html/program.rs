@@ -42,16 +42,7 @@ mod tests {
     use super::*;
 
     fn step(source: &str) -> Step {
-        Step {
-            step: 1,
-            process: 0,
-            paper_line: None,
-            source: Some(source.to_owned()),
-            operation: String::new(),
-            access: None,
-            inside: Vec::new(),
-            stages: Vec::new(),
-        }
+        Step { source: Some(source.to_owned()), ..Step::default() }
     }
 
     #[test]

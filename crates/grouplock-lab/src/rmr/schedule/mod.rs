@@ -1,22 +1,19 @@
 //! Who takes the next step.
 
-mod fair;
 mod priorities;
 mod staircase;
-mod victim;
 
 use std::fmt;
+
+use fastrand::Rng;
 
 pub(crate) use priorities::Priorities;
 
 use super::model::Model;
 use super::world::World;
 
-/// Decides step by step.
-pub(crate) trait Schedule {
-    /// The next to take a step: one of those that are [ready](World::ready), of whom there is at least one.
-    fn pick(&mut self, world: &World) -> usize;
-}
+/// Decides step by step: picks one of those that are ready, of whom there is at least one.
+pub(crate) type Schedule = Box<dyn FnMut(&World) -> usize>;
 
 /// A schedule to be: with a seed and a number of processes it can be run, again and again in the same way.
 #[derive(Clone, Debug)]
@@ -35,14 +32,60 @@ pub(crate) enum Plan {
 
 impl Plan {
     /// The schedule.
-    pub(crate) fn start(&self, processes: usize, seed: u64) -> Box<dyn Schedule> {
-        let rng = fastrand::Rng::with_seed(seed);
+    pub(crate) fn start(&self, processes: usize, seed: u64) -> Schedule {
+        let mut rng = Rng::with_seed(seed);
         match self {
-            Plan::Random => Box::new(fair::Random(rng)),
-            Plan::RoundRobin => Box::new(fair::RoundRobin::default()),
-            &Plan::Victim { process, model } => Box::new(victim::Victim::new(process, model, rng)),
-            Plan::Staircase => Box::new(staircase::Staircase::new(processes)),
+            Plan::Random => Box::new(move |world| random(world, &mut rng)),
+            Plan::RoundRobin => Box::new(round_robin()),
+            &Plan::Victim { process, model } => Box::new(victim(process, model, rng)),
+            Plan::Staircase => Box::new(staircase::staircase(processes)),
             Plan::Searched(priorities) => Box::new(priorities.clone().start()),
+        }
+    }
+}
+
+fn random(world: &World, rng: &mut Rng) -> usize {
+    world.ready[rng.usize(..world.ready.len())]
+}
+
+fn round_robin() -> impl FnMut(&World) -> usize {
+    let mut next = 0;
+    move |world| {
+        let count = world.processes.len();
+        let mut all = (next..count).chain(0..next);
+        let p = all.find(|&p| world.is_ready(p)).expect("somebody is ready");
+        next = (p + 1) % count;
+        p
+    }
+}
+
+/// Runs `victim` when its next step counts, and others, at random, while it does not: so every copy that it has cached
+/// goes stale before it is used.
+fn victim(victim: usize, model: Model, mut rng: Rng) -> impl FnMut(&World) -> usize {
+    // For how many steps more the victim is kept waiting for its next step to count.
+    let mut patience: usize = 0;
+    move |world| {
+        let is_ready = world.is_ready(victim);
+        if is_ready && world.ready.len() == 1 {
+            return victim;
+        }
+        if is_ready {
+            let runs = match world.would_count(victim) {
+                Some(counts) => counts[model.index()] || patience == 0,
+                // Inside or outside: others may come and go meanwhile.
+                None => rng.u8(..8) == 0,
+            };
+            if runs {
+                patience = rng.usize(..=4 * world.processes.len());
+                return victim;
+            }
+            patience = patience.saturating_sub(1);
+        }
+        loop {
+            let p = random(world, &mut rng);
+            if p != victim {
+                return p;
+            }
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Schedules by priority.
 
-use super::Schedule;
 use crate::rmr::world::World;
 
 /// A priority for each process, and points where one changes. The higher runs.
@@ -65,8 +64,9 @@ impl Priorities {
         made
     }
 
-    pub(super) fn start(self) -> ByPriority {
-        let mut changes = vec![Vec::new(); self.initial.len()];
+    pub(super) fn start(self) -> impl FnMut(&World) -> usize {
+        let mut priorities = self.initial;
+        let mut changes = vec![Vec::new(); priorities.len()];
         for change in self.changes {
             changes[change.process].push((change.steps, change.priority));
         }
@@ -74,33 +74,22 @@ impl Priorities {
             // The earliest last, to be popped.
             changes.sort_by_key(|&(steps, _)| std::cmp::Reverse(steps));
         }
-        ByPriority { priorities: self.initial, changes, last: None, arrivals: 0 }
-    }
-}
-
-/// [`Priorities`] at work. Looks for the highest only when that may have changed.
-pub(super) struct ByPriority {
-    priorities: Vec<u32>,
-    changes: Vec<Vec<(u64, u32)>>,
-    last: Option<usize>,
-    arrivals: u64,
-}
-
-impl Schedule for ByPriority {
-    fn pick(&mut self, world: &World) -> usize {
-        let mut known = self.last;
-        if let Some(p) = self.last {
-            while let Some((_, priority)) =
-                self.changes[p].pop_if(|&mut (steps, _)| steps <= world.steps_of(p))
-            {
-                self.priorities[p] = priority;
-                known = None;
+        // The highest is looked for only when that may have changed.
+        let (mut last, mut arrivals) = (None::<usize>, 0);
+        move |world: &World| {
+            let mut known = last;
+            if let Some(p) = last {
+                let steps = world.processes[p].steps;
+                while let Some((_, priority)) = changes[p].pop_if(|&mut (at, _)| at <= steps) {
+                    priorities[p] = priority;
+                    known = None;
+                }
             }
+            let known = known.filter(|&p| arrivals == world.arrivals && world.is_ready(p));
+            arrivals = world.arrivals;
+            let best = || world.ready.iter().copied().max_by_key(|&p| (priorities[p], p));
+            last = known.or_else(best);
+            last.expect("somebody is ready")
         }
-        let known = known.filter(|&p| self.arrivals == world.arrivals() && world.is_ready(p));
-        self.arrivals = world.arrivals();
-        let best = || world.ready().iter().copied().max_by_key(|&p| (self.priorities[p], p));
-        self.last = known.or_else(best);
-        self.last.expect("somebody is ready")
     }
 }

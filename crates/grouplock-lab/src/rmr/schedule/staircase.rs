@@ -5,8 +5,7 @@
 //! without process 1, and so on. Here "announces itself" is "runs until it has written", and "is sent back" is "runs
 //! until it is blocked": any lock can be driven like that. Where it cannot, the goal is passed over.
 
-use super::Schedule;
-use super::fair::RoundRobin;
+use super::round_robin;
 use crate::rmr::world::World;
 
 /// What one process is run for.
@@ -20,93 +19,61 @@ enum Goal {
     Pass(usize),
 }
 
-/// Goals one after the other.
-pub(super) struct Staircase {
-    processes: usize,
-    /// All first go through their doorways in step.
-    doorways: Option<RoundRobin>,
-    /// The lowest process that has not passed.
-    round: usize,
-    /// Who announces itself now. Goes down from the victim to `round`.
-    stair: usize,
-    /// What is still to be done at this stair, the next thing last.
-    goals: Vec<Goal>,
-    /// The writes and passages at the goal's beginning, and the step at which it is given up.
-    begun: Option<(u64, usize, u64)>,
-    rest: RoundRobin,
-}
-
-impl Staircase {
-    pub(super) fn new(processes: usize) -> Self {
-        Staircase {
-            processes,
-            doorways: Some(RoundRobin::default()),
-            round: 0,
-            stair: processes - 1,
-            goals: vec![Goal::Announce(processes - 1)],
-            begun: None,
-            rest: RoundRobin::default(),
-        }
-    }
-
-    /// The next goal, if there is one.
-    fn goal(&mut self) -> Option<Goal> {
-        let victim = self.processes - 1;
-        while self.goals.is_empty() && self.round < victim {
-            if self.stair > self.round {
-                self.stair -= 1;
-                self.goals.push(Goal::Block(victim));
-                if self.stair + 1 != victim {
-                    self.goals.push(Goal::Block(self.stair + 1));
-                }
-                self.goals.push(Goal::Announce(self.stair));
-            } else {
-                self.goals.push(Goal::Pass(self.round));
-                self.round += 1;
-                self.stair = victim;
+/// All goals, the first one last.
+fn goals(victim: usize) -> Vec<Goal> {
+    let mut goals = vec![Goal::Announce(victim)];
+    for lowest in 0..victim {
+        for stair in (lowest..victim).rev() {
+            goals.push(Goal::Announce(stair));
+            if stair + 1 != victim {
+                goals.push(Goal::Block(stair + 1));
             }
+            goals.push(Goal::Block(victim));
         }
-        self.goals.last().copied()
+        goals.push(Goal::Pass(lowest));
     }
-
-    /// Whether `goal` is reached, or out of reach.
-    fn is_over(&mut self, goal: Goal, world: &World) -> bool {
-        let (Goal::Announce(p) | Goal::Block(p) | Goal::Pass(p)) = goal;
-        let patience = 64 * self.processes as u64 + 64;
-        let (writes, passages, end) = *self.begun.get_or_insert_with(|| {
-            (world.writes_of(p), world.finished_by(p), world.steps() + patience)
-        });
-        let reached = match goal {
-            Goal::Announce(_) => world.writes_of(p) > writes,
-            Goal::Block(_) => world.is_inside(p),
-            Goal::Pass(_) => world.finished_by(p) > passages,
-        };
-        reached || !world.is_ready(p) || world.steps() >= end
-    }
+    goals.reverse();
+    goals
 }
 
-impl Schedule for Staircase {
-    fn pick(&mut self, world: &World) -> usize {
-        if let Some(in_step) = &mut self.doorways {
-            let is_before = |p| world.is_ready(p) && !world.is_past_doorway(p);
-            if (0..self.processes).any(is_before) && world.steps() < 1 << 24 {
+pub(super) fn staircase(processes: usize) -> impl FnMut(&World) -> usize {
+    let patience = 64 * processes as u64 + 64;
+    let mut goals = goals(processes - 1);
+    // The writes and passages at the goal's beginning, and the step at which it is given up.
+    let mut begun = None;
+    // All first go through their doorways in step.
+    let mut in_doorways = true;
+    let (mut in_step, mut rest) = (round_robin(), round_robin());
+    move |world| {
+        let steps = world.tally.steps;
+        if in_doorways {
+            let is_before = |p| world.is_ready(p) && !world.processes[p].is_past_doorway;
+            if (0..processes).any(is_before) && steps < 1 << 24 {
                 loop {
-                    let p = in_step.pick(world);
+                    let p = in_step(world);
                     if is_before(p) {
                         return p;
                     }
                 }
             }
-            self.doorways = None;
+            in_doorways = false;
         }
-        while let Some(goal) = self.goal() {
-            if !self.is_over(goal, world) {
-                let (Goal::Announce(p) | Goal::Block(p) | Goal::Pass(p)) = goal;
+        while let Some(&goal) = goals.last() {
+            let (Goal::Announce(p) | Goal::Block(p) | Goal::Pass(p)) = goal;
+            let process = &world.processes[p];
+            let (writes, finished, end) =
+                *begun.get_or_insert_with(|| (process.writes, process.finished, steps + patience));
+            let reached = match goal {
+                Goal::Announce(_) => process.writes > writes,
+                Goal::Block(_) => world.is_inside(p),
+                Goal::Pass(_) => process.finished > finished,
+            };
+            if !reached && world.is_ready(p) && steps < end {
                 return p;
             }
-            self.goals.pop();
-            self.begun = None;
+            goals.pop();
+            begun = None;
         }
-        self.rest.pick(world)
+        rest(world)
     }
 }

@@ -1,7 +1,5 @@
 //! The report page does in a browser what it says.
 
-mod careless;
-
 use std::path::Path;
 
 use grouplock_lab::memory::SimMemory;
@@ -10,14 +8,14 @@ use grouplock_lab::{Options, Subject, Verdict, check};
 use grouplock_testing::browser::Browser;
 use grouplock_testing::{current_test, skip};
 
-use careless::Careless;
+use crate::careless::Careless;
 
 const NAME: &str = "careless<script>alert(1)</script>";
 
 /// Everything a page can show: a counterexample, an exploration that holds, counted references.
 fn dossier() -> Dossier {
     let holds = [Task::new("handover", 2, 2), Task::new("dvir-taubenfeld-1", 2, 1)];
-    let mut dossier = Dossier::collect(&holds, &mut |_| {}).expect("the tasks are right");
+    let mut dossier = Dossier::collect(&holds, &mut |_, _| {}).expect("the tasks are right");
     let subject = Subject::group::<Careless<SimMemory>>(NAME);
     let options = Options::new(&subject, 3, 2);
     let outcome = check(&subject, &options).expect("it takes any size");
