@@ -54,7 +54,7 @@ pub(crate) struct Order {
 
 /// Runs the parts. Time that one does not need goes to those after it.
 pub(crate) fn run(order: &Order) -> ExitCode {
-    let end = Instant::now() + Duration::from_mins(order.minutes.into());
+    let end = Instant::now() + Duration::from_secs(60) * order.minutes;
     let mut report = String::new();
     let (mut ended, mut cut_off, mut failed) = (0, 0, 0);
     for (at, part) in order.parts.iter().enumerate() {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// When libtest speaks up.
-const SPEAKS_UP: Duration = Duration::from_mins(1);
+const SPEAKS_UP: Duration = Duration::from_secs(60);
 
 /// Reads along, and knows which tests are late.
 pub(crate) struct Watch {

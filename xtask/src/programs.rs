@@ -19,7 +19,7 @@ pub(crate) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { test: Duration::from_mins(10), program: Duration::from_mins(20) }
+        Limits { test: Duration::from_secs(10 * 60), program: Duration::from_secs(20 * 60) }
     }
 }
 
@@ -173,9 +173,9 @@ mod tests {
     #[test]
     fn a_test_that_hangs_is_named_and_killed() {
         let said = "echo 'test a::b has been running for over 60 seconds'; sleep 600";
-        let limits = Limits { test: Duration::from_mins(1), program: Duration::from_mins(9) };
+        let limits = Limits { test: Duration::from_secs(60), program: Duration::from_secs(9 * 60) };
         let ended = run("fake", Program::new("sh").arguments(&["-c", said]), limits);
-        assert!(ended.cut_off && ended.took < Duration::from_mins(1), "{:?}", ended.took);
+        assert!(ended.cut_off && ended.took < Duration::from_secs(60), "{:?}", ended.took);
         assert!(ended.trouble.is_some_and(|why| why.contains("`a::b` ran for over 60 seconds")));
     }
 

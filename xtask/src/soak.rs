@@ -229,7 +229,7 @@ fn each_test(
 /// The names of a program's tests.
 fn tests_of(program: &TestProgram, arguments: &[&str]) -> Vec<String> {
     let list = program.program().arguments(arguments).arguments(&["--list"]);
-    let listed = list.watched(Duration::from_mins(1), |_| None).output;
+    let listed = list.watched(Duration::from_secs(60), |_| None).output;
     listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 

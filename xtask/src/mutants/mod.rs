@@ -14,7 +14,7 @@ use crate::programs::{self, Limits, TestProgram};
 use crate::run::{Program, root};
 
 /// A check that takes longer has noticed: somebody waits for ever.
-const LIMIT: Duration = Duration::from_mins(3);
+const LIMIT: Duration = Duration::from_secs(3 * 60);
 
 /// Where the sources are that get changed.
 const TREE: &str = "target/mutants";
