@@ -42,7 +42,7 @@ struct Device {
 }
 
 impl Device {
-    /// Loads `model` unless it is loaded. The first request of a phase does it; the others of its session wait here.
+    /// Loads `model` unless it is loaded.
     async fn load(&self, model: Model, takes: Duration) {
         let mut loaded = self.loaded.lock().await;
         if *loaded != Some(model) {
@@ -89,7 +89,7 @@ impl Gateway for Mutex<Device> {
     }
 }
 
-/// The model is the session: requests for the loaded model are answered together.
+/// The model is the session: requests for the loaded model are answered together. The first who asks for another model loads it, alone.
 impl Gateway for GroupLock<Model, Device> {
     fn device(&mut self) -> &Device {
         self.get_mut()
@@ -97,8 +97,8 @@ impl Gateway for GroupLock<Model, Device> {
 
     async fn serve(&self, model: Model, request: Duration) -> Answer {
         let asked = Instant::now();
-        let device = self.enter_async(model).await;
-        device.load(model, request * 50).await;
+        let load = async |device: &mut Device| device.load(model, request * 50).await;
+        let device = self.enter_with_async(model, load).await;
         let waited = asked.elapsed();
         Answer { waited, right_model: device.compute(model, request).await }
     }
