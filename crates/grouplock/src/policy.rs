@@ -36,7 +36,7 @@ pub enum Policy {
     /// timer adds to `patience`, some 50 µs on Linux. For a task that waits, those who arrive look at the clock.)
     ///
     /// So no session starves, and a lock that is taken and released by the same few threads a million times a second needs no
-    /// change of threads for it.
+    /// change of threads for it. A request that must wait joins others of its session if they are among the 32 sessions that began to wait last.
     Eventual {
         /// For how long a waiter may be overtaken.
         patience: Duration,
