@@ -21,21 +21,21 @@ use crate::watch::{self, Held};
 /// What concerns the guard and not the data is an associated function, so that it hides no method of the data:
 /// [`SessionGuard::session(&guard)`](Guard::session), [`switch`](Guard::switch), [`switch_async`](Guard::switch_async),
 /// [`again`](Guard::again), [`epoch`](Guard::epoch), [`map`](Guard::map).
-pub type SessionGuard<'a, S, T, C = Phases<S>> = Guard<&'a C, S, C, Sharing<T>>;
+pub type SessionGuard<'a, S, T, C = Phases<S>, K = Whole> = Guard<&'a C, S, C, Sharing<T, K>>;
 
 /// Alone inside, with the data to oneself, until dropped. By [`GroupLock::exclusive`] and its kin.
 ///
 /// Associated functions: [`ExclusiveGuard::downgrade(guard, session)`](Guard::downgrade), `ExclusiveGuard::map(guard, part)`.
-pub type ExclusiveGuard<'a, S, T, C = Phases<S>> = Guard<&'a C, S, C, Alone<T>>;
+pub type ExclusiveGuard<'a, S, T, C = Phases<S>, K = Whole> = Guard<&'a C, S, C, Alone<T, K>>;
 
 /// A [`SessionGuard`] that owns a share of its lock instead of borrowing it. By [`GroupLock::enter_arc`]. `U` is the part of the data that a
-/// [mapped](Guard::map) guard shows.
-pub type OwnedSessionGuard<S, T, C = Phases<S>, U = T> =
-    Guard<Arc<GroupLock<S, T, C>>, S, C, Sharing<U>>;
+/// [mapped](Guard::map) guard shows, and `K` is [`Part`] then.
+pub type OwnedSessionGuard<S, T, C = Phases<S>, U = T, K = Whole> =
+    Guard<Arc<GroupLock<S, T, C>>, S, C, Sharing<U, K>>;
 
 /// An [`ExclusiveGuard`] that owns a share of its lock instead of borrowing it. By [`GroupLock::exclusive_arc`].
-pub type OwnedExclusiveGuard<S, T, C = Phases<S>, U = T> =
-    Guard<Arc<GroupLock<S, T, C>>, S, C, Alone<U>>;
+pub type OwnedExclusiveGuard<S, T, C = Phases<S>, U = T, K = Whole> =
+    Guard<Arc<GroupLock<S, T, C>>, S, C, Alone<U, K>>;
 
 /// What all guards are: [`SessionGuard`], [`ExclusiveGuard`], [`OwnedSessionGuard`] and [`OwnedExclusiveGuard`].
 ///
@@ -84,29 +84,38 @@ pub trait Access: sealed::Sealed {
     fn data(&self) -> NonNull<Self::Target>;
 }
 
-/// Shared access, as by `&T`.
+/// Shared access, as by `&T`. `K` says whether it is to all of the data: [`Whole`] or [`Part`].
 // Not a reference: those who get the room later may write while the guard is being dropped.
-pub struct Sharing<T: ?Sized>(NonNull<T>);
+pub struct Sharing<T: ?Sized, K = Whole>(NonNull<T>, PhantomData<K>);
 
-/// Access to oneself, as by `&mut T`, and with its variance.
-pub struct Alone<T: ?Sized>(NonNull<T>, PhantomData<*mut T>);
+/// Access to oneself, as by `&mut T`, and with its variance. `K` is as in [`Sharing`].
+pub struct Alone<T: ?Sized, K = Whole>(NonNull<T>, PhantomData<(*mut T, K)>);
+
+/// All of the data.
+#[derive(Debug)]
+pub struct Whole;
+
+/// A part of the data, chosen by [`map`](Guard::map) at a moment of this stay. In another stay it need not be there; and others of a session may see
+/// it through the whole, say as that of a [`Cell`](std::cell::Cell). So a guard of a part cannot switch and cannot be downgraded.
+#[derive(Debug)]
+pub struct Part;
 
 // SAFETY: it is a `&T`.
-unsafe impl<T: ?Sized + Sync> Send for Sharing<T> {}
+unsafe impl<T: ?Sized + Sync, K> Send for Sharing<T, K> {}
 // SAFETY: it is a `&T`.
-unsafe impl<T: ?Sized + Sync> Sync for Sharing<T> {}
+unsafe impl<T: ?Sized + Sync, K> Sync for Sharing<T, K> {}
 // SAFETY: it is a `&mut T`.
-unsafe impl<T: ?Sized + Send> Send for Alone<T> {}
+unsafe impl<T: ?Sized + Send, K> Send for Alone<T, K> {}
 // SAFETY: it is a `&mut T`, of which others see `&T`.
-unsafe impl<T: ?Sized + Sync> Sync for Alone<T> {}
+unsafe impl<T: ?Sized + Sync, K> Sync for Alone<T, K> {}
 
-impl<T: ?Sized> Access for Sharing<T> {
+impl<T: ?Sized, K> Access for Sharing<T, K> {
     type Target = T;
     const EXCLUSIVE: bool = false;
 
     #[inline]
     fn to(data: NonNull<T>) -> Self {
-        Sharing(data)
+        Sharing(data, PhantomData)
     }
 
     #[inline]
@@ -115,7 +124,7 @@ impl<T: ?Sized> Access for Sharing<T> {
     }
 }
 
-impl<T: ?Sized> Access for Alone<T> {
+impl<T: ?Sized, K> Access for Alone<T, K> {
     type Target = T;
     const EXCLUSIVE: bool = true;
 
@@ -134,8 +143,8 @@ mod sealed {
     pub trait Sealed {}
     impl<C> Sealed for &C {}
     impl<L: ?Sized> Sealed for std::sync::Arc<L> {}
-    impl<T: ?Sized> Sealed for super::Sharing<T> {}
-    impl<T: ?Sized> Sealed for super::Alone<T> {}
+    impl<T: ?Sized, K> Sealed for super::Sharing<T, K> {}
+    impl<T: ?Sized, K> Sealed for super::Alone<T, K> {}
 }
 
 impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Guard<H, S, C, A> {
@@ -186,7 +195,7 @@ fn outside() -> ! {
     panic!("the guard is outside: its `switch_async` was not finished")
 }
 
-impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Sharing<T>> {
+impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized, K> Guard<H, S, C, Sharing<T, K>> {
     /// The session one is inside.
     #[inline]
     pub fn session(this: &Self) -> &S {
@@ -205,9 +214,21 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Sharing<T>
     /// let name = SessionGuard::map(lock.enter('a'), |pair| pair.1);
     /// assert_eq!(&*name, "one");
     /// ```
-    pub fn map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> &U) -> Guard<H, S, C, Sharing<U>> {
-        let data = NonNull::from(part(&this));
-        this.with(Sharing(data))
+    ///
+    /// It cannot switch, as the part need not be there afterwards:
+    ///
+    /// ```compile_fail,E0308
+    /// # use grouplock::{GroupLock, SessionGuard};
+    /// let lock = GroupLock::new(vec![1]);
+    /// let mut first = SessionGuard::map(lock.enter('a'), |data| &data[0]);
+    /// SessionGuard::switch(&mut first, 'b'); // meanwhile another might empty the vector
+    /// ```
+    pub fn map<U: ?Sized>(
+        this: Self,
+        part: impl FnOnce(&T) -> &U,
+    ) -> Guard<H, S, C, Sharing<U, Part>> {
+        let data = Sharing::to(NonNull::from(part(&this)));
+        this.with(data)
     }
 }
 
@@ -317,7 +338,11 @@ impl<H: Handle<C>, S: Eq + Clone, C: Cancellable<Session = S>, T: ?Sized>
         this.inside();
         Switch::new(this, session)
     }
+}
 
+impl<H: Handle<C>, S: Eq + Clone, C: Cancellable<Session = S>, T: ?Sized, K>
+    Guard<H, S, C, Sharing<T, K>>
+{
     /// A second guard of the same stay, at once: whoever is inside a session and asks for it again with [`enter`](GroupLock::enter) may
     /// have to wait behind a conflicting request that came in between, and so for itself.
     ///
@@ -339,7 +364,7 @@ impl<H: Handle<C>, S: Eq + Clone, C: Cancellable<Session = S>, T: ?Sized>
     where
         H: Clone,
     {
-        let data = Sharing(this.inside().0);
+        let data = Sharing::to(this.inside().0);
         // SAFETY: the guard's pass is inside a session.
         let pass = unsafe { this.lock.core().again(&this.pass) };
         // SAFETY: the pass is inside the same lock. A part of the data that `map` chose is there as long as somebody is inside.
@@ -367,16 +392,28 @@ impl<H: Handle<C>, S: Eq + Clone, C: Cancellable<Session = S>, T: ?Sized>
     }
 }
 
-impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Alone<T>> {
+impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized, K> Guard<H, S, C, Alone<T, K>> {
     /// A guard of the same stay that shows a part of the data.
+    ///
+    /// It cannot be downgraded, as others could change the part through the whole:
+    ///
+    /// ```compile_fail,E0308
+    /// # use grouplock::{ExclusiveGuard, GroupLock};
+    /// let lock = GroupLock::new(std::cell::Cell::new(1));
+    /// let number = ExclusiveGuard::map(lock.exclusive(), |cell| cell.get_mut());
+    /// let number = ExclusiveGuard::downgrade(number, 'a');
+    /// lock.enter('a').set(2); // while `*number` is borrowed, perhaps
+    /// ```
     pub fn map<U: ?Sized>(
         mut this: Self,
         part: impl FnOnce(&mut T) -> &mut U,
-    ) -> Guard<H, S, C, Alone<U>> {
-        let data = NonNull::from(part(&mut this));
-        this.with(Alone(data, PhantomData))
+    ) -> Guard<H, S, C, Alone<U, Part>> {
+        let data = Alone::to(NonNull::from(part(&mut this)));
+        this.with(data)
     }
+}
 
+impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Alone<T>> {
     /// Opens the room to `session` without leaving it: nobody else is inside in between.
     ///
     /// ```
@@ -401,7 +438,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Alone<T>> 
     /// `open` opens the room to a session. If it panics, the guard is leaked and the room stays taken.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub(crate) fn open(self, open: impl FnOnce(&C, &mut C::Pass)) -> Guard<H, S, C, Sharing<T>> {
-        let data = Sharing(self.inside().0);
+        let data = Sharing::to(self.inside().0);
         let mut this = ManuallyDrop::new(self);
         let Guard { lock, pass, .. } = &mut *this;
         open(lock.core(), pass);
@@ -429,7 +466,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Deref for Guard<H, S, C, 
     }
 }
 
-impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> DerefMut for Guard<H, S, C, Alone<T>> {
+impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized, K> DerefMut for Guard<H, S, C, Alone<T, K>> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         self.held.touch();
@@ -456,8 +493,8 @@ impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Drop for Guard<H, S, C, A
     }
 }
 
-impl<H: Handle<C>, S: fmt::Debug, C: Core<Session = S>, T: ?Sized + fmt::Debug> fmt::Debug
-    for Guard<H, S, C, Sharing<T>>
+impl<H: Handle<C>, S: fmt::Debug, C: Core<Session = S>, T: ?Sized + fmt::Debug, K> fmt::Debug
+    for Guard<H, S, C, Sharing<T, K>>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut form = f.debug_struct("SessionGuard");
@@ -468,8 +505,8 @@ impl<H: Handle<C>, S: fmt::Debug, C: Core<Session = S>, T: ?Sized + fmt::Debug> 
     }
 }
 
-impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized + fmt::Debug> fmt::Debug
-    for Guard<H, S, C, Alone<T>>
+impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized + fmt::Debug, K> fmt::Debug
+    for Guard<H, S, C, Alone<T, K>>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExclusiveGuard").field("data", &&**self).finish()

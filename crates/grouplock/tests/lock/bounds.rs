@@ -12,6 +12,7 @@ use std::sync::{Arc, MutexGuard};
 use grouplock::cores::Handover;
 use grouplock::cores::{Phases, Striped};
 use grouplock::future::{Enter, EnterArc, Exclusive, ExclusiveArc, Switch};
+use grouplock::guards::Part;
 use grouplock::{
     ExclusiveGuard, GroupLock, OwnedExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard,
     Snapshot, WaitingPhase,
@@ -77,8 +78,8 @@ fn bounds() {
     assert_not_impl_any!(OwnedExclusiveGuard<u8, NotSync>: Send, Sync);
     assert_not_impl_any!(OwnedExclusiveGuard<u8, NotSend>: Send, Sync);
     // One that shows a part of the data is as good as the whole and the part.
-    assert_impl_all!(OwnedSessionGuard<u8, u8, Phases<u8>, str>: Send, Sync);
-    assert_not_impl_any!(OwnedSessionGuard<u8, u8, Phases<u8>, NotSync>: Send, Sync);
+    assert_impl_all!(OwnedSessionGuard<u8, u8, Phases<u8>, str, Part>: Send, Sync);
+    assert_not_impl_any!(OwnedSessionGuard<u8, u8, Phases<u8>, NotSync, Part>: Send, Sync);
 
     // A future is a `&GroupLock`, or an `Arc` of one, with a session. Nothing points into it.
     assert_impl_all!(Enter<'static, u8, u8>: Send, Sync, Unpin);

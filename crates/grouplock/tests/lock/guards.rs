@@ -39,10 +39,11 @@ fn a_mapped_guard_shows_a_part_and_stays_inside() {
     let mut part = ExclusiveGuard::map(lock.exclusive(), |data| &mut data.0);
     *part += 1;
     assert!(lock.try_enter(1).is_none());
-    // A part of the data that is opened to a session is still a part.
-    let part = ExclusiveGuard::downgrade(part, 2);
-    assert_eq!(*part, 2);
-    drop(lock.try_enter(2).expect("the session inside"));
+    drop(part);
+    // A part of a part is one.
+    let part = SessionGuard::map(lock.enter(1), |data| &data.1);
+    let part = SessionGuard::map(part, |text| &text[1..]);
+    assert_eq!(&*part, "ata");
     drop(part);
     let part = OwnedSessionGuard::map(lock.enter_arc(3), |data| &data.0);
     drop(lock);
