@@ -104,8 +104,8 @@ pub struct Part;
 unsafe impl<T: ?Sized + Sync, K> Send for Sharing<T, K> {}
 // SAFETY: it is a `&T`.
 unsafe impl<T: ?Sized + Sync, K> Sync for Sharing<T, K> {}
-// SAFETY: it is a `&mut T`.
-unsafe impl<T: ?Sized + Send, K> Send for Alone<T, K> {}
+// SAFETY: it is a `&mut T`, and becomes a `&T` where it was sent to when it is downgraded, while those who stayed get `&T` too.
+unsafe impl<T: ?Sized + Send + Sync, K> Send for Alone<T, K> {}
 // SAFETY: it is a `&mut T`, of which others see `&T`.
 unsafe impl<T: ?Sized + Sync, K> Sync for Alone<T, K> {}
 

@@ -61,10 +61,10 @@ fn bounds() {
     assert_not_impl_any!(SessionGuard<'static, NotSend, u8>: Send, Sync);
     assert_impl_all!(SessionGuard<'static, u8, u8, Striped<u8>>: Send, Sync);
 
-    // An exclusive guard is a `&mut T`.
+    // An exclusive guard is a `&mut T` that may become a `&T` where it was sent to, while others get `&T` where the lock is.
     assert_impl_all!(ExclusiveGuard<'static, u8, u8>: Send, Sync, Unpin);
-    assert_impl_all!(ExclusiveGuard<'static, u8, NotSync>: Send);
-    assert_not_impl_any!(ExclusiveGuard<'static, u8, NotSync>: Sync);
+    assert_not_impl_any!(ExclusiveGuard<'static, u8, NotSync>: Send, Sync);
+    assert_not_impl_any!(Exclusive<'static, u8, NotSync>: Send, Sync);
     assert_impl_all!(ExclusiveGuard<'static, u8, NotSend>: Sync);
     assert_not_impl_any!(ExclusiveGuard<'static, u8, NotSend>: Send);
     assert_not_impl_any!(ExclusiveGuard<'static, NotSync, u8>: Send, Sync);
