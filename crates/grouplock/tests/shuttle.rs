@@ -35,6 +35,8 @@ struct Room {
     passages: AtomicUsize,
     /// For which session the room was set up last, and nobody has entered another since.
     ready: AtomicU64,
+    /// How many of a session may be inside together, if there is a limit.
+    most: Option<usize>,
 }
 
 /// No session.
@@ -48,6 +50,7 @@ impl Room {
             others == 0 || before == session && session != ALONE,
             "session {session} entered while {others} of session {before} were inside"
         );
+        assert!(self.most.is_none_or(|most| others < most), "{others} were inside already");
         self.passages.fetch_add(1, SeqCst);
         if session != ALONE && self.ready.load(SeqCst) != session {
             self.ready.store(NONE, SeqCst);
@@ -111,7 +114,39 @@ fn inside(room: &Room, session: u64) {
 fn as_thread<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) {
     stay();
     let session = draw(SESSIONS);
-    match draw(9) {
+    match draw(13) {
+        9 => {
+            let mut guard = lock.enter(session);
+            inside(&guard, session);
+            let next = draw(SESSIONS);
+            let switched = SessionGuard::try_switch(&mut guard, next);
+            inside(&guard, if switched { next } else { session });
+        }
+        10 => {
+            let next = draw(SESSIONS);
+            let guard = lock.enter(session);
+            if let Some(guard) = SessionGuard::try_switch_for(guard, next, SOME_TIME) {
+                inside(&guard, next);
+            }
+        }
+        11 => {
+            let guard = lock.enter(session);
+            let epoch = SessionGuard::epoch(&guard);
+            // A second guard may be one too many.
+            let again = guard.most.is_none().then(|| SessionGuard::again(&guard));
+            inside(&guard, session);
+            assert_eq!(SessionGuard::epoch(&guard), epoch);
+            drop(guard);
+            if let Some(again) = again {
+                inside(&again, session);
+                assert_eq!(SessionGuard::epoch(&again), epoch);
+            }
+        }
+        12 => {
+            if let Some(guard) = lock.try_exclusive() {
+                inside(&guard, ALONE);
+            }
+        }
         7 => {
             let guard = lock.enter_with(session, |room| {
                 room.begin();
@@ -173,10 +208,42 @@ fn as_thread<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) {
     }
 }
 
+/// What `future` gives, unless it has to be polled more than so many times more than once. Then it is dropped.
+async fn within<F: Future>(mut polls: u64, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if polls == 0 => Poll::Ready(None),
+        Poll::Pending => {
+            polls -= 1;
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await
+}
+
 async fn as_task<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) {
     stay_async().await;
     let session = draw(SESSIONS);
-    match draw(7) {
+    match draw(9) {
+        7 => {
+            // Gives up its switch after a while, granted or not.
+            let mut guard = lock.enter_async(session).await;
+            let next = draw(SESSIONS);
+            if within(draw(4), SessionGuard::switch_async(&mut guard, next)).await.is_some() {
+                guard.come(next);
+                stay_async().await;
+                guard.go(next);
+            }
+        }
+        8 => {
+            if let Some(guard) = within(draw(4), lock.exclusive_async()).await {
+                guard.come(ALONE);
+                stay_async().await;
+                guard.go(ALONE);
+            }
+        }
         4 => {
             let mut guard = lock.enter_async(session).await;
             let next = draw(SESSIONS);
@@ -194,18 +261,7 @@ async fn as_task<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) 
                 assert_eq!(room.holders.load(SeqCst), 0);
                 room.ready.store(session, SeqCst);
             };
-            let mut polls = draw(20);
-            let mut entering = pin!(lock.enter_with_async(session, set_up));
-            let outcome = std::future::poll_fn(|cx| match entering.as_mut().poll(cx) {
-                Poll::Ready(guard) => Poll::Ready(Some(guard)),
-                Poll::Pending if polls == 0 => Poll::Ready(None),
-                Poll::Pending => {
-                    polls -= 1;
-                    cx.waker().wake_by_ref();
-                    Poll::Pending
-                }
-            })
-            .await;
+            let outcome = within(draw(20), lock.enter_with_async(session, set_up)).await;
             if let Some(guard) = outcome {
                 guard.come_ready(session);
                 stay_async().await;
@@ -226,18 +282,7 @@ async fn as_task<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) 
         }
         _ => {
             // Gives up after a while, granted or not.
-            let mut polls = draw(4);
-            let mut entering = pin!(lock.enter_async(session));
-            let outcome = std::future::poll_fn(|cx| match entering.as_mut().poll(cx) {
-                Poll::Ready(guard) => Poll::Ready(Some(guard)),
-                Poll::Pending if polls == 0 => Poll::Ready(None),
-                Poll::Pending => {
-                    polls -= 1;
-                    cx.waker().wake_by_ref();
-                    Poll::Pending
-                }
-            })
-            .await;
+            let outcome = within(draw(4), lock.enter_async(session)).await;
             if let Some(guard) = outcome {
                 guard.come(session);
                 stay_async().await;
@@ -248,12 +293,12 @@ async fn as_task<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) 
 }
 
 /// One execution: three threads and three tasks, each with three requests.
-fn storm<C: Cancellable<Session = u64> + Send + Sync + 'static>(core: C)
+fn storm<C: Cancellable<Session = u64> + Send + Sync + 'static>(core: C, most: Option<usize>)
 where
     C::Pass: Send,
     C::Waiting: Send,
 {
-    let lock = Arc::new(GroupLock::over(core, Room::default()));
+    let lock = Arc::new(GroupLock::over(core, Room { most, ..Room::default() }));
     let threads: Vec<_> = (0..3)
         .map(|_| {
             let lock = Arc::clone(&lock);
@@ -358,30 +403,42 @@ fn pct(model: impl Fn() + Send + Sync + 'static) {
 }
 
 macro_rules! storms {
-    ($($name:ident: $core:expr;)*) => {
+    ($($name:ident: $core:expr, $most:expr;)*) => {
         $(
             mod $name {
                 use super::*;
 
                 #[test]
                 fn at_random() {
-                    random(|| storm($core));
+                    random(|| storm($core, $most));
                 }
 
                 #[test]
                 fn by_priorities() {
-                    pct(|| storm($core));
+                    pct(|| storm($core, $most));
                 }
             }
         )*
     };
 }
 
+const LASTING: Policy = Policy::BatchFor { wait: Duration::MAX };
+
+/// Two of a session at most.
+fn limited(policy: Policy) -> Phases<u64> {
+    Phases::with_policy(policy).at_most(|_| 2)
+}
+
 storms! {
-    fifo: Phases::with_policy(Policy::Fifo);
-    batch: Phases::with_policy(Policy::Batch { passes: 2 });
-    impatient: Phases::with_policy(IMPATIENT);
-    patient: Phases::with_policy(PATIENT);
-    striped_fifo: Striped::new(Policy::Fifo);
-    striped_patient: Striped::new(PATIENT);
+    fifo: Phases::with_policy(Policy::Fifo), None;
+    batch: Phases::with_policy(Policy::Batch { passes: 2 }), None;
+    batch_for: Phases::with_policy(LASTING), None;
+    impatient: Phases::with_policy(IMPATIENT), None;
+    patient: Phases::with_policy(PATIENT), None;
+    limited_fifo: limited(Policy::Fifo), Some(2);
+    limited_batch: limited(Policy::Batch { passes: 2 }), Some(2);
+    limited_patient: limited(PATIENT), Some(2);
+    striped_fifo: Striped::new(Policy::Fifo), None;
+    striped_batch: Striped::new(Policy::Batch { passes: 2 }), None;
+    striped_patient: Striped::new(PATIENT), None;
 }
