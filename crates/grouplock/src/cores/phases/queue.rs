@@ -64,6 +64,8 @@ pub(super) struct Phase<S> {
     passes: u64,
     /// Its key in [`Queue::standings`].
     standing: (i128, u64),
+    /// It has been promised the room: when it is the first, nobody goes before it, whatever the policy says.
+    owed: bool,
 }
 
 /// Who may enter before those who wait.
@@ -106,8 +108,6 @@ pub(super) struct Queue<S> {
     helpless: usize,
     /// The thread that was told that the room is free, and has not come yet.
     invited: Option<Ticket>,
-    /// The first phase has been promised the room: nobody goes before it, whatever the policy says.
-    owed: bool,
     /// From which time is counted.
     start: Instant,
     /// Grows when the room changes to another session and when it is about to be set up. While there is no queue, nobody has asked for it.
@@ -128,7 +128,6 @@ impl<S> Queue<S> {
             passes: 0,
             helpless: 0,
             invited: None,
-            owed: false,
             start: Instant::now(),
             epoch: 0,
         }
@@ -149,7 +148,7 @@ impl<S> Queue<S> {
     /// What the queue demands of those who enter and leave, `None` if nobody waits.
     pub(super) fn demands(&self) -> Option<Demands> {
         let first = self.first()?;
-        let strict = self.owed || self.is_strict(first, Instant::now);
+        let strict = first.owed || self.is_strict(first, Instant::now);
         let counted = matches!(self.policy, Policy::Batch { .. } | Policy::BatchFor { .. });
         Some(Demands {
             hand_over: strict || first.helpless > 0,
@@ -186,7 +185,7 @@ impl<S> Queue<S> {
         let Some(first) = self.first() else { return Overtaking::Anybody };
         let higher = || self.standing(session, now) < first.standing.0;
         match self.policy {
-            _ if self.owed => Overtaking::Nobody,
+            _ if first.owed => Overtaking::Nobody,
             Policy::Priority { .. } if higher() => Overtaking::Anybody,
             _ if self.is_strict(first, || now) => Overtaking::Nobody,
             Policy::Batch { .. } | Policy::BatchFor { .. } => Overtaking::PresentSession,
@@ -202,14 +201,16 @@ impl<S> Queue<S> {
     /// The first phase, if there is one, is promised the room: new requests go behind it.
     #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
     pub(super) fn promise(&mut self) {
-        self.owed = !self.is_empty();
+        if let Some(first) = self.order.first() {
+            self.phases[first].owed = true;
+        }
     }
 
     /// A request to be alone goes before all others, and is promised the room.
     #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
     pub(super) fn push_first(&mut self, now: Instant, signal: Arc<Signal>) -> Ticket {
         let phase = self.found(None, None, now, i128::MIN);
-        self.owed = true;
+        self.phases[phase].owed = true;
         self.wait_in(phase, now, signal, Kind::Switching)
     }
 
@@ -241,7 +242,6 @@ impl<S> Queue<S> {
     }
 
     fn take(&mut self, slot: Slot) -> Phase<S> {
-        self.owed &= self.order.first() != Some(slot);
         let phase = self.phases.remove(&mut self.order, slot);
         if let Policy::Priority { .. } = self.policy {
             self.standings.remove(&phase.standing);
@@ -324,6 +324,7 @@ impl<S> Queue<S> {
             arrived: now,
             passes: self.passes,
             standing,
+            owed: false,
         };
         let slot = self.phases.insert(&mut self.order, previous, phase);
         if let Policy::Priority { .. } = self.policy {
@@ -426,7 +427,7 @@ impl<S: Eq> Queue<S> {
 
     /// The newest phase of `session`, which is inside, if it may overtake all before it.
     fn overtaking_fellows(&self, session: &S, first: &Phase<S>) -> Option<Slot> {
-        if self.owed || self.order.len() == 1 {
+        if first.owed || self.order.len() == 1 {
             return None;
         }
         let now = match self.policy {

@@ -145,3 +145,22 @@ fn a_thread_that_was_invited_and_is_gone_is_not_waited_for() {
     assert_eq!(two.signal.standing(), Standing::Invited);
     lock.lock().remove(two.ticket);
 }
+
+/// A holder leaves fairly. Another waits to be alone meanwhile, before the one that was promised the room, and gives up: the promise holds.
+#[cfg(feature = "lock_api")]
+#[test]
+fn a_promise_outlasts_an_upgrade() {
+    let lock = patient();
+    lock.enter(Some(1));
+    lock.enter(Some(1));
+    let place = join_queue(&lock);
+    // SAFETY: one of three holders leaves.
+    unsafe { lock.leave_fairly(false) };
+    assert!(lock.try_enter(Some(1)).is_none(), "the room is promised to a waiter");
+    let soon = Instant::now() + Duration::from_millis(1);
+    // SAFETY: one of the two holders asks.
+    assert!(!unsafe { lock.upgrade(Some(soon)) }, "another is inside");
+    assert!(lock.try_enter(Some(1)).is_none(), "the promise is forgotten");
+    lock.lock().remove(place.ticket);
+    assert!(lock.try_enter(Some(1)).is_some(), "nobody waits");
+}
