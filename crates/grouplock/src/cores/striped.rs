@@ -33,7 +33,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use super::phases::{Asked, Phases, QueueUp, discard};
+use super::phases::{Asked, Phases, QueueUp, discard, is_past};
 use super::{Cancellable, Core};
 use crate::sync::{AtomicU32, AtomicUsize, CALM, stripe_of_this_thread, stripes};
 use crate::{Policy, Snapshot};
@@ -201,6 +201,9 @@ impl<S: Eq + Clone> Striped<S> {
         let exclusive = asked.is_none();
         self.calm.store(0, Relaxed);
         self.revoke();
+        if is_past(deadline) {
+            return self.central.try_and_discard(asked);
+        }
         if self.central.spin(&mut asked) {
             discard(asked);
             return true;

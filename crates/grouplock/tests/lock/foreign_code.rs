@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Poll, Wake, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::{SetWhenDropped, Woken, pending, poll, poll_with, ready, wait_until, waiters};
 use grouplock::cores::{Cancellable, Striped};
@@ -458,6 +458,9 @@ fn a_try_does_not_wait_for_another_threads_comparison() {
         assert!(lock.try_enter(name(1)).is_none(), "somebody waits");
         assert!(lock.try_enter(name(3)).is_none());
         assert!(lock.try_exclusive().is_none());
+        // Nor does one whose time is over: that is a try.
+        assert!(lock.try_enter_until(name(3), Instant::now()).is_none());
+        assert!(lock.try_exclusive_until(Instant::now()).is_none());
         // Nor does a holder who leaves: the other thread will hand the room over.
         drop(inside);
         assert!(lock.try_enter(name(1)).is_none());

@@ -131,6 +131,13 @@ impl<S: Eq + Clone> Phases<S> {
         inside
     }
 
+    /// As [`try_by`](Phases::try_by), for a request that had no time to wait.
+    pub(in crate::cores) fn try_and_discard(&self, mut asked: Asked<'_, S>) -> bool {
+        let inside = self.try_asked(&mut asked);
+        discard(asked);
+        inside
+    }
+
     /// As [`try_by`](Phases::try_by), for a request that may be tried again.
     pub(in crate::cores) fn try_asked(&self, asked: &mut Asked<'_, S>) -> bool {
         let look = match asked.as_deref() {

@@ -83,7 +83,7 @@ pub(super) use self::queue::Asked;
 pub(crate) use self::queue::Priorities;
 pub(crate) use self::waiter::Signal;
 pub(super) use self::waiter::discard;
-pub(super) use self::waiting::{Duty, Place, QueueUp};
+pub(super) use self::waiting::{Duty, Place, QueueUp, is_past};
 pub(crate) use self::word::MOST_HOLDERS;
 
 /// The default core: an atomic word in front of a queue of phases, with the policies of [`Policy`].

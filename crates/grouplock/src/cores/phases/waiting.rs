@@ -69,6 +69,11 @@ impl<S: Eq + Clone> Phases<S> {
     }
 }
 
+/// Whether there is no time to wait.
+pub(in crate::cores) fn is_past(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| Instant::now() >= deadline)
+}
+
 impl<S: Eq + Clone> Phases<S> {
     /// Tries for a while, as a room that is taken may be free in a moment. A request that must ask before it enters asks once.
     ///
@@ -103,6 +108,9 @@ impl<S: Eq + Clone> Phases<S> {
     #[cold]
     pub(super) fn wait(&self, mut asked: Asked<'_, S>, deadline: Option<Instant>) -> bool {
         let exclusive = asked.is_none();
+        if is_past(deadline) {
+            return self.try_and_discard(asked);
+        }
         if self.spin(&mut asked) {
             discard(asked);
             return true;
