@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cores::{Cancellable, Core, Phases, Striped};
+use crate::cores::{Cancellable, Core, Phases, Striped, discard};
 use crate::future::{Enter, EnterArc, EnterWith, Exclusive, ExclusiveArc};
 use crate::guards::{Access, Guard, Handle};
 use crate::{
@@ -169,7 +169,8 @@ impl<S, T> GroupLock<S, T> {
     /// ```
     ///
     /// Entering such a lock always takes the short internal lock, under which `most` is called too: it must not use the same lock. A second guard by
-    /// [`SessionGuard::again`](Guard::again) does not wait, and counts.
+    /// [`SessionGuard::again`](Guard::again) does not wait, and counts. If `most` panics, the limit is one. If the session cannot be cloned when the room
+    /// becomes free, because that panics, all who wait for it enter.
     #[must_use]
     pub fn at_most(self, most: impl Fn(&S) -> usize + Send + Sync + 'static) -> Self {
         let GroupLock { core, data, .. } = self;
@@ -439,6 +440,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
             // SAFETY: the pass has the room to itself.
             return Self::set_up_alone(unsafe { self.guard(&self.core, pass) }, session, set_up);
         }
+        discard(session);
         // SAFETY: the pass is inside a session.
         Ok(unsafe { self.guard(&self.core, pass) })
     }
@@ -498,6 +500,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     ) -> Result<SessionGuard<'_, S, T, C>, E> {
         let (pass, alone) = EnterWith::new(&self.core, &session).await;
         if !alone {
+            discard(session);
             // SAFETY: the pass is inside a session.
             let guard: SessionGuard<'_, S, T, C> = unsafe { self.guard(&self.core, pass) };
             return Ok(guard.of_task());

@@ -45,7 +45,8 @@ pub enum Policy {
     /// First come, first served.
     ///
     /// **Guarantee.** Of two conflicting requests the one that arrived first enters first. Within a session, those who arrive while no
-    /// conflicting request waits enter together; nobody of a session enters before one of the same session that arrived earlier.
+    /// conflicting request waits enter together; nobody of a session enters before one of the same session that arrived earlier. (But the room is
+    /// [set up](crate::GroupLock::enter_with) before those enter who arrived earlier and did not ask for it.)
     Fifo,
 
     /// The session inside is preferred, also in a room that has just become empty, until a waiter has been overtaken often enough. This is the

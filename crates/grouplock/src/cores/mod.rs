@@ -18,7 +18,7 @@ use std::time::Instant;
 pub use self::handover::Handover;
 pub(crate) use self::phases::MOST_HOLDERS;
 pub use self::phases::Phases;
-pub(crate) use self::phases::Signal;
+pub(crate) use self::phases::{Signal, discard};
 pub use self::striped::Striped;
 use crate::Snapshot;
 

@@ -366,6 +366,7 @@ unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
     unsafe fn try_switch(&self, pass: &mut Pass, session: S) -> bool {
         // SAFETY: the caller's promise.
         if unsafe { self.session(pass) } == &session {
+            discard(session);
             return true;
         }
         self.to_central(pass);

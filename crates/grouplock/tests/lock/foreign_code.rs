@@ -411,8 +411,20 @@ fn a_panic_while_a_name_is_dropped_goes_no_further() {
         assert!(dropped);
         drop(ready(&mut waiting));
         drop(waiting);
+        // Nor does it matter where the room is set up, or it is too late.
+        drop(lock.enter_with(Explosive(5), |()| ()));
+        let (dropped, inside) = armed(|| lock.enter_with(Explosive(5), |()| unreachable!()));
+        assert!(dropped);
+        let soon = Duration::from_micros(1);
+        let (dropped, late) = armed(|| lock.try_enter_for(Explosive(6), soon));
+        assert!(dropped && late.is_none());
+        drop(inside);
         assert_free(&lock);
     }
+    let lock = GroupLock::striped(());
+    let mut inside = lock.enter(Explosive(1));
+    let (dropped, switched) = armed(|| SessionGuard::try_switch(&mut inside, Explosive(1)));
+    assert!(dropped && switched);
 }
 
 /// A session whose comparison takes until it is told to end.

@@ -81,8 +81,7 @@ use crate::{Policy, Snapshot, watch};
 
 pub(super) use self::queue::Asked;
 pub(crate) use self::queue::Priorities;
-pub(crate) use self::waiter::Signal;
-pub(super) use self::waiter::discard;
+pub(crate) use self::waiter::{Signal, discard};
 pub(super) use self::waiting::{Duty, Place, QueueUp, is_past};
 pub(crate) use self::word::MOST_HOLDERS;
 

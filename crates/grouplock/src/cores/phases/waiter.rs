@@ -214,7 +214,7 @@ impl<S> Drop for Retired<S> {
 
 /// Drops a name. If that panics, it goes no further.
 #[inline]
-pub(in crate::cores) fn discard<S>(name: S) {
+pub(crate) fn discard<S>(name: S) {
     if std::mem::needs_drop::<S>() {
         contain(|| drop(name));
     }

@@ -136,6 +136,8 @@ impl<S: Eq + Clone> Phases<S> {
             return QueueUp::Inside;
         }
         if deadline.is_some_and(|deadline| now >= deadline) {
+            drop(locked);
+            discard(asked);
             return QueueUp::TooLate;
         }
         QueueUp::Queued(locked.push_thread(asked, now, Kind::Thread))
