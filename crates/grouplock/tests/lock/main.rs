@@ -34,6 +34,8 @@ mod misuse;
 #[cfg(not(any(miri, tsan)))]
 mod policies;
 #[cfg(not(any(miri, tsan)))]
+mod programs;
+#[cfg(not(any(miri, tsan)))]
 mod reference;
 #[cfg(not(any(miri, tsan)))]
 mod snapshot;
