@@ -3,7 +3,8 @@
 #[path = "../../grouplock-etcd/tests/servers/server/mod.rs"]
 mod server;
 
-use std::process::{Child, Command, Output, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -18,12 +19,16 @@ struct Running(Child);
 
 impl Running {
     fn code(&mut self) -> Option<i32> {
-        let mut code = None;
+        self.ending().code()
+    }
+
+    fn ending(&mut self) -> ExitStatus {
+        let mut ending = None;
         until("it ends", || {
-            code = self.0.try_wait().expect("it is our child");
-            code.is_some()
+            ending = self.0.try_wait().expect("it is our child");
+            ending.is_some()
         });
-        code.and_then(|status| status.code())
+        ending.expect("it has ended")
     }
 }
 
@@ -112,7 +117,7 @@ fn a_command_runs_inside_and_the_room_shows_it() {
         }
     }
     kill(Pid::from_raw(inside.0.id().cast_signed()), Signal::SIGTERM).expect("it runs");
-    assert_eq!(inside.code(), Some(128 + 15));
+    assert_eq!(inside.ending().signal(), Some(Signal::SIGTERM as i32));
     assert_eq!(waiting.code(), Some(0));
     assert_eq!(people(&place), (0, 0));
 }
@@ -129,7 +134,7 @@ fn a_wait_that_is_ended_leaves_nobody_in_the_queue() {
     let mut waiting = start(&place, &["run", "build", "b", "--", "true"]);
     until("another waits", || people(&place) == (1, 1));
     kill(Pid::from_raw(waiting.0.id().cast_signed()), Signal::SIGINT).expect("it runs");
-    assert_eq!(waiting.code(), Some(128 + 2));
+    assert_eq!(waiting.ending().signal(), Some(Signal::SIGINT as i32));
     assert_eq!(people(&place), (1, 0));
 }
 

@@ -371,8 +371,8 @@ impl<H: Handle<C>, S: Eq + Clone, C: Cancellable<Session = S>, T: ?Sized, K>
         unsafe { Guard::new(this.lock.clone(), pass, data) }
     }
 
-    /// A number that changes when the room changes to another session or is [set up](GroupLock::enter_with), and only then. Whoever has left
-    /// and is inside again learns from it whether that happened meanwhile.
+    /// A number that changes when the room changes to another session, and when a [set-up](GroupLock::enter_with) begins, also one that fails; and
+    /// only then. Whoever has left and is inside again learns from it whether that happened meanwhile.
     ///
     /// ```
     /// use grouplock::{GroupLock, SessionGuard};

@@ -66,7 +66,7 @@ pub enum Policy {
 
     /// As [`Batch`](Policy::Batch), with a bound in time.
     ///
-    /// **Guarantee.** Once a request has waited for `wait`, nobody who arrives later enters before it. Until then only the two kinds of requests
+    /// **Guarantee.** Once a request has waited for `wait`, nobody who arrives from then on enters before it. Until then only the two kinds of requests
     /// that [`Batch`](Policy::Batch) names overtake it.
     BatchFor {
         /// For how long a waiter may be overtaken.

@@ -165,7 +165,7 @@ pub unsafe trait Cancellable: Core {
     /// As [`leave_exclusive`](Core::leave_exclusive), for a pass that was told to set the room up; but `pass` is for `session` afterwards.
     unsafe fn finish_set_up(&self, pass: &mut Self::Pass, session: Self::Session);
 
-    /// A number that changes when the room changes to another session or is set up, and only then. Asked by a holder.
+    /// A number that changes when the room changes to another session or a set-up begins, and only then. Asked by a holder.
     fn epoch(&self) -> u64;
 
     /// Makes a room that one has to oneself the room of `session`, without leaving it.
