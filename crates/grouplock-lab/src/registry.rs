@@ -53,6 +53,7 @@ pub fn all() -> Vec<Subject> {
     for_each_algorithm!(specimen => over!());
     for_each_algorithm!(policy => groups!());
     for_each_algorithm!(cancelled => groups!());
+    for_each_algorithm!(alone => groups!());
     all
 }
 

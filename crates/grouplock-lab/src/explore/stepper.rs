@@ -53,8 +53,9 @@ pub(crate) struct Stepper {
     edges: FxHashMap<(LocalId, Obs), Arc<Edge>>,
     /// For each remainder state, the registers that its next passage begins by writing.
     pub(super) overwritten: FxHashMap<LocalId, Arc<[Target]>>,
-    kind: Kind,
     in_range: fn(&str, u64, usize) -> bool,
+    conflict: fn(u64, u64) -> bool,
+    most: fn(u64) -> usize,
     properties: Properties,
     /// Those of the properties that bound own steps.
     pub(super) bounding: Vec<Property>,
@@ -85,7 +86,8 @@ impl Stepper {
             nodes: Vec::new(),
             edges: FxHashMap::default(),
             overwritten: FxHashMap::default(),
-            kind,
+            conflict: subject.conflict,
+            most: subject.most,
             in_range: subject.in_range,
             properties: options.properties,
             bounding: options.properties.and(Properties::BOUNDING).iter().collect(),
@@ -142,11 +144,6 @@ impl Stepper {
 
     pub(crate) fn phase(&mut self, state: &State, p: usize) -> Phase {
         self.node(state.procs[p].local).phase
-    }
-
-    /// Whether the requests of two sessions exclude each other.
-    fn conflict(&self, s: u64, t: u64) -> bool {
-        self.kind == Kind::Mutual || s != t
     }
 
     /// Whether the algorithm tells a range for any register.
@@ -378,7 +375,8 @@ impl Stepper {
         let (mut conflicting, mut same) = (0, 0);
         for q in (0..state.procs.len()).filter(|&q| q != p && state.procs[q].past_doorway) {
             let theirs = self.node(state.procs[q].local).session;
-            *(if self.conflict(session, theirs) { &mut conflicting } else { &mut same }) |= 1 << q;
+            *(if (self.conflict)(session, theirs) { &mut conflicting } else { &mut same }) |=
+                1 << q;
         }
         (conflicting, same)
     }
@@ -387,7 +385,7 @@ impl Stepper {
     pub(super) fn disturbs(&mut self, state: &State, p: usize, q: usize) -> bool {
         let mine = self.node(state.procs[p].local).session;
         let node = self.node(state.procs[q].local);
-        node.phase != Phase::Remainder && self.conflict(mine, node.session)
+        node.phase != Phase::Remainder && (self.conflict)(mine, node.session)
     }
 
     /// Whether anybody does.
@@ -408,19 +406,25 @@ impl Stepper {
         if !self.watches(Property::StrongConcurrentEntering) {
             state.procs[p].before = 0;
         }
+        let mut inside = 1;
         for q in 0..state.procs.len() {
             state.procs[q].before &= !(1 << p);
             let node = self.node(state.procs[q].local);
             let conflict =
-                q != p && node.phase == Phase::Inside && self.conflict(mine, node.session);
+                q != p && node.phase == Phase::Inside && (self.conflict)(mine, node.session);
             if conflict && self.properties.contains(Property::MutualExclusion) {
                 let because = format!("processes {q} and {p} are inside, in conflict");
                 return Err(fault(Property::MutualExclusion, because));
             }
+            inside += usize::from(q != p && node.phase == Phase::Inside);
+        }
+        if inside > (self.most)(mine) && self.properties.contains(Property::MutualExclusion) {
+            let because = format!("{inside} processes are inside, more than session {mine} takes");
+            return Err(fault(Property::MutualExclusion, because));
         }
         for q in (0..state.procs.len()).filter(|&q| before >> q & 1 == 1) {
             let theirs = self.node(state.procs[q].local).session;
-            if !self.conflict(mine, theirs) {
+            if !(self.conflict)(mine, theirs) {
                 state.procs[q].enabled = true;
             } else if self.watches(Property::StrongFifo) {
                 let because = format!(

@@ -134,6 +134,13 @@ impl Plan {
                 Task::new("phases-fifo-cancel", 3, 2),
                 Task::new("phases-cancel", 2, 2),
                 Task::new("phases-patient-cancel", 2, 2),
+                Task::new("phases-alone", 2, 2),
+                Task::new("phases-fifo-alone", 3, 2),
+                Task::new("phases-patient-alone", 3, 2),
+                Task::new("phases-fifo-alone-cancel", 2, 2),
+                Task::new("phases-patient-alone-cancel", 2, 2),
+                Task::new("phases-fifo-limited", 3, 2),
+                Task::new("phases-patient-limited", 3, 2),
                 Task::new("handover+dvir-taubenfeld-1-swap", 3, 2),
             ]);
         }
