@@ -282,7 +282,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "phases_joins_an_exclusive_holder",
         text: PHASES,
-        changes: &[("let same = s != ALONE && is_joinable(w)", "let same = s != ALONE && w & UNNAMED == 0")],
+        changes: &[(
+            "let same = s != ALONE && is_joinable(w)",
+            "let same = s != ALONE && w & UNNAMED == 0",
+        )],
     },
     Mutant {
         name: "phases_stays_unnamed",
@@ -300,7 +303,10 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "phases_joins_a_full_session",
         text: PHASES,
-        changes: &[("                if holders(w) >= ", "                if false && holders(w) >= ")],
+        changes: &[(
+            "                if holders(w) >= ",
+            "                if false && holders(w) >= ",
+        )],
     },
     Mutant {
         name: "phases_renames_without_looking",
