@@ -96,8 +96,8 @@ pub struct Process<M: Memory> {
     gives_up: bool,
     /// Whether it has lost its patience, or has none to lose.
     late: bool,
-    /// Whether it has the room to itself, or asks for that.
-    alone: bool,
+    /// What it is counted by when it is inside: alone, with `EXCLUSIVE`.
+    count: u32,
 }
 
 /// What comes after taking or releasing the internal lock: all that a process at a merge point there has to know besides its handle.
@@ -209,11 +209,6 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         }
     }
 
-    /// What a holder takes back.
-    fn count(me: &Process<M>) -> u32 {
-        if me.alone { ONE | EXCLUSIVE } else { ONE }
-    }
-
     /// Takes the internal lock.
     fn lock(&self, then: Then) -> Locked<'_, M, P> {
         loop {
@@ -317,7 +312,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             if standing == GRANTED {
                 locked.unlock(Then::Leave); // 20
                 M::live(|| []);
-                self.give_back(Self::count(me), Then::Again); // 20
+                self.give_back(me.count, Then::Again); // 20
             } else {
                 locked.remove(me.me); // 20
                 locked.unlock(Then::Again); // 20
@@ -597,7 +592,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
         };
         let me = self.records.take(|p| self.records.allocate(|| record(p)));
         self.at(me).forget();
-        Ok(Process { me, task: false, gives_up: false, late: false, alone: false })
+        Ok(Process { me, task: false, gives_up: false, late: false, count: ONE })
     }
 
     unsafe fn leave(&self, me: Process<M>) {
@@ -607,8 +602,9 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
     unsafe fn enter(&self, me: &mut Process<M>, session: Session) {
         me.gives_up = P::GIVES_UP;
         me.task ^= P::GIVES_UP;
-        me.alone = P::ALONE && session.get() == 1;
-        let s = if me.alone { ALONE } else { session.get() };
+        let alone = P::ALONE && session.get() == 1;
+        let s = if alone { ALONE } else { session.get() };
+        me.count = if alone { ONE | EXCLUSIVE } else { ONE };
         loop {
             M::live(|| []);
             if self.enter_fast(s) || self.wait(me, s) {
@@ -621,8 +617,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
     }
 
     unsafe fn exit(&self, me: &mut Process<M>) {
-        let count = Self::count(me);
-        me.alone = false;
+        let count = core::mem::replace(&mut me.count, ONE);
         self.give_back(count, Then::SeeToWaiters);
     }
 
