@@ -31,14 +31,18 @@ pub mod registry;
 pub mod report;
 pub mod rmr;
 mod subject;
-mod tokens;
+#[doc(hidden)]
+pub mod tokens;
 pub mod trace;
 mod two_locks;
-mod value;
+#[doc(hidden)]
+pub mod value;
 
 pub use explore::{
     CheckError, Options, Outcome, Progress, Reductions, Sampling, Schedule, StepBound, Turn,
     Verdict, Violation, check, replay, sample,
 };
+#[doc(hidden)]
+pub use explore::{bounds, canon, components, orders, state, visited};
 pub use property::{Properties, Property, UnknownProperty};
 pub use subject::Subject;

@@ -167,7 +167,7 @@ impl Graph {
         let layout = Arc::clone(&stepper.layout);
         let processes = initial.procs.len();
         let Some(orders) = Orders::of(processes, renamed == Renamed::All) else { return Ok(None) };
-        let most = options.graph_limit.min(u64::from(u32::MAX)) as usize / orders.len();
+        let most = options.graph_limit.min(u64::from(u32::MAX)) as usize / orders.count();
         let mut graph = Graph {
             processes,
             alike: false,
@@ -227,7 +227,7 @@ impl Graph {
     }
 
     fn mark(&self, pair: Pair) -> (Mark, usize) {
-        let orders = self.orders.len();
+        let orders = self.orders.count();
         (self.marks[pair as usize / orders], pair as usize % orders)
     }
 
@@ -239,7 +239,7 @@ impl Graph {
 
     /// The steps from a pair, with where each leads.
     fn steps(&self, from: Pair) -> impl Iterator<Item = (Step, Pair)> {
-        let orders = self.orders.len();
+        let orders = self.orders.count();
         let (state, order) = (from as usize / orders, from as usize % orders);
         let steps = &self.steps[self.begins[state] as usize..self.begins[state + 1] as usize];
         steps.iter().map(move |&step| {
@@ -309,7 +309,7 @@ impl Graph {
 
     /// The pairs of fair cycles that hang together.
     fn fair_cycle(&self, complaint: &Complaint<'_>) -> Option<Vec<Pair>> {
-        let pairs = self.marks.len() * self.orders.len();
+        let pairs = self.marks.len() * self.orders.count();
         // Where nobody comes; and where somebody could take an ideal lock who never moves in what hangs together there.
         let mut avoided = self.unreachable();
         loop {
@@ -353,7 +353,7 @@ impl Graph {
 
     /// The pairs that no execution comes to.
     fn unreachable(&self) -> Vec<bool> {
-        let mut unreachable = vec![true; self.marks.len() * self.orders.len()];
+        let mut unreachable = vec![true; self.marks.len() * self.orders.count()];
         unreachable[0] = false;
         let mut stack = vec![0];
         while let Some(pair) = stack.pop() {

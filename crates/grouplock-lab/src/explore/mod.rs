@@ -1,20 +1,26 @@
 //! Every interleaving, each state once.
 
-mod bounds;
-mod canon;
+#[doc(hidden)]
+pub mod bounds;
+#[doc(hidden)]
+pub mod canon;
 mod checks;
-mod components;
+#[doc(hidden)]
+pub mod components;
 mod fairness;
-mod orders;
+#[doc(hidden)]
+pub mod orders;
 mod quiet;
 mod replay;
 mod sample;
 mod search;
 mod start;
-mod state;
+#[doc(hidden)]
+pub mod state;
 mod stepper;
 mod traces;
-mod visited;
+#[doc(hidden)]
+pub mod visited;
 mod waiting;
 
 pub use replay::replay;

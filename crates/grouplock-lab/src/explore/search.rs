@@ -126,7 +126,7 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     }
     let search = Search {
         options: &options,
-        visited: Visited::new(),
+        visited: Visited::default(),
         renamed: start.renamed,
         over: AtomicBool::new(false),
         end: Mutex::new(None),
@@ -147,7 +147,7 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     loop {
         if let Some(progress) = options.progress {
             progress(&Progress {
-                states: search.visited.len(),
+                states: search.visited.count(),
                 frontier: levels.iter().map(|level| level.states.len() as u64).sum(),
                 depth,
                 elapsed: began.elapsed(),
@@ -161,7 +161,7 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
         depth += 1;
     }
 
-    let states = search.visited.len();
+    let states = search.visited.count();
     let panic = lock(&search.panic).take();
     let mut end = lock(&search.end).take();
     if let (None | Some(End::Limit), Some((fault, place, choice, _))) = (&end, panic) {
@@ -274,7 +274,7 @@ impl Search<'_> {
     /// Whether there was a panic and the search has gone on long enough since.
     fn has_looked_on(&self) -> bool {
         let panic = lock(&self.panic);
-        panic.as_ref().is_some_and(|(.., at)| self.visited.len() > at * LOOK_ON)
+        panic.as_ref().is_some_and(|(.., at)| self.visited.count() > at * LOOK_ON)
     }
 
     /// Brings the bounds up to date, of which it is known for how many steps they were found. A circle ends the search.
@@ -346,7 +346,7 @@ impl Search<'_> {
                 Ok(moved) => moved,
                 Err(Obstacle::Fault(fault)) if fault.property == Property::NoPanic => {
                     let mut panic = lock(&self.panic);
-                    panic.get_or_insert_with(|| (fault, place, choice, self.visited.len()));
+                    panic.get_or_insert_with(|| (fault, place, choice, self.visited.count()));
                     continue;
                 }
                 Err(obstacle) => return Err(End::Found(obstacle, place, Some(choice))),

@@ -24,6 +24,12 @@ use grouplock_algorithms::memory::{
 
 use context::{Cue, Operation};
 
+/// Runs `f`, which makes things on this memory.
+#[doc(hidden)]
+pub fn set_up<R>(f: impl FnOnce() -> R) -> R {
+    context::set_up(f).0
+}
+
 /// A memory that exists only as the answers of an exploration.
 #[derive(Clone, Copy, Debug)]
 pub struct SimMemory;

@@ -41,12 +41,3 @@ fn grouped(number: u64, separator: char) -> String {
     }
     text
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn thousands_are_set_apart() {
-        let grouped = [7, 1234, 1_234_567].map(|number| super::grouped(number, ','));
-        assert_eq!(grouped, ["7", "1,234", "1,234,567"]);
-    }
-}

@@ -33,7 +33,8 @@
 
 mod bound;
 mod fit;
-mod model;
+#[doc(hidden)]
+pub mod model;
 mod run;
 mod running;
 mod schedule;
@@ -48,6 +49,8 @@ use grouplock_algorithms::{CapacityError, Claims};
 use serde::Serialize;
 
 pub use bound::{Bounds, bounds, bounds_of};
+#[doc(hidden)]
+pub use bound::{PROCESSES, bounds_with};
 pub use fit::fit;
 pub use model::Model;
 pub use run::Failure;

@@ -139,3 +139,13 @@ fn every_line_of_the_markdown_has_as_many_cells() {
     assert!(lines.len() > 20);
     assert!(lines.iter().all(|line| line.matches('|').count() == 11), "{text}");
 }
+
+#[test]
+fn a_printed_row_has_a_word_for_each_column_but_the_first() {
+    for paper in Paper::ALL {
+        let columns = Table::measured(paper, &dossier(&[])).columns.len();
+        for [_, called, words] in paper.printed() {
+            assert_eq!(words.split('|').count() + 1, columns, "{called}");
+        }
+    }
+}

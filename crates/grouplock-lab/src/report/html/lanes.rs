@@ -110,29 +110,3 @@ fn block(
 rx="2"><title>process {p} {name}{session}: steps {first} to {to}</title></rect>"#
     )
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::report::{Dossier, Task};
-    use crate::trace::Stage;
-
-    fn step(sections: &[Section]) -> Step {
-        let stages = sections.iter().map(|&section| Stage { section, session: 1 }).collect();
-        Step { stages, ..Step::default() }
-    }
-
-    #[test]
-    fn steps_in_one_section_make_one_block() {
-        use Section::{Doorway, Inside, Remainder};
-        let steps = [[Doorway], [Doorway], [Inside], [Remainder], [Doorway]].map(|s| step(&s));
-        let stays: Vec<_> = stays(&steps, 0).iter().map(|s| (s.section, s.from, s.to)).collect();
-        assert_eq!(stays, [(Doorway, 0, 2), (Inside, 2, 3), (Doorway, 4, 5)]);
-    }
-
-    #[test]
-    fn a_picture_of_nothing_is_no_trouble() {
-        assert!(svg(&[], false).contains("Lanes of 0 processes"));
-        assert!(Dossier::collect(&[] as &[Task], &mut |_, _| {}).is_ok());
-    }
-}

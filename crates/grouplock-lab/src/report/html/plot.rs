@@ -204,14 +204,3 @@ fn numbers(
     let table = table("numbers", "Numbers", heads.chain(["proven, any N".to_owned()]), &rows);
     format!("<details><summary>As numbers</summary>{table}</details>")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_single_point_has_a_place() {
-        let scale = Scale::new([4.0].into_iter(), 0.0, 100.0);
-        assert!((scale.at(4.0) - 50.0).abs() < 0.1);
-    }
-}

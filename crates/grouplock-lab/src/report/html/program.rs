@@ -36,22 +36,3 @@ pub(super) fn excerpts(steps: &[Step], texts: &[Text]) -> BTreeMap<String, Excer
     };
     ranges.into_iter().filter_map(excerpt).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn step(source: &str) -> Step {
-        Step { source: Some(source.to_owned()), ..Step::default() }
-    }
-
-    #[test]
-    fn an_excerpt_reaches_around_what_is_executed_and_not_beyond_the_file() {
-        let texts = [Text { file: "a/b.rs", contents: "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12" }];
-        let steps = [step("b.rs:3"), step("b.rs:6"), step("unknown.rs:1"), step("nonsense")];
-        let found = excerpts(&steps, &texts);
-        let lines = vec!["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"];
-        assert_eq!(found.len(), 1);
-        assert_eq!(found["b.rs"], Excerpt { from: 1, lines });
-    }
-}

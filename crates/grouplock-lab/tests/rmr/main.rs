@@ -1,5 +1,7 @@
 //! What passages cost, as those who choose a lock rely on it.
 
+mod model;
+
 use grouplock_algorithms::claims::Growth;
 use grouplock_lab::rmr::{
     Failure, Measurement, Model, Options, RmrError, bounds, fit, measure, names, worst_passage,

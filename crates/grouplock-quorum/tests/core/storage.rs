@@ -1,6 +1,14 @@
-use super::*;
-use crate::name::ProcessId;
-use crate::record::{OpenStage, Vote};
+//! What a member must not forget, on disk.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use grouplock_quorum::node::StorageError;
+use grouplock_quorum::node::storage::{FORMAT, Head, SMALL, Storage};
+use grouplock_quorum::wire::CoterieKind;
+use grouplock_quorum::{MemberId, OpenStage, ProcessId, Record, Vote};
 
 /// A directory that goes away.
 struct Scratch(PathBuf);
