@@ -9,7 +9,7 @@ use crate::mutants;
 use crate::programs::{self, TestProgram};
 use crate::run::Program;
 use crate::setup::Need;
-use crate::steps::modelled;
+use crate::steps::{OF_PROGRAM, modelled};
 
 type Results = Vec<(String, Reached)>;
 
@@ -96,6 +96,7 @@ fn shuttle(given: &Given) -> Results {
 /// Storms of processes, by the library and by the program.
 fn rooms(given: &Given) -> Results {
     let cargo = release("grouplock-room").arguments(&["-p", "grouplock-cli", "--tests"]);
+    let cargo = cargo.arguments(&["--features", OF_PROGRAM]);
     each_test(given, cargo, IGNORED, &[])
 }
 

@@ -112,18 +112,23 @@ pub(crate) fn named(names: &[String]) -> Result<Vec<&'static Step>, String> {
 /// For what only compiles.
 const BUILD: Duration = Duration::from_secs(40 * 60);
 
+/// The features of the program `grouplock` that are off by default: every step that builds it has
+/// them on, so that it is built once.
+pub(crate) const OF_PROGRAM: &str = "grouplock-cli/etcd,grouplock-cli/gbp";
+
 fn fmt(_: &Tests) -> Result<(), String> {
     Program::cargo(&["fmt", "--all", "--check"]).quietly(BUILD).map(drop)
 }
 
 fn clippy(_: &Tests) -> Result<(), String> {
-    let clippy = ["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    Program::cargo(&clippy).quietly(BUILD).map(drop)
+    let clippy = ["clippy", "--quiet", "--workspace", "--all-targets", "--features", OF_PROGRAM];
+    Program::cargo(&clippy).arguments(&["--", "-D", "warnings"]).quietly(BUILD).map(drop)
 }
 
 /// Examples without tests are left to the lints, and documentation to the features.
 fn tests(tests: &Tests) -> Result<(), String> {
-    told(&tests.programs(Program::cargo(&["test", "--workspace", "--tests"]), &[])?)
+    let test = ["test", "--workspace", "--tests", "--features", OF_PROGRAM];
+    told(&tests.programs(Program::cargo(&test), &[])?)
 }
 
 /// The tests of grouplock that look at its features.
@@ -131,7 +136,8 @@ const OF_FEATURES: [&str; 6] = ["--test", "lock_api", "--test", "deadlock", "--t
 
 /// Lints for each feature alone and for all together; then the tests of the features. `send_guard`
 /// keeps the guards of mutexes from being watched, so those of deadlock detection run without it.
-/// Then the documentation of all packages, as that of grouplock speaks of all features.
+/// Then the documentation of all packages, as that of grouplock speaks of all features. The program
+/// is linted with the features it has by default, and with none.
 fn features(tests: &Tests) -> Result<(), String> {
     let all = "lock_api,send_guard,deadlock_detection,tracing,handover";
     for features in ["lock_api", "send_guard", "deadlock_detection", "tracing", all] {
@@ -143,6 +149,11 @@ fn features(tests: &Tests) -> Result<(), String> {
             lint.arguments(&OF_FEATURES)
         };
         lint.arguments(&["--", "-D", "warnings"]).quietly(BUILD)?;
+    }
+    for features in [&[][..], &["--no-default-features"]] {
+        // Of the workspace, as what it depends on is built already.
+        let lint = Program::cargo(&["clippy", "--quiet", "--workspace", "--bin", "grouplock"]);
+        lint.arguments(features).arguments(&["--", "-D", "warnings"]).quietly(BUILD)?;
     }
     let with = |features| of_workspace("test", features);
     let watched = with("lock_api,deadlock_detection,tracing");
@@ -174,6 +185,7 @@ fn targets(_: &Tests) -> Result<(), String> {
 fn of_workspace(command: &str, features: &str) -> Program {
     let features: Vec<_> = features.split(',').map(|it| format!("grouplock/{it}")).collect();
     Program::cargo(&[command, "--workspace", "--features", &features.join(",")])
+        .arguments(&["--features", OF_PROGRAM])
 }
 
 fn doc(_: &Tests) -> Result<(), String> {
