@@ -53,9 +53,9 @@ pub(crate) fn run(steps: &[&'static Step], required: bool) -> ExitCode {
         for lane in 0..lanes {
             let (tests, waiting, ended, lacking) = (&tests, &waiting, &ended, &lacking);
             scope.spawn(move || {
-                while let Some(step) =
-                    next(&mut waiting.lock().expect("nobody panics with it"), lane)
-                {
+                loop {
+                    let step = next(&mut waiting.lock().expect("nobody panics with it"), lane);
+                    let Some(step) = step else { return };
                     println!("== {}: {}", step.name, step.what);
                     let start = Instant::now();
                     let outcome = outcome(step, tests, lacking, required);
