@@ -301,6 +301,11 @@ const MUTANTS: &[Mutant] = &[
         )],
     },
     Mutant {
+        name: "phases_forgets_that_it_was_alone",
+        text: PHASES,
+        changes: &[("if !needs_work(w, was_alone) {", "if !needs_work(w, 0) {")],
+    },
+    Mutant {
         name: "phases_joins_a_full_session",
         text: PHASES,
         changes: &[(

@@ -153,6 +153,8 @@ pub fn all() -> Vec<Case> {
             group mutants::phases_stays_unnamed::Phases<M, Alone<Fifo>>, 3 by 2 => ConcurrentOccupancy;
         "phases-fifo-alone", "handed over without `EXCLUSIVE`":
             group mutants::phases_hands_over_without_exclusive::Phases<M, Alone<Fifo>>, 3 by 2 => MutualExclusion;
+        "phases-patient-alone", "who was alone leaves as the others do":
+            group mutants::phases_forgets_that_it_was_alone::Phases<M, Alone<Patient>>, 3 by 2 => ConcurrentOccupancy;
         "phases-fifo-limited", "the limit is not looked at":
             group mutants::phases_joins_a_full_session::Phases<M, Limited<Fifo>>, 2 by 2 => MutualExclusion;
         "phases-patient", "renamed without looking at those who wait":

@@ -140,8 +140,8 @@ impl<M: Memory, P: Policy> Phases<M, P> {
 
     /// Takes an idle room for itself.
     fn exclusive_fast(&self) -> bool {
-        let w = self.word.read(Relaxed); // 41: only to see whether the room is idle, and has a name
-        let idle = w & !UNNAMED == 0;
+        let w = self.word.read(Relaxed); // 41: only to see whether the room is empty, and what else there is
+        let idle = w & !(UNNAMED | NOTIFY) == 0;
         let inside = idle && self.word.cas(w, w | EXCLUSIVE | ONE, Acquire); // 42: as 2
         if inside {
             M::doorway_end();
@@ -195,10 +195,11 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         if !left_work(before) {
             return;
         }
+        let was_alone = before & EXCLUSIVE;
         loop {
-            M::live(|| [(then as u64).word()]);
+            M::live(|| [(then as u64).word(), was_alone.word()]);
             let w = self.word.read(Relaxed); // 22: only the step below gives access to anything
-            if !needs_work(w) {
+            if !needs_work(w, was_alone) {
                 return;
             }
             let locked = self.word.cas(w, w | LOCKED, Acquire); // 22: as 23

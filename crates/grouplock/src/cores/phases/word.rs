@@ -71,7 +71,10 @@ pub const fn left_work(word: u32) -> bool {
     word & (NOTIFY | LOCKED) == NOTIFY && (holders(word) == 1 || word & LIMITED != 0)
 }
 
-/// Whether there is place, somebody waits, and no thread is about to let waiters in.
-pub const fn needs_work(word: u32) -> bool {
-    word & (NOTIFY | LOCKED) == NOTIFY && (is_empty(word) || word & LIMITED != 0)
+/// Whether there may be place for one who waits, and no thread is about to let waiters in. Asked by a holder that left, and found `before`.
+///
+/// If it was alone, a thread may have come back to the session that the room is named after, and others may wait for that session.
+pub const fn needs_work(word: u32, before: u32) -> bool {
+    let joinable = word & LIMITED != 0 || before & EXCLUSIVE != 0;
+    word & (NOTIFY | LOCKED) == NOTIFY && (is_empty(word) || joinable)
 }
