@@ -39,8 +39,8 @@ mod two_locks;
 pub mod value;
 
 pub use explore::{
-    CheckError, Options, Outcome, Progress, Reductions, Sampling, Schedule, StepBound, Turn,
-    Verdict, Violation, check, replay, sample,
+    CheckError, Options, Outcome, Reductions, Sampling, Schedule, StepBound, Turn, Verdict,
+    Violation, check, replay, sample,
 };
 #[doc(hidden)]
 pub use explore::{bounds, canon, components, orders, state, visited};

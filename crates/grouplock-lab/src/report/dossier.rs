@@ -163,14 +163,9 @@ pub enum CollectError {
     /// No algorithm has that name.
     #[error(transparent)]
     Unknown(#[from] UnknownAlgorithm),
-    /// An exploration cannot start.
-    #[error("{algorithm}: {error}")]
-    Check {
-        /// The algorithm.
-        algorithm: String,
-        /// Why not.
-        error: CheckError,
-    },
+    /// An exploration of this algorithm cannot start.
+    #[error("{0}: {1}")]
+    Check(String, #[source] CheckError),
 }
 
 impl Dossier {
@@ -189,7 +184,7 @@ impl Dossier {
             let subject = registry::find(&task.algorithm)?;
             let algorithm = task.algorithm.clone();
             let outcome = check(&subject, &task.options(&subject))
-                .map_err(|error| CollectError::Check { algorithm, error })?;
+                .map_err(|error| CollectError::Check(algorithm, error))?;
             explorations.push(Exploration::of(&subject, task, outcome));
         }
         Ok(Dossier { algorithms: registered(), explorations, ..Dossier::default() })
@@ -216,7 +211,7 @@ impl Dossier {
                     Ok(measured) => {
                         self.rmr.extend(measured.into_iter().map(|m| RmrPoint::of(m, bounds)));
                     }
-                    Err(RmrError::Capacity { .. }) => {}
+                    Err(RmrError::Capacity(..)) => {}
                     Err(error @ RmrError::Broken { .. }) => {
                         let (algorithm, because) = (name.to_owned(), error.to_string());
                         self.broken.push(Broken { algorithm, processes, because });

@@ -31,24 +31,14 @@ pub enum PageError {
     /// A table begins and does not end.
     #[error("line {0}: a table begins here, and no line `{CLOSE}` ends it")]
     Endless(usize),
-    /// There is no such table.
+    /// In this line a table is asked for that does not exist.
     #[error(
-        "line {line}: {asked:?} is no table: expected claims, explored, properties, references or mutants"
+        "line {0}: {1:?} is no table: expected claims, explored, properties, references or mutants"
     )]
-    Unknown {
-        /// Where it is asked for.
-        line: usize,
-        /// What is asked for.
-        asked: String,
-    },
-    /// The evidence says nothing about that.
-    #[error("line {line}: the evidence has nothing for {asked:?}")]
-    Nothing {
-        /// Where it is asked for.
-        line: usize,
-        /// What is asked for.
-        asked: String,
-    },
+    Unknown(usize, String),
+    /// In this line something is asked for of which the evidence says nothing.
+    #[error("line {0}: the evidence has nothing for {1:?}")]
+    Nothing(usize, String),
 }
 
 /// The page with its tables made anew.
@@ -72,11 +62,9 @@ pub fn fill(page: &str, evidence: &Dossier) -> Result<String, PageError> {
             "properties" => properties(evidence, &names),
             "references" => references(evidence, &names),
             "mutants" => mutants(evidence, &names),
-            _ => return Err(PageError::Unknown { line: number, asked: asked.to_owned() }),
+            _ => return Err(PageError::Unknown(number, asked.to_owned())),
         };
-        let Some(table) = table else {
-            return Err(PageError::Nothing { line: number, asked: asked.to_owned() });
-        };
+        let table = table.ok_or_else(|| PageError::Nothing(number, asked.to_owned()))?;
         filled.push_str(&table);
         let end = lines.find(|(_, line)| line.trim() == CLOSE).ok_or(PageError::Endless(number))?;
         filled.push_str(end.1);

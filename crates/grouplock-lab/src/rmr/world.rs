@@ -1,13 +1,27 @@
 //! The simulated machine: memory, caches, and processes that take one step at a time.
 
+use std::cell::RefCell;
+
+use corosensei::Coroutine;
+use corosensei::stack::DefaultStack;
 use grouplock_algorithms::memory::Word;
 
 use super::model::{Caches, Effect, PerModel};
-use super::running::{self, Running};
 use super::tally::{Passage, Step, Tally};
 use super::workload::Workload;
-use crate::memory::context::{Access, Cue, Plan, Wish};
+use crate::memory::context::{self, Access, Cue, Plan, Suspend, Wish};
 use crate::subject::Process as Member;
+
+/// A process that runs.
+type Running = Coroutine<Option<Cue>, Wish, (), DefaultStack>;
+
+/// Enough for any algorithm and for a panic that comes out of it; only what is touched takes memory.
+const STACK_BYTES: usize = 256 << 10;
+
+thread_local! {
+    /// Stacks that are not in use. To make a new one takes longer than many a run.
+    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+}
 
 /// What a process does next.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +84,7 @@ impl World {
         let (count, registers) = (joined.len(), plan.registers.len());
         let homes = plan.registers.iter().map(|register| register.site.home).collect();
         let process = |member| Process {
-            running: running::start(member),
+            running: start(member),
             next: Next::Nothing,
             passage: Passage::default(),
             begun: 0,
@@ -122,7 +136,7 @@ impl World {
     /// What was counted, at the end of a run.
     pub(crate) fn into_tally(self) -> Tally {
         for process in self.processes {
-            running::recycle(process.running);
+            recycle(process.running);
         }
         self.tally
     }
@@ -240,4 +254,27 @@ impl World {
             _ => {}
         }
     }
+}
+
+/// Keeps the stack of a process that has stopped for another one.
+fn recycle(stopped: Running) {
+    if stopped.done() {
+        STACKS.with_borrow_mut(|stacks| stacks.push(stopped.into_stack()));
+    }
+}
+
+/// A process that makes one passage after another until it is told to stop.
+fn start(mut me: Box<dyn Member>) -> Running {
+    let stack = STACKS.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
+        DefaultStack::new(STACK_BYTES).expect("there is address space for a few stacks")
+    });
+    Coroutine::with_stack(stack, move |suspend: &Suspend, _| {
+        context::begin(suspend);
+        while let Some(Cue::Request(session)) = context::ask(Wish::Remainder) {
+            me.enter(session);
+            context::ask(Wish::Inside);
+            me.exit();
+        }
+        context::end();
+    })
 }

@@ -6,7 +6,6 @@
 mod lanes;
 mod player;
 mod plot;
-mod program;
 mod tables;
 
 use std::fmt::{self, Display, Write as _};
