@@ -2,14 +2,16 @@
 //!
 //! What is told of it has placeholders for objects.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::panic::Location;
+use std::rc::Rc;
 
 use super::{Note, Target};
 use crate::layout::{Layout, object_at, pack, try_pack, unpack};
-use crate::memory::context::{self, Access, Cue, Halt, Operation, Plan, Remark, Run};
+use crate::memory::context::{self, Access, Cue, Operation, Plan, Wish};
+use crate::memory::running::{recycle, start};
 use crate::subject::Subject;
 use crate::value::{Obs, Val};
 
@@ -113,41 +115,70 @@ pub(super) fn execute(
 ) -> Result<Shown, String> {
     let (joined, plan) = context::set_up(|| (subject.make)(processes));
     let mut joined = joined.expect("the same lock was made before, to know its layout");
-    let me = &mut joined[p];
-    let script_here = script.iter().map(|&cue| unpacked(cue, &plan)).collect();
-    let place = Cell::new((Phase::Remainder, 0));
-
-    let (result, run) = context::run(Run::along(script_here, &plan), || {
-        loop {
-            place.set((Phase::Remainder, 0));
-            let session = match context::with_run(Run::next) {
-                Some(Cue::Request(session)) => session,
-                Some(other) => unreachable!("{other:?} in the remainder section"),
-                None => return,
-            };
-            place.set((Phase::Entering, session));
-            me.enter(session);
-            place.set((Phase::Inside, session));
-            match context::with_run(Run::next) {
-                Some(Cue::Pass) => context::with_run(|run| run.answered = 0),
-                Some(other) => unreachable!("{other:?} on entry to the critical section"),
-                None => return,
+    let me = Rc::new(RefCell::new(joined.swap_remove(p)));
+    let mut running = start(Rc::clone(&me), Some(plan.objects.iter().map(|o| o.place).collect()));
+    let (mut phase, mut session, mut answered) = (Phase::Remainder, 0, 0);
+    let (mut round, mut passed, mut notes) = (None, false, Vec::new());
+    let (mut position, mut cue) = (0, None);
+    // Where the script ends and what the process does then, or how it goes wrong.
+    let halt = loop {
+        let wish = match context::hushed(|| running.resume(cue.take())) {
+            Ok(resumed) => resumed.as_yield().expect("it was not told to stop"),
+            Err(payload) => break Err(Stop::Panic(context::message(&*payload))),
+        };
+        let is_over = position == script.len();
+        match &wish {
+            Wish::RoundBegins(at) if round.is_some() => {
+                let why = "an `await` in the condition of an `await`, which may only read";
+                break Err(Stop::Panic(format!("{at}: {why}")));
             }
-            place.set((Phase::Exiting, session));
-            me.exit();
+            // A failed round leaves no mark, so it cannot be cut in two.
+            Wish::Live(_, at) if round.is_some() => {
+                let why = "`live` in the condition of an `await`, which may only read";
+                break Err(Stop::Panic(format!("{at}: {why}")));
+            }
+            Wish::RoundBegins(_) => round = Some(position),
+            Wish::RoundEnds(holds) => {
+                // True exactly if the last entry of the script decided this round.
+                passed = round.take() != Some(position) && is_over;
+                if !holds && !passed {
+                    let why = "an await that reads nothing can never end".to_owned();
+                    break Err(Stop::Panic(why));
+                } else if !holds {
+                    break Err(Stop::RoundFailed);
+                }
+            }
+            Wish::DoorwayEnd => notes.extend(is_over.then_some(Note::DoorwayEnd)),
+            Wish::Forget(_) if !is_over => {}
+            Wish::Forget(register) => notes.push(Note::Forget(known.target(*register, layout)?)),
+            Wish::Remainder | Wish::Inside | Wish::Access(_) | Wish::Live(..) => {
+                match &wish {
+                    Wish::Remainder => (phase, session) = (Phase::Remainder, 0),
+                    Wish::Inside => (phase, answered) = (Phase::Inside, 0),
+                    _ => answered += usize::from(!is_over && matches!(wish, Wish::Access(_))),
+                }
+                let Some(&next) = script.get(position) else { break Ok(wish) };
+                position += 1;
+                match next {
+                    Cue::Request(asked) => (phase, session) = (Phase::Entering, asked),
+                    Cue::Pass if phase == Phase::Inside => phase = Phase::Exiting,
+                    _ => {}
+                }
+                cue = Some(unpacked(next, &plan));
+            }
         }
-    });
-
-    let (mut phase, session) = place.get();
-    if phase == Phase::Exiting && run.answered == 0 {
+    };
+    context::end();
+    recycle(running);
+    let me = me.borrow();
+    if phase == Phase::Exiting && answered == 0 {
         phase = Phase::Inside;
     }
     let mut handle = Telling::new(known);
     let mut told = Telling::new(known);
-    let merge = match (result, run.halt) {
-        (Err(message), _) => Err(Stop::Panic(message)),
-        (Ok(None), Some(Halt::RoundFailed)) => Err(Stop::RoundFailed),
-        (Ok(None), Some(Halt::Operation(Access { register, operation, at }))) => {
+    let merge = match halt {
+        Err(stop) => Err(stop),
+        Ok(Wish::Access(Access { register, operation, at })) => {
             Err(match operation.try_map(|word| try_pack(word, &plan)) {
                 Ok(op) => Stop::Operation {
                     target: known.target(register, layout)?,
@@ -158,21 +189,20 @@ pub(super) fn execute(
                 Err(why) => Stop::Panic(format!("{at}: {why}")),
             })
         }
-        (Ok(None), Some(Halt::Live { words, at })) => {
+        Ok(Wish::Live(words, at)) => {
             for word in words {
                 told.value(pack(word, &plan));
             }
             Ok(Merge::Live { file: at.file(), line: at.line(), column: at.column() })
         }
-        (Ok(Some(())), _) if phase == Phase::Remainder => {
+        Ok(Wish::Remainder) => {
             me.inspect(&mut |name, word| {
                 _ = write!(told.text, "{name}=");
                 told.value(pack(word, &plan));
             });
             Ok(Merge::Remainder)
         }
-        (Ok(Some(())), _) => Ok(Merge::Inside),
-        (Ok(None), None) => unreachable!("a run that leaves says where"),
+        Ok(_) => Ok(Merge::Inside),
     };
     let stop = match merge {
         Err(stop) => stop,
@@ -188,13 +218,7 @@ pub(super) fn execute(
             Stop::Merge(merge, told.text, told.placeholders)
         }
     };
-    let notes = run.remarks.iter().map(|remark| match *remark {
-        Remark::Forget(register) => known.target(register, layout).map(Note::Forget),
-        Remark::DoorwayEnd => Ok(Note::DoorwayEnd),
-    });
-    let notes = notes.collect::<Result<_, _>>()?;
-    let in_round = run.round.map(|began| script.len() - began);
-    let passed = run.passed;
+    let in_round = round.map(|began| script.len() - began);
     Ok(Shown { stop, handle: handle.text, notes, phase, session, passed, in_round })
 }
 

@@ -1,27 +1,16 @@
 //! The simulated machine: memory, caches, and processes that take one step at a time.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
-use corosensei::Coroutine;
-use corosensei::stack::DefaultStack;
 use grouplock_algorithms::memory::Word;
 
 use super::model::{Caches, Effect, PerModel};
 use super::tally::{Passage, Step, Tally};
 use super::workload::Workload;
-use crate::memory::context::{self, Access, Cue, Plan, Suspend, Wish};
+use crate::memory::context::{Access, Cue, Plan, Wish};
+use crate::memory::running::{Running, recycle, start};
 use crate::subject::Process as Member;
-
-/// A process that runs.
-type Running = Coroutine<Option<Cue>, Wish, (), DefaultStack>;
-
-/// Enough for any algorithm and for a panic that comes out of it; only what is touched takes memory.
-const STACK_BYTES: usize = 256 << 10;
-
-thread_local! {
-    /// Stacks that are not in use. To make a new one takes longer than many a run.
-    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
-}
 
 /// What a process does next.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +73,7 @@ impl World {
         let (count, registers) = (joined.len(), plan.registers.len());
         let homes = plan.registers.iter().map(|register| register.site.home).collect();
         let process = |member| Process {
-            running: start(member),
+            running: start(Rc::new(RefCell::new(member)), None),
             next: Next::Nothing,
             passage: Passage::default(),
             begun: 0,
@@ -218,8 +207,8 @@ impl World {
                         break Next::Start(self.workload.dwell(p, process.begun, false));
                     }
                 }
-                Wish::RoundBegins => process.round.clear(),
-                Wish::RoundFailed => {
+                Wish::RoundBegins(_) => process.round.clear(),
+                Wish::RoundEnds(false) => {
                     let is_far = |&(register, _): &_| self.caches.is_far(p, register);
                     self.tally.remote_spinning |= process.round.iter().any(is_far);
                     let is_old = |&(register, seen): &_| self.writes[register] != seen;
@@ -231,6 +220,7 @@ impl World {
                         break Next::Wait;
                     }
                 }
+                Wish::RoundEnds(true) | Wish::Forget(_) | Wish::Live(..) => {}
             }
         };
         self.processes[p].next = next;
@@ -254,27 +244,4 @@ impl World {
             _ => {}
         }
     }
-}
-
-/// Keeps the stack of a process that has stopped for another one.
-fn recycle(stopped: Running) {
-    if stopped.done() {
-        STACKS.with_borrow_mut(|stacks| stacks.push(stopped.into_stack()));
-    }
-}
-
-/// A process that makes one passage after another until it is told to stop.
-fn start(mut me: Box<dyn Member>) -> Running {
-    let stack = STACKS.with_borrow_mut(Vec::pop).unwrap_or_else(|| {
-        DefaultStack::new(STACK_BYTES).expect("there is address space for a few stacks")
-    });
-    Coroutine::with_stack(stack, move |suspend: &Suspend, _| {
-        context::begin(suspend);
-        while let Some(Cue::Request(session)) = context::ask(Wish::Remainder) {
-            me.enter(session);
-            context::ask(Wish::Inside);
-            me.exit();
-        }
-        context::end();
-    })
 }
