@@ -5,7 +5,6 @@ use grouplock_algorithms::memory::{Home, Site, Word};
 use crate::memory::context::Plan;
 use crate::value::{MOST_CLASSES, MOST_OBJECTS, Val};
 
-/// A register of the explored lock.
 #[derive(Clone, Debug)]
 pub(crate) struct RegisterInfo {
     pub(crate) site: Site,
@@ -19,17 +18,14 @@ pub(crate) struct RegisterInfo {
     pub(crate) owner: Option<usize>,
 }
 
-/// An object of the explored lock.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectInfo {
     /// Objects of one kind can stand for each other.
     pub(crate) class: usize,
     pub(crate) registers: Vec<usize>,
-    /// For people.
     pub(crate) name: String,
 }
 
-/// Everything that was set up.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) registers: Vec<RegisterInfo>,
@@ -83,7 +79,6 @@ impl Layout {
         Layout { registers, objects, globals }
     }
 
-    /// The register's name for people.
     pub(crate) fn register_name(&self, register: usize) -> String {
         let info = &self.registers[register];
         match (info.object, info.site.index) {
@@ -93,7 +88,6 @@ impl Layout {
         }
     }
 
-    /// The value for people.
     pub(crate) fn value_name(&self, value: Val) -> String {
         match value.as_object() {
             Some(object) => self.objects[object].name.clone(),
@@ -141,7 +135,6 @@ pub(crate) fn try_pack(word: Word, plan: &Plan) -> Result<Val, String> {
     }
 }
 
-/// The object at `address`.
 pub(crate) fn object_at(address: usize, plan: &Plan) -> Option<usize> {
     plan.objects.iter().position(|object| object.place.addr() == address)
 }

@@ -18,13 +18,10 @@ use crate::value::{Obs, Val};
 /// Where a process is in its passage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// In its remainder section.
     Remainder,
-    /// In its entry section.
     Entering,
     /// In its critical section: it has taken no step of its exit section yet.
     Inside,
-    /// In its exit section.
     Exiting,
 }
 
@@ -32,7 +29,6 @@ pub(crate) enum Phase {
 pub(crate) type Op = Operation<Val>;
 
 impl Op {
-    /// The same operation with its objects replaced.
     pub(crate) fn renamed(self, f: impl Fn(usize) -> usize) -> Self {
         let Ok(renamed) = self.try_map(|value| Ok::<_, Infallible>(value.map(&f)));
         renamed
@@ -61,17 +57,17 @@ pub(super) enum Merge {
 /// Where a run stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// Before an operation.
-    Operation { target: Target, op: Op, at: &'static Location<'static> },
+    Operation {
+        target: Target,
+        op: Op,
+        at: &'static Location<'static>,
+    },
     /// At a merge point: what counts there (with its objects numbered anew), and which placeholders those were.
     Merge(Merge, String, Vec<u8>),
-    /// A round of an `await` has failed.
     RoundFailed,
-    /// The algorithm panicked.
     Panic(String),
 }
 
-/// What a run showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) stop: Stop,
@@ -263,7 +259,6 @@ impl Known {
         })
     }
 
-    /// The register as the process names it.
     fn target(&self, register: usize, layout: &Layout) -> Result<Target, String> {
         let Some((object, field)) = layout.registers[register].object else {
             return Ok(Target::Global(register));
@@ -274,7 +269,6 @@ impl Known {
         })
     }
 
-    /// The value as the process names it.
     fn value(&self, value: Val, at: &Location<'_>) -> Result<Val, String> {
         let Some(object) = value.as_object() else { return Ok(value) };
         self.placeholder(object).map(Val::object).ok_or_else(|| {

@@ -223,7 +223,6 @@ pub fn check(subject: &Subject, options: &Options) -> Result<Outcome, CheckError
     Ok(search::run(subject, options))
 }
 
-/// Whether the sizes are within range.
 fn fits(subject: &Subject, options: &Options) -> Result<(), CheckError> {
     let most = match subject.claims.processes {
         Limit::Fixed(most) => most.min(state::MOST_PROCESSES as u64) as usize,

@@ -72,7 +72,6 @@ impl Level {
     }
 }
 
-/// What ended the search.
 enum End {
     /// In the state at this place, or in the step from it.
     Found(Obstacle, Place, Option<Turn>),

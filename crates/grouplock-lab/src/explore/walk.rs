@@ -160,7 +160,6 @@ fn draw(
     Ok(())
 }
 
-/// Chooses who moves.
 struct Picker {
     /// Higher goes first, for PCT; else how inclined a process is to be chosen.
     weights: Vec<i64>,

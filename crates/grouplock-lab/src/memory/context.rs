@@ -13,9 +13,7 @@ use grouplock_algorithms::memory::{Site, Word};
 /// What a process does to a register. The values are words in a run, packed where an exploration keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation<V = Word> {
-    /// Observes the value.
     Read,
-    /// Writes the value.
     Write(V),
     /// Writes the value, observes the old one.
     Fas(V),
@@ -23,7 +21,6 @@ pub(crate) enum Operation<V = Word> {
     Cas(V, V),
     /// Adds to a number of so many bits, which wraps around; observes the old value.
     Faa(u64, u32),
-    /// Waits until it holds the value.
     WaitFor(V),
     /// Waits until it holds the first, and writes the second.
     AwaitCas(V, V),
@@ -46,7 +43,6 @@ impl<V> Operation<V> {
         })
     }
 
-    /// Whether the operation may have to wait.
     pub(crate) fn blocks(&self) -> bool {
         matches!(self, Operation::WaitFor(_) | Operation::AwaitCas(..))
     }
@@ -91,11 +87,9 @@ pub(crate) fn sum(a: u64, b: u64, bits: u32) -> u64 {
 /// What makes a process go on: the answer to its operation, or a word to it. An entry of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cue<V = Word> {
-    /// The operation is done.
     Done,
     /// It is done, and this is what the register held.
     Value(V),
-    /// Whether a compare-and-swap succeeded.
     Swapped(bool),
     /// The process goes on from a merge point.
     Pass,
@@ -114,11 +108,8 @@ pub(crate) struct Access {
 /// Why a process is suspended: what it wants, or what it says.
 #[derive(Clone, Debug)]
 pub(crate) enum Wish {
-    /// It is in its remainder section.
     Remainder,
-    /// Its doorway is over.
     DoorwayEnd,
-    /// It is in its critical section.
     Inside,
     Access(Access),
     /// It starts to look whether what it waits for has come.
@@ -145,7 +136,6 @@ pub(crate) struct RegisterPlan {
     pub(crate) forgotten: bool,
 }
 
-/// An object made by `Memory::allocate`.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectPlan {
     pub(crate) place: *const (),
@@ -230,7 +220,6 @@ pub(crate) fn hushed<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
     panic::catch_unwind(AssertUnwindSafe(f))
 }
 
-/// What a panic says.
 pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied());

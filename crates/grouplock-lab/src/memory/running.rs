@@ -9,7 +9,6 @@ use corosensei::stack::DefaultStack;
 use super::context::{self, Cue, Suspend, Wish};
 use crate::subject::Process;
 
-/// A process that runs.
 pub(crate) type Running = Coroutine<Option<Cue>, Wish, (), DefaultStack>;
 
 /// Enough for any algorithm and for a panic that comes out of it; only what is touched takes memory.

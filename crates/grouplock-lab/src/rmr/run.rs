@@ -10,7 +10,6 @@ use super::world::World;
 use crate::memory::context::{self, Plan as Made};
 use crate::subject::Subject;
 
-/// Everything that decides what happens in a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) plan: Plan,

@@ -18,7 +18,6 @@ pub(crate) struct Worst {
     pub(crate) passage: Passage,
 }
 
-/// What the runs have shown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Survey {
     worst: PerModel<Option<Worst>>,
@@ -29,7 +28,6 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// The most expensive passage by `model`.
     pub(crate) fn worst(&self, model: Model) -> &Worst {
         self.worst[model.index()].as_ref().expect("every process makes a passage")
     }
@@ -60,7 +58,6 @@ impl Survey {
     }
 }
 
-/// Runs all cases, then the search.
 pub(crate) fn survey(
     lock: &Subject,
     processes: usize,
@@ -113,7 +110,6 @@ struct Climb {
     top: Option<Top>,
 }
 
-/// The worst found so far.
 struct Top {
     cost: u64,
     priorities: Priorities,
@@ -167,7 +163,6 @@ fn search(
     Ok(())
 }
 
-/// A place to climb from.
 fn start(
     kind: Kind,
     active: usize,

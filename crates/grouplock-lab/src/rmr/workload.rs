@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// Which sessions are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sessions {
     /// All ask for the same.
@@ -30,7 +29,6 @@ pub(crate) struct Workload {
     pub(crate) sessions: Sessions,
     /// How many processes take part, the lowest ones; the others never leave their remainder sections.
     pub(crate) active: usize,
-    /// Passages of each process that takes part.
     pub(crate) passages: usize,
     /// Whether processes take their time, some of them much, inside and outside.
     pub(crate) dwells: bool,
@@ -38,7 +36,6 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    /// How many passages `process` makes.
     pub(crate) fn passages_of(&self, process: usize) -> usize {
         if process < self.active { self.passages } else { 0 }
     }

@@ -12,7 +12,6 @@ use crate::memory::context::{Access, Cue, Plan, Wish};
 use crate::memory::running::{Running, recycle, start};
 use crate::subject::Process as Member;
 
-/// What a process does next.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     /// Leaves its remainder section, after as many idle steps.
@@ -22,7 +21,6 @@ enum Next {
     Access(Access),
     /// Nothing before somebody writes what it waits on.
     Wait,
-    /// Nothing more.
     Nothing,
 }
 
@@ -44,7 +42,6 @@ pub(super) struct Process {
     ticket: u32,
 }
 
-/// The machine.
 pub(crate) struct World {
     pub(super) processes: Vec<Process>,
     contents: Vec<Word>,
@@ -57,7 +54,6 @@ pub(crate) struct World {
     /// Those that can take a step, in no particular order, and where each of them is in there.
     pub(super) ready: Vec<usize>,
     place: Vec<Option<usize>>,
-    /// How often somebody became ready.
     pub(super) arrivals: u64,
     pub(super) tally: Tally,
 }
@@ -110,7 +106,6 @@ impl World {
         matches!(self.processes[p].next, Next::Leave(_))
     }
 
-    /// Whether all have made all their passages.
     pub(crate) fn is_done(&self) -> bool {
         self.processes.iter().all(|process| matches!(process.next, Next::Nothing))
     }

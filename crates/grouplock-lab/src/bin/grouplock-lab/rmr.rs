@@ -8,7 +8,7 @@ use clap::Args;
 use grouplock_algorithms::claims::Growth;
 use grouplock_lab::Subject;
 use grouplock_lab::rmr::{self, Measurement, Model, Options, RmrError, WorstPassage};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::{Answer, say, show};
 
@@ -82,8 +82,14 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
     show("");
     let mut broken = Vec::new();
     if arguments.json {
-        let rows: Vec<Row<'_>> = found.iter().flat_map(Found::rows).collect();
-        say(&(serde_json::to_string_pretty(&rows)? + "\n"));
+        let rows = found.iter().flat_map(|found| {
+            found.measured.iter().map(|measured| {
+                let mut row = json!(measured);
+                row["bound"] = json!(found.bound);
+                row
+            })
+        });
+        say(&format!("{:#}\n", serde_json::Value::from_iter(rows)));
     } else {
         say(&table(arguments.model, &found));
         for largest in found.iter().filter_map(|found| found.measured.last()) {
@@ -113,19 +119,7 @@ struct Found {
     broken: Vec<RmrError>,
 }
 
-/// A line of JSON.
-#[derive(Serialize)]
-struct Row<'a> {
-    #[serde(flatten)]
-    measured: &'a Measurement,
-    bound: Option<u64>,
-}
-
 impl Found {
-    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.measured.iter().map(|measured| Row { measured, bound: self.bound })
-    }
-
     /// What the cost comes to, against what is claimed.
     fn summary(&self, model: Model) -> String {
         let claims = self.lock.claims;

@@ -102,7 +102,6 @@ fn table(
     )
 }
 
-/// A number with its thousands set apart.
 fn thousands(number: u64) -> String {
     grouped(number, '\u{202f}')
 }

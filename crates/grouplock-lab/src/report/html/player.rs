@@ -11,7 +11,6 @@ use crate::registry;
 use crate::report::dossier::{Dossier, Exploration};
 use crate::trace::{Section, Step};
 
-/// What the script needs of a trace.
 #[derive(Serialize)]
 struct Played<'a> {
     mutex: bool,
@@ -118,7 +117,6 @@ max="{steps}" value="1" aria-label="Step"><output>step 1 of {steps}</output></di
     )
 }
 
-/// All steps, one line each.
 fn listing(steps: &[Step], is_mutex: bool) -> String {
     let rows = each(steps, |step| {
         let Step { step: number, process, operation, .. } = step;
@@ -138,10 +136,8 @@ fn listing(steps: &[Step], is_mutex: bool) -> String {
 /// How many lines to show around each line that is executed.
 const AROUND: usize = 4;
 
-/// Lines of a file.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Excerpt {
-    /// The number of the first of them.
     from: usize,
     lines: Vec<&'static str>,
 }
