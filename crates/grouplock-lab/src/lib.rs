@@ -44,5 +44,5 @@ pub use explore::{
 };
 #[doc(hidden)]
 pub use explore::{bounds, canon, components, orders, state, visited};
-pub use property::{Properties, Property, UnknownProperty};
+pub use property::{Properties, Property};
 pub use subject::Subject;

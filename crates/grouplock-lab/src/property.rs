@@ -39,7 +39,7 @@ use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::Claim;
 use serde::{Deserialize, Serialize};
 
-use crate::registry;
+use crate::registry::{self, UnknownName};
 
 /// One table of all properties: the name in reports and on the command line, what claims say of it, and the sets of properties
 /// that it is in.
@@ -173,30 +173,19 @@ impl fmt::Display for Property {
     }
 }
 
-/// There is no property of this name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no property is called {name:?}: is it {nearest:?}?")]
-pub struct UnknownProperty {
-    name: String,
-    nearest: &'static str,
-}
-
 impl FromStr for Property {
-    type Err = UnknownProperty;
+    type Err = UnknownName;
 
     /// ```
     /// use grouplock_lab::Property;
     ///
     /// assert_eq!("strong-fifo".parse(), Ok(Property::StrongFifo));
     /// let error = "strong-fifa".parse::<Property>().unwrap_err();
-    /// assert_eq!(error.to_string(), r#"no property is called "strong-fifa": is it "strong-fifo"?"#);
+    /// let told = r#"there is no property "strong-fifa": did you mean "strong-fifo"?"#;
+    /// assert_eq!(error.to_string(), told);
     /// ```
-    fn from_str(name: &str) -> Result<Self, UnknownProperty> {
-        let all = || Property::ALL.iter().copied();
-        all().find(|property| property.name() == name).ok_or_else(|| UnknownProperty {
-            name: name.to_owned(),
-            nearest: registry::nearest(name, all().map(Property::name)).unwrap_or_default(),
-        })
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        registry::named("property", Property::ALL, |property| property.name(), name)
     }
 }
 

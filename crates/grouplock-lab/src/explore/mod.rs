@@ -19,7 +19,6 @@ mod stepper;
 mod traces;
 #[doc(hidden)]
 pub mod visited;
-mod waiting;
 mod walk;
 
 pub use walk::{Sampling, Schedule, replay, sample};

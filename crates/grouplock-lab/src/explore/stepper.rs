@@ -228,7 +228,7 @@ impl Stepper {
         }
         let writes = !op.looks();
         let info = &self.layout.registers[register];
-        if writes && self.reductions.own && info.owner.is_some_and(|owner| owner != p) {
+        if writes && self.reductions.own && info.owner().is_some_and(|owner| owner != p) {
             return Err(Trouble::Trespass.into());
         }
         let (new, seen) = match op {

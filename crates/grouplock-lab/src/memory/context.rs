@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Once;
 
 use corosensei::Yielder;
-use grouplock_algorithms::memory::{Site, Word};
+use grouplock_algorithms::memory::{Home, Site, Word};
 
 /// What a process does to a register. The values are words in a run, packed where an exploration keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,21 +125,33 @@ pub(crate) enum Wish {
 /// The way out of a coroutine. It resumes with a cue, or with none if there are no more passages to make.
 pub(crate) type Suspend = Yielder<Option<Cue>, Wish>;
 
-/// A register, as told when it was made.
+/// A register, as told when it was made. What it holds at first is a word in a run, packed for an exploration.
 #[derive(Clone, Debug)]
-pub(crate) struct RegisterPlan {
+pub(crate) struct RegisterPlan<V = Word> {
     pub(crate) site: Site,
-    pub(crate) initial: Word,
-    /// The object it lies in, if it was made inside `Memory::allocate`.
-    pub(crate) object: Option<usize>,
+    pub(crate) initial: V,
+    /// The object it lies in, if it was made inside `Memory::allocate`, and its place there.
+    pub(crate) object: Option<(usize, usize)>,
     /// The text says that what it holds at first is dead.
     pub(crate) forgotten: bool,
+}
+
+impl<V> RegisterPlan<V> {
+    /// The process whose own it is, by name: an element of an array with one for each process. That nobody else
+    /// writes it is a guess, which the explorer watches.
+    pub(crate) fn owner(&self) -> Option<usize> {
+        match (self.site.home, self.site.index, self.object) {
+            (Home::Process(p), Some(index), None) if p == index => Some(p),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectPlan {
     pub(crate) place: *const (),
     pub(crate) type_name: &'static str,
+    pub(crate) registers: Vec<usize>,
 }
 
 /// Everything that was made while a lock was set up.
@@ -229,9 +241,13 @@ pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
 pub(super) fn create(site: Site, initial: Word) -> usize {
     with(|context| match context {
         Context::SetUp(plan) => {
-            let object = plan.open.last().copied();
+            let id = plan.registers.len();
+            let object = plan.open.last().map(|&object| {
+                plan.objects[object].registers.push(id);
+                (object, plan.objects[object].registers.len() - 1)
+            });
             plan.registers.push(RegisterPlan { site, initial, object, forgotten: false });
-            plan.registers.len() - 1
+            id
         }
         _ => panic!("a register was made after the processes had joined: {site:?}"),
     })
@@ -249,7 +265,7 @@ fn with_plan(f: impl FnOnce(&mut Plan)) {
 pub(super) fn begin_object(type_name: &'static str) {
     with_plan(|plan| {
         plan.open.push(plan.objects.len());
-        plan.objects.push(ObjectPlan { place: std::ptr::null(), type_name });
+        plan.objects.push(ObjectPlan { place: std::ptr::null(), type_name, registers: Vec::new() });
     });
 }
 

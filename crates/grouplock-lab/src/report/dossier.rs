@@ -11,7 +11,7 @@ use super::plan::Task;
 use crate::explore::{CheckError, Outcome, StepBound, Verdict, check};
 use crate::memory::context;
 use crate::property::Property;
-use crate::registry::{self, UnknownAlgorithm};
+use crate::registry::{self, UnknownName};
 use crate::rmr::{self, Measurement, RmrError};
 use crate::subject::Subject;
 use crate::trace::Step;
@@ -162,7 +162,7 @@ impl RmrPoint {
 pub enum CollectError {
     /// No algorithm has that name.
     #[error(transparent)]
-    Unknown(#[from] UnknownAlgorithm),
+    Unknown(#[from] UnknownName),
     /// An exploration of this algorithm cannot start.
     #[error("{0}: {1}")]
     Check(String, #[source] CheckError),

@@ -40,7 +40,6 @@ mod schedule;
 mod story;
 mod survey;
 mod tally;
-mod workload;
 mod world;
 
 use grouplock_algorithms::CapacityError;
@@ -55,7 +54,7 @@ pub use run::Failure;
 pub use story::{AccessTold, WorstPassage, worst_passage};
 
 use crate::memory::context;
-use crate::registry::{self, UnknownAlgorithm};
+use crate::registry::{self, UnknownName};
 use crate::subject::Subject;
 
 /// The largest number of processes that can be simulated.
@@ -109,7 +108,7 @@ impl Default for Options {
 pub enum RmrError {
     /// No algorithm that can be measured is called that.
     #[error(transparent)]
-    Unknown(#[from] UnknownAlgorithm),
+    Unknown(#[from] UnknownName),
     /// There cannot be so many processes.
     #[error("{0} processes were asked for, but 1 to {MOST_PROCESSES} can be simulated")]
     Processes(usize),
@@ -176,7 +175,7 @@ pub fn measure(
 }
 
 fn named(name: &str) -> Result<Subject, RmrError> {
-    Ok(registry::named(&registry::measured(), name)?)
+    Ok(registry::named("algorithm", &registry::measured(), |lock| lock.name, name)?)
 }
 
 /// The algorithm called `name`, with the lock inside that it is measured with, if [`measure`] would try.

@@ -3,10 +3,9 @@
 use grouplock_algorithms::claims::Kind;
 
 use super::model::{Model, PerModel};
-use super::run::{self, Case};
+use super::run::{self, Case, Sessions, Workload};
 use super::schedule::{Plan, Priorities};
 use super::tally::{Passage, Tally};
-use super::workload::{Sessions, Workload};
 use super::{Options, RmrError};
 use crate::subject::Subject;
 

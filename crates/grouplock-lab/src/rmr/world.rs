@@ -6,8 +6,8 @@ use std::rc::Rc;
 use grouplock_algorithms::memory::Word;
 
 use super::model::{Caches, Effect, PerModel};
+use super::run::Workload;
 use super::tally::{Passage, Step, Tally};
-use super::workload::Workload;
 use crate::memory::context::{Access, Cue, Plan, Wish};
 use crate::memory::running::{Running, recycle, start};
 use crate::subject::Process as Member;
