@@ -258,7 +258,8 @@ impl Properties {
     }
 
     /// The claims, and what was `asked` for, that are not in the set.
-    pub fn missing(self, claims: &Claims, asked: Option<Property>) -> Vec<Property> {
+    #[must_use]
+    pub fn missing(self, claims: &Claims, asked: Option<Property>) -> Self {
         let counts = |p: Property| p.claim(claims).is_claimed() || asked == Some(p);
         let all = Property::CLAIMABLE.into_iter();
         all.filter(|&property| counts(property) && !self.contains(property)).collect()
@@ -267,6 +268,37 @@ impl Properties {
     /// Whether `property` is in the set.
     pub fn contains(self, property: Property) -> bool {
         self.0 & 1 << property as u32 != 0
+    }
+}
+
+impl Properties {
+    /// What is `missing`, in words: of those in this set, only executions that go on for ever.
+    pub fn tell_missing(self, missing: Self) -> String {
+        let told = |what: &str, list: Self| match list {
+            Properties(0) => String::new(),
+            list => format!("; {what}: {list}"),
+        };
+        let without_end = told("executions without end not looked at", missing.and(self));
+        without_end + &told("not looked at", missing.minus(self))
+    }
+}
+
+impl fmt::Display for Properties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.iter().map(Property::name).collect();
+        f.write_str(&names.join(", "))
+    }
+}
+
+impl Serialize for Properties {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Properties {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Vec::<Property>::deserialize(deserializer)?.into_iter().collect())
     }
 }
 

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use super::{Note, Target};
 use crate::layout::{Layout, object_at, pack, try_pack, unpack};
 use crate::memory::context::{self, Access, Cue, Operation, Plan, Wish};
-use crate::memory::running::{recycle, start};
+use crate::memory::running::{Running, recycle, start};
 use crate::subject::Subject;
 use crate::value::{Obs, Val};
 
@@ -113,10 +113,80 @@ pub(super) fn execute(
     let mut joined = joined.expect("the same lock was made before, to know its layout");
     let me = Rc::new(RefCell::new(joined.swap_remove(p)));
     let mut running = start(Rc::clone(&me), Some(plan.objects.iter().map(|o| o.place).collect()));
+    let driven = drive(&mut running, layout, script, known, &plan)?;
+    context::end();
+    recycle(running);
+    let me = me.borrow();
+    let mut handle = Telling::new(known);
+    let mut told = Telling::new(known);
+    let merge = match driven.halt {
+        Err(stop) => Err(stop),
+        Ok(Wish::Access(Access { register, operation, at })) => {
+            Err(match operation.try_map(|word| try_pack(word, &plan)) {
+                Ok(op) => Stop::Operation {
+                    target: known.target(register, layout)?,
+                    op: op.try_map(|value| known.value(value, at))?,
+                    at,
+                },
+                // As where the code itself checks its arithmetic.
+                Err(why) => Stop::Panic(format!("{at}: {why}")),
+            })
+        }
+        Ok(Wish::Live(words, at)) => {
+            for word in words {
+                told.value(pack(word, &plan));
+            }
+            Ok(Merge::Live { file: at.file(), line: at.line(), column: at.column() })
+        }
+        Ok(Wish::Remainder) => {
+            me.inspect(&mut |name, word| {
+                _ = write!(told.text, "{name}=");
+                told.value(pack(word, &plan));
+            });
+            Ok(Merge::Remainder)
+        }
+        Ok(_) => Ok(Merge::Inside),
+    };
+    let stop = match merge {
+        Err(stop) => stop,
+        Ok(merge) => {
+            let whole = if merge == Merge::Remainder { &mut handle } else { &mut told };
+            whole.mention(&me.handle(), &plan);
+            if let (Merge::Remainder, Some(object)) = (merge, told.unknown) {
+                let name = &layout.objects[object].name;
+                return Err(format!(
+                    "a passage ends with a pointer to {name} that, by `live`, was not needed any more"
+                ));
+            }
+            Stop::Merge(merge, told.text, told.placeholders)
+        }
+    };
+    let Driven { notes, phase, session, passed, in_round, .. } = driven;
+    Ok(Shown { stop, handle: handle.text, notes, phase, session, passed, in_round })
+}
+
+/// What a process did along a script. The last five are those of [`Shown`].
+struct Driven {
+    /// What it wants where the script ends, or why it does not come so far.
+    halt: Result<Wish, Stop>,
+    notes: Vec<Note>,
+    phase: Phase,
+    session: u64,
+    passed: bool,
+    in_round: Option<usize>,
+}
+
+/// Lets a process run along `script`.
+fn drive(
+    running: &mut Running,
+    layout: &Layout,
+    script: &[Cue<Val>],
+    known: &Known,
+    plan: &Plan,
+) -> Result<Driven, String> {
     let (mut phase, mut session, mut answered) = (Phase::Remainder, 0, 0);
     let (mut round, mut passed, mut notes) = (None, false, Vec::new());
     let (mut position, mut cue) = (0, None);
-    // Where the script ends and what the process does then, or how it goes wrong.
     let halt = loop {
         let wish = match context::hushed(|| running.resume(cue.take())) {
             Ok(resumed) => resumed.as_yield().expect("it was not told to stop"),
@@ -160,62 +230,16 @@ pub(super) fn execute(
                     Cue::Pass if phase == Phase::Inside => phase = Phase::Exiting,
                     _ => {}
                 }
-                cue = Some(unpacked(next, &plan));
+                cue = Some(unpacked(next, plan));
             }
         }
     };
-    context::end();
-    recycle(running);
-    let me = me.borrow();
+    // It has taken no step of its exit section yet.
     if phase == Phase::Exiting && answered == 0 {
         phase = Phase::Inside;
     }
-    let mut handle = Telling::new(known);
-    let mut told = Telling::new(known);
-    let merge = match halt {
-        Err(stop) => Err(stop),
-        Ok(Wish::Access(Access { register, operation, at })) => {
-            Err(match operation.try_map(|word| try_pack(word, &plan)) {
-                Ok(op) => Stop::Operation {
-                    target: known.target(register, layout)?,
-                    op: op.try_map(|value| known.value(value, at))?,
-                    at,
-                },
-                // As where the code itself checks its arithmetic.
-                Err(why) => Stop::Panic(format!("{at}: {why}")),
-            })
-        }
-        Ok(Wish::Live(words, at)) => {
-            for word in words {
-                told.value(pack(word, &plan));
-            }
-            Ok(Merge::Live { file: at.file(), line: at.line(), column: at.column() })
-        }
-        Ok(Wish::Remainder) => {
-            me.inspect(&mut |name, word| {
-                _ = write!(told.text, "{name}=");
-                told.value(pack(word, &plan));
-            });
-            Ok(Merge::Remainder)
-        }
-        Ok(_) => Ok(Merge::Inside),
-    };
-    let stop = match merge {
-        Err(stop) => stop,
-        Ok(merge) => {
-            let whole = if merge == Merge::Remainder { &mut handle } else { &mut told };
-            whole.mention(&me.handle(), &plan);
-            if let (Merge::Remainder, Some(object)) = (merge, told.unknown) {
-                let name = &layout.objects[object].name;
-                return Err(format!(
-                    "a passage ends with a pointer to {name} that, by `live`, was not needed any more"
-                ));
-            }
-            Stop::Merge(merge, told.text, told.placeholders)
-        }
-    };
     let in_round = round.map(|began| script.len() - began);
-    Ok(Shown { stop, handle: handle.text, notes, phase, session, passed, in_round })
+    Ok(Driven { halt, notes, phase, session, passed, in_round })
 }
 
 /// The cue with its object where it lies in this run.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::plan::Task;
 use crate::explore::{CheckError, Outcome, StepBound, Verdict, check};
 use crate::memory::context;
-use crate::property::Property;
+use crate::property::{Properties, Property};
 use crate::registry::{self, UnknownName};
 use crate::rmr::{self, Measurement, RmrError};
 use crate::subject::Subject;
@@ -98,10 +98,10 @@ pub struct Exploration {
     pub only: Option<Property>,
     /// What was checked, if that is known. Of a violated one, nothing is known of the others.
     #[serde(default, rename = "looked_at")]
-    pub properties: Vec<Property>,
+    pub properties: Properties,
     /// Properties of which every state was looked at, but not the executions that go on for ever.
     #[serde(default)]
-    pub in_part: Vec<Property>,
+    pub in_part: Properties,
     /// By how many of its own steps a process gets through, for the properties that bound them.
     #[serde(default)]
     pub bounds: Vec<StepBound>,
@@ -225,11 +225,8 @@ impl Dossier {
 
     /// Adds an exploration that was made before. One that tells of a violation has certainly checked that property.
     pub fn add(&mut self, mut exploration: Exploration) {
-        if let Some(property) = exploration.violated
-            && !exploration.properties.contains(&property)
-        {
-            exploration.properties.push(property);
-        }
+        let known = exploration.properties.iter().chain(exploration.violated);
+        exploration.properties = known.collect();
         self.explorations.push(exploration);
     }
 
@@ -273,8 +270,8 @@ impl Exploration {
             sessions: if subject.claims.kind == Kind::Mutual { 1 } else { task.sessions },
             passages: task.passages,
             only: task.property,
-            properties: looked_at.iter().collect(),
-            in_part: outcome.in_part.iter().collect(),
+            properties: looked_at,
+            in_part: outcome.in_part,
             bounds: outcome.bounds,
             states: outcome.states,
             depth: outcome.depth,

@@ -136,37 +136,18 @@ fn title(property: Property) -> String {
     name[..1].to_uppercase() + &name[1..]
 }
 
-fn listed(properties: &[Property]) -> String {
-    properties.iter().map(|p| p.name()).collect::<Vec<_>>().join(", ")
-}
-
 fn explored(evidence: &Dossier, names: &[&str]) -> Option<String> {
     let about = evidence.explorations.iter().filter(|e| is_named(&e.algorithm, names));
     let rows: Vec<_> = about
         .map(|exploration| {
-            let looked_at: Properties = exploration.properties.iter().copied().collect();
             let algorithm = evidence.algorithm(&exploration.algorithm);
-            let left = algorithm.map_or(Vec::new(), |a| looked_at.missing(&a.claims, None));
+            let left = algorithm
+                .map(|a| exploration.properties.missing(&a.claims, None))
+                .unwrap_or_default();
             let verdict = match exploration.verdict {
                 Verdict::Holds if exploration.only.is_some() => "holds".to_owned(),
-                Verdict::Holds if left.is_empty() => "all claims hold".to_owned(),
-                Verdict::Holds => {
-                    let in_part = |p: &Property| exploration.in_part.contains(p);
-                    let (in_part, not_at_all): (Vec<_>, Vec<_>) =
-                        left.iter().partition(|p| in_part(p));
-                    let mut verdict = "holds".to_owned();
-                    if !in_part.is_empty() {
-                        let _ = write!(
-                            verdict,
-                            "; executions without end not looked at: {}",
-                            listed(&in_part)
-                        );
-                    }
-                    if !not_at_all.is_empty() {
-                        let _ = write!(verdict, "; not looked at: {}", listed(&not_at_all));
-                    }
-                    verdict
-                }
+                Verdict::Holds if left == Properties::default() => "all claims hold".to_owned(),
+                Verdict::Holds => format!("holds{}", exploration.in_part.tell_missing(left)),
                 Verdict::Limit => "no end within its limits; nothing was found".to_owned(),
                 Verdict::Violated => {
                     let property = exploration.violated.map_or("?", Property::name);
@@ -213,7 +194,7 @@ fn properties(evidence: &Dossier, names: &[&str]) -> Option<String> {
 fn standing(evidence: &Dossier, algorithm: &Algorithm, property: Property) -> String {
     let about = || {
         let all = evidence.explorations.iter();
-        all.filter(|e| e.algorithm == algorithm.name && e.properties.contains(&property))
+        all.filter(|e| e.algorithm == algorithm.name && e.properties.contains(property))
     };
     let is_mutex = algorithm.claims.kind == Kind::Mutual;
     let refuted = about().find(|e| e.violated == Some(property));

@@ -87,7 +87,7 @@ impl<'a> Case<'a> {
     fn evidence(&self, property: Property) -> Evidence<'_> {
         let about = self.dossier.explorations.iter().filter(|exploration| {
             self.names.contains(&exploration.algorithm.as_str())
-                && exploration.properties.contains(&property)
+                && exploration.properties.contains(property)
         });
         let mut evidence = Evidence { ideal: self.ideal(), ..Evidence::default() };
         for exploration in about {

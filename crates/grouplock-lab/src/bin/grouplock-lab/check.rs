@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
     let looked_at = outcome.answered();
     let missing = looked_at.missing(&subject.claims, task.property);
     // What was asked for by name was the question.
-    let unanswered = task.property.is_some_and(|asked| missing.contains(&asked));
+    let unanswered = task.property.is_some_and(|asked| missing.contains(asked));
     let verdict = match outcome.verdict {
         Verdict::Holds if unanswered => Verdict::Limit,
         verdict => verdict,
@@ -127,9 +127,9 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
             "processes": task.processes,
             "sessions": task.sessions,
             "passages": task.passages,
-            "properties": options.properties.iter().collect::<Vec<_>>(),
-            "looked_at": looked_at.iter().collect::<Vec<_>>(),
-            "in_part": outcome.in_part.iter().collect::<Vec<_>>(),
+            "properties": options.properties,
+            "looked_at": looked_at,
+            "in_part": outcome.in_part,
             "not_looked_at": missing,
             "bounds": outcome.bounds,
             "states": outcome.states,
@@ -143,7 +143,7 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
         });
         say(&format!("{object:#}\n"));
     } else {
-        say(&as_text(&subject, &task, arguments, &outcome, &missing));
+        say(&as_text(&subject, &task, arguments, &outcome, missing));
     }
     Ok(ExitCode::from(match verdict {
         Verdict::Holds => 0,
@@ -216,9 +216,8 @@ fn as_text(
     task: &Task,
     arguments: &Arguments,
     outcome: &Outcome,
-    missing: &[Property],
+    missing: Properties,
 ) -> String {
-    let looked_at = outcome.answered();
     let is_mutex = subject.claims.kind == Kind::Mutual;
     let mut size = format!("{} processes", task.processes);
     if !is_mutex {
@@ -232,30 +231,17 @@ fn as_text(
         text.push_str(&trace::table(&violation.trace, is_mutex));
         let _ = writeln!(text, "\n{}: {}", violation.property, violation.because);
     }
-    let names = |properties: Vec<Property>| {
-        let names: Vec<_> = properties.into_iter().map(Property::name).collect();
-        names.join(", ")
-    };
     let verdict = match outcome.verdict {
-        Verdict::Holds if missing.is_empty() && task.property.is_none() => {
+        Verdict::Holds if missing == Properties::default() && task.property.is_none() => {
             "all claims hold".to_owned()
         }
         Verdict::Holds => {
-            let held = |property: &Property| looked_at.contains(*property);
-            let in_part = |property: &Property| outcome.in_part.contains(*property);
-            let (partly, not_at_all) = missing.iter().partition(|property| in_part(property));
-            let held = names(Property::CLAIMABLE.into_iter().filter(held).collect());
-            let mut verdict = format!("holds: {}", if held.is_empty() { "nothing" } else { &held });
-            for (list, what) in [
-                (partly, "in every state, but executions that go on for ever were not looked at"),
-                (not_at_all, "not looked at"),
-            ] {
-                let list: Vec<Property> = list;
-                if !list.is_empty() {
-                    let _ = write!(verdict, "; {what}: {}", names(list));
-                }
-            }
-            verdict
+            let looked_at = outcome.answered();
+            let held =
+                Property::CLAIMABLE.into_iter().filter(|property| looked_at.contains(*property));
+            let held = held.collect::<Properties>().to_string();
+            let held = if held.is_empty() { "nothing" } else { &held };
+            format!("holds: {held}{}", outcome.in_part.tell_missing(missing))
         }
         Verdict::Limit if arguments.replay.is_some() => {
             "the execution, once and by itself, violates nothing".to_owned()

@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
                 row
             })
         });
-        say(&format!("{:#}\n", serde_json::Value::from_iter(rows)));
+        say(&format!("{:#}\n", rows.collect::<serde_json::Value>()));
     } else {
         say(&table(arguments.model, &found));
         for largest in found.iter().filter_map(|found| found.measured.last()) {
