@@ -39,10 +39,10 @@ mod two_locks;
 pub mod value;
 
 pub use explore::{
-    CheckError, Options, Outcome, Progress, Reductions, Sampling, Schedule, StepBound, Turn,
-    Verdict, Violation, check, replay, sample,
+    CheckError, Options, Outcome, Reductions, Sampling, Schedule, StepBound, Turn, Verdict,
+    Violation, check, replay, sample,
 };
 #[doc(hidden)]
 pub use explore::{bounds, canon, components, orders, state, visited};
-pub use property::{Properties, Property, UnknownProperty};
+pub use property::{Properties, Property};
 pub use subject::Subject;

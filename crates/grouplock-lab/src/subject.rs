@@ -10,10 +10,7 @@ use crate::memory::SimMemory;
 
 /// A process that has joined a lock, which it shares with the others.
 pub(crate) trait Process {
-    /// The entry section.
     fn enter(&mut self, session: u64);
-
-    /// The exit section.
     fn exit(&mut self);
 
     /// The private variables, when idle, that the next passage may depend on.

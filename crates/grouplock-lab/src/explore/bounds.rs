@@ -83,7 +83,6 @@ impl Stepper {
         self.alone(state, p, if exit { Phase::Remainder } else { Phase::Inside })
     }
 
-    /// Why `circle` violates `property`.
     pub(super) fn tell_circle(&mut self, property: Property, circle: &[LocalId]) -> Fault {
         let section = if matches!(property, Property::BoundedExit | Property::GroupBoundedExit) {
             "exit"

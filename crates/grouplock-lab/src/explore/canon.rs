@@ -42,7 +42,6 @@ impl Reach {
         self.0[object] == 1 << p
     }
 
-    /// Blanks what nobody can reach.
     pub(crate) fn scrub(&self, state: &mut State, layout: &Layout) {
         for (object, who) in layout.objects.iter().zip(&self.0) {
             if *who == 0 {
@@ -184,11 +183,9 @@ impl<'a> Walk<'a> {
 /// What may change its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Renamed {
-    /// Nothing.
     Nothing,
     /// Objects: processes differ in their code.
     Objects,
-    /// Processes too.
     All,
 }
 

@@ -67,7 +67,6 @@ pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -
     outcome
 }
 
-/// What was found.
 enum Found {
     Cycle(Violation),
     Nothing,
@@ -86,36 +85,29 @@ struct Mark {
     came_undisturbed: u8,
     /// Cannot move: idle, or waits for what is not so.
     disabled: u8,
-    /// Could take an ideal lock.
     strong: u8,
 }
 
-/// A step of the graph.
 #[derive(Clone, Copy)]
 struct Step {
     to: u32,
     choice: Turn,
-    /// Who changes places.
     change: u16,
 }
 
-/// All states and steps.
 struct Graph {
     processes: usize,
     /// Whether all processes differ in names only.
     alike: bool,
     orders: Orders,
     marks: Vec<Mark>,
-    /// Where the steps from each state begin.
     begins: Vec<u32>,
     steps: Vec<Step>,
 }
 
 /// What a cycle must keep to, to be a violation.
 struct Complaint<'a> {
-    /// Through these pairs.
     through: &'a dyn Fn(Pair) -> bool,
-    /// By these steps.
     by: &'a dyn Fn(Pair, Step, Pair) -> bool,
     /// Whoever is inside may stay there.
     may_stay: bool,
@@ -248,7 +240,6 @@ impl Graph {
         })
     }
 
-    /// Who takes a step from this pair.
     fn mover(&self, from: Pair, step: Step) -> u8 {
         let (_, order) = self.mark(from);
         self.orders.names(order)[usize::from(step.choice.process)]
@@ -351,7 +342,6 @@ impl Graph {
         }
     }
 
-    /// The pairs that no execution comes to.
     fn unreachable(&self) -> Vec<bool> {
         let mut unreachable = vec![true; self.marks.len() * self.orders.count()];
         unreachable[0] = false;

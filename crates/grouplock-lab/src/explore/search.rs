@@ -19,7 +19,7 @@ use super::state::State;
 use super::stepper::{Fault, Obstacle, Stepper};
 use super::traces::Told;
 use super::visited::{Visited, fingerprint};
-use super::{Options, Outcome, Progress, StepBound, Trespass, Turn, Verdict, attempt, lock};
+use super::{Options, Outcome, StepBound, Trespass, Turn, Verdict, attempt, lock};
 use crate::automaton::{LocalId, Trouble};
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
@@ -72,7 +72,6 @@ impl Level {
     }
 }
 
-/// What ended the search.
 enum End {
     /// In the state at this place, or in the step from it.
     Found(Obstacle, Place, Option<Turn>),
@@ -145,14 +144,12 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     let mut measured = (0, Vec::new());
 
     loop {
-        if let Some(progress) = options.progress {
-            progress(&Progress {
-                states: search.visited.count(),
-                frontier: levels.iter().map(|level| level.states.len() as u64).sum(),
-                depth,
-                elapsed: began.elapsed(),
-            });
-        }
+        let frontier: usize = levels.iter().map(|level| level.states.len()).sum();
+        let (states, seconds) = (search.visited.count(), began.elapsed().as_secs_f64().max(0.001));
+        let speed = states as f64 / seconds;
+        (options.progress)(&format!(
+            "{states} states, {speed:.0}/s, frontier {frontier}, depth {depth}"
+        ));
         levels = search.level(&mut steppers, &mut logs, &levels);
         search.measure(&mut steppers[0], &mut measured);
         if search.over.load(Ordering::Relaxed) || levels.iter().all(|l| l.states.is_empty()) {

@@ -1,7 +1,8 @@
 //! A global state: what memory holds, and where everybody is.
 
 use crate::automaton::{LocalId, Target};
-use crate::layout::{Layout, RegisterInfo};
+use crate::layout::Layout;
+use crate::memory::context::RegisterPlan;
 use crate::value::Val;
 
 /// The most processes an exploration can have.
@@ -94,7 +95,7 @@ impl State {
             enabled: false,
             passages: 0,
         });
-        let initial = |register: &RegisterInfo| {
+        let initial = |register: &RegisterPlan<Val>| {
             if forget && register.forgotten { Val::UNDEF } else { register.initial }
         };
         State { memory: layout.registers.iter().map(initial).collect(), procs: procs.collect() }

@@ -17,7 +17,6 @@ use crate::trace::{Event, What};
 use crate::value::{Obs, Val};
 use grouplock_algorithms::claims::Kind;
 
-/// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) property: Property,
@@ -116,7 +115,6 @@ impl Stepper {
         lock(&self.automaton).bytes() + (here * workers) as u64
     }
 
-    /// A local state.
     pub(crate) fn node(&mut self, id: LocalId) -> Arc<Node> {
         let index = id as usize;
         if let Some(Some(node)) = self.nodes.get(index) {
@@ -153,7 +151,6 @@ impl Stepper {
         names.into_iter().any(|name| !(self.in_range)(name, u64::MAX, processes))
     }
 
-    /// The choices that `state` offers.
     pub(crate) fn choices(&mut self, state: &State, choices: &mut Vec<Turn>) {
         choices.clear();
         for (p, proc) in state.procs.iter().enumerate() {
@@ -231,7 +228,7 @@ impl Stepper {
         }
         let writes = !op.looks();
         let info = &self.layout.registers[register];
-        if writes && self.reductions.own && info.owner.is_some_and(|owner| owner != p) {
+        if writes && self.reductions.own && info.owner().is_some_and(|owner| owner != p) {
             return Err(Trouble::Trespass.into());
         }
         let (new, seen) = match op {
@@ -388,12 +385,10 @@ impl Stepper {
         node.phase != Phase::Remainder && (self.conflict)(mine, node.session)
     }
 
-    /// Whether anybody does.
     pub(super) fn is_disturbed(&mut self, state: &State, p: usize) -> bool {
         (0..state.procs.len()).any(|q| q != p && self.disturbs(state, p, q))
     }
 
-    /// Process `p` has entered its critical section.
     fn entered(&mut self, state: &mut State, p: usize) -> Result<(), Obstacle> {
         let mine = self.node(state.procs[p].local).session;
         let mut before = state.procs[p].before;

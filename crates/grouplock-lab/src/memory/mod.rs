@@ -6,14 +6,14 @@
 //! | context | an access |
 //! |---|---|
 //! | set-up: the lock is made and its processes join | happens at once, and the layout is noted |
-//! | a run along a script | returns what the script says; at the script's end it is noted as *pending*, and the run leaves by unwinding |
-//! | a coroutine of the [meter](crate::rmr) | suspends the process until the scheduler performs it |
+//! | a coroutine | suspends the process: until the [meter](crate::rmr) performs it, or an exploration tells the answer |
 //! | none: the lock is being dropped | returns the register's first value |
 //!
 //! To an exploration, code that cannot be suspended or copied is still an automaton: to know what it does next, run it again
 //! from the start with one more answer.
 
 pub(crate) mod context;
+pub(crate) mod running;
 
 use std::panic::Location;
 use std::ptr::NonNull;

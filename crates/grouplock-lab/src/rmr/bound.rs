@@ -133,7 +133,6 @@ struct Contents {
     by_others: BTreeSet<Obs>,
 }
 
-/// An object that a process knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Known {
     class: usize,
@@ -144,7 +143,6 @@ struct Known {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct State {
     local: LocalId,
-    /// What its placeholders stand for.
     known: Vec<Known>,
     /// The registers that it has accessed in this passage, and whether the last access was a read.
     touched: BTreeMap<Target, bool>,
@@ -194,7 +192,6 @@ impl State {
     }
 }
 
-/// The search for the longest passage.
 struct Search {
     automaton: Automaton,
     /// What a passage through the ideal lock stands for.
@@ -206,7 +203,6 @@ struct Search {
     idle: Vec<State>,
     /// The accesses on the path that is being looked at.
     accesses: usize,
-    /// The longest passage.
     passage: PerModel<u64>,
 }
 
@@ -372,7 +368,6 @@ fn at_first(object: usize, layout: &Layout) -> Known {
     Known { class: object.class, own: object.registers.iter().all(is_home) }
 }
 
-/// What all registers hold at first.
 fn initial(layout: &Layout) -> BTreeMap<Cell, Contents> {
     let mut cells: BTreeMap<Cell, Contents> = BTreeMap::new();
     for (number, register) in layout.registers.iter().enumerate() {

@@ -4,7 +4,6 @@
 use super::each;
 use crate::trace::{Section, Step};
 
-/// The height of a lane.
 const LANE: usize = 38;
 /// Room above the lanes for the mark of the violation.
 const TOP: usize = 20;
@@ -48,12 +47,10 @@ pub(super) fn colour(session: u64, process: usize, is_mutex: bool) -> u64 {
     (if is_mutex { process as u64 } else { session.saturating_sub(1) }) % COLOURS
 }
 
-/// How many processes there are in `steps`.
 pub(super) fn processes(steps: &[Step]) -> usize {
     steps.iter().map(|step| step.stages.len()).max().unwrap_or(0)
 }
 
-/// The picture.
 pub(super) fn svg(steps: &[Step], is_mutex: bool) -> String {
     let lanes = processes(steps);
     let height = TOP + lanes * LANE + 4;

@@ -6,7 +6,6 @@
 mod lanes;
 mod player;
 mod plot;
-mod program;
 mod tables;
 
 use std::fmt::{self, Display, Write as _};
@@ -103,7 +102,6 @@ fn table(
     )
 }
 
-/// A number with its thousands set apart.
 fn thousands(number: u64) -> String {
     grouped(number, '\u{202f}')
 }

@@ -73,7 +73,6 @@ fn look(i: usize) -> (usize, &'static str) {
     (i % COLOURS, if i / COLOURS % 2 == 1 { " dashed" } else { "" })
 }
 
-/// A logarithmic scale.
 struct Scale {
     low: f64,
     high: f64,

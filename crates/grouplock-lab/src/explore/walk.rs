@@ -1,17 +1,21 @@
-//! Some interleavings, drawn at random, for sizes that cannot be exhausted.
+//! Single executions: drawn at random, for sizes that cannot be exhausted, or repeated from the record of who moved when.
 //!
 //! A sample never says that something holds. It finds violations where exhaustion does not reach, and the same seed
-//! finds the same one again.
+//! finds the same one again. Processes keep their names here: a standard form depends on the order in which local states
+//! were found, and that differs from one exploration to the next.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use fastrand::Rng;
 
+use super::canon::Renamed;
 use super::start::Start;
 use super::state::State;
 use super::stepper::{Obstacle, Stepper};
-use super::{CheckError, Options, Outcome, Progress, Turn, Verdict, Violation, checks};
+use super::traces::Told;
+use super::{CheckError, Options, Outcome, Turn, Verdict, Violation, checks, fits};
+use crate::automaton::Trouble;
 use crate::automaton::run::Phase;
 use crate::subject::Subject;
 
@@ -53,7 +57,7 @@ pub fn sample(
     options: &Options,
     sampling: &Sampling,
 ) -> Result<Outcome, CheckError> {
-    super::fits(subject, options)?;
+    fits(subject, options)?;
     let mut start = Start::of_a_walk(subject, options);
     let began = Instant::now();
     let (mut steps, mut wrong) = (0, None);
@@ -61,13 +65,8 @@ pub fn sample(
         if options.stop.load(Ordering::Relaxed) {
             break;
         }
-        if let (Some(progress), 0) = (options.progress, run % 64) {
-            progress(&Progress {
-                states: steps,
-                frontier: sampling.runs - run,
-                depth: run,
-                elapsed: began.elapsed(),
-            });
+        if run % 64 == 0 {
+            (options.progress)(&format!("{run} of {} executions, {steps} steps", sampling.runs));
         }
         let seed = sampling.seed ^ run.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let (state, mut choices) = (start.initial.clone(), Vec::new());
@@ -84,8 +83,51 @@ pub fn sample(
         let violation = Violation::lie(because, &schedule);
         return Ok(start.outcome(Verdict::Violated, steps, 0, Some(violation)));
     }
-    let repeated = super::replay(subject, options, &schedule)?;
+    let repeated = replay(subject, options, &schedule)?;
     Ok(Outcome { states: steps, elapsed: began.elapsed(), ..repeated })
+}
+
+/// Repeats one execution: the verdict is `Violated` if it ends as a violation, else `Limit`, for nothing is
+/// proved by that.
+///
+/// # Errors
+/// If the sizes are out of range or the schedule asks for what cannot be done.
+pub fn replay(
+    subject: &Subject,
+    options: &Options,
+    schedule: &[Turn],
+) -> Result<Outcome, CheckError> {
+    fits(subject, options)?;
+    let mut start = Start::of_a_walk(subject, options);
+    let (stepper, initial) = (&mut start.steppers[0], start.initial.clone());
+    let mut told = Told::new(stepper, subject, initial, Renamed::Nothing);
+    let mut offered = Vec::new();
+    let mut obstacle = None;
+    for (i, &turn) in schedule.iter().enumerate() {
+        let misfit = CheckError::Schedule(i + 1, turn.process.into());
+        stepper.choices(&told.state, &mut offered);
+        if !offered.contains(&turn) {
+            return Err(misfit);
+        }
+        match told.take(stepper, turn) {
+            Ok(true) => {}
+            Ok(false) => return Err(misfit),
+            Err(found) => {
+                obstacle = Some(found);
+                break;
+            }
+        }
+    }
+    let properties = start.options.properties;
+    let obstacle = obstacle.or_else(|| checks::check(stepper, &told.state, properties).err());
+    let violation = obstacle.map(|obstacle| match obstacle {
+        Obstacle::Fault(fault) => told.violation(stepper, &[], fault),
+        Obstacle::Trouble(Trouble::Liveness(because)) => Violation::lie(because, schedule),
+        Obstacle::Trouble(Trouble::Trespass) => unreachable!("nobody owns a register in a walk"),
+    });
+    let verdict = if violation.is_some() { Verdict::Violated } else { Verdict::Limit };
+    let moves = schedule.len() as u64;
+    Ok(start.outcome(verdict, moves + 1, moves, violation))
 }
 
 /// Draws one execution, and notes its choices. It ends with an obstacle if it goes wrong.
@@ -118,7 +160,6 @@ fn draw(
     Ok(())
 }
 
-/// Chooses who moves.
 struct Picker {
     /// Higher goes first, for PCT; else how inclined a process is to be chosen.
     weights: Vec<i64>,
