@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use crate::dist;
+use crate::links;
 use crate::mutants;
 use crate::programs::{self, Limits};
+use crate::python;
+use crate::readme;
 use crate::run::Program;
 use crate::setup::{Need, OLDEST, TARGETS};
 
@@ -31,6 +35,13 @@ pub(crate) struct Tests {
 /// All steps of `cargo xtask test`, in order.
 pub(crate) const STEPS: &[Step] = &[
     Step { name: "fmt", what: "formatting", lane: 0, needs: &[], check: fmt },
+    Step {
+        name: "links",
+        what: "what the pages link to is there",
+        lane: 0,
+        needs: &[],
+        check: |_| links::check(),
+    },
     Step { name: "clippy", what: "lints, warnings are errors", lane: 0, needs: &[], check: clippy },
     Step {
         name: "tests",
@@ -87,6 +98,27 @@ pub(crate) const STEPS: &[Step] = &[
         lane: 1,
         needs: &[],
         check: doc,
+    },
+    Step {
+        name: "python",
+        what: "the Python package: its wheel is built, installed and tested",
+        lane: 1,
+        needs: &[Need::Python, Need::Etcd],
+        check: |tests| python::test(&tests.variables()),
+    },
+    Step {
+        name: "readme",
+        what: "the README's recording and figures are fresh",
+        lane: 1,
+        needs: &[],
+        check: |_| readme::check(&python::debug_program()?),
+    },
+    Step {
+        name: "dist",
+        what: "the Debian package is made, installed into an empty root, and tried",
+        lane: 1,
+        needs: &[],
+        check: |_| dist::test(&python::debug_program()?),
     },
     Step {
         name: "mutants",

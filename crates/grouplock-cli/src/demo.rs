@@ -90,7 +90,8 @@ fn show(directory: &Path) -> io::Result<Ending> {
     say(&format!("Three jobs need {ROOM}. Those of the same session share it, others wait.\n\n"))?;
     let (sender, receiver) = mpsc::channel();
     let begin = now();
-    let mut stage = Stage { begin, stays: [Stay::default(); JOBS.len()], ended: 0, receiver };
+    let stays = [Stay::default(); JOBS.len()];
+    let mut stage = Stage { begin, stays, entered: Vec::new(), ended: 0, receiver };
     for job in &JOBS {
         stage.stays[job.number - 1].asked = now();
         start(job, directory, sender.clone())?;
@@ -143,6 +144,8 @@ fn start(job: &Job, directory: &Path, sender: Sender<(usize, News)>) -> io::Resu
 struct Stage {
     begin: f64,
     stays: [Stay; JOBS.len()],
+    /// Who has entered, as far as that was not told yet.
+    entered: Vec<(usize, f64)>,
     ended: usize,
     receiver: Receiver<(usize, News)>,
 }
@@ -167,30 +170,49 @@ impl Stage {
                     continue;
                 }
             };
-            let session = JOBS[of - 1].session;
-            let what = match &*line.event {
-                "entered" => {
-                    let shared = self.stays.iter().any(|it| it.entered > 0.0 && it.left == 0.0);
-                    self.stays[of - 1].entered = line.time;
-                    let how = if shared { "too: the same session shares" } else { "" };
-                    format!("job {of} is inside {how} ({session})").replace("  ", " ")
-                }
-                "waiting" if self.stays[of - 1].entered == 0.0 && number == of => {
+            match &*line.event {
+                "entered" => self.entered.push((of, line.time)),
+                "waiting" if of == number => {
                     let (holders, inside) = (line.holders.unwrap_or(0), line.inside);
-                    format!("job {of} waits: {holders} of {} inside", inside.unwrap_or_default())
+                    let inside = inside.unwrap_or_default();
+                    self.tell(line.time, &format!("job {of} waits: {holders} of {inside} inside"))?;
                 }
-                "left" => {
+                "exited" => {
                     self.stays[of - 1].left = line.time;
-                    format!("job {of} has left")
+                    self.tell(line.time, &format!("job {of} is done"))?;
                 }
                 _ => continue,
-            };
-            self.tell(line.time, &what)?;
-            if of == number && line.event != "left" {
+            }
+            self.tell_entries()?;
+            if of == number {
                 break;
             }
         }
         Ok(None)
+    }
+
+    /// Tells who has entered. The jobs write to different pipes, so somebody may be heard to enter before another session
+    /// is heard to end: that comes first here, as it did in the room.
+    fn tell_entries(&mut self) -> io::Result<()> {
+        for (of, time) in std::mem::take(&mut self.entered) {
+            let session = JOBS[of - 1].session;
+            let inside = |job: &&Job| {
+                let stay = self.stays[job.number - 1];
+                stay.entered > 0.0 && stay.left == 0.0
+            };
+            if JOBS.iter().filter(inside).any(|job| job.session != session) {
+                self.entered.push((of, time));
+                continue;
+            }
+            let how = if JOBS.iter().any(|job| inside(&job)) {
+                " too: the same session shares"
+            } else {
+                ""
+            };
+            self.tell(time, &format!("job {of} is inside{how} ({session})"))?;
+            self.stays[of - 1].entered = time;
+        }
+        Ok(())
     }
 }
 

@@ -18,7 +18,7 @@ fn the_demonstration_shows_sharing_waiting_and_handing_over() {
     let shared = line("job 2 is inside too");
     assert!(line("job 1 is inside") < shared && shared < line("job 3 waits: 2 of model A"));
     let entered = line("job 3 is inside (model B)");
-    assert!(line("job 1 has left") < entered && line("job 2 has left") < entered, "{text}");
+    assert!(line("job 1 is done") < entered && line("job 2 is done") < entered, "{text}");
     assert!(text.contains("job 3  model B"), "{text}");
     let left = std::fs::read_dir(place.file("tmp")).expect("it is there").count();
     assert_eq!(left, 0, "nothing is left behind");
