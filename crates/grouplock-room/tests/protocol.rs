@@ -377,7 +377,7 @@ fn acts(image: &Image, actor: usize) -> Vec<Act> {
         OUT => acts.extend([Act::Come(1, false), Act::Come(2, false), Act::Come(1, true)]),
         WAIT => acts.push(Act::Go),
         _ if word(image, actor, Field::Alone) != 0 => {
-            acts.extend([Act::Go, Act::Downgrade, Act::Acknowledge])
+            acts.extend([Act::Go, Act::Downgrade, Act::Acknowledge]);
         }
         _ => acts.extend([Act::Go, Act::TryAlone, Act::Acknowledge]),
     }

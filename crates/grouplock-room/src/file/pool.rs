@@ -6,6 +6,7 @@
 use std::sync::PoisonError;
 
 use nix::fcntl::posix_fallocate;
+use nix::libc;
 
 use super::layout::{self, SESSION_MAX, header, state};
 use super::line::ANY;
@@ -124,12 +125,11 @@ impl FileRoom {
         if more <= now {
             return Err(self.full());
         }
-        let (from, to) = (layout::size(now) as i64, layout::size(more) as i64);
+        let no_space =
+            || RoomError::NoSpace { path: self.path.clone(), bytes: layout::size(more) as u64 };
+        let size = libc::off_t::try_from(layout::size(more)).map_err(|_| no_space())?;
         // Every page now: a write to a page that the file system has no space for later would be a signal.
-        posix_fallocate(&self.life.file, from, to - from).map_err(|_| RoomError::NoSpace {
-            path: self.path.clone(),
-            bytes: to.unsigned_abs(),
-        })?;
+        posix_fallocate(&self.life.file, 0, size).map_err(|_| no_space())?;
         self.map.half(header::SLOTS).set(more.into());
         Ok(now)
     }

@@ -128,7 +128,8 @@ impl Seat {
         // SeqCst, here and for `gone`: nothing depends on their speed.
         let watches = self.watches.load(Ordering::SeqCst);
         let most = if watches { HEARTBEAT } else { FIRST_NAP };
-        let left = until.map_or(most, |until| until.saturating_duration_since(Instant::now()));
+        let left =
+            until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
         let word = self.room.slot(self.nudge.slot).state();
         let mut gone = self.nudge.gone.swap(false, Ordering::SeqCst);
         if !gone {

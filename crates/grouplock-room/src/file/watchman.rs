@@ -61,7 +61,7 @@ impl FileRoom {
             if let Some(room) = room.upgrade() {
                 room.watchmen.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&target);
             }
-            wake(&room, waiters.unwrap_or_default());
+            wake(&room, &waiters.unwrap_or_default());
         };
         let started = remote::spawn("grouplock-watch", watch).is_ok();
         if started {
@@ -72,7 +72,7 @@ impl FileRoom {
 }
 
 /// Wakes the waiters until they have noticed: one that is about to fall asleep misses the first time.
-fn wake(room: &Weak<FileRoom>, waiters: Vec<Weak<Nudge>>) {
+fn wake(room: &Weak<FileRoom>, waiters: &[Weak<Nudge>]) {
     let mut waiters: Vec<_> = waiters.iter().filter_map(Weak::upgrade).collect();
     for nudge in &waiters {
         nudge.gone.store(true, Ordering::SeqCst);

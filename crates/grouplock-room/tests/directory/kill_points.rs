@@ -90,8 +90,11 @@ fn actor() {
         "set up" => {
             let room = open();
             go();
-            let guard =
-                room.request("s").set_up(|| Ok(process::say("set up"))).timeout(LONG).enter();
+            let set_up = || {
+                process::say("set up");
+                Ok(())
+            };
+            let guard = room.request("s").set_up(set_up).timeout(LONG).enter();
             guard.expect("it can be set up").leave().expect("it can be left");
             survive();
         }
@@ -381,7 +384,11 @@ fn setting_up() {
         let epoch = guard.epoch();
         drop(guard);
         let mut done = false;
-        let again = room.request("s").set_up(|| Ok(done = true)).timeout(LONG).enter();
+        let set_up = || {
+            done = true;
+            Ok(())
+        };
+        let again = room.request("s").set_up(set_up).timeout(LONG).enter();
         drop(again.expect("it can be set up"));
         assert!(done || stage.said == ["set up"], "step {steps}: nobody has set it up");
         assert_works(scratch, &room, epoch, steps);
