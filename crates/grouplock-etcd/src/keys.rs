@@ -1,15 +1,18 @@
 //! Which keys a room has.
 //!
 //! ```text
-//! PREFIX/ROOM/q/<session in hex>/<id>   who waits or is inside: under its lease, oldest first
-//! PREFIX/ROOM/h/<id>                    who has come in and not left: under no lease
-//! PREFIX/ROOM/phase                     the session that came in last; its mod_revision is the epoch
 //! PREFIX/ROOM/died                      what was last found out about the dead
+//! PREFIX/ROOM/made                      there is such a room
+//! PREFIX/ROOM/p/<session in hex>        the phase, if its epoch had to be written down; at most one
+//! PREFIX/ROOM/q/<session in hex>/<id>   the entry of a waiter or holder: under its lease, oldest first
+//! PREFIX/ROOM/q/<session in hex>/<id>.  the mark of a holder: under no lease
 //! PREFIX/ROOM/t/<id>                    a request that is over although it may still be on its way
 //! ```
 //!
-//! The session is part of the key so that "nobody of another session is there" is two comparisons on ranges,
-//! whatever else the values say. In hexadecimal no name is the beginning of another followed by `/`.
+//! The session is part of the key so that "nobody of another session is present" is two comparisons on ranges,
+//! whatever else the values say. In hexadecimal no name is the beginning of another followed by `/`. An entry and its
+//! mark are neighbours, so that one DeleteRange removes both. Everything a client has to watch is one range, from
+//! `died` to `q/`.
 
 use std::fmt::Write as _;
 
@@ -58,12 +61,22 @@ impl Keys {
         Span::beginning_with(&self.base)
     }
 
-    /// Everybody who waits or is inside.
+    /// What a [`View`](crate::view::View) shows: the dead, the phase, the queue.
+    pub fn state(&self) -> Span {
+        Span { start: self.died(), end: self.queue().end }
+    }
+
+    /// The same without the queue: three keys at most.
+    pub fn summary(&self) -> Span {
+        Span { start: self.died(), end: self.queue().start }
+    }
+
+    /// All entries and marks.
     pub fn queue(&self) -> Span {
         Span::beginning_with(&format!("{}q/", self.base))
     }
 
-    /// Those of one session.
+    /// The entries and marks of one session.
     pub fn session(&self, session: &str) -> Span {
         Span::beginning_with(&format!("{}q/{}/", self.base, hex(session)))
     }
@@ -74,24 +87,40 @@ impl Keys {
         [Span { start: all.start, end: own.start }, Span { start: own.end, end: all.end }]
     }
 
-    /// One who waits or is inside.
+    /// The entry of a waiter or holder.
     pub fn entry(&self, session: &str, id: &str) -> Vec<u8> {
         format!("{}q/{}/{id}", self.base, hex(session)).into_bytes()
     }
 
-    /// Everybody who has come in and not left.
-    pub fn marks(&self) -> Span {
-        Span::beginning_with(&format!("{}h/", self.base))
+    /// The mark of a holder.
+    pub fn mark(&self, session: &str, id: &str) -> Vec<u8> {
+        format!("{}q/{}/{id}.", self.base, hex(session)).into_bytes()
     }
 
-    /// The mark of one who has come in.
-    pub fn mark(&self, id: &str) -> Vec<u8> {
-        format!("{}h/{id}", self.base).into_bytes()
+    /// An entry and its mark. No id is the beginning of another followed by something smaller than `/`.
+    pub fn pair(&self, session: &str, id: &str) -> Span {
+        let start = self.entry(session, id);
+        let end = [&start[..], b"/"].concat();
+        Span { start, end }
     }
 
-    /// The phase.
-    pub fn phase(&self) -> Vec<u8> {
-        format!("{}phase", self.base).into_bytes()
+    /// The phase of a session.
+    pub fn phase(&self, session: &str) -> Vec<u8> {
+        format!("{}p/{}", self.base, hex(session)).into_bytes()
+    }
+
+    /// The phases of all sessions.
+    pub fn phases(&self) -> Span {
+        Span::beginning_with(&format!("{}p/", self.base))
+    }
+
+    /// The phases of all other sessions.
+    pub fn other_phases(&self, session: &str) -> [Span; 2] {
+        let (all, own) = (self.phases(), self.phase(session));
+        let behind = [&own[..], b"\0"].concat();
+        // Not from `p/` on: etcd wants no empty span, which it would be for a session without a name.
+        let start = format!("{}p", self.base).into_bytes();
+        [Span { start, end: own }, Span { start: behind, end: all.end }]
     }
 
     /// What is known of the dead.
@@ -99,9 +128,9 @@ impl Keys {
         format!("{}died", self.base).into_bytes()
     }
 
-    /// What is known of the dead, and the marks: `died` and `h/` are neighbours.
-    pub fn deaths(&self) -> Span {
-        Span { start: self.died(), end: self.marks().end }
+    /// Shows that there is such a room.
+    pub fn made(&self) -> Vec<u8> {
+        format!("{}made", self.base).into_bytes()
     }
 
     /// What keeps a request that is over from being done once more.
@@ -109,17 +138,18 @@ impl Keys {
         format!("{}t/{id}", self.base).into_bytes()
     }
 
-    /// The session and the id of an entry; `None` if this is none.
-    pub fn read_entry(&self, key: &[u8]) -> Option<(String, String)> {
+    /// The session and the id of an entry or mark, and whether it is a mark; `None` if it is neither.
+    pub fn read_queue(&self, key: &[u8]) -> Option<(String, String, bool)> {
         let rest = key.strip_prefix(self.base.as_bytes())?.strip_prefix(b"q/")?;
         let (session, id) = std::str::from_utf8(rest).ok()?.split_once('/')?;
-        Some((unhex(session)?, id.to_owned()))
+        let (id, is_mark) = id.strip_suffix('.').map_or((id, false), |id| (id, true));
+        Some((unhex(session)?, id.to_owned(), is_mark))
     }
 
-    /// The id of a mark; `None` if this is none.
-    pub fn read_mark(&self, key: &[u8]) -> Option<String> {
-        let rest = key.strip_prefix(self.base.as_bytes())?.strip_prefix(b"h/")?;
-        String::from_utf8(rest.to_vec()).ok()
+    /// The session of a phase; `None` if this is none.
+    pub fn read_phase(&self, key: &[u8]) -> Option<String> {
+        let rest = key.strip_prefix(self.base.as_bytes())?.strip_prefix(b"p/")?;
+        unhex(std::str::from_utf8(rest).ok()?)
     }
 }
 
@@ -137,37 +167,4 @@ fn unhex(hex: &str) -> Option<String> {
     let digits = digits.filter(|digits| digits.len().is_multiple_of(2))?;
     let bytes = digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect();
     String::from_utf8(bytes).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_entry_is_its_session_s_or_another_s() {
-        let keys = Keys::new("p/room/");
-        let sessions = ["", "a", "aa", "b", "a/b", "é", "\0", "/", "q"];
-        for session in sessions {
-            let own = keys.session(session);
-            let others = keys.others(session);
-            for other in sessions {
-                let key = keys.entry(other, "1-2");
-                let within = |span: &Span| span.start <= key && key < span.end;
-                assert_eq!(within(&own), other == session, "{other:?} for {session:?}");
-                assert_eq!(others.iter().any(within), other != session);
-                assert!(within(&keys.queue()));
-                assert_eq!(keys.read_entry(&key), Some((other.to_owned(), "1-2".to_owned())));
-            }
-        }
-    }
-
-    #[test]
-    fn keys_of_others_are_not_read() {
-        let keys = Keys::new("p/room/");
-        for key in ["p/room/q/6", "p/room/q/6/1", "p/room/q/zz/1", "p/room2/q/61/1", "p/room/h/1"] {
-            assert_eq!(keys.read_entry(key.as_bytes()), None, "{key}");
-        }
-        assert_eq!(keys.read_mark(b"p/room/h/7"), Some("7".to_owned()));
-        assert_eq!(keys.read_mark(b"p/room/t/7"), None);
-    }
 }

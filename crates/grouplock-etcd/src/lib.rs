@@ -40,8 +40,6 @@ mod error;
 #[doc(hidden)]
 pub mod keys;
 mod lease;
-#[doc(hidden)]
-pub mod line;
 mod mirror;
 mod opener;
 #[doc(hidden)]
@@ -51,6 +49,8 @@ pub mod protocol;
 mod room;
 mod rpc;
 mod settings;
+#[doc(hidden)]
+pub mod view;
 mod visit;
 mod who;
 

@@ -23,10 +23,10 @@ use tonic_prost::ProstCodec;
 use crate::error::{Failure, OpenError};
 use crate::keys::Span;
 use crate::proto::{
-    AuthenticateRequest, AuthenticateResponse, LeaseGrantRequest, LeaseGrantResponse,
-    LeaseKeepAliveRequest, LeaseKeepAliveResponse, LeaseRevokeRequest, LeaseRevokeResponse,
-    RangeRequest, RangeResponse, TxnRequest, TxnResponse, WatchCreateRequest, WatchRequest,
-    WatchResponse, WatchUnion,
+    AuthenticateRequest, AuthenticateResponse, DeleteRangeRequest, DeleteRangeResponse,
+    LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse,
+    LeaseRevokeRequest, LeaseRevokeResponse, RangeRequest, RangeResponse, TxnRequest, TxnResponse,
+    WatchCreateRequest, WatchRequest, WatchResponse, WatchUnion,
 };
 use crate::settings::{Login, Settings};
 
@@ -114,6 +114,16 @@ impl Rpc {
         until: Instant,
     ) -> Result<Answer<TxnResponse>, Failure> {
         self.call("/etcdserverpb.KV/Txn", txn, until).await
+    }
+
+    /// Deletes keys.
+    pub(crate) async fn delete(
+        &self,
+        span: Span,
+        until: Instant,
+    ) -> Result<Answer<DeleteRangeResponse>, Failure> {
+        let request = DeleteRangeRequest { key: span.start, range_end: span.end };
+        self.call("/etcdserverpb.KV/DeleteRange", request, until).await
     }
 
     /// Reads keys.

@@ -231,13 +231,24 @@ fn a_room_has_the_keys_that_are_documented() {
     let guard = room.enter("ab").expect("it is empty");
     let id = guard.holder();
     let (base, entry) = ("a%20room%2F1", format!("a%20room%2F1/q/6162/{id}"));
-    assert_eq!(keys(), [format!("{base}/h/{id}"), format!("{base}/phase"), entry.clone()]);
+    let (made, mark) = (format!("{base}/made"), format!("{entry}."));
+    assert_eq!(keys(), [made.clone(), entry.clone(), mark.clone()]);
     let value = server.told(&["get", "--print-value-only", &format!("{}/{entry}", prefix(&place))]);
     for said in [r#""session":"ab""#, &format!(r#""pid":{}"#, std::process::id())] {
         assert!(value.contains(said), "{value}");
     }
+    let fellow = room.enter("ab").expect("it is shared");
+    assert_eq!(fellow.epoch(), guard.epoch());
+    let second = format!("{base}/q/6162/{}", fellow.holder());
+    let phase = format!("{base}/p/6162");
+    let mut all = [made.clone(), phase.clone(), entry, mark, second.clone(), format!("{second}.")];
+    all.sort();
+    assert_eq!(keys(), all);
     guard.leave().expect("it can be left");
-    assert_eq!(keys(), [format!("{base}/phase")]);
+    fellow.leave().expect("it can be left");
+    assert_eq!(keys(), [made.clone(), phase]);
+    room.enter("c").expect("it is empty").leave().expect("it can be left");
+    assert_eq!(keys(), [made], "who comes to an empty room deletes the phase");
 }
 
 /// With a lease of a minute the queue is read every twenty seconds: sooner only the watch tells.

@@ -1,0 +1,55 @@
+//! Which key is whose.
+
+use grouplock_etcd::keys::{Keys, Span};
+
+fn within(span: &Span, key: &[u8]) -> bool {
+    span.start.as_slice() <= key && key < span.end.as_slice()
+}
+
+#[test]
+fn every_entry_and_mark_is_its_session_s_or_another_s() {
+    let keys = Keys::new("p/room/");
+    let sessions = ["", "a", "aa", "b", "a/b", "é", "\0", "/", "q"];
+    for session in sessions {
+        let (own, others) = (keys.session(session), keys.others(session));
+        for other in sessions {
+            for (key, is_mark) in
+                [(keys.entry(other, "1-2"), false), (keys.mark(other, "1-2"), true)]
+            {
+                assert_eq!(within(&own, &key), other == session, "{other:?} for {session:?}");
+                assert_eq!(others.iter().any(|span| within(span, &key)), other != session);
+                assert!(within(&keys.queue(), &key) && within(&keys.state(), &key));
+                assert!(!within(&keys.summary(), &key));
+                let read = Some((other.to_owned(), "1-2".to_owned(), is_mark));
+                assert_eq!(keys.read_queue(&key), read);
+            }
+            let phase = keys.phase(other);
+            let elsewhere = keys.other_phases(session);
+            assert_eq!(elsewhere.iter().any(|span| within(span, &phase)), other != session);
+            assert!(within(&keys.phases(), &phase) && within(&keys.summary(), &phase));
+            assert_eq!(keys.read_phase(&phase), Some(other.to_owned()));
+        }
+    }
+    assert!(within(&keys.summary(), &keys.died()) && within(&keys.summary(), &keys.made()));
+    assert!(!within(&keys.state(), &keys.tombstone("1")));
+}
+
+#[test]
+fn who_leaves_deletes_its_own_pair_only() {
+    let keys = Keys::new("p/room/");
+    let pair = keys.pair("s", "5f-2");
+    for id in ["5f-2", "5f-20", "5f-1", "5f-3", "5e-2"] {
+        assert_eq!(within(&pair, &keys.entry("s", id)), id == "5f-2", "{id}");
+        assert_eq!(within(&pair, &keys.mark("s", id)), id == "5f-2", "{id}");
+    }
+    assert!(!within(&pair, &keys.entry("t", "5f-2")));
+}
+
+#[test]
+fn keys_of_others_are_not_read() {
+    let keys = Keys::new("p/room/");
+    for key in ["p/room/q/6", "p/room/q/6/1", "p/room/q/zz/1", "p/room2/q/61/1", "p/room/t/1"] {
+        assert_eq!(keys.read_queue(key.as_bytes()), None, "{key}");
+    }
+    assert_eq!(keys.read_phase(b"p/room/q/61"), None);
+}
