@@ -6,6 +6,8 @@
 //! `conformance`, which the feature of that name brings.
 
 use std::fmt;
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -31,6 +33,18 @@ pub struct Capabilities {
     pub leases: bool,
     /// The next entrants learn that a holder died ([`Guard::recovered`](crate::Guard::recovered)).
     pub tells_deaths: bool,
+    /// A death is told to every entrant until one of them [acknowledges](crate::Guard::acknowledge) it. Without this, only
+    /// the phase after it is told.
+    pub acknowledge: bool,
+    /// Requests to be [alone](Request::alone).
+    pub alone: bool,
+    /// Requests with [`at_most`](Request::at_most).
+    pub at_most: bool,
+    /// [`Holding::switch`].
+    pub switch: bool,
+    /// Set-up and tear-down: [`Holding::downgrade`], [`try_alone`](Holding::try_alone),
+    /// [`prepared`](Holding::prepared), [`previous`](Holding::previous) and [`set_prepared`](Holding::set_prepared).
+    pub set_up: bool,
     /// The longest name of a session, in bytes.
     pub longest_session: usize,
 }
@@ -43,6 +57,11 @@ impl Capabilities {
             priority: false,
             leases: false,
             tells_deaths: false,
+            acknowledge: false,
+            alone: false,
+            at_most: false,
+            switch: false,
+            set_up: false,
             longest_session,
         }
     }
@@ -50,8 +69,13 @@ impl Capabilities {
 
 /// An open room.
 pub trait Backend: Send + Sync + 'static {
-    /// What it can do.
+    /// What it can do. [`Room`] asks it, and refuses every request that needs more.
     fn capabilities(&self) -> Capabilities;
+
+    /// What messages call rooms of this kind, such as `etcd`.
+    fn kind(&self) -> &'static str {
+        "these"
+    }
 
     /// Asks for entry. If it cannot be granted at once the request stands in the queue when this returns,
     /// unless its patience is [exhausted](crate::Patience::exhausted): then nothing is left of it and the error is
@@ -104,6 +128,8 @@ pub trait Pending: Send {
 }
 
 /// A place inside. Dropping it leaves.
+///
+/// What follows [`leave`](Holding::leave) is called only if the [`Capabilities`] promise it.
 pub trait Holding: Send + Sync {
     /// The epoch of the phase.
     fn epoch(&self) -> u64;
@@ -111,7 +137,7 @@ pub trait Holding: Send + Sync {
     /// How snapshots call the holder.
     fn holder(&self) -> HolderId;
 
-    /// Whether someone died inside before.
+    /// The last death inside that was not acknowledged when this holder entered.
     fn recovered(&self) -> Option<Recovered>;
 
     /// Something that outlives the holding and tells how it stands.
@@ -122,6 +148,87 @@ pub trait Holding: Send + Sync {
     /// # Errors
     /// [`RoomError::Lost`] if the holding had ended before.
     fn leave(self: Box<Self>) -> Result<(), RoomError>;
+
+    /// All deaths inside that were not acknowledged when this holder entered, the oldest first, as far as they are
+    /// remembered.
+    fn deaths(&self) -> Vec<Recovered> {
+        self.recovered().into_iter().collect()
+    }
+
+    /// The deaths that this holder was told of are repaired: they are not told any more. Later ones are.
+    ///
+    /// # Errors
+    /// As the backend has reason to.
+    fn acknowledge(&self) -> Result<(), RoomError> {
+        Err(missing("acknowledging deaths"))
+    }
+
+    /// The holder is alone. From now on it is a holder of `session`, which others may join. It does not queue, and the
+    /// epoch stays.
+    ///
+    /// # Errors
+    /// As the backend has reason to.
+    fn downgrade(&self, session: &str) -> Result<(), RoomError> {
+        _ = session;
+        Err(missing("downgrading"))
+    }
+
+    /// Leaves and queues in one step: nobody can come in between, and nobody who waits is overtaken.
+    ///
+    /// # Errors
+    /// As [`Backend::submit`]. The room has been left in any case.
+    fn switch(self: Box<Self>, request: &Request<'_>) -> Result<Submitted, RoomError> {
+        _ = request;
+        Err(missing("switching"))
+    }
+
+    /// If nobody else is inside: this holder is alone from now on, as if it had asked for that. Whether it is.
+    ///
+    /// # Errors
+    /// As the backend has reason to.
+    fn try_alone(&self) -> Result<bool, RoomError> {
+        Err(missing("being alone"))
+    }
+
+    /// The session for which the room is set up. It is forgotten when a phase begins whose session has another name, or
+    /// that is alone under another name.
+    ///
+    /// # Errors
+    /// As the backend has reason to.
+    fn prepared(&self) -> Result<Option<String>, RoomError> {
+        Err(missing("set-up"))
+    }
+
+    /// The session for which the room was set up before that was forgotten, unless it was torn down.
+    ///
+    /// # Errors
+    /// As the backend has reason to.
+    fn previous(&self) -> Result<Option<String>, RoomError> {
+        Err(missing("set-up"))
+    }
+
+    /// Remembers for which session the room is set up. The holder is alone.
+    ///
+    /// # Errors
+    /// As the backend has reason to.
+    fn set_prepared(&self, session: Option<&str>) -> Result<(), RoomError> {
+        _ = session;
+        Err(missing("set-up"))
+    }
+
+    /// The descriptor whose lock keeps the place, if there is one.
+    #[cfg(unix)]
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Gives the place up for a holder that has died, in a child forked from it. Without a descriptor there is nothing to
+    /// do: the lease ends.
+    fn abandon(&self) {}
+}
+
+fn missing(what: &str) -> RoomError {
+    RoomError::Unsupported { backend: "these", what: what.to_owned() }
 }
 
 /// Tells how a holding stands. Usable from any thread, also after the holding is gone.
@@ -202,10 +309,11 @@ impl Places {
     {
         let place = place.try_into()?;
         let name = RoomName::new(name)?;
-        match &place {
+        let room = match &place {
             Place::Directory(directory) => crate::file::open(directory, &name, options),
             Place::Servers { .. } => self.opener(&place)?.open(&place, &name, options),
-        }
+        };
+        Ok(room?.at(&place, &name))
     }
 
     /// The names of the rooms in a place, sorted. A directory that does not exist has none.

@@ -299,6 +299,14 @@ pub enum RoomError {
         what: String,
     },
 
+    /// The [set-up](crate::Entry::set_up) failed. The room was left, and is set up for nobody.
+    #[error("the set-up failed: {0}")]
+    SetUp(#[source] Box<dyn std::error::Error + Send + Sync>),
+
+    /// The [tear-down](crate::Entry::tear_down) failed. The room was left, and is set up for nobody.
+    #[error("the tear-down failed: {0}")]
+    TearDown(#[source] Box<dyn std::error::Error + Send + Sync>),
+
     /// A failure that only the backend can describe.
     #[error("{0}")]
     Backend(#[source] Box<dyn std::error::Error + Send + Sync>),

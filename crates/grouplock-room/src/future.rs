@@ -2,16 +2,17 @@
 
 use std::fmt;
 use std::future::Future;
+use std::num::NonZeroU32;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use crate::backend::{Pending, Submitted};
 use crate::error::RoomError;
 use crate::guard::Guard;
 use crate::policy::Priority;
 use crate::request::{Patience, Request};
 use crate::room::Room;
-use crate::waiting::{self, Outcome, Waiting};
 
 /// Entering, as a future for any executor.
 ///
@@ -26,6 +27,8 @@ use crate::waiting::{self, Outcome, Waiting};
 pub struct Enter {
     room: Room,
     session: Box<str>,
+    alone: bool,
+    at_most: Option<NonZeroU32>,
     priority: Priority,
     expected: Option<Duration>,
     patience: Patience,
@@ -33,31 +36,35 @@ pub struct Enter {
 }
 
 enum State {
-    New,
-    Waiting(Waiting<'static>),
+    /// The error if the request was refused.
+    New(Option<RoomError>),
+    Waiting(Box<dyn Pending>),
     Done,
 }
 
 impl Enter {
-    pub(crate) fn new(room: Room, request: &Request<'_>) -> Self {
+    pub(crate) fn new(room: Room, request: &Request<'_>, checked: Result<(), RoomError>) -> Self {
         Enter {
             room,
             session: request.session.into(),
+            alone: request.alone,
+            at_most: request.at_most,
             priority: request.priority,
             expected: request.expected,
             patience: request.patience,
-            state: State::New,
+            state: State::New(checked.err()),
         }
     }
 
-    fn submit(&self) -> Result<Outcome<'static>, RoomError> {
-        let request = Request {
+    fn submit(&self) -> Result<Submitted, RoomError> {
+        self.room.backend.begin(&Request {
             session: &self.session,
+            alone: self.alone,
+            at_most: self.at_most,
             priority: self.priority,
             expected: self.expected,
             patience: self.patience,
-        };
-        waiting::begin(&self.room, &request)
+        })
     }
 }
 
@@ -68,21 +75,22 @@ impl Future for Enter {
     /// If it is polled after it has completed.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        if matches!(this.state, State::New) {
+        if let State::New(refused) = &mut this.state {
+            let refused = refused.take();
             this.state = State::Done;
-            match this.submit()? {
-                Outcome::Inside(guard) => return Poll::Ready(Ok(guard)),
-                Outcome::Waiting(waiting) => this.state = State::Waiting(waiting),
+            match refused.map_or_else(|| this.submit(), Err)? {
+                Submitted::Granted(holding) => {
+                    return Poll::Ready(Ok(Guard::new(&this.room, &this.session, holding)));
+                }
+                Submitted::Waiting(waiting) => this.state = State::Waiting(waiting),
             }
         }
         let State::Waiting(waiting) = &mut this.state else {
             panic!("polled after completion");
         };
-        let result = waiting.poll(context, &this.session);
-        if result.is_ready() {
-            this.state = State::Done;
-        }
-        result
+        let result = ready!(waiting.poll(context));
+        this.state = State::Done;
+        Poll::Ready(result.map(|holding| Guard::new(&this.room, &this.session, holding)))
     }
 }
 

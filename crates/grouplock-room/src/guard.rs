@@ -1,14 +1,17 @@
 //! Being inside.
 
+use std::error::Error;
 use std::fmt;
-#[cfg(target_os = "linux")]
-use std::os::fd::{AsFd, BorrowedFd};
+use std::marker::PhantomData;
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use crate::backend::{Holding, Watch};
 use crate::error::RoomError;
-use crate::file;
 use crate::helper::OnThread;
+use crate::room::Room;
 use crate::snapshot::HolderId;
 
 /// Why a holding ended before its holder gave it back.
@@ -42,8 +45,9 @@ pub enum Standing {
 
 /// Someone died inside, so what the room protects may be in an inconsistent state.
 ///
-/// It is told to everyone who enters the phase after the one in which it happened, and to those who join that phase
-/// itself later. Whoever is told and dies as well, is told of again.
+/// In a directory every holder who enters after the death is told, until one of them
+/// [acknowledges](Guard::acknowledge) it. Elsewhere the next phase is told, and those who join the phase in which it
+/// happened. If a holder who was told also dies inside, its death is reported too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovered {
@@ -53,6 +57,8 @@ pub struct Recovered {
     pub session: String,
     /// The process that died.
     pub pid: u32,
+    /// Its command line, shortened; empty if it is not known.
+    pub command: String,
     /// When it was noticed.
     pub noticed: SystemTime,
 }
@@ -60,148 +66,215 @@ pub struct Recovered {
 impl Recovered {
     /// For backends.
     pub fn new(epoch: u64, session: impl Into<String>, pid: u32, noticed: SystemTime) -> Self {
-        Recovered { epoch, session: session.into(), pid, noticed }
+        Recovered { epoch, session: session.into(), pid, command: String::new(), noticed }
     }
 }
+
+/// What runs when the last holder leaves.
+pub(crate) type TearDown = Box<dyn FnOnce() -> Result<(), Box<dyn Error + Send + Sync>> + Send>;
 
 /// A place inside a room. Dropping it leaves.
 #[must_use = "dropping the guard leaves the room at once"]
 pub struct Guard<'r> {
-    held: Held<'r>,
-}
-
-/// Two words: entering an idle room in a directory is a matter of nanoseconds, and so is moving what comes of it.
-enum Held<'r> {
-    Claimed(file::Claimed<'r>),
-    Otherwise(Box<Otherwise<'r>>),
-}
-
-enum Otherwise<'r> {
-    File(file::Holding<'r>),
-    Other(Other),
-}
-
-/// A holding of another backend, and its session.
-struct Other {
+    room: Room,
     session: Box<str>,
-    holding: Box<dyn Holding>,
-}
-
-/// Whom to ask.
-enum Source<'h> {
-    File(file::Place<'h>),
-    Other(&'h Other),
+    /// `None` once it has been given back.
+    holding: Option<Box<dyn Holding>>,
+    /// In a mutex only to be shared between threads.
+    tear_down: Mutex<Option<TearDown>>,
+    borrowed: PhantomData<&'r Room>,
 }
 
 impl<'r> Guard<'r> {
-    #[inline(always)]
-    pub(crate) fn claimed(claimed: file::Claimed<'r>) -> Self {
-        Guard { held: Held::Claimed(claimed) }
-    }
-
-    pub(crate) fn file(holding: file::Holding<'r>) -> Self {
-        Guard { held: Held::Otherwise(Box::new(Otherwise::File(holding))) }
-    }
-
-    pub(crate) fn other(session: &str, holding: Box<dyn Holding>) -> Self {
-        let other = Other { session: session.into(), holding };
-        Guard { held: Held::Otherwise(Box::new(Otherwise::Other(other))) }
-    }
-
-    fn source(&self) -> Source<'_> {
-        match &self.held {
-            Held::Claimed(claimed) => Source::File(claimed.place()),
-            Held::Otherwise(held) => match &**held {
-                Otherwise::File(holding) => Source::File(holding.place()),
-                Otherwise::Other(other) => Source::Other(other),
-            },
+    pub(crate) fn new(room: &Room, session: &str, holding: Box<dyn Holding>) -> Self {
+        Guard {
+            room: room.clone(),
+            session: session.into(),
+            holding: Some(holding),
+            tear_down: Mutex::new(None),
+            borrowed: PhantomData,
         }
     }
 
-    /// The session this is a holding of.
+    pub(crate) fn with_tear_down(mut self, tear_down: Option<TearDown>) -> Self {
+        self.tear_down = Mutex::new(tear_down);
+        self
+    }
+
+    fn holding(&self) -> &dyn Holding {
+        // It is taken only by what consumes the guard.
+        self.holding.as_deref().expect("a guard has a holding")
+    }
+
+    /// Runs the tear-down if it is due, and gives the holding out of the guard's hands.
+    pub(crate) fn into_holding(mut self) -> Result<Box<dyn Holding>, RoomError> {
+        let torn_down = self.run_tear_down();
+        let holding = self.holding.take();
+        torn_down?;
+        holding.ok_or(RoomError::Withdrawn)
+    }
+
+    fn run_tear_down(&mut self) -> Result<(), RoomError> {
+        let slot = self.tear_down.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let (Some(tear_down), Some(holding)) = (slot.take(), &self.holding) else { return Ok(()) };
+        if !holding.try_alone()? {
+            return Ok(());
+        }
+        // First: if we die from here on, the room is set up for nobody.
+        holding.set_prepared(None)?;
+        tear_down().map_err(RoomError::TearDown)
+    }
+
+    /// The session this is a holding of. Of one that is alone, its name.
     pub fn session(&self) -> &str {
-        match self.source() {
-            Source::File(place) => place.session(),
-            Source::Other(other) => &other.session,
-        }
+        &self.session
     }
 
     /// The epoch of the phase: the same for all who are inside together, larger than that of every phase before,
     /// also after deaths. A resource that refuses an epoch smaller than the largest it has
     /// seen cannot be changed by someone who lost the room without knowing.
     pub fn epoch(&self) -> u64 {
-        match self.source() {
-            Source::File(place) => place.epoch(),
-            Source::Other(other) => other.holding.epoch(),
-        }
+        self.holding().epoch()
     }
 
     /// How [snapshots](crate::Room::snapshot) call this holder.
     pub fn holder(&self) -> HolderId {
-        match self.source() {
-            Source::File(place) => place.holder(),
-            Source::Other(other) => other.holding.holder(),
-        }
+        self.holding().holder()
     }
 
-    /// Whether someone died inside shortly before, as a robust mutex would tell.
+    /// The last death inside that was not [acknowledged](Guard::acknowledge) when this holder entered.
     pub fn recovered(&self) -> Option<Recovered> {
-        match self.source() {
-            Source::File(place) => place.recovered(),
-            Source::Other(other) => other.holding.recovered(),
+        self.holding().recovered()
+    }
+
+    /// All deaths inside that were not [acknowledged](Guard::acknowledge) when this holder entered, the oldest first, as
+    /// far as the room remembers them.
+    pub fn deaths(&self) -> Vec<Recovered> {
+        self.holding().deaths()
+    }
+
+    /// What the dead of [`deaths`](Guard::deaths) left behind is repaired: nobody is told of them any more. Until then
+    /// everyone is.
+    ///
+    /// # Errors
+    /// [`RoomError::Unsupported`] where deaths are told once; else as the room has reason to.
+    pub fn acknowledge(&self) -> Result<(), RoomError> {
+        if !self.room.capabilities().acknowledge {
+            return Err(self.room.unsupported("acknowledging deaths"));
+        }
+        self.holding().acknowledge()
+    }
+
+    /// Leaves and queues for another session in one step: nobody comes in between, and nobody who waits is overtaken. For
+    /// more than a session: [`Entry::switch`](crate::Entry::switch).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), grouplock_room::RoomError> {
+    /// # let directory = std::env::temp_dir().join(format!("grouplock-doc-switch-{}", std::process::id()));
+    /// # let directory = directory.as_path();
+    /// # use grouplock_room::Room;
+    /// let board = Room::open(directory, "board")?;
+    /// let flashing = board.exclusive()?;
+    /// let testing = flashing.switch("firmware 2")?;
+    /// assert_eq!(testing.session(), "firmware 2");
+    /// # drop(testing);
+    /// # std::fs::remove_dir_all(directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Room::enter`], and [`RoomError::Unsupported`]. The room has been left in any case.
+    pub fn switch(self, session: &str) -> Result<Self, RoomError> {
+        let room = self.room.clone();
+        room.request(session).switch(self)
+    }
+
+    /// From alone to a session that others may join, at once. The epoch stays.
+    ///
+    /// # Errors
+    /// [`RoomError::Unsupported`]; else as the room has reason to. The room has been left then.
+    pub fn downgrade(mut self, session: &str) -> Result<Self, RoomError> {
+        if !self.room.capabilities().set_up {
+            return Err(self.room.unsupported("downgrading"));
+        }
+        self.holding().downgrade(session)?;
+        self.session = session.into();
+        Ok(self)
+    }
+
+    /// The session for which the room is [set up](crate::Entry::set_up).
+    ///
+    /// # Errors
+    /// [`RoomError::Unsupported`]; else as the room has reason to.
+    pub fn prepared(&self) -> Result<Option<String>, RoomError> {
+        self.set_up_possible()?;
+        self.holding().prepared()
+    }
+
+    /// The session for which the room was set up before, if nobody has torn that down.
+    ///
+    /// # Errors
+    /// [`RoomError::Unsupported`]; else as the room has reason to.
+    pub fn previous(&self) -> Result<Option<String>, RoomError> {
+        self.set_up_possible()?;
+        self.holding().previous()
+    }
+
+    pub(crate) fn set_prepared(&self, session: Option<&str>) -> Result<(), RoomError> {
+        self.holding().set_prepared(session)
+    }
+
+    fn set_up_possible(&self) -> Result<(), RoomError> {
+        if self.room.capabilities().set_up {
+            Ok(())
+        } else {
+            Err(self.room.unsupported("set-up and tear-down"))
         }
     }
 
     /// How the holding stands now.
     pub fn standing(&self) -> Standing {
-        match self.source() {
-            Source::File(place) => place.standing(),
-            Source::Other(other) => other.holding.watch().standing(),
-        }
+        self.holding().watch().standing()
     }
 
     /// Something to hand to another thread that tells how this holding stands, also after the guard is gone.
     pub fn watch(&self) -> LossWatch {
-        LossWatch(match self.source() {
-            Source::File(place) => place.watch(),
-            Source::Other(other) => other.holding.watch(),
-        })
+        LossWatch(self.holding().watch())
     }
 
     /// The descriptor whose lock keeps the place of a holder in a directory; `None` for rooms on servers.
     ///
     /// The place is kept for as long as any process has it open, so a program that is handed it cannot lose the place by the
     /// death of this process. Leaving ends the holding at once, whoever still has the descriptor.
-    #[cfg(target_os = "linux")]
+    #[cfg(unix)]
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        match self.source() {
-            Source::File(place) => Some(place.life().file.as_fd()),
-            Source::Other(_) => None,
-        }
+        self.holding().descriptor()
     }
 
     /// Gives the place up for a holder that has died, in a child that was forked from it: others are let in and told of the
     /// death, whoever still has the [descriptor](Guard::descriptor). On servers it does nothing, since the lease ends.
-    #[cfg(target_os = "linux")]
     pub fn abandon(&self) {
-        if let Source::File(place) = self.source() {
-            place.life().abandon();
-        }
+        self.holding().abandon();
     }
 
     /// Leaves, and tells if that failed. Dropping the guard does the same without telling.
     ///
     /// # Errors
-    /// [`RoomError::Lost`] if the holding had ended before; [`RoomError::Stalled`] if the room does not move, in
+    /// [`RoomError::Lost`] if the holding had ended before; [`RoomError::TearDown`] if that failed, in which case the room
+    /// was left all the same; [`RoomError::Stalled`] if the room does not move, in
     /// which case the place is given up by force, and looks to others as if its holder had died.
-    pub fn leave(self) -> Result<(), RoomError> {
-        match self.held {
-            Held::Claimed(claimed) => claimed.leave(),
-            Held::Otherwise(held) => match *held {
-                Otherwise::File(holding) => holding.leave(),
-                Otherwise::Other(other) => other.holding.leave(),
-            },
-        }
+    pub fn leave(mut self) -> Result<(), RoomError> {
+        let torn_down = self.run_tear_down();
+        let left = self.holding.take().map_or(Ok(()), |holding| holding.leave());
+        torn_down.and(left)
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        // There is nobody to tell; `leave` tells.
+        _ = self.run_tear_down();
     }
 }
 
@@ -211,19 +284,6 @@ impl fmt::Debug for Guard<'_> {
             .field("session", &self.session())
             .field("epoch", &self.epoch())
             .finish_non_exhaustive()
-    }
-}
-
-/// Of a guard that is being given back.
-pub(crate) struct Gone;
-
-impl Watch for Gone {
-    fn standing(&self) -> Standing {
-        Standing::Left
-    }
-
-    fn wait(&self, _: Option<Instant>) -> Standing {
-        Standing::Left
     }
 }
 
@@ -275,16 +335,5 @@ impl LossWatch {
 impl fmt::Debug for LossWatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("LossWatch").field(&self.standing()).finish()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // What has three words is copied through memory, which takes longer than entering.
-    #[test]
-    fn a_guard_is_two_words() {
-        assert_eq!(size_of::<Guard<'_>>(), 2 * size_of::<usize>());
     }
 }

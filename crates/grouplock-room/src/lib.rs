@@ -36,6 +36,7 @@ pub mod backend;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod duration;
+mod entry;
 mod error;
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod file;
@@ -51,10 +52,10 @@ pub mod remote;
 mod request;
 mod room;
 mod snapshot;
-mod waiting;
 
 pub use backend::{Backend, Capabilities, Opener, Places};
 pub use duration::parse_duration;
+pub use entry::{Entry, Progress};
 pub use error::RoomError;
 pub use future::Enter;
 pub use guard::{Guard, Loss, LossWatch, Recovered, Standing};
@@ -62,5 +63,5 @@ pub use name::RoomName;
 pub use place::Place;
 pub use policy::{Policy, Priority};
 pub use request::{Patience, Request};
-pub use room::{Access, Entry, Progress, Room, RoomOptions};
+pub use room::{Access, Room, RoomOptions};
 pub use snapshot::{HolderId, Participant, PastPhase, Phase, Snapshot};

@@ -1,5 +1,6 @@
 //! What someone who wants to enter says.
 
+use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use crate::policy::Priority;
@@ -41,11 +42,18 @@ impl Patience {
 }
 
 /// A request for entry, as the [backends](crate::Backend) get it.
+///
+/// Two requests are **compatible** if they name the same session, neither is [alone](Request::alone), and the number of
+/// holders exceeds nobody's [`at_most`](Request::at_most). Those inside are the longest compatible beginning of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Request<'s> {
     /// The session.
     pub session: &'s str,
+    /// Nobody else may be inside, not even the same session. Then the session is only a name.
+    pub alone: bool,
+    /// How many holders there may be while this one is inside, itself included.
+    pub at_most: Option<NonZeroU32>,
     /// How urgent it is.
     pub priority: Priority,
     /// How long the holder expects to stay.
@@ -59,6 +67,8 @@ impl<'s> Request<'s> {
     pub fn new(session: &'s str) -> Self {
         Request {
             session,
+            alone: false,
+            at_most: None,
             priority: Priority::default(),
             expected: None,
             patience: Patience::default(),

@@ -2,20 +2,18 @@
 
 use std::fmt;
 use std::num::NonZeroU16;
-use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use crate::backend::{Backend, Capabilities, Places};
+use crate::entry::Entry;
 use crate::error::RoomError;
 use crate::file;
 use crate::future::Enter;
 use crate::guard::Guard;
+use crate::name::RoomName;
 use crate::place::Place;
-use crate::policy::{Policy, Priority};
-use crate::request::{Patience, Request};
-use crate::snapshot::{HolderId, Snapshot};
-use crate::waiting::{self, Outcome, Waiting};
+use crate::policy::Policy;
+use crate::snapshot::Snapshot;
 
 /// Who may use a room in a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,13 +130,9 @@ impl RoomOptions {
 /// ```
 #[derive(Clone)]
 pub struct Room {
-    pub(crate) inner: Inner,
-}
-
-#[derive(Clone)]
-pub(crate) enum Inner {
-    File(Arc<file::FileRoom>),
-    Other(Arc<dyn Backend>),
+    pub(crate) backend: Arc<dyn Backend>,
+    /// Where it is and what it is called, if it was opened by [`Places`]: what [`enter_all`](Room::enter_all) sorts by.
+    at: Option<Arc<(String, String)>>,
 }
 
 impl Room {
@@ -179,7 +173,7 @@ impl Room {
         RoomError: From<P::Error>,
     {
         let place = place.try_into()?;
-        let name = crate::name::RoomName::new(name)?;
+        let name = RoomName::new(name)?;
         match &place {
             Place::Directory(directory) => file::remove(directory, &name),
             Place::Servers { .. } => Err(RoomError::Unsupported {
@@ -191,34 +185,34 @@ impl Room {
 
     /// For backends.
     pub fn from_backend(backend: Arc<dyn Backend>) -> Self {
-        Room { inner: Inner::Other(backend) }
+        Room { backend, at: None }
+    }
+
+    pub(crate) fn at(self, place: &Place, name: &RoomName) -> Self {
+        let place = match place {
+            // One directory may have several paths.
+            Place::Directory(path) => {
+                path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string()
+            }
+            Place::Servers { .. } => place.to_string(),
+        };
+        Room { at: Some(Arc::new((place, name.to_string()))), ..self }
     }
 
     /// What this room can do.
     pub fn capabilities(&self) -> Capabilities {
-        match &self.inner {
-            Inner::File(_) => file::capabilities(),
-            Inner::Other(backend) => backend.capabilities(),
-        }
+        self.backend.capabilities()
+    }
+
+    pub(crate) fn unsupported(&self, what: &str) -> RoomError {
+        RoomError::Unsupported { backend: self.backend.kind(), what: what.to_owned() }
     }
 
     /// Enters, and waits as long as it takes.
     ///
     /// # Errors
     /// If the room cannot be used any more, or the name is too long.
-    // Always: a guard that is made in the caller's frame need not be copied there.
-    #[inline(always)]
     pub fn enter(&self, session: &str) -> Result<Guard<'_>, RoomError> {
-        if let Inner::File(room) = &self.inner
-            && let Some(claimed) = room.enter_idle(session)
-        {
-            return Ok(Guard::claimed(claimed));
-        }
-        self.enter_patiently(session)
-    }
-
-    #[cold]
-    fn enter_patiently(&self, session: &str) -> Result<Guard<'_>, RoomError> {
         self.request(session).enter()
     }
 
@@ -230,6 +224,96 @@ impl Room {
         self.request(session).no_wait().enter()
     }
 
+    /// Enters alone: nobody else is inside, whatever the session. To give it a name, or to wait for a limited time:
+    /// [`request`](Room::request) and [`Entry::alone`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), grouplock_room::RoomError> {
+    /// # let directory = std::env::temp_dir().join(format!("grouplock-doc-alone-{}", std::process::id()));
+    /// # let directory = directory.as_path();
+    /// # use grouplock_room::Room;
+    /// let database = Room::open(directory, "database")?;
+    /// let migration = database.exclusive()?;
+    /// assert!(database.try_exclusive().is_err_and(|e| e.is_conflict()));
+    /// let checking = migration.downgrade("read")?; // others may read now
+    /// database.try_enter("read")?.leave()?;
+    /// # drop(checking);
+    /// # std::fs::remove_dir_all(directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`enter`](Room::enter), and [`RoomError::Unsupported`].
+    pub fn exclusive(&self) -> Result<Guard<'_>, RoomError> {
+        self.request("").alone().enter()
+    }
+
+    /// Enters alone at once, or not at all.
+    ///
+    /// # Errors
+    /// As [`exclusive`](Room::exclusive), and [`RoomError::Occupied`] if it would have to wait.
+    pub fn try_exclusive(&self) -> Result<Guard<'_>, RoomError> {
+        self.request("").alone().no_wait().enter()
+    }
+
+    /// [`exclusive`](Room::exclusive) for tasks of any executor.
+    pub fn exclusive_async(&self) -> Enter {
+        self.request("").alone().enter_async()
+    }
+
+    /// Enters several rooms, whatever order they are named in: each process enters by place and name, so that no two wait
+    /// for each other. The guards come in the order of the requests. A room that is named twice with equal requests is
+    /// entered once.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), grouplock_room::RoomError> {
+    /// # let directory = std::env::temp_dir().join(format!("grouplock-doc-all-{}", std::process::id()));
+    /// # let directory = directory.as_path();
+    /// # use grouplock_room::Room;
+    /// let (gpu, disk) = (Room::open(directory, "gpu")?, Room::open(directory, "disk")?);
+    /// let both = Room::enter_all([gpu.request("model A"), disk.request("read")])?;
+    /// assert_eq!(both[1].session(), "read");
+    /// # drop(both);
+    /// # std::fs::remove_dir_all(directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Entry::enter`] for each of them: then none is kept. [`RoomError::BadOption`] if a room is named twice with
+    /// requests that differ, as nobody can be inside twice.
+    pub fn enter_all<'r, 's>(
+        requests: impl IntoIterator<Item = Entry<'r, 's>>,
+    ) -> Result<Vec<Guard<'r>>, RoomError> {
+        let mut wanted = Vec::new();
+        for (position, entry) in requests.into_iter().enumerate() {
+            let Some(at) = entry.room.at.clone() else {
+                return Err(entry.room.unsupported("several rooms at once without a place"));
+            };
+            wanted.push((at, position, entry));
+        }
+        wanted.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        for pair in wanted.windows(2) {
+            let (one, other) = (&pair[0].2.request, &pair[1].2.request);
+            let kind = |request: &crate::Request<'_>| (request.alone, request.at_most);
+            if pair[0].0 == pair[1].0 && (one.session, kind(one)) != (other.session, kind(other)) {
+                return Err(RoomError::BadOption {
+                    what: "what is entered at once",
+                    value: format!("the room `{}` twice", pair[0].0.1),
+                    expected: "each room can be named with one session".to_owned(),
+                });
+            }
+        }
+        wanted.dedup_by(|(one, ..), (other, ..)| one == other);
+        let mut guards = Vec::new();
+        for (_, position, entry) in wanted {
+            guards.push((position, entry.enter()?));
+        }
+        guards.sort_by_key(|(position, _)| *position);
+        Ok(guards.into_iter().map(|(_, guard)| guard).collect())
+    }
+
     /// For tasks of any executor.
     pub fn enter_async(&self, session: &str) -> Enter {
         self.request(session).enter_async()
@@ -237,7 +321,7 @@ impl Room {
 
     /// A request with more to say than the session.
     pub fn request<'s>(&self, session: &'s str) -> Entry<'_, 's> {
-        Entry { room: self, request: Request::new(session), progress: None }
+        Entry::new(self, session)
     }
 
     /// Who is inside, who waits, what was before. Does not disturb the room, and cannot be held up by it.
@@ -245,147 +329,12 @@ impl Room {
     /// # Errors
     /// If the room cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot, RoomError> {
-        match &self.inner {
-            Inner::File(room) => room.snapshot(),
-            Inner::Other(backend) => backend.snapshot(),
-        }
+        self.backend.snapshot()
     }
 }
 
 impl fmt::Debug for Room {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Room").finish_non_exhaustive()
-    }
-}
-
-/// What someone who waits is told from time to time.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Progress<'p> {
-    /// How snapshots call the one who waits.
-    pub holder: &'p HolderId,
-    /// How long it has waited.
-    pub waited: Duration,
-    /// The room. [`Snapshot::phases_before`] tells our place.
-    pub snapshot: &'p Snapshot,
-}
-
-type Callback<'a> = Box<dyn FnMut(&Progress<'_>) -> ControlFlow<()> + 'a>;
-
-/// A request that is being put together.
-#[must_use = "nothing happens until `enter` or `enter_async`"]
-pub struct Entry<'r, 's> {
-    room: &'r Room,
-    request: Request<'s>,
-    progress: Option<(Duration, Callback<'s>)>,
-}
-
-impl<'r, 's> Entry<'r, 's> {
-    /// How urgent it is.
-    pub fn priority(mut self, priority: impl Into<Priority>) -> Self {
-        self.request.priority = priority.into();
-        self
-    }
-
-    /// How long the holder expects to stay. Some backends plan with it; it is shown by all, and never enforced.
-    pub fn expected(mut self, duration: Duration) -> Self {
-        self.request.expected = Some(duration);
-        self
-    }
-
-    /// Wait at most that long.
-    pub fn timeout(mut self, time: Duration) -> Self {
-        self.request.patience = Patience::for_time(time);
-        self
-    }
-
-    /// Wait at most until then.
-    pub fn deadline(mut self, deadline: Instant) -> Self {
-        self.request.patience = Patience::Until(deadline);
-        self
-    }
-
-    /// Do not wait.
-    pub fn no_wait(mut self) -> Self {
-        self.request.patience = Patience::None;
-        self
-    }
-
-    /// As told by a [`Patience`].
-    pub fn patience(mut self, patience: Patience) -> Self {
-        self.request.patience = patience;
-        self
-    }
-
-    /// While waiting in [`enter`](Entry::enter), calls `callback` at once and then at this interval. If it
-    /// returns [`ControlFlow::Break`] the wait ends with [`RoomError::Withdrawn`].
-    pub fn progress(
-        mut self,
-        every: Duration,
-        callback: impl FnMut(&Progress<'_>) -> ControlFlow<()> + 's,
-    ) -> Self {
-        self.progress = Some((every, Box::new(callback)));
-        self
-    }
-
-    /// Enters, waiting on this thread.
-    ///
-    /// # Errors
-    /// [`RoomError::Occupied`] or [`RoomError::TimedOut`] if patience ran out, in which case nothing is left of
-    /// the request; others if the room cannot be used.
-    pub fn enter(self) -> Result<Guard<'r>, RoomError> {
-        let started = Instant::now();
-        match waiting::submit_borrowed(self.room, &self.request)? {
-            Outcome::Inside(guard) => Ok(guard),
-            Outcome::Waiting(waiting) => self.wait(waiting, started),
-        }
-    }
-
-    /// The same with a guard that does not borrow the room.
-    ///
-    /// # Errors
-    /// As [`enter`](Entry::enter).
-    pub fn enter_owned(self) -> Result<Guard<'static>, RoomError> {
-        let started = Instant::now();
-        match waiting::submit_owned(self.room, &self.request)? {
-            Outcome::Inside(guard) => Ok(guard),
-            Outcome::Waiting(waiting) => self.wait(waiting, started),
-        }
-    }
-
-    /// For tasks of any executor: nothing happens until it is polled; see [`Enter`]. The progress callback is not
-    /// called.
-    pub fn enter_async(self) -> Enter {
-        Enter::new(self.room.clone(), &self.request)
-    }
-
-    fn wait(mut self, mut waiting: Waiting<'_>, started: Instant) -> Result<Guard<'_>, RoomError> {
-        let deadline = self.request.patience.deadline();
-        let holder = waiting.holder();
-        loop {
-            let mut until = deadline;
-            if let Some((every, callback)) = &mut self.progress {
-                let snapshot = self.room.snapshot()?;
-                let progress =
-                    Progress { holder: &holder, waited: started.elapsed(), snapshot: &snapshot };
-                if callback(&progress).is_break() {
-                    return Err(RoomError::Withdrawn);
-                }
-                let next = Instant::now().checked_add(*every);
-                until = until.into_iter().chain(next).min();
-            }
-            if let Some(guard) = waiting.wait(until, self.request.session)? {
-                return Ok(guard);
-            }
-            if self.request.patience.exhausted() {
-                return Err(RoomError::TimedOut { waited: started.elapsed() });
-            }
-        }
-    }
-}
-
-impl fmt::Debug for Entry<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Entry").field("request", &self.request).finish_non_exhaustive()
     }
 }

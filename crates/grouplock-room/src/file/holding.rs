@@ -1,55 +1,24 @@
 //! Being inside, and the fast way in and out.
 
-use std::mem::ManuallyDrop;
-use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::clock;
 use super::gate::{Gate, MAX_EPOCH};
 use super::layout::{header, state};
-use super::life::Life;
 use super::pool::Lease;
 use super::room::{FileRoom, as_loss};
 use super::settle::Probe;
 use super::standing::Claim;
-use crate::backend::Watch;
+use crate::backend::{self, Watch};
 use crate::error::RoomError;
-use crate::guard::{Gone, Loss, Recovered, Standing};
+use crate::guard::{Loss, Recovered, Standing};
 use crate::snapshot::HolderId;
 
-/// Keeps the room open: by borrowing it, which is free, or by a share of it.
-pub(crate) enum Keeper<'r> {
-    Borrowed(&'r Arc<FileRoom>),
-    Shared(Arc<FileRoom>),
-}
-
-impl Keeper<'_> {
-    #[inline]
-    fn arc(&self) -> &Arc<FileRoom> {
-        match self {
-            Keeper::Borrowed(room) => room,
-            Keeper::Shared(room) => room,
-        }
-    }
-}
-
-impl Deref for Keeper<'_> {
-    type Target = FileRoom;
-
-    #[inline]
-    fn deref(&self) -> &FileRoom {
-        self.arc()
-    }
-}
-
-/// Inside by the standing claim of a room that is borrowed, which is what comes of entering an idle room. It is a single word,
-/// so that a guard is moved in registers: a processor is slow to copy what it has only just written to memory.
-pub(crate) struct Claimed<'r>(&'r Arc<FileRoom>);
-
 /// Inside in whatever way.
-pub(crate) struct Holding<'r> {
-    keeper: Keeper<'r>,
+pub(crate) struct Inside {
+    keeper: Arc<FileRoom>,
     seat: Seat,
 }
 
@@ -85,14 +54,6 @@ impl End {
 }
 
 impl FileRoom {
-    /// Enters if the room is empty and nobody waits, without any system call.
-    #[inline(always)]
-    pub(crate) fn enter_idle<'r>(self: &'r Arc<Self>, session: &str) -> Option<Claimed<'r>> {
-        // A handle that remembers all entries has no standing claim.
-        let entered = self.birth.is_ours() && self.pass_by_claim(session);
-        if entered { Some(Claimed(self)) } else { None }
-    }
-
     /// Becomes the sole holder by a lease if the room is empty and nobody waits: the epoch.
     pub(super) fn pass_gate(&self, lease: &Lease) -> Option<u64> {
         let gate = self.gate();
@@ -172,39 +133,16 @@ impl FileRoom {
     }
 }
 
-impl Claimed<'_> {
-    pub(crate) fn place(&self) -> Place<'_> {
-        Place { room: self.0, lease: None }
-    }
-
-    pub(crate) fn leave(self) -> Result<(), RoomError> {
-        ManuallyDrop::new(self).leave_once()
-    }
-
-    #[inline(always)]
-    fn leave_once(&self) -> Result<(), RoomError> {
-        if self.0.birth.is_ours() { self.0.leave_by_claim() } else { Err(RoomError::Forked) }
-    }
-}
-
-impl Drop for Claimed<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        // Whoever wants to know calls `leave`.
-        let _ = self.leave_once();
-    }
-}
-
-impl<'r> Holding<'r> {
+impl Inside {
     /// By a lease.
-    pub(super) fn new(keeper: Keeper<'r>, mut lease: Box<Lease>, epoch: u64) -> Self {
+    pub(super) fn new(keeper: Arc<FileRoom>, mut lease: Box<Lease>, epoch: u64) -> Self {
         lease.epoch = epoch;
-        Holding { keeper, seat: Seat::Lease(lease) }
+        Inside { keeper, seat: Seat::Lease(lease) }
     }
 
     /// By the standing claim.
-    pub(super) fn by_claim(keeper: Keeper<'r>) -> Self {
-        Holding { keeper, seat: Seat::Claim }
+    pub(super) fn by_claim(keeper: Arc<FileRoom>) -> Self {
+        Inside { keeper, seat: Seat::Claim }
     }
 
     pub(crate) fn place(&self) -> Place<'_> {
@@ -212,11 +150,7 @@ impl<'r> Holding<'r> {
             Seat::Lease(lease) => Some(&**lease),
             Seat::Claim | Seat::Left => None,
         };
-        Place { room: self.keeper.arc(), lease }
-    }
-
-    pub(crate) fn leave(mut self) -> Result<(), RoomError> {
-        self.leave_once()
+        Place { room: &self.keeper, lease }
     }
 
     fn leave_once(&mut self) -> Result<(), RoomError> {
@@ -230,7 +164,7 @@ impl<'r> Holding<'r> {
     }
 }
 
-impl Drop for Holding<'_> {
+impl Drop for Inside {
     fn drop(&mut self) {
         // Whoever wants to know calls `leave`.
         let _ = self.leave_once();
@@ -244,16 +178,6 @@ impl<'h> Place<'h> {
 
     fn slot(&self) -> Option<u16> {
         self.lease.map_or_else(|| self.claim().map(|claim| claim.slot), |lease| Some(lease.slot))
-    }
-
-    /// What proves that the holder lives.
-    pub(crate) fn life(&self) -> &'h Life {
-        &self.room.life
-    }
-
-    pub(crate) fn session(&self) -> &'h str {
-        let of_claim = || self.claim().map_or("", |claim| &claim.session);
-        self.lease.map_or_else(of_claim, |lease| &lease.session)
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -282,16 +206,13 @@ impl<'h> Place<'h> {
         })
     }
 
-    pub(crate) fn standing(&self) -> Standing {
-        self.slot().map_or(Standing::Left, |slot| self.room.standing_of(slot, self.epoch()))
-    }
-
     pub(crate) fn watch(&self) -> Box<dyn Watch> {
         let end = match self.lease {
             Some(lease) => Some(Arc::clone(lease.end.get_or_init(Arc::default))),
             None => self.claim().map(Claim::watch),
         };
-        let (Some(end), Some(slot)) = (end, self.slot()) else { return Box::new(Gone) };
+        let slot = self.slot().unwrap_or_default();
+        let end = end.unwrap_or_default();
         Box::new(FileWatch { room: Arc::clone(self.room), slot, epoch: self.epoch(), end })
     }
 }
@@ -327,5 +248,35 @@ impl Watch for FileWatch {
                 drop(self.end.news.wait_timeout(over, time));
             }
         }
+    }
+}
+
+impl backend::Holding for Inside {
+    fn epoch(&self) -> u64 {
+        self.place().epoch()
+    }
+
+    fn holder(&self) -> HolderId {
+        self.place().holder()
+    }
+
+    fn recovered(&self) -> Option<Recovered> {
+        self.place().recovered()
+    }
+
+    fn watch(&self) -> Box<dyn Watch> {
+        self.place().watch()
+    }
+
+    fn leave(mut self: Box<Self>) -> Result<(), RoomError> {
+        self.leave_once()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.keeper.life.file.as_fd())
+    }
+
+    fn abandon(&self) {
+        self.keeper.life.abandon();
     }
 }

@@ -30,20 +30,36 @@ mod settle;
 mod standing;
 
 pub(crate) use directory::list;
-pub(crate) use holding::{Claimed, Holding, Keeper, Place};
 pub(crate) use open::{open, remove};
-pub(crate) use pending::{Pending, Submitted, submit};
-pub(crate) use room::FileRoom;
 
-use crate::backend::Capabilities;
+use std::sync::Arc;
 
-/// What these rooms can do.
-pub(crate) fn capabilities() -> Capabilities {
-    Capabilities {
-        batch: true,
-        priority: true,
-        leases: false,
-        tells_deaths: true,
-        longest_session: layout::SESSION_MAX,
+use crate::backend::{Backend, Capabilities, Submitted};
+use crate::error::RoomError;
+use crate::request::Request;
+use crate::snapshot::Snapshot;
+use room::FileRoom;
+
+/// A handle of a room in a directory.
+struct Directory(Arc<FileRoom>);
+
+impl Backend for Directory {
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::least(layout::SESSION_MAX);
+        (capabilities.batch, capabilities.priority) = (true, true);
+        capabilities.tells_deaths = true;
+        capabilities
+    }
+
+    fn kind(&self) -> &'static str {
+        "directory"
+    }
+
+    fn submit(&self, request: &Request<'_>) -> Result<Submitted, RoomError> {
+        pending::submit(Arc::clone(&self.0), request)
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, RoomError> {
+        self.0.snapshot()
     }
 }

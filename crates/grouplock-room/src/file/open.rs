@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicPtr;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use super::barrier;
 use super::clock;
 use super::directory::{Opened, Site};
 use super::fork::Birth;
@@ -16,9 +15,10 @@ use super::life::Life;
 use super::mapping::Mapping;
 use super::room::FileRoom;
 use super::settle::Probe;
+use super::{Directory, barrier};
 use crate::error::RoomError;
 use crate::name::RoomName;
-use crate::room::{Inner, Room, RoomOptions};
+use crate::room::{Room, RoomOptions};
 
 /// How often a room may be removed under our hands before we give up.
 const ATTEMPTS: u32 = 200;
@@ -62,7 +62,7 @@ pub(crate) fn open(
         }
         let room = prepare(&site, opened, name, options)?;
         match room.still_there().and_then(|()| room.verdict()) {
-            Ok(()) => return Ok(Room { inner: Inner::File(Arc::new(room)) }),
+            Ok(()) => return Ok(Room::from_backend(Arc::new(Directory(Arc::new(room))))),
             // Somebody is removing it, or died while doing so.
             Err(error @ RoomError::Removed { .. }) if !options.look_only => {
                 finish_removal(&site, &room)?;

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use super::clock;
 use super::futex;
-use super::holding::{Holding, Keeper};
+use super::holding::Inside;
 use super::layout::{SESSION_MAX, header, state};
 use super::pool::Lease;
 use super::room::FileRoom;
 use super::settle::Probe;
+use crate::backend::{self, Holding, Submitted};
 use crate::error::RoomError;
 use crate::policy::Policy;
 use crate::request::{Patience, Request};
@@ -20,17 +21,8 @@ use crate::snapshot::HolderId;
 /// The longest anybody sleeps before looking whether those in front still live.
 const NAP: Duration = Duration::from_millis(50);
 
-/// What became of a request.
-pub(crate) enum Submitted<'r> {
-    Granted(Holding<'r>),
-    Waiting(Pending<'r>),
-}
-
 /// Asks for entry.
-pub(crate) fn submit<'r>(
-    keeper: Keeper<'r>,
-    request: &Request<'_>,
-) -> Result<Submitted<'r>, RoomError> {
+pub(crate) fn submit(keeper: Arc<FileRoom>, request: &Request<'_>) -> Result<Submitted, RoomError> {
     let length = request.session.len();
     if length > SESSION_MAX {
         return Err(RoomError::SessionTooLong { length, max: SESSION_MAX });
@@ -41,25 +33,25 @@ pub(crate) fn submit<'r>(
         lease = match keeper.establish(lease) {
             Some(lease) => lease,
             None if keeper.pass_by_claim(request.session) => {
-                return Ok(Submitted::Granted(Holding::by_claim(keeper)));
+                return Ok(Submitted::Granted(Box::new(Inside::by_claim(keeper))));
             }
             None => keeper.lease_for(request)?,
         };
         if let Some(epoch) = keeper.pass_gate(&lease) {
-            return Ok(Submitted::Granted(Holding::new(keeper, lease, epoch)));
+            return Ok(Submitted::Granted(Box::new(Inside::new(keeper, lease, epoch))));
         }
     }
     match keeper.enqueue(&lease, request.patience) {
-        Ok(true) => Ok(Submitted::Granted(granted(keeper, lease))),
+        Ok(true) => Ok(Submitted::Granted(Box::new(granted(keeper, lease)))),
         Ok(false) => {
             let deadline = request.patience.deadline();
-            Ok(Submitted::Waiting(Pending {
+            Ok(Submitted::Waiting(Box::new(Queued {
                 keeper: Some(keeper),
                 lease: Some(lease),
                 deadline,
                 started: Instant::now(),
                 watcher: None,
-            }))
+            })))
         }
         Err(error) => {
             if error.is_conflict() {
@@ -73,11 +65,11 @@ pub(crate) fn submit<'r>(
 }
 
 /// The holding of a slot that says it is inside.
-fn granted(keeper: Keeper<'_>, mut lease: Box<Lease>) -> Holding<'_> {
+fn granted(keeper: Arc<FileRoom>, mut lease: Box<Lease>) -> Inside {
     let slot = keeper.slot(lease.slot);
     lease.told = slot.told().get() != 0;
     let epoch = slot.epoch().get();
-    Holding::new(keeper, lease, epoch)
+    Inside::new(keeper, lease, epoch)
 }
 
 impl FileRoom {
@@ -183,9 +175,9 @@ impl FileRoom {
 }
 
 /// A request in the queue. Dropping it withdraws it.
-pub(crate) struct Pending<'r> {
+pub(crate) struct Queued {
     /// `None` once it was granted.
-    keeper: Option<Keeper<'r>>,
+    keeper: Option<Arc<FileRoom>>,
     lease: Option<Box<Lease>>,
     deadline: Option<Instant>,
     started: Instant,
@@ -200,8 +192,8 @@ struct Watcher {
     failure: Mutex<Option<RoomError>>,
 }
 
-impl<'r> Pending<'r> {
-    pub(crate) fn holder(&self) -> HolderId {
+impl backend::Pending for Queued {
+    fn holder(&self) -> HolderId {
         match (&self.keeper, &self.lease) {
             (Some(keeper), Some(lease)) => keeper.slot(lease.slot).holder(),
             _ => HolderId::new(""),
@@ -209,10 +201,7 @@ impl<'r> Pending<'r> {
     }
 
     /// Waits at most until `until`.
-    pub(crate) fn wait(
-        &mut self,
-        until: Option<Instant>,
-    ) -> Result<Option<Holding<'r>>, RoomError> {
+    fn wait(&mut self, until: Option<Instant>) -> Result<Option<Box<dyn Holding>>, RoomError> {
         let (Some(room), Some(lease)) = (&self.keeper, &self.lease) else { return Ok(None) };
         loop {
             if room.nap(lease.slot, until)? {
@@ -224,26 +213,8 @@ impl<'r> Pending<'r> {
         }
     }
 
-    /// What was granted.
-    fn take(&mut self) -> Option<Holding<'r>> {
-        self.stop_watcher();
-        Some(granted(self.keeper.take()?, self.lease.take()?))
-    }
-
-    fn stop_watcher(&mut self) {
-        if let Some(watcher) = self.watcher.take() {
-            // Release: pairs with the acquire in the watcher, which then touches nothing more of ours.
-            watcher.stop.store(true, Ordering::Release);
-        }
-    }
-}
-
-impl Pending<'static> {
-    pub(crate) fn poll(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<Holding<'static>, RoomError>> {
-        let (Some(Keeper::Shared(room)), Some(lease)) = (&self.keeper, &self.lease) else {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Box<dyn Holding>, RoomError>> {
+        let (Some(room), Some(lease)) = (&self.keeper, &self.lease) else {
             return Poll::Pending;
         };
         let slot = lease.slot;
@@ -280,6 +251,21 @@ impl Pending<'static> {
             self.watcher = Some(watcher);
         }
         Poll::Pending
+    }
+}
+
+impl Queued {
+    /// What was granted.
+    fn take(&mut self) -> Option<Box<dyn Holding>> {
+        self.stop_watcher();
+        Some(Box::new(granted(self.keeper.take()?, self.lease.take()?)))
+    }
+
+    fn stop_watcher(&mut self) {
+        if let Some(watcher) = self.watcher.take() {
+            // Release: pairs with the acquire in the watcher, which then touches nothing more of ours.
+            watcher.stop.store(true, Ordering::Release);
+        }
     }
 }
 
@@ -325,7 +311,7 @@ impl FileRoom {
     }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for Queued {
     fn drop(&mut self) {
         self.stop_watcher();
         let (Some(room), Some(lease)) = (self.keeper.take(), self.lease.take()) else { return };
