@@ -117,7 +117,7 @@ impl Client {
             return Ok(Arc::clone(lease));
         }
         let lease = Lease::grant(&self.rpc, &self.settings, self.patience()).await?;
-        tokio::spawn(Arc::clone(&lease).keep(Arc::clone(&self.rpc)));
+        tokio::spawn(Arc::clone(&lease).keep(Arc::clone(&self.rpc), self.settings.learn));
         *current = Some(Arc::clone(&lease));
         Ok(lease)
     }

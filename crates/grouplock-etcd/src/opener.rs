@@ -58,4 +58,8 @@ impl Opener for EtcdOpener {
         let names: BTreeSet<_> = range.kvs.iter().filter_map(|kv| name(&kv.key)).collect();
         Ok(names.into_iter().collect())
     }
+
+    fn remove(&self, place: &Place, name: &RoomName) -> Result<(), RoomError> {
+        EtcdRoom::new(client(place)?, name.clone(), None).remove()
+    }
 }

@@ -376,6 +376,26 @@ pub struct LeaseKeepAliveResponse {
     pub ttl: i64,
 }
 
+/// Asks for the members of the cluster.
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+pub struct MemberListRequest {}
+
+/// The members of the cluster.
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+pub struct MemberListResponse {
+    /// The members.
+    #[prost(message, repeated, tag = "2")]
+    pub members: Vec<Member>,
+}
+
+/// A member of the cluster.
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+pub struct Member {
+    /// Where it says that clients reach it.
+    #[prost(string, repeated, tag = "4")]
+    pub client_urls: Vec<String>,
+}
+
 /// Who we are. It has no `Debug` that shows the password.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 #[prost(skip_debug)]

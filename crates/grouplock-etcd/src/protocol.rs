@@ -9,7 +9,7 @@
 //! | transaction | if | then | else |
 //! |---|---|---|---|
 //! | [`knock`](Ticket::knock) | nobody is present | put my entry and mark, delete `p/` | nothing |
-//! | [`join`](Ticket::join) | nobody of another session is present, the witness is, the phase is the one seen | put my entry and mark | nothing |
+//! | [`join`](Ticket::join) | nobody of another session is present, and the first holder still is | put my entry and mark | nothing |
 //! | [`enter`](Ticket::enter) | nobody of another session is present | put my entry and mark; delete `p/` if nobody of mine was present | put my entry (if I want to wait) |
 //! | [`settle`](Ticket::settle) | my entry is the one I made, no phase of mine is written | write the phase | |
 //! | [`claim`](Ticket::claim) | my entry is the one I made | put my mark; write the phase if there is none of mine | nothing |
@@ -49,8 +49,8 @@ pub const MOST_BURIED: usize = 100;
 pub struct Ticket {
     /// Which room.
     pub keys: Keys,
-    /// Which session.
-    pub session: String,
+    /// Which group: see [`keys`](crate::keys).
+    pub group: String,
     /// Who: never used by anybody else, and never again.
     pub id: String,
     /// The lease its entry goes away with.
@@ -66,7 +66,7 @@ pub enum Standing {
     Unsettled(i64, Option<View>),
     /// In the queue, at this place: the revision at which its entry was made.
     Queued(i64),
-    /// Not present. The session that is first in the queue.
+    /// Not present. The group that is first in the queue.
     Absent(Option<String>),
 }
 
@@ -91,16 +91,16 @@ pub struct Inside {
 
 impl Ticket {
     fn entry(&self) -> Vec<u8> {
-        self.keys.entry(&self.session, &self.id)
+        self.keys.entry(&self.group, &self.id)
     }
 
     /// Its entry and its mark. To delete them is to [`leave`](Ticket::leave).
     pub fn pair(&self) -> Span {
-        self.keys.pair(&self.session, &self.id)
+        self.keys.pair(&self.group, &self.id)
     }
 
     fn put_pair(&self, who: &[u8], mark: &[u8]) -> [RequestOp; 2] {
-        let key = self.keys.mark(&self.session, &self.id);
+        let key = self.keys.mark(&self.group, &self.id);
         [put(self.entry(), who, self.lease), put(key, mark, 0)]
     }
 
@@ -109,11 +109,11 @@ impl Ticket {
     }
 
     fn nobody_else(&self) -> [Compare; 2] {
-        self.keys.others(&self.session).map(|span| no_lease_in(&span))
+        self.keys.others(&self.group).map(|span| no_lease_in(&span))
     }
 
     fn no_phase(&self) -> Compare {
-        made_at(self.keys.phase(&self.session), 0)
+        made_at(self.keys.phase(&self.group), 0)
     }
 
     /// Asks for entry to a room that is likely to be empty. Then it does what [`enter`](Ticket::enter) would do, and
@@ -126,18 +126,11 @@ impl Ticket {
         }
     }
 
-    /// Asks for entry to a phase that was seen, with somebody of it who is still present. The number of holders makes
-    /// no difference to etcd then.
-    pub fn join(
-        &self,
-        phase: &Phase,
-        witness: (i64, &Entry),
-        who: &[u8],
-        mark: &[u8],
-    ) -> TxnRequest {
-        let (place, Entry { session, id, .. }) = witness;
-        let mut compare = vec![made_at(self.keys.entry(session, id), place), self.is_alive()];
-        compare.push(changed_at(self.keys.phase(&self.session), phase.written));
+    /// Asks for entry to a phase that was seen, with its first holder as witness: while that one is present, the phase
+    /// lasts. The number of holders makes no difference to etcd then.
+    pub fn join(&self, witness: (i64, &Entry), who: &[u8], mark: &[u8]) -> TxnRequest {
+        let (place, Entry { group, id, .. }) = witness;
+        let mut compare = vec![made_at(self.keys.entry(group, id), place), self.is_alive()];
         compare.extend(self.nobody_else());
         let mut success = self.put_pair(who, mark).to_vec();
         success.push(look(&self.pair()));
@@ -155,7 +148,7 @@ impl Ticket {
             failure: join(self.keys.summary()),
         };
         let come_in = TxnRequest {
-            compare: vec![no_lease_in(&self.keys.session(&self.session))],
+            compare: vec![no_lease_in(&self.keys.group(&self.group))],
             success: self.open(who, mark),
             failure: vec![step(Request::Txn(unless_open))],
         };
@@ -205,13 +198,13 @@ impl Ticket {
         let pair = View::of(&self.keys, revision, &looks.next()?);
         let view = looks.next().map(|kvs| View::of(&self.keys, revision, &kvs));
         let Some((place, entry)) = pair.entries().next() else {
-            let first = view.as_ref().and_then(View::first_session);
+            let first = view.as_ref().and_then(View::first_group);
             return Some(Standing::Absent(first.map(str::to_owned)));
         };
         if pair.mark(entry).is_none() {
             return Some(Standing::Queued(place));
         }
-        let phase = joined.or_else(|| view.as_ref()?.phase_of(&self.session));
+        let phase = joined.or_else(|| view.as_ref()?.phase_of(&self.group));
         Some(match phase {
             Some(phase) if phase.deaths.is_none() => {
                 let died = view.as_ref().and_then(|view| view.died.clone());
@@ -238,7 +231,7 @@ impl Ticket {
 
     /// What a holder knows that finds itself inside in a view; `None` if the phase is not written down.
     pub fn inside(&self, place: i64, view: &View) -> Option<Inside> {
-        let phase = view.phase_of(&self.session)?;
+        let phase = view.phase_of(&self.group)?;
         Some(self.told(place, view, phase.epoch, phase.deaths.unwrap_or(0)))
     }
 
@@ -253,12 +246,12 @@ impl Ticket {
 
     /// Writes down the epoch of a phase that has begun, which it has seen without a phase. With the epoch.
     pub fn settle(&self, place: i64, view: &View) -> (TxnRequest, Inside) {
-        let epoch = view.unwritten_epoch(&self.session).unwrap_or(place);
+        let epoch = view.unwritten_epoch(&self.group).unwrap_or(place);
         let inside = self.told(place, view, epoch, 0);
         let value = Phase::value(epoch, (!inside.dead.is_empty()).then_some(0));
         let request = TxnRequest {
             compare: vec![made_at(self.entry(), place), self.no_phase()],
-            success: self.keys.write_phase(&self.session, &value).to_vec(),
+            success: self.keys.write_phase(&self.group, &value).to_vec(),
             failure: Vec::new(),
         };
         (request, inside)
@@ -266,10 +259,10 @@ impl Ticket {
 
     /// Comes in from the queue. Only for one whom, in this view, nobody of another session precedes.
     pub fn claim(&self, place: i64, view: &View, mark: &[u8]) -> TxnRequest {
-        let key = self.keys.mark(&self.session, &self.id);
+        let key = self.keys.mark(&self.group, &self.id);
         let mut open = vec![put(key.clone(), mark, 0)];
-        let value = Phase::value(view.unwritten_epoch(&self.session).unwrap_or(0), deaths_in(view));
-        open.extend(self.keys.write_phase(&self.session, &value));
+        let value = Phase::value(view.unwritten_epoch(&self.group).unwrap_or(0), deaths_in(view));
+        open.extend(self.keys.write_phase(&self.group, &value));
         let come_in = TxnRequest {
             compare: vec![self.no_phase()],
             success: open,
@@ -290,7 +283,7 @@ impl Ticket {
         }
         let found = Found::of(response);
         let Some(summary) = found.looks.first() else {
-            let epoch = view.unwritten_epoch(&self.session).unwrap_or(revision);
+            let epoch = view.unwritten_epoch(&self.group).unwrap_or(revision);
             let before = deaths_in(view).unwrap_or(0);
             return Some(Inside {
                 opener: epoch == revision,
@@ -298,7 +291,7 @@ impl Ticket {
             });
         };
         let summary = View::of(&self.keys, revision, summary);
-        let phase = summary.phase_of(&self.session)?;
+        let phase = summary.phase_of(&self.group)?;
         let told = self.told(place, view, phase.epoch, phase.deaths.unwrap_or(0));
         // Who was buried in the meantime is told of by `died`.
         let dead = if phase.deaths.is_some() { told.dead } else { Vec::new() };
@@ -325,13 +318,13 @@ impl Ticket {
         let TxnRequest { success: leave, .. } = self.leave(resent);
         let mut compare = vec![made_at(self.entry(), place)];
         let mut success = leave.clone();
-        for (place, Entry { session, id, .. }, mark) in heirs {
-            compare.push(made_at(self.keys.entry(session, id), *place));
-            success.push(put(self.keys.mark(session, id), mark, 0));
+        for (place, Entry { group, id, .. }, mark) in heirs {
+            compare.push(made_at(self.keys.entry(group, id), *place));
+            success.push(put(self.keys.mark(group, id), mark, 0));
         }
         if let Some((_, heir, _)) = heirs.first() {
             let value = Phase::value(0, deaths_in(view));
-            success.extend(self.keys.write_phase(&heir.session, &value));
+            success.extend(self.keys.write_phase(&heir.group, &value));
         }
         TxnRequest { compare, success, failure: leave }
     }
@@ -361,10 +354,10 @@ impl Ticket {
 }
 
 impl Keys {
-    /// Writes the phase of a session, and deletes the one before.
-    fn write_phase(&self, session: &str, value: &[u8]) -> [RequestOp; 3] {
-        let [before, behind] = self.other_phases(session);
-        [put(self.phase(session), value, 0), delete(&before), delete(&behind)]
+    /// Writes the phase of a group, and deletes the one before.
+    fn write_phase(&self, group: &str, value: &[u8]) -> [RequestOp; 3] {
+        let [before, behind] = self.other_phases(group);
+        [put(self.phase(group), value, 0), delete(&before), delete(&behind)]
     }
 
     /// Puts the room on the list of rooms.

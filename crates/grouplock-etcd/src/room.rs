@@ -12,7 +12,7 @@ use grouplock_room::{
 use tokio::sync::{RwLock, oneshot};
 
 use crate::client::Client;
-use crate::keys::Keys;
+use crate::keys::{self, Keys};
 use crate::view::View;
 use crate::visit::{self, Wish};
 use crate::who::{self, Died, Who};
@@ -36,7 +36,7 @@ pub(crate) struct EtcdRoom {
 
 impl EtcdRoom {
     pub(crate) fn new(client: Arc<Client>, name: RoomName, command: Option<&str>) -> Self {
-        let keys = Keys::new(format!("{}/{}/", client.settings.prefix, name.encoded()));
+        let keys = Keys::of(&client.settings.prefix, &name);
         let quiet = Arc::new(AtomicBool::new(true));
         EtcdRoom { client, name, keys, myself: who::myself(command), asking: Arc::default(), quiet }
     }
@@ -48,6 +48,21 @@ impl EtcdRoom {
             .client
             .wait_for(async move { client.rpc.range(&all, true, 1, client.patience()).await })?;
         Ok(!range.kvs.is_empty())
+    }
+
+    /// Removes the room if nobody is present.
+    pub(crate) fn remove(&self) -> Result<(), RoomError> {
+        let (client, request) = (Arc::clone(&self.client), self.keys.remove());
+        let answer = self
+            .client
+            .wait_for(async move { client.rpc.txn(request, client.patience()).await })?;
+        if answer.message.succeeded {
+            return Ok(());
+        }
+        let seen = self.snapshot()?;
+        let users = format!("{} inside, {} waiting", seen.holders(), seen.waiters());
+        let path = format!("{}/{}", self.client.settings.place, self.name).into();
+        Err(RoomError::InUse { path, users })
     }
 
     fn ask(&self, request: &Request<'_>) -> Result<remote::Ticket, RoomError> {
@@ -67,7 +82,8 @@ impl EtcdRoom {
         // Who cannot wait is answered by the servers, also if its time is over already.
         let patience = if request.patience.exhausted() { Patience::None } else { request.patience };
         let (end, ended) = oneshot::channel();
-        let holder = HolderId::new(self.client.fresh_id());
+        let alone = if request.alone { keys::ALONE } else { "" };
+        let holder = HolderId::new(self.client.fresh_id() + alone);
         let (ticket, desk) = remote::ask(holder, patience, move || {
             // If the task is over there is nothing to end.
             _ = end.send(());
@@ -88,7 +104,12 @@ impl Backend for EtcdRoom {
         let mut capabilities = Capabilities::least(LONGEST);
         capabilities.leases = true;
         capabilities.tells_deaths = true;
+        capabilities.alone = true;
         capabilities
+    }
+
+    fn kind(&self) -> &'static str {
+        "etcd"
     }
 
     fn submit(&self, request: &Request<'_>) -> Result<Submitted, RoomError> {
@@ -117,19 +138,21 @@ fn picture(name: &RoomName, view: &View) -> Snapshot {
     if let Some(died) = &view.died {
         snapshot.deaths = who::read::<Died>(&died.value).total;
     }
-    let written = |session: &str| view.phase_of(session).map(|phase| phase.epoch);
+    let mut waiting = None;
+    let written = |group: &str| view.phase_of(group).map(|phase| phase.epoch);
     for (place, entry) in view.entries() {
         let mut participant = who::read::<Who>(&entry.value).participant(&entry.id);
-        let session = || entry.session.clone();
+        let Some(session) = keys::session_of(&entry.group) else { continue };
         let phase = if let Some(mark) = view.mark(entry) {
             participant.since = who::moment(who::read::<Who>(&mark.value).since);
             snapshot.inside.get_or_insert_with(|| {
-                snapshot.epoch = written(&entry.session).unwrap_or(place).cast_unsigned();
-                Phase::new(session(), Vec::new())
+                snapshot.epoch = written(&entry.group).unwrap_or(place).cast_unsigned();
+                Phase::new(session, Vec::new())
             })
         } else {
-            if snapshot.waiting.last().is_none_or(|phase| phase.session != entry.session) {
-                snapshot.waiting.push(Phase::new(session(), Vec::new()));
+            if waiting != Some(&entry.group) {
+                waiting = Some(&entry.group);
+                snapshot.waiting.push(Phase::new(session, Vec::new()));
             }
             let Some(phase) = snapshot.waiting.last_mut() else { continue };
             phase

@@ -14,13 +14,11 @@ pub const MOST_HEIRS: usize = 30;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Phase {
     /// Whose.
-    pub session: String,
+    pub group: String,
     /// The same for all holders of the phase.
     pub epoch: i64,
     /// If somebody had died before it and may not be buried yet: the epoch of the phase before, 0 if that is not known.
     pub deaths: Option<i64>,
-    /// The revision at which this was written.
-    pub written: i64,
 }
 
 impl Phase {
@@ -32,19 +30,19 @@ impl Phase {
         }
     }
 
-    fn read(session: String, kv: &KeyValue) -> Self {
+    fn read(group: String, kv: &KeyValue) -> Self {
         let text = std::str::from_utf8(&kv.value).unwrap_or_default();
         let mut numbers = text.split(' ').map(|number| number.parse().unwrap_or(0));
         let epoch = numbers.next().filter(|epoch| *epoch > 0).unwrap_or(kv.mod_revision);
-        Phase { session, epoch, deaths: numbers.next(), written: kv.mod_revision }
+        Phase { group, epoch, deaths: numbers.next() }
     }
 }
 
 /// A waiter or a holder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// Its session.
-    pub session: String,
+    /// Its group.
+    pub group: String,
     /// Its id.
     pub id: String,
     /// What it says about itself.
@@ -69,7 +67,7 @@ pub enum Turn {
 pub enum Guess {
     /// Nobody is present.
     Empty,
-    /// The session is inside alone, with a phase that is written down, and with this one.
+    /// The group is inside alone, with a phase that is written down, and with this one.
     Joinable(Phase, i64, Entry),
     /// Anything else.
     Busy,
@@ -144,16 +142,16 @@ impl View {
     }
 
     fn insert(&mut self, kv: &KeyValue) {
-        if let Some((session, id, is_mark)) = self.keys.read_queue(&kv.key) {
+        if let Some((group, id, is_mark)) = self.keys.read_queue(&kv.key) {
             if is_mark {
                 self.marks.insert(kv.key.clone(), kv.clone());
             } else {
                 self.places.insert(kv.key.clone(), kv.create_revision);
-                let entry = Entry { session, id, value: kv.value.clone() };
+                let entry = Entry { group, id, value: kv.value.clone() };
                 self.entries.insert(kv.create_revision, entry);
             }
-        } else if let Some(session) = self.keys.read_phase(&kv.key) {
-            self.phase = Some(Phase::read(session, kv));
+        } else if let Some(group) = self.keys.read_phase(&kv.key) {
+            self.phase = Some(Phase::read(group, kv));
         } else if kv.key == self.keys.died() {
             self.died = Some(kv.clone());
         } else {
@@ -166,8 +164,8 @@ impl View {
             self.entries.remove(&place);
         } else if self.keys.read_phase(key).is_some() {
             // The events of one revision come in the order of keys: the next phase may have been put already.
-            let session = self.phase.as_ref().map(|phase| self.keys.phase(&phase.session));
-            if session.as_deref() == Some(key) {
+            let group = self.phase.as_ref().map(|phase| self.keys.phase(&phase.group));
+            if group.as_deref() == Some(key) {
                 self.phase = None;
             }
         } else if key == self.keys.died() {
@@ -181,7 +179,7 @@ impl View {
 
     /// The mark of an entry.
     pub fn mark(&self, entry: &Entry) -> Option<&KeyValue> {
-        self.marks.get(&self.keys.mark(&entry.session, &entry.id))
+        self.marks.get(&self.keys.mark(&entry.group, &entry.id))
     }
 
     /// Waiters and holders, oldest first, each with its place.
@@ -189,9 +187,9 @@ impl View {
         self.entries.iter().map(|(place, entry)| (*place, entry))
     }
 
-    /// The session of the first in the queue.
-    pub fn first_session(&self) -> Option<&str> {
-        self.entries.values().next().map(|entry| entry.session.as_str())
+    /// The group of the first in the queue.
+    pub fn first_group(&self) -> Option<&str> {
+        self.entries.values().next().map(|entry| entry.group.as_str())
     }
 
     /// How one stands who has come at that revision; `None` if that is later than what is known.
@@ -219,30 +217,30 @@ impl View {
 
     /// The place of the last whom nobody of another session precedes.
     fn front(&self) -> i64 {
-        let Some(first) = self.first_session() else { return 0 };
-        let front = self.entries.iter().take_while(|(_, entry)| entry.session == first);
+        let Some(first) = self.first_group() else { return 0 };
+        let front = self.entries.iter().take_while(|(_, entry)| entry.group == first);
         front.last().map_or(0, |(place, _)| *place)
     }
 
-    /// The phase of a session, if it is written down.
-    pub fn phase_of(&self, session: &str) -> Option<&Phase> {
-        self.phase.as_ref().filter(|phase| phase.session == session)
+    /// The phase of a group, if it is written down.
+    pub fn phase_of(&self, group: &str) -> Option<&Phase> {
+        self.phase.as_ref().filter(|phase| phase.group == group)
     }
 
-    /// The epoch of a session's holders if it is not written down: the revision at which the first of them came in. It
+    /// The epoch of a group's holders if it is not written down: the revision at which the first of them came in. It
     /// came to an empty room and believes in that epoch, or it has come after the one who did.
-    pub fn unwritten_epoch(&self, session: &str) -> Option<i64> {
-        let fellows = self.entries.values().filter(|entry| entry.session == session);
+    pub fn unwritten_epoch(&self, group: &str) -> Option<i64> {
+        let fellows = self.entries.values().filter(|entry| entry.group == group);
         fellows.filter_map(|entry| self.mark(entry)).map(|mark| mark.create_revision).min()
     }
 
-    /// What one who wants to enter a session will probably find. The oldest holder is the witness: it is no more likely
+    /// What one who wants to enter a group will probably find. The oldest holder is the witness: it is no more likely
     /// to leave than others, and known to all.
-    pub fn guess(&self, session: &str) -> Guess {
+    pub fn guess(&self, group: &str) -> Guess {
         let Some((place, first)) = self.entries().next() else { return Guess::Empty };
         let alone = self.front() == self.entries.keys().next_back().copied().unwrap_or(0);
-        match self.phase_of(session) {
-            Some(phase) if alone && first.session == session && phase.deaths.is_none() => {
+        match self.phase_of(group) {
+            Some(phase) if alone && first.group == group && phase.deaths.is_none() => {
                 Guess::Joinable(phase.clone(), place, first.clone())
             }
             _ => Guess::Busy,
@@ -260,11 +258,11 @@ impl View {
     /// leaves.
     pub fn heirs(&self, place: i64) -> Vec<(i64, &Entry)> {
         let mut queue = self.entries();
-        let own = queue.next().filter(|(first, _)| *first == place).map(|(_, own)| &own.session);
-        let next = self.entries.values().nth(1).map(|entry| &entry.session);
+        let own = queue.next().filter(|(first, _)| *first == place).map(|(_, own)| &own.group);
+        let next = self.entries.values().nth(1).map(|entry| &entry.group);
         match (own, next) {
             (Some(own), Some(next)) if own != next => {
-                queue.take_while(|(_, entry)| entry.session == *next).take(MOST_HEIRS).collect()
+                queue.take_while(|(_, entry)| entry.group == *next).take(MOST_HEIRS).collect()
             }
             _ => Vec::new(),
         }

@@ -11,7 +11,7 @@ use tokio::time::{sleep, sleep_until};
 
 use crate::client::Client;
 use crate::error::Failure;
-use crate::keys::Keys;
+use crate::keys::{self, Keys};
 use crate::lease::Lease;
 use crate::mirror::Mirror;
 use crate::proto::{KeyValue, TxnRequest};
@@ -77,16 +77,16 @@ fn forgotten() -> Loss {
 
 /// Serves a request until its end.
 pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) {
-    let Wish { client, keys, who, patience, quiet, asking } = wish;
+    let Wish { client, keys: room, who, patience, quiet, asking } = wish;
     let lease = match client.lease().await {
         Ok(lease) => lease,
         Err(failure) => return desk.failed(failure.into()),
     };
-    let mirror = client.mirror(&keys);
+    let mirror = client.mirror(&room);
     let who_value = who::write(&who);
     let ticket = Ticket {
-        keys,
-        session: who.session,
+        keys: room,
+        group: keys::group(&who.session, desk.holder().as_str()),
         id: desk.holder().as_str().to_owned(),
         lease: lease.id,
     };
@@ -137,7 +137,7 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
             if visit.resent {
                 visit.forget();
             }
-            let error = visit.too_impatient(inside);
+            let error = visit.too_impatient(inside.as_deref().and_then(keys::session_of));
             visit.desk.failed(error);
         }
         Err(Trouble::Lost(loss)) => visit.desk.lost(loss),
@@ -162,7 +162,7 @@ impl Visit {
                 self.attempt(request, None).await?
             }
             Guess::Joinable(phase, place, witness) => {
-                let request = self.ticket.join(&phase, (place, &witness), &self.who, &mark);
+                let request = self.ticket.join((place, &witness), &self.who, &mark);
                 self.attempt(request, Some(&phase)).await?
             }
             Guess::Busy => None,
@@ -192,7 +192,7 @@ impl Visit {
     /// What it will probably find.
     fn guess(&self) -> Guess {
         match self.mirror.current() {
-            Some(view) => view.guess(&self.ticket.session),
+            Some(view) => view.guess(&self.ticket.group),
             None if self.quiet.load(Ordering::Relaxed) => Guess::Empty,
             None => Guess::Busy,
         }

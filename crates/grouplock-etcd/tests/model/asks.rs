@@ -35,8 +35,6 @@ pub(crate) enum Mutant {
     JoinsAlone,
     /// Who joins by a view does not check that its witness is present.
     NoWitness,
-    /// Who joins by a view does not check that the phase is the one it saw.
-    OtherPhase,
     /// Who joins by a view does not look for others in the queue.
     BlindJoin,
     /// Who writes the epoch down does not check that nobody else has.
@@ -99,7 +97,7 @@ impl Mutant {
     pub(crate) fn request(self, ticket: &Ticket, ask: &Ask) -> TxnRequest {
         let mut request = match ask {
             Ask::Knock => ticket.knock(b"w", b"m"),
-            Ask::Join(phase, place, entry) => ticket.join(phase, (*place, entry), b"w", b"m"),
+            Ask::Join(_, place, entry) => ticket.join((*place, entry), b"w", b"m"),
             Ask::Enter => ticket.enter(b"w", b"m", true),
             Ask::Look(_) => TxnRequest::default(),
             Ask::Settle(place, view) => ticket.settle(*place, view).0,
@@ -138,8 +136,7 @@ impl Mutant {
             }
             (Mutant::UndeadKnock, Ask::Knock) => drop(request.compare.pop()),
             (Mutant::NoWitness, Ask::Join(..)) => drop(request.compare.remove(0)),
-            (Mutant::OtherPhase, Ask::Join(..)) => drop(request.compare.remove(2)),
-            (Mutant::BlindJoin, Ask::Join(..)) => request.compare.truncate(3),
+            (Mutant::BlindJoin, Ask::Join(..)) => request.compare.truncate(2),
             (Mutant::JoinsAlone, Ask::Enter) => {
                 let come_in = inner(&mut request);
                 let unless_open = come_in.failure[0].clone();
@@ -171,8 +168,7 @@ impl Mutant {
     fn leave(self, ticket: &Ticket, place: i64, resent: bool, view: Option<&View>) -> TxnRequest {
         let mut heirs = view.map(|view| view.heirs(place)).unwrap_or_default();
         if let (Mutant::HandsOverEarly, Some(view)) = (self, view) {
-            heirs =
-                view.entries().filter(|(_, one)| one.session != ticket.session).take(1).collect();
+            heirs = view.entries().filter(|(_, one)| one.group != ticket.group).take(1).collect();
         }
         let (Some(view), false) = (view, heirs.is_empty()) else { return ticket.leave(resent) };
         let heirs: Vec<_> = heirs.into_iter().map(|(its, one)| (its, one, b"m".to_vec())).collect();

@@ -20,8 +20,10 @@ pub(crate) struct Truth {
     ever: BTreeSet<Id>,
     /// The largest epoch so far.
     epoch: i64,
-    /// Whether those of that phase are told that somebody died before it; `None` if either is right.
-    told: Option<bool>,
+    /// Whether those of that phase are told that somebody died before it.
+    told: bool,
+    /// Whether somebody has left after it had died. Some may have been told, and others need not be any more.
+    late: bool,
     /// The largest epoch of a phase that is over, as nobody was present any more.
     over: i64,
 }
@@ -43,7 +45,7 @@ impl Truth {
         let buried = inside.died.as_ref().is_some_and(|kv| kv.value == epoch_told(inside.epoch));
         let told = buried || !dead.is_empty();
         if inside.epoch > self.epoch {
-            (self.epoch, self.told) = (inside.epoch, Some(told));
+            (self.epoch, self.told) = (inside.epoch, told);
         }
         let mut before =
             self.died.iter().filter(|(_, (came, died))| *came < inside.epoch && *died <= seen);
@@ -51,7 +53,7 @@ impl Truth {
             epochs: inside.epoch > self.over,
             deaths: dead.is_subset(&self.ever)
                 && (!inside.opener || before.all(|(id, _)| dead.contains(id)))
-                && (inside.epoch < self.epoch || self.told.is_none_or(|all| all == told)),
+                && (inside.epoch < self.epoch || told == self.told || self.late),
         }
     }
 
@@ -65,10 +67,7 @@ impl Truth {
         let expected = i64::from(self.present.contains(&who)) + i64::from(marked);
         self.came.remove(&who);
         self.present.remove(&who);
-        if self.died.remove(&who).is_some() {
-            // It has ended by itself, if late. Some have been told, and others need not be any more.
-            self.told = None;
-        }
+        self.late |= self.died.remove(&who).is_some();
         self.note_end();
         deleted == expected
     }

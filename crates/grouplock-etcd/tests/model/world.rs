@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use grouplock_etcd::keys::Keys;
 use grouplock_etcd::proto::KeyValue;
 use grouplock_etcd::protocol::{Inside, Standing, Ticket};
-use grouplock_etcd::view::{Guess, Turn, View};
+use grouplock_etcd::view::{Entry, Guess, Turn, View};
 use stateright::{Model, Property};
 
 use crate::asks::{Answer, Ask, Grave, Mutant};
@@ -122,7 +122,7 @@ fn keys() -> Keys {
 impl World {
     fn ticket(&self, who: usize, round: u8) -> Ticket {
         let id = format!("{who}-{round}");
-        Ticket { keys: keys(), session: self.sessions[who].to_owned(), id, lease: lease(who) }
+        Ticket { keys: keys(), group: self.sessions[who].to_owned(), id, lease: lease(who) }
     }
 
     /// How a waiter stands by its mirror.
@@ -233,7 +233,7 @@ impl World {
             .store
             .view(&keys())
             .entries()
-            .any(|(its, entry)| its < place && entry.session != self.sessions[id.0]);
+            .any(|(its, entry)| its < place && entry.group != self.sessions[id.0]);
         if passed {
             state.wrong.insert(ORDER);
         }
@@ -340,21 +340,29 @@ impl World {
         }
     }
 
-    /// Whether its watch has something to tell that matters to it.
-    fn has_news(&self, state: &State, person: &Person) -> bool {
-        let current = || {
-            let mut now = state.store.view(&keys());
-            person.mirror.as_ref().is_none_or(|seen| {
+    /// Whether its watch has something to tell that makes a difference to what it does next.
+    fn has_news(&self, state: &State, who: usize) -> bool {
+        let person = &state.people[who];
+        let mut now = state.store.view(&keys());
+        let matters = match person.stage {
+            Stage::Queued(place) => self.turn(person, place) == Turn::Wait,
+            _ if state.mirrors == 0 => false,
+            Stage::Inside(place, _) => {
+                let others = |(_, entry): (i64, &Entry)| entry.group != self.sessions[who];
+                let early = self.mutant == Mutant::HandsOverEarly && now.entries().any(others);
+                early || !now.heirs(place).is_empty()
+            }
+            Stage::Outside => {
+                let guess = now.guess(self.sessions[who]);
+                person.round < self.rounds && matches!(guess, Guess::Joinable(..))
+            }
+            Stage::Asking(_) | Stage::Lost => false,
+        };
+        matters
+            && person.mirror.as_ref().is_none_or(|seen| {
                 now.revision = seen.revision;
                 *seen != now
             })
-        };
-        match person.stage {
-            Stage::Queued(place) => matches!(self.turn(person, place), Turn::Wait) && current(),
-            Stage::Inside(..) => state.mirrors > 0 && current(),
-            Stage::Outside => state.mirrors > 0 && person.round < self.rounds && current(),
-            Stage::Asking(_) | Stage::Lost => false,
-        }
     }
 }
 
@@ -406,7 +414,7 @@ impl Model for World {
             let requests = (0..person.asked.len()).filter(first);
             actions.extend(requests.map(|n| Action::Serve(who, n)));
             actions.extend((0..person.told.len()).map(|n| Action::Hear(who, n)));
-            if !person.doubts && self.has_news(state, person) {
+            if !person.doubts && self.has_news(state, who) {
                 actions.push(Action::Watch(who));
             }
             match &person.stage {
@@ -443,7 +451,7 @@ impl Model for World {
             // A lease ends only after its owner's clock has said so. Only one who is not inside may be without a clock:
             // stopped, or robbed of its lease by hand.
             let ticket = self.ticket(who, person.round);
-            let mark = keys().mark(&ticket.session, &ticket.id);
+            let mark = keys().mark(&ticket.group, &ticket.id);
             let unaware =
                 matches!(
                     person.stage,
@@ -581,7 +589,7 @@ impl Model for World {
 impl State {
     /// Nobody waits for anything, and nobody's entry is there without its owner.
     fn at_rest(&self) -> bool {
-        self.store.view(&keys()).first_session().is_none()
+        self.store.view(&keys()).first_group().is_none()
             && self.people.iter().all(|p| matches!(p.stage, Stage::Outside | Stage::Lost))
     }
 }
