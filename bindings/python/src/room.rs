@@ -66,7 +66,7 @@ impl Room {
     ) -> PyResult<Self> {
         let opened = py.detach(|| {
             let place = place(at)?;
-            let mut options = RoomOptions::new().existing(existing).history(true);
+            let mut options = RoomOptions::new().existing(existing);
             options.policy = policy.map(str::parse::<Policy>).transpose()?;
             options.command = label;
             if group {

@@ -3,10 +3,9 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use grouplock_room::Room;
 
 use crate::exit;
-use crate::place::At;
+use crate::place::{At, places};
 
 /// Removes a room that nobody uses.
 #[derive(Debug, Args)]
@@ -18,7 +17,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let removed = arguments.at.place().and_then(|place| Room::remove(&place, &arguments.room));
+    let removed = arguments.at.place().and_then(|place| places().remove(place, &arguments.room));
     match removed {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => exit::failed(error),

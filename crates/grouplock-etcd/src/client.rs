@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use grouplock_room::{RoomError, remote};
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::error::{Failure, OpenError};
 use crate::keys::Keys;
@@ -19,6 +19,9 @@ use crate::settings::Settings;
 /// How long the servers have to hear of our end.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// How many ask for entry at once. More would not be served faster.
+const ENTRANCE: usize = 32;
+
 /// The connection of this process to the servers of a place.
 pub(crate) struct Client {
     pub(crate) rpc: Arc<Rpc>,
@@ -29,6 +32,8 @@ pub(crate) struct Client {
     next: AtomicU64,
     lease: tokio::sync::Mutex<Option<Arc<Lease>>>,
     mirrors: Mutex<HashMap<Keys, Arc<Mirror>>>,
+    /// How many may ask for entry at once.
+    pub(crate) entrance: Semaphore,
     /// The process that has made it: a child after `fork` has no thread that talks to the servers.
     process: u32,
     /// Ends the thread, after the lease.
@@ -83,6 +88,7 @@ impl Client {
             next: AtomicU64::new(0),
             lease: tokio::sync::Mutex::new(None),
             mirrors: Mutex::new(HashMap::new()),
+            entrance: Semaphore::new(ENTRANCE),
             process: std::process::id(),
             stop: Mutex::new(Some(stop)),
         })
@@ -111,7 +117,7 @@ impl Client {
             return Ok(Arc::clone(lease));
         }
         let lease = Lease::grant(&self.rpc, &self.settings, self.patience()).await?;
-        tokio::spawn(Arc::clone(&lease).keep(Arc::clone(&self.rpc)));
+        tokio::spawn(Arc::clone(&lease).keep(Arc::clone(&self.rpc), self.settings.learn));
         *current = Some(Arc::clone(&lease));
         Ok(lease)
     }

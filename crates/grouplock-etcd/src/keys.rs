@@ -1,17 +1,23 @@
 //! Which keys a room has.
 //!
 //! ```text
-//! PREFIX/ROOM/q/<session in hex>/<id>   who waits or is inside: under its lease, oldest first
-//! PREFIX/ROOM/h/<id>                    who has come in and not left: under no lease
-//! PREFIX/ROOM/phase                     the session that came in last; its mod_revision is the epoch
 //! PREFIX/ROOM/died                      what was last found out about the dead
+//! PREFIX/ROOM/made                      there is such a room
+//! PREFIX/ROOM/p/<group>                 the phase, if its epoch had to be written down; at most one
+//! PREFIX/ROOM/q/<group>/<id>            the entry of a waiter or holder: under its lease, oldest first
+//! PREFIX/ROOM/q/<group>/<id>.           the mark of a holder: under no lease
 //! PREFIX/ROOM/t/<id>                    a request that is over although it may still be on its way
 //! ```
 //!
-//! The session is part of the key so that "nobody of another session is there" is two comparisons on ranges,
-//! whatever else the values say. In hexadecimal no name is the beginning of another followed by `/`.
+//! A group is the name of a session in hexadecimal. The group of one who wants to be alone is that name, `-` and its id, so
+//! it shares with nobody. The group is part of the key so that "nobody of another session is present" is two comparisons
+//! on ranges, whatever else the values say. No group is the beginning of another followed by `/`. An entry and its
+//! mark are neighbours, so that one DeleteRange removes both. Everything a client has to watch is one range, from
+//! `died` to `q/`.
 
 use std::fmt::Write as _;
+
+use grouplock_room::RoomName;
 
 use crate::proto::RangeRequest;
 
@@ -53,45 +59,76 @@ impl Keys {
         Keys { base: base.into() }
     }
 
+    /// Of a room below a prefix.
+    pub(crate) fn of(prefix: &str, room: &RoomName) -> Self {
+        Keys::new(format!("{prefix}/{}/", room.encoded()))
+    }
+
     /// Everything of the room.
     pub fn all(&self) -> Span {
         Span::beginning_with(&self.base)
     }
 
-    /// Everybody who waits or is inside.
+    /// What a [`View`](crate::view::View) shows: the dead, the phase, the queue.
+    pub fn state(&self) -> Span {
+        Span { start: self.died(), end: self.queue().end }
+    }
+
+    /// The same without the queue: three keys at most.
+    pub fn summary(&self) -> Span {
+        Span { start: self.died(), end: self.queue().start }
+    }
+
+    /// All entries and marks.
     pub fn queue(&self) -> Span {
         Span::beginning_with(&format!("{}q/", self.base))
     }
 
-    /// Those of one session.
-    pub fn session(&self, session: &str) -> Span {
-        Span::beginning_with(&format!("{}q/{}/", self.base, hex(session)))
+    /// The entries and marks of one group.
+    pub fn group(&self, group: &str) -> Span {
+        Span::beginning_with(&format!("{}q/{group}/", self.base))
     }
 
-    /// Those of all other sessions: what is in front of that one, and what is behind it.
-    pub fn others(&self, session: &str) -> [Span; 2] {
-        let (all, own) = (self.queue(), self.session(session));
+    /// Those of all other groups: what is in front of that one, and what is behind it.
+    pub fn others(&self, group: &str) -> [Span; 2] {
+        let (all, own) = (self.queue(), self.group(group));
         [Span { start: all.start, end: own.start }, Span { start: own.end, end: all.end }]
     }
 
-    /// One who waits or is inside.
-    pub fn entry(&self, session: &str, id: &str) -> Vec<u8> {
-        format!("{}q/{}/{id}", self.base, hex(session)).into_bytes()
+    /// The entry of a waiter or holder.
+    pub fn entry(&self, group: &str, id: &str) -> Vec<u8> {
+        format!("{}q/{group}/{id}", self.base).into_bytes()
     }
 
-    /// Everybody who has come in and not left.
-    pub fn marks(&self) -> Span {
-        Span::beginning_with(&format!("{}h/", self.base))
+    /// The mark of a holder.
+    pub fn mark(&self, group: &str, id: &str) -> Vec<u8> {
+        format!("{}q/{group}/{id}.", self.base).into_bytes()
     }
 
-    /// The mark of one who has come in.
-    pub fn mark(&self, id: &str) -> Vec<u8> {
-        format!("{}h/{id}", self.base).into_bytes()
+    /// An entry and its mark. No id is the beginning of another followed by something smaller than `/`.
+    pub fn pair(&self, group: &str, id: &str) -> Span {
+        let start = self.entry(group, id);
+        let end = [&start[..], b"/"].concat();
+        Span { start, end }
     }
 
-    /// The phase.
-    pub fn phase(&self) -> Vec<u8> {
-        format!("{}phase", self.base).into_bytes()
+    /// The phase of a group.
+    pub fn phase(&self, group: &str) -> Vec<u8> {
+        format!("{}p/{group}", self.base).into_bytes()
+    }
+
+    /// The phases of all groups.
+    pub fn phases(&self) -> Span {
+        Span::beginning_with(&format!("{}p/", self.base))
+    }
+
+    /// The phases of all other groups.
+    pub fn other_phases(&self, group: &str) -> [Span; 2] {
+        let (all, own) = (self.phases(), self.phase(group));
+        let behind = [&own[..], b"\0"].concat();
+        // Not from `p/` on: etcd wants no empty span, which it would be for the session without a name.
+        let start = format!("{}p", self.base).into_bytes();
+        [Span { start, end: own }, Span { start: behind, end: all.end }]
     }
 
     /// What is known of the dead.
@@ -99,9 +136,9 @@ impl Keys {
         format!("{}died", self.base).into_bytes()
     }
 
-    /// What is known of the dead, and the marks: `died` and `h/` are neighbours.
-    pub fn deaths(&self) -> Span {
-        Span { start: self.died(), end: self.marks().end }
+    /// Shows that there is such a room.
+    pub fn made(&self) -> Vec<u8> {
+        format!("{}made", self.base).into_bytes()
     }
 
     /// What keeps a request that is over from being done once more.
@@ -109,18 +146,33 @@ impl Keys {
         format!("{}t/{id}", self.base).into_bytes()
     }
 
-    /// The session and the id of an entry; `None` if this is none.
-    pub fn read_entry(&self, key: &[u8]) -> Option<(String, String)> {
+    /// The group and the id of an entry or mark, and whether it is a mark; `None` if it is neither.
+    pub fn read_queue(&self, key: &[u8]) -> Option<(String, String, bool)> {
         let rest = key.strip_prefix(self.base.as_bytes())?.strip_prefix(b"q/")?;
-        let (session, id) = std::str::from_utf8(rest).ok()?.split_once('/')?;
-        Some((unhex(session)?, id.to_owned()))
+        let (group, id) = std::str::from_utf8(rest).ok()?.split_once('/')?;
+        let (id, is_mark) = id.strip_suffix('.').map_or((id, false), |id| (id, true));
+        Some((group.to_owned(), id.to_owned(), is_mark))
     }
 
-    /// The id of a mark; `None` if this is none.
-    pub fn read_mark(&self, key: &[u8]) -> Option<String> {
-        let rest = key.strip_prefix(self.base.as_bytes())?.strip_prefix(b"h/")?;
+    /// The group of a phase; `None` if this is none.
+    pub fn read_phase(&self, key: &[u8]) -> Option<String> {
+        let rest = key.strip_prefix(self.base.as_bytes())?.strip_prefix(b"p/")?;
         String::from_utf8(rest.to_vec()).ok()
     }
+}
+
+/// What the id of one ends with who wants to be alone.
+pub const ALONE: &str = "a";
+
+/// The group of a waiter or holder.
+pub fn group(session: &str, id: &str) -> String {
+    let session = hex(session);
+    if id.ends_with(ALONE) { format!("{session}-{id}") } else { session }
+}
+
+/// The name of a group's session.
+pub fn session_of(group: &str) -> Option<String> {
+    unhex(group.split('-').next()?)
 }
 
 fn hex(text: &str) -> String {

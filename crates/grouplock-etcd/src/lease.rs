@@ -2,12 +2,13 @@
 //!
 //! A lease is trusted until the moment at which the last request that the servers confirmed was *sent*, plus its time,
 //! minus a margin. The servers count from when they get the request, which is later, so what is believed here
-//! ends before what is true there. The margin is for those who have to stop working until then.
+//! ends before what is true there. The margin is for those who have to stop working until then. The time during which
+//! the machine sleeps counts: the servers' clocks go on.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use grouplock_room::Loss;
+use grouplock_room::{Loss, remote};
 use tokio::sync::watch;
 use tokio::time::{sleep, sleep_until};
 
@@ -19,10 +20,18 @@ use crate::settings::Settings;
 /// What is known of a lease.
 #[derive(Clone, Debug)]
 pub(crate) struct News {
-    /// Until when it can be trusted.
+    /// Until when it can be trusted, unless the machine sleeps.
     pub(crate) until: Instant,
+    /// How long the machine had [`slept`](remote::slept) when that was asked for.
+    slept: Duration,
     /// Why it is over.
     pub(crate) over: Option<Loss>,
+}
+
+impl News {
+    fn is_late(&self) -> bool {
+        self.until <= Instant::now() + remote::slept().saturating_sub(self.slept)
+    }
 }
 
 /// A lease.
@@ -39,7 +48,7 @@ impl Lease {
         settings: &Settings,
         until: Instant,
     ) -> Result<Arc<Self>, Failure> {
-        let asked = Instant::now();
+        let (asked, slept) = (Instant::now(), remote::slept());
         let seconds = settings.ttl.as_secs().cast_signed();
         // Chosen here, so that the request can be repeated. 0 would mean that the server chooses.
         let random = getrandom::u64().map_err(|error| Failure::Random(error.to_string()))?;
@@ -59,14 +68,14 @@ impl Lease {
             Err(failure) => return Err(failure),
         };
         let ttl = Duration::from_secs(ttl.max(1).cast_unsigned());
-        let news = News { until: sent + trusted(ttl), over: None };
+        let news = News { until: sent + trusted(ttl), slept, over: None };
         Ok(Arc::new(Lease { id, ttl, news: watch::Sender::new(news) }))
     }
 
     /// Until when it can be trusted; `None` if it cannot any more.
     pub(crate) fn good_until(&self) -> Option<Instant> {
         let news = self.news.borrow();
-        (news.over.is_none() && Instant::now() < news.until).then_some(news.until)
+        (news.over.is_none() && !news.is_late()).then_some(news.until)
     }
 
     /// How long after it is not trusted any more nobody else is let in yet.
@@ -88,8 +97,8 @@ impl Lease {
 
     /// Renews it again and again until it is over, and then ends it at the servers as well. They may have renewed it without our
     /// knowing, as a new leader does with all leases, and others would have to wait for that.
-    pub(crate) async fn keep(self: Arc<Self>, rpc: Arc<Rpc>) {
-        self.renew_while_possible(&rpc).await;
+    pub(crate) async fn keep(self: Arc<Self>, rpc: Arc<Rpc>, learn: bool) {
+        self.renew_while_possible(&rpc, learn).await;
         // Whoever was inside counts on being alone until then, and has to be gone.
         let until = self.news.borrow().until + self.ttl.saturating_sub(trusted(self.ttl));
         sleep_until(until.into()).await;
@@ -97,14 +106,18 @@ impl Lease {
         _ = rpc.revoke(self.id, Instant::now() + 2 * self.ttl).await;
     }
 
-    async fn renew_while_possible(&self, rpc: &Rpc) {
+    async fn renew_while_possible(&self, rpc: &Rpc, learn: bool) {
         loop {
+            if learn {
+                // If it fails it is asked again with the next renewal. It must not hold that up.
+                _ = rpc.learn_members(Instant::now() + rpc.attempt).await;
+            }
             sleep(self.ttl / 3).await;
-            let until = self.news.borrow().until;
+            let (until, slept) = (self.news.borrow().until, remote::slept());
             match rpc.keep_alive(self.id, until).await {
                 Ok(answer) if answer.message.ttl > 0 => {
                     let ttl = Duration::from_secs(answer.message.ttl.cast_unsigned());
-                    if !self.renew(answer.sent + trusted(ttl)) {
+                    if !self.renew(answer.sent + trusted(ttl), slept) {
                         break self.end(late());
                     }
                 }
@@ -122,11 +135,12 @@ impl Lease {
     }
 
     /// Whether this comes in time.
-    fn renew(&self, until: Instant) -> bool {
+    fn renew(&self, until: Instant, slept: Duration) -> bool {
         self.news.send_if_modified(|news| {
-            let in_time = news.over.is_none() && Instant::now() < news.until;
+            let in_time = news.over.is_none() && !news.is_late();
             if in_time {
-                news.until = news.until.max(until);
+                // If it has slept since, the later end holds with the later sleep only.
+                (news.until, news.slept) = (until, slept);
             }
             in_time
         })

@@ -21,6 +21,7 @@
 //! |---|---|---|
 //! | `ttl` | how long a holding outlives contact with its holder, in seconds | 10 |
 //! | `timeout` | how long to try before a request is given up | 5 s |
+//! | `members` | `all`: ask the cluster for its members, and use those too that are not named | `named` |
 //! | `delay` | how long to keep others out after somebody has died inside | none |
 //! | `cacert` | speak TLS, with servers whose certificates this authority has signed | plain text |
 //! | `cert`, `key` | our own certificate | none |
@@ -37,11 +38,10 @@
 
 mod client;
 mod error;
+mod fence;
 #[doc(hidden)]
 pub mod keys;
 mod lease;
-#[doc(hidden)]
-pub mod line;
 mod mirror;
 mod opener;
 #[doc(hidden)]
@@ -52,7 +52,10 @@ mod room;
 mod rpc;
 #[doc(hidden)]
 pub mod settings;
+#[doc(hidden)]
+pub mod view;
 mod visit;
 mod who;
 
+pub use fence::fence_key;
 pub use opener::opener;

@@ -1,8 +1,8 @@
-//! The queue of a room, kept up to date for those who wait in it and those who stay inside for long.
+//! A room as the servers tell it, kept up to date for those who wait in it and those who stay inside for long.
 //!
-//! A watch is set first and the queue read then, so nothing is missed between the two. If the stream breaks, or
+//! A watch is set first and the room read then, so nothing is missed between the two. If the stream breaks, or
 //! requests have had to go to another server, the same is done there: what was missed meanwhile is in what is
-//! read, and a compaction cannot hurt. While somebody needs it the queue is also read from time to time, in case a
+//! read, and a compaction cannot hurt. While somebody needs it the room is also read from time to time, in case a
 //! stream is silent that should not be.
 
 use std::collections::HashMap;
@@ -14,28 +14,31 @@ use tokio::time::{sleep, sleep_until};
 
 use crate::error::Failure;
 use crate::keys::{Keys, Span};
-use crate::line::{Line, Turn};
 use crate::rpc::Rpc;
+use crate::view::{Turn, View};
 
 /// A room that nobody has waited or stayed in for so long is not watched any more.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// The queue of a room.
+/// A room.
 pub(crate) struct Mirror {
     rpc: Arc<Rpc>,
-    queue: Span,
-    /// How often to read the queue while somebody needs it.
+    span: Span,
+    /// How often to read the room while somebody needs it.
     period: Duration,
     state: Mutex<State>,
 }
 
 struct State {
-    line: Line,
-    waiting: HashMap<i64, oneshot::Sender<Turn>>,
+    /// What waiters are given is not changed any more.
+    view: Arc<View>,
+    waiting: HashMap<i64, oneshot::Sender<(Turn, Arc<View>)>>,
     /// Those inside who want to know when their place is gone.
     staying: HashMap<i64, oneshot::Sender<()>>,
     /// Whether a task keeps it up to date.
     watched: bool,
+    /// Whether a watch is set and everything until then is known.
+    current: bool,
     /// When somebody needed it last.
     used: Instant,
 }
@@ -56,26 +59,40 @@ impl State {
 impl Mirror {
     pub(crate) fn new(rpc: Arc<Rpc>, keys: &Keys, period: Duration) -> Self {
         let state = State {
-            line: Line::new(keys.clone()),
+            view: Arc::new(View::new(keys.clone())),
             waiting: HashMap::new(),
             staying: HashMap::new(),
             watched: false,
+            current: false,
             used: Instant::now(),
         };
-        Mirror { rpc, queue: keys.queue(), period, state: Mutex::new(state) }
+        Mirror { rpc, span: keys.state(), period, state: Mutex::new(state) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Completes when it is the turn of one who has come at that revision, or it is not in the queue any more.
-    pub(crate) async fn turn(self: &Arc<Self>, place: i64) -> Turn {
+    /// The room as it was a moment ago, if it is watched.
+    pub(crate) fn current(&self) -> Option<Arc<View>> {
+        let state = self.lock();
+        state.current.then(|| Arc::clone(&state.view))
+    }
+
+    /// Many come to this room: it is worth watching.
+    pub(crate) fn keep_watching(self: &Arc<Self>) {
+        drop(self.used());
+    }
+
+    /// Completes when one who has come at that revision does not have to wait any more: with the reason, and the room.
+    pub(crate) async fn turn(self: &Arc<Self>, place: i64) -> (Turn, Arc<View>) {
         loop {
             let told = {
                 let mut state = self.used();
-                match state.line.turn(place) {
-                    Some(turn @ (Turn::Come | Turn::Gone)) => return turn,
+                match state.view.turn(place) {
+                    Some(turn @ (Turn::Inside | Turn::Come | Turn::Gone)) => {
+                        return (turn, Arc::clone(&state.view));
+                    }
                     Some(Turn::Wait) | None => {
                         let (tell, told) = oneshot::channel();
                         state.waiting.insert(place, tell);
@@ -94,7 +111,7 @@ impl Mirror {
         loop {
             let told = {
                 let mut state = self.used();
-                if state.line.turn(place) == Some(Turn::Gone) {
+                if state.view.turn(place) == Some(Turn::Gone) {
                     return;
                 }
                 let (tell, told) = oneshot::channel();
@@ -119,34 +136,30 @@ impl Mirror {
         state
     }
 
-    /// Reads the queue. Whether there was any news in it.
+    /// Reads the room. Whether there was any news in it.
     async fn read(&self) -> Result<bool, Failure> {
         let until = Instant::now() + self.period;
-        let range = self.rpc.range(&self.queue, true, 0, until).await?;
+        let range = self.rpc.range(&self.span, false, 0, until).await?;
         let revision = range.header.map_or(0, |header| header.revision);
-        Ok(self.update(|line| line.reset(revision, &range.kvs)))
+        Ok(self.update(|view| view.reset(revision, &range.kvs)))
     }
 
-    /// Changes the line and tells those who wait.
-    fn update<T>(&self, change: impl FnOnce(&mut Line) -> T) -> T {
+    /// Changes the view and tells those who wait.
+    fn update<T>(&self, change: impl FnOnce(&mut View) -> T) -> T {
         let mut state = self.lock();
-        let result = change(&mut state.line);
+        let result = change(Arc::make_mut(&mut state.view));
         state.is_needed();
-        let State { line, waiting, staying, .. } = &mut *state;
-        let called: Vec<_> = waiting
-            .keys()
-            .filter_map(|place| {
-                let turn = line.turn(*place)?;
-                (turn != Turn::Wait).then_some((*place, turn))
-            })
-            .collect();
-        for (place, turn) in called {
-            if let Some(tell) = waiting.remove(&place) {
+        let State { view, waiting, staying, .. } = &mut *state;
+        let turn = view.turns();
+        let done = |turn: &Turn| *turn != Turn::Wait;
+        for (place, tell) in waiting.extract_if(|place, _| turn(*place).as_ref().is_some_and(done))
+        {
+            if let Some(turn) = turn(place) {
                 // Who does not listen any more has withdrawn.
-                _ = tell.send(turn);
+                _ = tell.send((turn, Arc::clone(view)));
             }
         }
-        for (_, tell) in staying.extract_if(|place, _| line.turn(*place) == Some(Turn::Gone)) {
+        for (_, tell) in staying.extract_if(|place, _| turn(*place) == Some(Turn::Gone)) {
             // Who does not listen any more has left.
             _ = tell.send(());
         }
@@ -155,9 +168,10 @@ impl Mirror {
 
     /// Watches until the stream breaks. `false` if nobody needs it any more.
     async fn watch(&self) -> Result<bool, Failure> {
-        let opened = self.rpc.watch(&self.queue, Instant::now() + self.period).await?;
+        let opened = self.rpc.watch(&self.span, Instant::now() + self.period).await?;
         let (node, mut stream) = opened;
         self.read().await?;
+        self.lock().current = true;
         let mut check = tokio::time::Instant::now() + self.period;
         // Whether something was read that the stream has not told yet.
         let mut behind = false;
@@ -166,7 +180,7 @@ impl Mirror {
                 message = stream.message() => match message {
                     Ok(Some(message)) if !message.canceled => {
                         behind &= message.events.is_empty();
-                        self.update(|line| line.apply(&message.events));
+                        self.update(|view| view.apply(&message.events));
                     }
                     Ok(_) => return Ok(true),
                     Err(_) => {
@@ -199,7 +213,9 @@ impl Mirror {
 /// Keeps a mirror up to date until nobody has used it for long.
 async fn keep(mirror: Arc<Mirror>) {
     loop {
-        match mirror.watch().await {
+        let watched = mirror.watch().await;
+        mirror.lock().current = false;
+        match watched {
             Ok(true) => {}
             Ok(false) => {
                 let mut state = mirror.lock();

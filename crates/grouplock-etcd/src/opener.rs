@@ -1,5 +1,6 @@
 //! The scheme `etcd`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use grouplock_room::{Opener, Place, Policy, Room, RoomError, RoomName, RoomOptions};
@@ -51,9 +52,14 @@ impl Opener for EtcdOpener {
         let range = client
             .wait_for(async move { asker.rpc.range(&span, true, 0, asker.patience()).await })?;
         let name = |key: &[u8]| {
-            let name = key.strip_prefix(base.as_bytes())?.strip_suffix(b"/phase")?;
-            RoomName::decode(std::str::from_utf8(name).ok()?)
+            let rest = std::str::from_utf8(key.strip_prefix(base.as_bytes())?).ok()?;
+            RoomName::decode(rest.split_once('/')?.0)
         };
-        Ok(range.kvs.iter().filter_map(|kv| name(&kv.key)).collect())
+        let names: BTreeSet<_> = range.kvs.iter().filter_map(|kv| name(&kv.key)).collect();
+        Ok(names.into_iter().collect())
+    }
+
+    fn remove(&self, place: &Place, name: &RoomName) -> Result<(), RoomError> {
+        EtcdRoom::new(client(place)?, name.clone(), None).remove()
     }
 }

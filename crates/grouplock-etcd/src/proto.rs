@@ -103,20 +103,14 @@ pub struct PutRequest {
     /// The lease it goes away with, or 0.
     #[prost(int64, tag = "3")]
     pub lease: i64,
-    /// Whether to tell what was there before.
-    #[prost(bool, tag = "4")]
-    pub prev_kv: bool,
 }
 
-/// What was there before.
+/// It was put.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct PutResponse {
     /// Which revision this is.
     #[prost(message, optional, tag = "1")]
     pub header: Option<ResponseHeader>,
-    /// What was there before, if it was asked for and there was something.
-    #[prost(message, optional, tag = "2")]
-    pub prev_kv: Option<KeyValue>,
 }
 
 /// Deletes keys.
@@ -147,8 +141,6 @@ pub struct DeleteRangeResponse {
 pub enum CompareResult {
     /// Both are the same.
     Equal = 0,
-    /// What is there is greater.
-    Greater = 1,
 }
 
 /// What a comparison compares.
@@ -161,8 +153,8 @@ pub enum CompareTarget {
     Create = 1,
     /// The revision at which the key was changed last; 0 if it is not there.
     Mod = 2,
-    /// Its value. False if it is not there.
-    Value = 3,
+    /// Its lease; 0 if it has none or is not there.
+    Lease = 4,
 }
 
 /// With what a comparison compares.
@@ -174,9 +166,9 @@ pub enum TargetUnion {
     /// With a revision.
     #[prost(int64, tag = "6")]
     ModRevision(i64),
-    /// With a value.
-    #[prost(bytes, tag = "7")]
-    Value(Vec<u8>),
+    /// With a lease.
+    #[prost(int64, tag = "8")]
+    Lease(i64),
 }
 
 /// A condition of a transaction. On a range it must hold for all keys in it.
@@ -192,7 +184,7 @@ pub struct Compare {
     #[prost(bytes = "vec", tag = "3")]
     pub key: Vec<u8>,
     /// With what.
-    #[prost(oneof = "TargetUnion", tags = "5, 6, 7")]
+    #[prost(oneof = "TargetUnion", tags = "5, 6, 8")]
     pub target_union: Option<TargetUnion>,
     /// The first key that is not meant any more; empty for a single key.
     #[prost(bytes = "vec", tag = "64")]
@@ -382,6 +374,26 @@ pub struct LeaseKeepAliveResponse {
     /// In seconds; 0 if there is no such lease.
     #[prost(int64, tag = "3")]
     pub ttl: i64,
+}
+
+/// Asks for the members of the cluster.
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+pub struct MemberListRequest {}
+
+/// The members of the cluster.
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+pub struct MemberListResponse {
+    /// The members.
+    #[prost(message, repeated, tag = "2")]
+    pub members: Vec<Member>,
+}
+
+/// A member of the cluster.
+#[derive(Clone, PartialEq, Eq, Hash, Message)]
+pub struct Member {
+    /// Where it says that clients reach it.
+    #[prost(string, repeated, tag = "4")]
+    pub client_urls: Vec<String>,
 }
 
 /// Who we are. It has no `Debug` that shows the password.

@@ -1,31 +1,45 @@
 //! What is asked of etcd, and what the answers mean. No clocks, no network: the model in `tests/model` explores this
 //! text.
 //!
-//! Whether somebody is inside is decided by the queue alone: it is those of the first session, in the order of
-//! creation, up to the first of another session. Nothing is ever created in front of an entry that exists, so one whom
-//! nobody of another session precedes stays so, for as long as its own key exists. That is all that has to be checked
-//! in the transaction that lets somebody in ([`Ticket::claim`]); what was seen of the others cannot become false.
+//! Whether somebody is inside is decided by the queue alone. Entries are ordered by creation; the first session is
+//! inside, up to the first entry of another session. Nothing is ever created in front of an entry that exists. So an
+//! entry that nobody of another session precedes stays so while it exists. The transaction that lets somebody in checks
+//! that the entry exists; what was seen of the others cannot become false.
 //!
-//! | transaction | if | then |
-//! |---|---|---|
-//! | [`knock`](Ticket::knock) | nobody is there | put me, and open the phase |
-//! | [`enter`](Ticket::enter) | nobody of another session is there | put me, and open the phase or join it |
-//! | | else | put me (if I want to wait) |
-//! | [`claim`](Ticket::claim) | my key is the one I made | open the phase or join it |
-//! | [`leave`](Ticket::leave) | my key is the one I made | delete me |
-//! | [`abandon`](Ticket::abandon) | | delete me, whatever has become of me |
-//! | [`bury`](Ticket::bury) | my key is the one I made | write down who died, delete their marks |
+//! | transaction | if | then | else |
+//! |---|---|---|---|
+//! | [`knock`](Ticket::knock) | nobody is present | put my entry and mark, delete `p/` | nothing |
+//! | [`join`](Ticket::join) | nobody of another session is present, and the first holder still is | put my entry and mark | nothing |
+//! | [`enter`](Ticket::enter) | nobody of another session is present | put my entry and mark; delete `p/` if nobody of mine was present | put my entry (if I want to wait) |
+//! | [`settle`](Ticket::settle) | my entry is the one I made, no phase of mine is written | write the phase | |
+//! | [`claim`](Ticket::claim) | my entry is the one I made | put my mark; write the phase if there is none of mine | nothing |
+//! | [`leave`](Ticket::leave) | | delete my entry and mark | |
+//! | [`hand_over`](Ticket::hand_over) | my entry and those of the next session exist | delete mine, put their marks, write their phase | delete mine |
+//! | [`abandon`](Ticket::abandon) | | delete my entry and mark, put a tombstone | |
+//! | [`bury`](Ticket::bury) | my entry is the one I made | write down who died, delete their marks | |
 //!
-//! To open is to put the key `phase`, whose revision is the epoch. To join is to find one's own session there, and somebody of it
-//! in the queue. A request may be sent twice, and the copies may arrive late. One that finds its own key puts it once more, which
-//! changes neither its place nor the phase, and tells what is. One that arrives after its sender has left finds a
-//! tombstone, which whoever has sent twice leaves behind.
+//! *Present* is who has a key with a lease. A mark has none, so the marks of the dead hold nobody up.
+//!
+//! # Epochs
+//! 1. The one who comes to an empty room has the revision of its entry as epoch, and writes no phase.
+//! 2. Everybody else takes the epoch from the phase `p/<session>`. If there is none, it writes one first.
+//! 3. Who writes it, and saw holders of its session, writes the revision at which the first of them came in. So the one
+//!    of rule 1 agrees, if it is still present: nobody came in before it, as nobody was present.
+//! 4. Who writes it, and saw no holder, lets the revision of that transaction be the epoch.
+//! 5. A phase is deleted by whoever comes to an empty room and by whoever opens another session's phase. So the phase that
+//!    is written is the one of those inside.
+//!
+//! # Repeated requests
+//! A request may be sent twice, and the copies may arrive late. One that finds its own entry puts it once more, which does
+//! not change its place. One that arrives after its sender has left finds a tombstone, which whoever has sent twice
+//! leaves behind. Ids are never used again, so leaving needs no condition.
 
 use crate::keys::{Keys, Span};
 use crate::proto::{
-    Compare, CompareResult, CompareTarget, DeleteRangeRequest, KeyValue, PutRequest, RangeRequest,
-    Request, RequestOp, Response, TargetUnion, TxnRequest, TxnResponse,
+    Compare, CompareResult, CompareTarget, DeleteRangeRequest, KeyValue, PutRequest, Request,
+    RequestOp, Response, TargetUnion, TxnRequest, TxnResponse,
 };
+use crate::view::{Entry, Phase, View};
 
 /// Transactions may have 128 steps; this leaves some for other things.
 pub const MOST_BURIED: usize = 100;
@@ -35,11 +49,11 @@ pub const MOST_BURIED: usize = 100;
 pub struct Ticket {
     /// Which room.
     pub keys: Keys,
-    /// Which session.
-    pub session: String,
+    /// Which group: see [`keys`](crate::keys).
+    pub group: String,
     /// Who: never used by anybody else, and never again.
     pub id: String,
-    /// The lease its key goes away with.
+    /// The lease its entry goes away with.
     pub lease: i64,
 }
 
@@ -48,266 +62,354 @@ pub struct Ticket {
 pub enum Standing {
     /// Inside.
     Inside(Inside),
-    /// In the queue, at this place: the revision at which its key was made.
+    /// In front, at this place, but the epoch or the dead are not known yet. What was seen, if that was everything.
+    Unsettled(i64, Option<View>),
+    /// In the queue, at this place: the revision at which its entry was made.
     Queued(i64),
-    /// Not there. The session that came in last.
+    /// Not present. The group that is first in the queue.
     Absent(Option<String>),
 }
 
-/// One who is inside.
+/// A holder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Inside {
-    /// The revision at which its key was made.
+    /// The revision at which its entry was made.
     pub place: i64,
-    /// The revision at which the phase was opened.
+    /// The epoch of its phase.
     pub epoch: i64,
-    /// Whether it has opened the phase itself.
+    /// Whether it is the one who buries the dead of the phases before.
     pub opener: bool,
-    /// The phase before, if it has opened its own just now: its epoch and its session.
-    pub before: Option<(i64, String)>,
-    /// The marks of those who came in and are not there any more without having left.
+    /// The marks of those who died in phases before this one and are not buried.
     pub dead: Vec<KeyValue>,
+    /// The epoch of the phase before, if it is known and somebody died in it; else 0.
+    pub before: i64,
     /// What was last written down about the dead.
     pub died: Option<KeyValue>,
-}
-
-impl Inside {
-    /// Those who died in phases before this one.
-    pub fn died_before(&self) -> impl Iterator<Item = &KeyValue> {
-        self.dead.iter().filter(|mark| mark.create_revision < self.epoch)
-    }
+    /// Whether the room is on the list of rooms.
+    pub made: bool,
 }
 
 impl Ticket {
-    fn key(&self) -> Vec<u8> {
-        self.keys.entry(&self.session, &self.id)
+    fn entry(&self) -> Vec<u8> {
+        self.keys.entry(&self.group, &self.id)
     }
 
-    fn mark(&self) -> Vec<u8> {
-        self.keys.mark(&self.id)
+    /// Its entry and its mark. To delete them is to [`leave`](Ticket::leave).
+    pub fn pair(&self) -> Span {
+        self.keys.pair(&self.group, &self.id)
+    }
+
+    fn put_pair(&self, who: &[u8], mark: &[u8]) -> [RequestOp; 2] {
+        let key = self.keys.mark(&self.group, &self.id);
+        [put(self.entry(), who, self.lease), put(key, mark, 0)]
+    }
+
+    fn is_alive(&self) -> Compare {
+        made_at(self.keys.tombstone(&self.id), 0)
+    }
+
+    fn nobody_else(&self) -> [Compare; 2] {
+        self.keys.others(&self.group).map(|span| no_lease_in(&span))
+    }
+
+    fn no_phase(&self) -> Compare {
+        made_at(self.keys.phase(&self.group), 0)
+    }
+
+    /// Asks for entry to a room that is likely to be empty. Then it does what [`enter`](Ticket::enter) would do, and
+    /// else nothing. etcd takes longer for transactions within transactions, and most rooms are empty most of the time.
+    pub fn knock(&self, who: &[u8], mark: &[u8]) -> TxnRequest {
+        TxnRequest {
+            compare: vec![no_lease_in(&self.keys.queue()), self.is_alive()],
+            success: self.open(who, mark),
+            failure: Vec::new(),
+        }
+    }
+
+    /// Asks for entry to a phase that was seen, with its first holder as witness: while that one is present, the phase
+    /// lasts. The number of holders makes no difference to etcd then.
+    pub fn join(&self, witness: (i64, &Entry), who: &[u8], mark: &[u8]) -> TxnRequest {
+        let (place, Entry { group, id, .. }) = witness;
+        let mut compare = vec![made_at(self.keys.entry(group, id), place), self.is_alive()];
+        compare.extend(self.nobody_else());
+        let mut success = self.put_pair(who, mark).to_vec();
+        success.push(look(&self.pair()));
+        TxnRequest { compare, success, failure: Vec::new() }
     }
 
     /// Asks for entry. `who` and `mark` are the values of the keys. If it would have to wait, it takes its place in
     /// the queue only if `wait` says so.
     pub fn enter(&self, who: &[u8], mark: &[u8], wait: bool) -> TxnRequest {
-        let me = put(self.key(), who, self.lease);
-        let nobody_else = self.keys.others(&self.session).map(|span| none_in(&span)).to_vec();
-        let somebody_of_us = Compare {
-            result: CompareResult::Greater.into(),
-            ..none_in(&self.keys.session(&self.session))
+        let looks = |span: Span| [look(&self.pair()), look(&span)];
+        let join = |span: Span| [&self.put_pair(who, mark)[..], &looks(span)].concat();
+        let unless_open = TxnRequest {
+            compare: vec![self.no_phase()],
+            success: join(self.keys.state()),
+            failure: join(self.keys.summary()),
         };
         let come_in = TxnRequest {
-            compare: vec![somebody_of_us, self.phase_is_ours()],
-            success: self.steps([me.clone(), put(self.mark(), mark, 0)]),
-            failure: self.steps([me.clone(), put(self.mark(), mark, 0), self.open()]),
+            compare: vec![no_lease_in(&self.keys.group(&self.group))],
+            success: self.open(who, mark),
+            failure: vec![step(Request::Txn(unless_open))],
         };
-        let stay_out = if wait { self.steps([me]) } else { self.steps([]) };
-        let come = TxnRequest {
-            compare: nobody_else,
-            success: vec![step(Request::Txn(come_in))],
-            failure: stay_out,
+        let queue_up = TxnRequest {
+            compare: vec![self.is_alive()],
+            success: [&[put(self.entry(), who, self.lease)][..], &looks(self.keys.summary())]
+                .concat(),
+            failure: looks(self.keys.summary()).to_vec(),
         };
-        TxnRequest {
-            compare: vec![made_at(self.keys.tombstone(&self.id), 0)],
-            success: vec![step(Request::Txn(come))],
-            failure: self.steps([]),
-        }
+        let stay_out = if wait {
+            vec![step(Request::Txn(queue_up))]
+        } else {
+            looks(self.keys.state()).to_vec()
+        };
+        let mut compare = vec![self.is_alive()];
+        compare.extend(self.nobody_else());
+        TxnRequest { compare, success: vec![step(Request::Txn(come_in))], failure: stay_out }
     }
 
-    /// Asks for entry to a room that is likely to be empty. Then it does what [`enter`](Ticket::enter) would do, and else nothing. etcd
-    /// takes much longer for transactions within transactions, and most rooms are empty most of the time.
-    pub fn knock(&self, who: &[u8], mark: &[u8]) -> TxnRequest {
-        let me = put(self.key(), who, self.lease);
+    /// Comes to an empty room: what was there, my keys, and no phase.
+    fn open(&self, who: &[u8], mark: &[u8]) -> Vec<RequestOp> {
+        let mut steps = vec![look(&self.keys.state())];
+        steps.extend(self.put_pair(who, mark));
+        steps.push(delete(&self.keys.phases()));
+        steps
+    }
+
+    /// What the answer to [`knock`](Ticket::knock), [`join`](Ticket::join) or [`enter`](Ticket::enter) means; `None` if
+    /// nothing was done. `joined` is the phase that was to be joined.
+    pub fn read(&self, response: TxnResponse, joined: Option<&Phase>) -> Option<Standing> {
+        let revision = response.header.as_ref()?.revision;
+        let found = Found::of(response);
+        let mut looks = found.looks.into_iter();
+        if found.deleted.is_some() {
+            let view = View::of(&self.keys, revision, &looks.next()?);
+            // Nobody was present, so all marks are those of the dead. Everything in a transaction has one revision.
+            return Some(Standing::Inside(Inside {
+                place: revision,
+                epoch: revision,
+                opener: true,
+                dead: view.dead().cloned().collect(),
+                before: view.phase.map_or(0, |phase| phase.epoch),
+                died: view.died,
+                made: view.made,
+            }));
+        }
+        let pair = View::of(&self.keys, revision, &looks.next()?);
+        let view = looks.next().map(|kvs| View::of(&self.keys, revision, &kvs));
+        let Some((place, entry)) = pair.entries().next() else {
+            let first = view.as_ref().and_then(View::first_group);
+            return Some(Standing::Absent(first.map(str::to_owned)));
+        };
+        if pair.mark(entry).is_none() {
+            return Some(Standing::Queued(place));
+        }
+        let phase = joined.or_else(|| view.as_ref()?.phase_of(&self.group));
+        Some(match phase {
+            Some(phase) if phase.deaths.is_none() => {
+                let died = view.as_ref().and_then(|view| view.died.clone());
+                let made = view.as_ref().is_none_or(|view| view.made);
+                let (opener, dead) = (false, Vec::new());
+                Standing::Inside(Inside {
+                    place,
+                    epoch: phase.epoch,
+                    opener,
+                    dead,
+                    before: 0,
+                    died,
+                    made,
+                })
+            }
+            Some(_) => Standing::Unsettled(place, None),
+            None => {
+                // Without my own entry it is not everything.
+                let whole = view.filter(|view| view.entries().any(|(its, _)| its == place));
+                Standing::Unsettled(place, whole)
+            }
+        })
+    }
+
+    /// What a holder knows that finds itself inside in a view; `None` if the phase is not written down.
+    pub fn inside(&self, place: i64, view: &View) -> Option<Inside> {
+        let phase = view.phase_of(&self.group)?;
+        Some(self.told(place, view, phase.epoch, phase.deaths.unwrap_or(0)))
+    }
+
+    fn told(&self, place: i64, view: &View, epoch: i64, before: i64) -> Inside {
+        let dead = view.dead().filter(|mark| mark.create_revision < epoch).cloned().collect();
+        let opened =
+            |entry: &Entry| view.mark(entry).is_some_and(|mark| mark.create_revision == epoch);
+        let opener =
+            view.entries().find(|(_, entry)| opened(entry)).is_some_and(|(its, _)| its == place);
+        Inside { place, epoch, opener, dead, before, died: view.died.clone(), made: view.made }
+    }
+
+    /// Writes down the epoch of a phase that has begun, which it has seen without a phase. With the epoch.
+    pub fn settle(&self, place: i64, view: &View) -> (TxnRequest, Inside) {
+        let epoch = view.unwritten_epoch(&self.group).unwrap_or(place);
+        let inside = self.told(place, view, epoch, 0);
+        let value = Phase::value(epoch, (!inside.dead.is_empty()).then_some(0));
+        let request = TxnRequest {
+            compare: vec![made_at(self.entry(), place), self.no_phase()],
+            success: self.keys.write_phase(&self.group, &value).to_vec(),
+            failure: Vec::new(),
+        };
+        (request, inside)
+    }
+
+    /// Comes in from the queue. Only for one whom, in this view, nobody of another session precedes.
+    pub fn claim(&self, place: i64, view: &View, mark: &[u8]) -> TxnRequest {
+        let key = self.keys.mark(&self.group, &self.id);
+        let mut open = vec![put(key.clone(), mark, 0)];
+        let value = Phase::value(view.unwritten_epoch(&self.group).unwrap_or(0), deaths_in(view));
+        open.extend(self.keys.write_phase(&self.group, &value));
+        let come_in = TxnRequest {
+            compare: vec![self.no_phase()],
+            success: open,
+            failure: vec![put(key, mark, 0), look(&self.keys.summary())],
+        };
         TxnRequest {
-            compare: vec![none_in(&self.keys.queue()), made_at(self.keys.tombstone(&self.id), 0)],
-            success: vec![
-                step(Request::Range(self.keys.deaths().request(false))),
-                me,
-                put(self.mark(), mark, 0),
-                self.open(),
-            ],
+            compare: vec![made_at(self.entry(), place)],
+            success: vec![step(Request::Txn(come_in))],
             failure: Vec::new(),
         }
     }
 
-    /// What the answer to [`knock`](Ticket::knock) means; `None` if nothing was done.
-    pub fn read_knock(&self, response: TxnResponse) -> Option<Inside> {
+    /// What the answer to [`claim`](Ticket::claim) means; `None` if its entry is gone.
+    pub fn read_claim(&self, response: TxnResponse, place: i64, view: &View) -> Option<Inside> {
         let revision = response.header.as_ref()?.revision;
         if !response.succeeded {
             return None;
         }
-        let (mut looks, mut before) = (Vec::new(), None);
-        collect(response, &mut looks, &mut before);
-        let (died, dead) = looks.pop()?.into_iter().partition(|kv| kv.key == self.keys.died());
-        let died: Vec<KeyValue> = died;
-        Some(Inside {
-            // Everything in a transaction has one revision.
-            place: revision,
-            epoch: revision,
-            opener: true,
-            before: before.and_then(|kv: KeyValue| Some((kv.mod_revision, text(kv.value)?))),
-            // Nobody was there, so nobody of those who came in and did not leave is alive.
-            dead,
-            died: died.into_iter().next(),
-        })
-    }
-
-    /// Comes in from the queue. Only for one whom nobody of another session precedes.
-    pub fn claim(&self, place: i64, mark: &[u8]) -> TxnRequest {
-        let come_in = TxnRequest {
-            compare: vec![self.phase_is_ours()],
-            success: self.steps([put(self.mark(), mark, 0)]),
-            failure: self.steps([put(self.mark(), mark, 0), self.open()]),
+        let found = Found::of(response);
+        let Some(summary) = found.looks.first() else {
+            let epoch = view.unwritten_epoch(&self.group).unwrap_or(revision);
+            let before = deaths_in(view).unwrap_or(0);
+            return Some(Inside {
+                opener: epoch == revision,
+                ..self.told(place, view, epoch, before)
+            });
         };
-        TxnRequest {
-            compare: vec![made_at(self.key(), place)],
-            success: vec![step(Request::Txn(come_in))],
-            failure: self.steps([]),
-        }
+        let summary = View::of(&self.keys, revision, summary);
+        let phase = summary.phase_of(&self.group)?;
+        let told = self.told(place, view, phase.epoch, phase.deaths.unwrap_or(0));
+        // Who was buried in the meantime is told of by `died`.
+        let dead = if phase.deaths.is_some() { told.dead } else { Vec::new() };
+        Some(Inside { dead, died: summary.died, made: summary.made, ..told })
     }
 
     /// Leaves the room or the queue. With a tombstone if its request may still be on its way.
-    pub fn leave(&self, place: i64, resent: bool) -> TxnRequest {
-        let mut success = vec![delete(self.key()), delete(self.mark())];
+    pub fn leave(&self, resent: bool) -> TxnRequest {
+        let mut success = vec![delete(&self.pair())];
         if resent {
             success.push(put(self.keys.tombstone(&self.id), b"", self.lease));
         }
-        TxnRequest {
-            compare: vec![made_at(self.key(), place)],
-            success,
-            failure: vec![look(self.mark())],
+        TxnRequest { compare: Vec::new(), success, failure: Vec::new() }
+    }
+
+    /// Leaves the room, and lets the [heirs](View::heirs) in: each with the value of its mark.
+    pub fn hand_over(
+        &self,
+        place: i64,
+        view: &View,
+        heirs: &[(i64, &Entry, Vec<u8>)],
+        resent: bool,
+    ) -> TxnRequest {
+        let TxnRequest { success: leave, .. } = self.leave(resent);
+        let mut compare = vec![made_at(self.entry(), place)];
+        let mut success = leave.clone();
+        for (place, Entry { group, id, .. }, mark) in heirs {
+            compare.push(made_at(self.keys.entry(group, id), *place));
+            success.push(put(self.keys.mark(group, id), mark, 0));
         }
+        if let Some((_, heir, _)) = heirs.first() {
+            let value = Phase::value(0, deaths_in(view));
+            success.extend(self.keys.write_phase(&heir.group, &value));
+        }
+        TxnRequest { compare, success, failure: leave }
+    }
+
+    /// How many of its two keys [`leave`](Ticket::leave) or [`hand_over`](Ticket::hand_over) has deleted.
+    pub fn read_leave(response: TxnResponse) -> i64 {
+        Found::of(response).deleted.unwrap_or(0)
     }
 
     /// Makes sure that nothing is left of a request whose answer was never heard, and that nothing will be.
     pub fn abandon(&self) -> TxnRequest {
-        let tombstone = put(self.keys.tombstone(&self.id), b"", self.lease);
-        let success = vec![delete(self.key()), delete(self.mark()), tombstone];
-        TxnRequest { compare: Vec::new(), success, failure: Vec::new() }
+        self.leave(true)
     }
 
     /// For one who has opened a phase and found marks of the dead: at most [`MOST_BURIED`] at a time.
     pub fn bury(&self, inside: &Inside, marks: &[&KeyValue], died: Option<&[u8]>) -> TxnRequest {
-        let mut success: Vec<_> = marks.iter().map(|mark| delete(mark.key.clone())).collect();
-        let mut compare = vec![made_at(self.key(), inside.place)];
+        let single = |mark: &&KeyValue| delete(&Span { start: mark.key.clone(), end: Vec::new() });
+        let mut success: Vec<_> = marks.iter().map(single).collect();
+        let mut compare = vec![made_at(self.entry(), inside.place)];
         if let Some(died) = died {
             success.push(put(self.keys.died(), died, 0));
-            compare.push(Compare {
-                result: CompareResult::Equal.into(),
-                target: CompareTarget::Mod.into(),
-                key: self.keys.died(),
-                target_union: Some(TargetUnion::ModRevision(
-                    inside.died.as_ref().map_or(0, |died| died.mod_revision),
-                )),
-                range_end: Vec::new(),
-            });
+            let seen = inside.died.as_ref().map_or(0, |died| died.mod_revision);
+            compare.push(changed_at(self.keys.died(), seen));
         }
         TxnRequest { compare, success, failure: Vec::new() }
     }
+}
 
-    /// Opens a phase.
-    fn open(&self) -> RequestOp {
-        step(Request::Put(PutRequest {
-            key: self.keys.phase(),
-            value: self.session.clone().into_bytes(),
-            lease: 0,
-            prev_kv: true,
-        }))
+impl Keys {
+    /// Writes the phase of a group, and deletes the one before.
+    fn write_phase(&self, group: &str, value: &[u8]) -> [RequestOp; 3] {
+        let [before, behind] = self.other_phases(group);
+        [put(self.phase(group), value, 0), delete(&before), delete(&behind)]
     }
 
-    fn phase_is_ours(&self) -> Compare {
-        Compare {
-            result: CompareResult::Equal.into(),
-            target: CompareTarget::Value.into(),
-            key: self.keys.phase(),
-            target_union: Some(TargetUnion::Value(self.session.clone().into_bytes())),
-            range_end: Vec::new(),
+    /// Puts the room on the list of rooms.
+    pub fn make(&self) -> TxnRequest {
+        TxnRequest {
+            compare: vec![made_at(self.made(), 0)],
+            success: vec![put(self.made(), b"", 0)],
+            failure: Vec::new(),
         }
     }
 
-    /// Some steps, and then a look at everything that [`read`](Ticket::read) wants to know.
-    fn steps<const N: usize>(&self, steps: [RequestOp; N]) -> Vec<RequestOp> {
-        let looks = [
-            look(self.key()),
-            look(self.mark()),
-            look(self.keys.phase()),
-            look(self.keys.died()),
-            step(Request::Range(self.keys.marks().request(false))),
-            step(Request::Range(self.keys.session(&self.session).request(true))),
-        ];
-        steps.into_iter().chain(looks).collect()
-    }
-
-    /// What the answer to [`enter`](Ticket::enter) or [`claim`](Ticket::claim) means; `None` if it is no such answer.
-    pub fn read(&self, response: TxnResponse) -> Option<Standing> {
-        let (mut looks, mut before) = (Vec::new(), None);
-        collect(response, &mut looks, &mut before);
-        let [mine, mark, phase, died, marks, fellows] = <[_; 6]>::try_from(looks).ok()?;
-        let phase = phase.into_iter().next();
-        let Some(mine) = mine.into_iter().next() else {
-            return Some(Standing::Absent(phase.and_then(|phase| text(phase.value))));
-        };
-        let place = mine.create_revision;
-        let (Some(mark), Some(phase)) = (mark.into_iter().next(), phase) else {
-            return Some(Standing::Queued(place));
-        };
-        let epoch = phase.mod_revision;
-        let lives = |mark: &KeyValue| {
-            let id = self.keys.read_mark(&mark.key);
-            id.is_some_and(|id| {
-                let key = self.keys.entry(&self.session, &id);
-                fellows.iter().any(|fellow| fellow.key == key)
-            })
-        };
-        Some(Standing::Inside(Inside {
-            place,
-            epoch,
-            opener: mark.create_revision == epoch,
-            before: before.and_then(|kv: KeyValue| Some((kv.mod_revision, text(kv.value)?))),
-            dead: marks.into_iter().filter(|mark| !lives(mark)).collect(),
-            died: died.into_iter().next(),
-        }))
-    }
-
-    /// Whether [`leave`](Ticket::leave) has found what it was to delete. If not: whether the mark is still there,
-    /// which shows that nobody has left by it.
-    pub fn read_leave(response: &TxnResponse) -> Left {
-        if response.succeeded {
-            return Left::Now;
-        }
-        let mark = response.responses.first().and_then(|op| op.response.as_ref());
-        match mark {
-            Some(Response::Range(range)) if range.kvs.is_empty() => Left::WithoutTrace,
-            _ => Left::Taken,
+    /// Removes the room if nobody is present.
+    pub fn remove(&self) -> TxnRequest {
+        TxnRequest {
+            compare: vec![no_lease_in(&self.queue())],
+            success: vec![delete(&self.all())],
+            failure: Vec::new(),
         }
     }
 }
 
-/// What became of leaving.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Left {
-    /// It has left.
-    Now,
-    /// It was not there, and neither was its mark: it has left before, or somebody has buried it.
-    WithoutTrace,
-    /// It was not there, but its mark was: its lease is gone.
-    Taken,
+/// What the next phase has to be told about the dead in this view.
+fn deaths_in(view: &View) -> Option<i64> {
+    let died = view.dead().next().is_some();
+    died.then(|| view.phase.as_ref().map_or(0, |phase| phase.epoch))
 }
 
-/// The looks of all the transactions within each other, in order; and what an opener has found.
-fn collect(response: TxnResponse, looks: &mut Vec<Vec<KeyValue>>, before: &mut Option<KeyValue>) {
-    for op in response.responses {
-        match op.response {
-            Some(Response::Range(range)) => looks.push(range.kvs),
-            Some(Response::Put(put)) => *before = put.prev_kv.or(before.take()),
-            Some(Response::Txn(inner)) => collect(inner, looks, before),
-            Some(Response::DeleteRange(_)) | None => {}
+/// What the transactions within each other have found, in order.
+#[derive(Default)]
+struct Found {
+    looks: Vec<Vec<KeyValue>>,
+    /// By the first deletion.
+    deleted: Option<i64>,
+}
+
+impl Found {
+    fn of(response: TxnResponse) -> Self {
+        let mut found = Found::default();
+        found.collect(response);
+        found
+    }
+
+    fn collect(&mut self, response: TxnResponse) {
+        for op in response.responses {
+            match op.response {
+                Some(Response::Range(range)) => self.looks.push(range.kvs),
+                Some(Response::Txn(inner)) => self.collect(inner),
+                Some(Response::DeleteRange(gone)) => _ = self.deleted.get_or_insert(gone.deleted),
+                Some(Response::Put(_)) | None => {}
+            }
         }
     }
-}
-
-fn text(bytes: Vec<u8>) -> Option<String> {
-    String::from_utf8(bytes).ok()
 }
 
 fn step(request: Request) -> RequestOp {
@@ -315,29 +417,40 @@ fn step(request: Request) -> RequestOp {
 }
 
 fn put(key: Vec<u8>, value: &[u8], lease: i64) -> RequestOp {
-    step(Request::Put(PutRequest { key, value: value.to_vec(), lease, prev_kv: false }))
+    step(Request::Put(PutRequest { key, value: value.to_vec(), lease }))
 }
 
-fn delete(key: Vec<u8>) -> RequestOp {
-    step(Request::DeleteRange(DeleteRangeRequest { key, range_end: Vec::new() }))
+fn delete(span: &Span) -> RequestOp {
+    let (key, range_end) = (span.start.clone(), span.end.clone());
+    step(Request::DeleteRange(DeleteRangeRequest { key, range_end }))
 }
 
-fn look(key: Vec<u8>) -> RequestOp {
-    step(Request::Range(RangeRequest { key, ..RangeRequest::default() }))
+fn look(span: &Span) -> RequestOp {
+    step(Request::Range(span.request(false)))
 }
 
-/// The key was made at that revision; at 0: it is not there.
-fn made_at(key: Vec<u8>, revision: i64) -> Compare {
+fn compare(target: CompareTarget, with: TargetUnion, key: Vec<u8>) -> Compare {
     Compare {
         result: CompareResult::Equal.into(),
-        target: CompareTarget::Create.into(),
+        target: target.into(),
         key,
-        target_union: Some(TargetUnion::CreateRevision(revision)),
+        target_union: Some(with),
         range_end: Vec::new(),
     }
 }
 
-/// There is no key in that span.
-fn none_in(span: &Span) -> Compare {
-    Compare { range_end: span.end.clone(), ..made_at(span.start.clone(), 0) }
+/// The key was made at that revision; at 0: it is not there.
+fn made_at(key: Vec<u8>, revision: i64) -> Compare {
+    compare(CompareTarget::Create, TargetUnion::CreateRevision(revision), key)
+}
+
+/// The key was changed last at that revision.
+fn changed_at(key: Vec<u8>, revision: i64) -> Compare {
+    compare(CompareTarget::Mod, TargetUnion::ModRevision(revision), key)
+}
+
+/// No key in that span has a lease, so nobody there is present. True if there is none.
+fn no_lease_in(span: &Span) -> Compare {
+    let none = compare(CompareTarget::Lease, TargetUnion::Lease(0), span.start.clone());
+    Compare { range_end: span.end.clone(), ..none }
 }

@@ -6,16 +6,16 @@ use std::time::SystemTime;
 
 use grouplock_room::backend::Submitted;
 use grouplock_room::{
-    Backend, Capabilities, HolderId, Participant, Patience, Phase, Policy, Request, RoomError,
-    RoomName, Snapshot, remote,
+    Backend, Capabilities, HolderId, Patience, Phase, Policy, Request, RoomError, RoomName,
+    Snapshot, remote,
 };
 use tokio::sync::{RwLock, oneshot};
 
 use crate::client::Client;
-use crate::keys::Keys;
-use crate::proto::RangeResponse;
+use crate::keys::{self, Keys};
+use crate::view::View;
 use crate::visit::{self, Wish};
-use crate::who::{self, Died, Mark, Who};
+use crate::who::{self, Died, Who};
 
 /// The longest name of a session.
 const LONGEST: usize = 1024;
@@ -36,7 +36,7 @@ pub(crate) struct EtcdRoom {
 
 impl EtcdRoom {
     pub(crate) fn new(client: Arc<Client>, name: RoomName, command: Option<&str>) -> Self {
-        let keys = Keys::new(format!("{}/{}/", client.settings.prefix, name.encoded()));
+        let keys = Keys::of(&client.settings.prefix, &name);
         let quiet = Arc::new(AtomicBool::new(true));
         EtcdRoom { client, name, keys, myself: who::myself(command), asking: Arc::default(), quiet }
     }
@@ -48,6 +48,21 @@ impl EtcdRoom {
             .client
             .wait_for(async move { client.rpc.range(&all, true, 1, client.patience()).await })?;
         Ok(!range.kvs.is_empty())
+    }
+
+    /// Removes the room if nobody is present.
+    pub(crate) fn remove(&self) -> Result<(), RoomError> {
+        let (client, request) = (Arc::clone(&self.client), self.keys.remove());
+        let answer = self
+            .client
+            .wait_for(async move { client.rpc.txn(request, client.patience()).await })?;
+        if answer.message.succeeded {
+            return Ok(());
+        }
+        let seen = self.snapshot()?;
+        let users = format!("{} inside, {} waiting", seen.holders(), seen.waiters());
+        let path = format!("{}/{}", self.client.settings.place, self.name).into();
+        Err(RoomError::InUse { path, users })
     }
 
     fn ask(&self, request: &Request<'_>) -> Result<remote::Ticket, RoomError> {
@@ -67,7 +82,8 @@ impl EtcdRoom {
         // Who cannot wait is answered by the servers, also if its time is over already.
         let patience = if request.patience.exhausted() { Patience::None } else { request.patience };
         let (end, ended) = oneshot::channel();
-        let holder = HolderId::new(self.client.fresh_id());
+        let alone = if request.alone { keys::ALONE } else { "" };
+        let holder = HolderId::new(self.client.fresh_id() + alone);
         let (ticket, desk) = remote::ask(holder, patience, move || {
             // If the task is over there is nothing to end.
             _ = end.send(());
@@ -88,7 +104,12 @@ impl Backend for EtcdRoom {
         let mut capabilities = Capabilities::least(LONGEST);
         capabilities.leases = true;
         capabilities.tells_deaths = true;
+        capabilities.alone = true;
         capabilities
+    }
+
+    fn kind(&self) -> &'static str {
+        "etcd"
     }
 
     fn submit(&self, request: &Request<'_>) -> Result<Submitted, RoomError> {
@@ -100,40 +121,37 @@ impl Backend for EtcdRoom {
     }
 
     fn snapshot(&self) -> Result<Snapshot, RoomError> {
-        let (client, all, asking) =
-            (Arc::clone(&self.client), self.keys.all(), Arc::clone(&self.asking));
+        let (client, state, asking) =
+            (Arc::clone(&self.client), self.keys.state(), Arc::clone(&self.asking));
         let range = self.client.wait_for(async move {
             drop(asking.write().await);
-            client.rpc.range(&all, false, 0, client.patience()).await
+            client.rpc.range(&state, false, 0, client.patience()).await
         })?;
-        Ok(picture(&self.name, &self.keys, &range))
+        let revision = range.header.map_or(0, |header| header.revision);
+        Ok(picture(&self.name, &View::of(&self.keys, revision, &range.kvs)))
     }
 }
 
 /// What the keys of a room say.
-fn picture(name: &RoomName, keys: &Keys, range: &RangeResponse) -> Snapshot {
+fn picture(name: &RoomName, view: &View) -> Snapshot {
     let mut snapshot = Snapshot::empty(name.as_str(), Policy::Fifo, SystemTime::now());
-    let mut queue: Vec<(i64, String, Participant)> = Vec::new();
-    let find = |key: &[u8]| range.kvs.iter().find(|kv| kv.key == key);
-    for kv in &range.kvs {
-        let Some((session, id)) = keys.read_entry(&kv.key) else { continue };
-        let who: Who = who::read(&kv.value);
-        queue.push((kv.create_revision, session, who.participant(&id)));
-    }
-    queue.sort_by_key(|(place, ..)| *place);
-    if let Some(phase) = find(&keys.phase()) {
-        snapshot.epoch = phase.mod_revision.cast_unsigned();
-    }
-    if let Some(died) = find(&keys.died()) {
+    if let Some(died) = &view.died {
         snapshot.deaths = who::read::<Died>(&died.value).total;
     }
-    for (_, session, mut participant) in queue {
-        let mark = find(&keys.mark(participant.id.as_str()));
-        let phase = if let Some(mark) = mark {
-            participant.since = who::moment(who::read::<Mark>(&mark.value).since);
-            snapshot.inside.get_or_insert_with(|| Phase::new(session, Vec::new()))
+    let mut waiting = None;
+    let written = |group: &str| view.phase_of(group).map(|phase| phase.epoch);
+    for (place, entry) in view.entries() {
+        let mut participant = who::read::<Who>(&entry.value).participant(&entry.id);
+        let Some(session) = keys::session_of(&entry.group) else { continue };
+        let phase = if let Some(mark) = view.mark(entry) {
+            participant.since = who::moment(who::read::<Who>(&mark.value).since);
+            snapshot.inside.get_or_insert_with(|| {
+                snapshot.epoch = written(&entry.group).unwrap_or(place).cast_unsigned();
+                Phase::new(session, Vec::new())
+            })
         } else {
-            if snapshot.waiting.last().is_none_or(|phase| phase.session != session) {
+            if waiting != Some(&entry.group) {
+                waiting = Some(&entry.group);
                 snapshot.waiting.push(Phase::new(session, Vec::new()));
             }
             let Some(phase) = snapshot.waiting.last_mut() else { continue };

@@ -6,7 +6,7 @@
 
 use std::error::Error as _;
 use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use http::uri::PathAndQuery;
@@ -23,10 +23,11 @@ use tonic_prost::ProstCodec;
 use crate::error::{Failure, OpenError};
 use crate::keys::Span;
 use crate::proto::{
-    AuthenticateRequest, AuthenticateResponse, LeaseGrantRequest, LeaseGrantResponse,
-    LeaseKeepAliveRequest, LeaseKeepAliveResponse, LeaseRevokeRequest, LeaseRevokeResponse,
-    RangeRequest, RangeResponse, TxnRequest, TxnResponse, WatchCreateRequest, WatchRequest,
-    WatchResponse, WatchUnion,
+    AuthenticateRequest, AuthenticateResponse, DeleteRangeRequest, DeleteRangeResponse,
+    LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse,
+    LeaseRevokeRequest, LeaseRevokeResponse, MemberListRequest, MemberListResponse, RangeRequest,
+    RangeResponse, TxnRequest, TxnResponse, WatchCreateRequest, WatchRequest, WatchResponse,
+    WatchUnion,
 };
 use crate::settings::{Login, Settings};
 
@@ -47,7 +48,9 @@ pub(crate) struct Answer<R> {
 /// The servers of a place.
 pub(crate) struct Rpc {
     place: String,
-    nodes: Vec<Node>,
+    /// Those that were named, then those that were learnt.
+    nodes: RwLock<Vec<Arc<Node>>>,
+    tls: Option<ClientTlsConfig>,
     /// Which of them to ask.
     current: watch::Sender<usize>,
     login: Option<Login>,
@@ -57,6 +60,7 @@ pub(crate) struct Rpc {
 }
 
 struct Node {
+    host: String,
     endpoint: Endpoint,
     channel: Mutex<Channel>,
 }
@@ -71,33 +75,68 @@ enum Remedy {
     AskElsewhere,
 }
 
+impl Node {
+    fn new(
+        host: &str,
+        tls: Option<&ClientTlsConfig>,
+        attempt: Duration,
+    ) -> Result<Arc<Self>, OpenError> {
+        let bad = |source| OpenError::Host { host: host.to_owned(), source };
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let mut endpoint = Endpoint::from_shared(format!("{scheme}://{host}"))
+            .map_err(bad)?
+            .connect_timeout(attempt)
+            .tcp_nodelay(true);
+        if let Some(tls) = tls {
+            endpoint = endpoint.tls_config(tls.clone()).map_err(bad)?;
+        }
+        let channel = Mutex::new(endpoint.connect_lazy());
+        Ok(Arc::new(Node { host: host.to_owned(), endpoint, channel }))
+    }
+}
+
 impl Rpc {
     /// Within a runtime, as connections are made by tasks. They are made when they are needed.
     pub(crate) fn new(settings: &Settings) -> Result<Self, OpenError> {
         // A server that stalls must not take a lease with it.
         let attempt = (settings.ttl / 6).clamp(Duration::from_millis(300), Duration::from_secs(2));
         let tls = tls(settings)?;
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        let nodes = settings.hosts.iter().map(|host| {
-            let bad = |source| OpenError::Host { host: host.clone(), source };
-            let mut endpoint = Endpoint::from_shared(format!("{scheme}://{host}"))
-                .map_err(bad)?
-                .connect_timeout(attempt)
-                .tcp_nodelay(true);
-            if let Some(tls) = &tls {
-                endpoint = endpoint.tls_config(tls.clone()).map_err(bad)?;
-            }
-            let channel = Mutex::new(endpoint.connect_lazy());
-            Ok::<_, OpenError>(Node { endpoint, channel })
-        });
+        let nodes = settings.hosts.iter().map(|host| Node::new(host, tls.as_ref(), attempt));
         Ok(Rpc {
             place: settings.place.clone(),
-            nodes: nodes.collect::<Result<_, _>>()?,
+            nodes: RwLock::new(nodes.collect::<Result<_, _>>()?),
+            tls,
             current: watch::Sender::new(0),
             login: settings.login.clone(),
             token: Mutex::new(None),
             attempt,
         })
+    }
+
+    fn nodes(&self) -> Vec<Arc<Node>> {
+        self.nodes.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn node(&self, node: usize) -> Arc<Node> {
+        Arc::clone(&self.nodes.read().unwrap_or_else(PoisonError::into_inner)[node])
+    }
+
+    /// Asks the cluster for its members, and knows those it did not know. None is forgotten: one that is gone costs an
+    /// attempt when its turn comes.
+    pub(crate) async fn learn_members(&self, until: Instant) -> Result<(), Failure> {
+        let method = "/etcdserverpb.Cluster/MemberList";
+        let answer = self.call(method, MemberListRequest {}, until).await?;
+        let MemberListResponse { members } = answer.message;
+        let mut nodes = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
+        for url in members.iter().flat_map(|member| &member.client_urls) {
+            let host = url.split_once("://").map_or(url.as_str(), |(_, host)| host);
+            if !nodes.iter().any(|node| node.host == host)
+                && let Ok(node) = Node::new(host, self.tls.as_ref(), self.attempt)
+            {
+                nodes.push(node);
+            }
+        }
+        Ok(())
     }
 
     /// Completes when requests go to another server than this.
@@ -114,6 +153,16 @@ impl Rpc {
         until: Instant,
     ) -> Result<Answer<TxnResponse>, Failure> {
         self.call("/etcdserverpb.KV/Txn", txn, until).await
+    }
+
+    /// Deletes keys.
+    pub(crate) async fn delete(
+        &self,
+        span: Span,
+        until: Instant,
+    ) -> Result<Answer<DeleteRangeResponse>, Failure> {
+        let request = DeleteRangeRequest { key: span.start, range_end: span.end };
+        self.call("/etcdserverpb.KV/DeleteRange", request, until).await
     }
 
     /// Reads keys.
@@ -241,14 +290,14 @@ impl Rpc {
                 }
             };
             // A round has failed: some rest before the next.
-            let rest = if attempts.is_multiple_of(self.nodes.len()) {
-                Duration::from_millis(20 << (attempts / self.nodes.len()).min(4))
+            let count = self.nodes().len();
+            let rest = if attempts.is_multiple_of(count) {
+                Duration::from_millis(20 << (attempts / count).min(4))
             } else {
                 Duration::ZERO
             };
             if Instant::now() + rest >= until {
-                let host = self.nodes[node].endpoint.uri().authority().map(ToString::to_string);
-                let reason = format!("{}: {reason}", host.unwrap_or_default());
+                let reason = format!("{}: {reason}", self.node(node).host);
                 return Err(Failure::Unreachable { place: self.place.clone(), reason });
             }
             tokio::time::sleep(rest).await;
@@ -257,7 +306,7 @@ impl Rpc {
 
     /// Goes on to the next server, unless somebody has done so already, and drops the connection to this one.
     pub(crate) fn give_up(&self, node: usize) {
-        let next = (node + 1) % self.nodes.len();
+        let next = (node + 1) % self.nodes().len();
         self.current.send_if_modified(|current| {
             let moved = *current == node && next != node;
             if moved {
@@ -265,13 +314,14 @@ impl Rpc {
             }
             moved
         });
-        let Node { endpoint, channel } = &self.nodes[node];
+        let node = self.node(node);
+        let Node { endpoint, channel, .. } = &*node;
         *channel.lock().unwrap_or_else(PoisonError::into_inner) = endpoint.connect_lazy();
     }
 
     async fn grpc(&self, node: usize) -> Result<Grpc<Channel>, Status> {
-        let channel = &self.nodes[node].channel;
-        let channel = channel.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let channel =
+            self.node(node).channel.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut grpc = Grpc::new(channel).max_decoding_message_size(LARGEST);
         grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
         Ok(grpc)

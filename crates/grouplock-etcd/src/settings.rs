@@ -52,6 +52,8 @@ pub struct Settings {
     pub ttl: Duration,
     pub delay: Duration,
     pub timeout: Duration,
+    /// Whether members that are not named are asked as well.
+    pub learn: bool,
 }
 
 impl Settings {
@@ -83,6 +85,7 @@ impl Settings {
             ttl: TTL,
             delay: Duration::ZERO,
             timeout: TIMEOUT,
+            learn: false,
         };
         if settings.prefix.is_empty() {
             PREFIX.clone_into(&mut settings.prefix);
@@ -135,8 +138,15 @@ impl Settings {
                     return Err(bad("timeout", &quoted(value), "more than nothing"));
                 }
             }
+            "members" => {
+                self.learn = match value {
+                    "named" => false,
+                    "all" => true,
+                    _ => return Err(bad("members", &quoted(value), "`named` or `all`")),
+                }
+            }
             _ => {
-                let known = "one of cacert, cert, key, ttl, delay, timeout";
+                let known = "one of cacert, cert, key, ttl, delay, timeout, members";
                 return Err(bad("an option of an etcd place", &quoted(name), known));
             }
         }

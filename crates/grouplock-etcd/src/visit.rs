@@ -11,12 +11,13 @@ use tokio::time::{sleep, sleep_until};
 
 use crate::client::Client;
 use crate::error::Failure;
-use crate::keys::Keys;
+use crate::keys::{self, Keys};
 use crate::lease::Lease;
-use crate::line::Turn;
-use crate::proto::{KeyValue, TxnResponse};
-use crate::protocol::{Inside, Left, MOST_BURIED, Standing, Ticket};
-use crate::who::{self, Died, Mark, Who};
+use crate::mirror::Mirror;
+use crate::proto::{KeyValue, TxnRequest};
+use crate::protocol::{Inside, MOST_BURIED, Standing, Ticket};
+use crate::view::{Guess, Phase, Turn, View};
+use crate::who::{self, Died, Who};
 
 /// Who stays for longer than this watches its own key. A shorter stay is over before anything would come of it, and a watch
 /// costs the servers something.
@@ -39,7 +40,9 @@ struct Visit {
     client: Arc<Client>,
     ticket: Ticket,
     lease: Arc<Lease>,
-    mark: Vec<u8>,
+    mirror: Arc<Mirror>,
+    /// The value of its entry.
+    who: Vec<u8>,
     desk: Desk,
     patience: Patience,
     quiet: Arc<AtomicBool>,
@@ -74,27 +77,32 @@ fn forgotten() -> Loss {
 
 /// Serves a request until its end.
 pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) {
-    let Wish { client, keys, who, patience, quiet, asking } = wish;
+    let Wish { client, keys: room, who, patience, quiet, asking } = wish;
     let lease = match client.lease().await {
         Ok(lease) => lease,
         Err(failure) => return desk.failed(failure.into()),
     };
-    let mark = Mark {
-        session: who.session.clone(),
-        host: who.host.clone(),
-        pid: who.pid,
-        since: who::now(),
-    };
+    let mirror = client.mirror(&room);
+    let who_value = who::write(&who);
     let ticket = Ticket {
-        keys,
-        session: who.session.clone(),
+        keys: room,
+        group: keys::group(&who.session, desk.holder().as_str()),
         id: desk.holder().as_str().to_owned(),
         lease: lease.id,
     };
-    let mark = who::write(&mark);
-    let mut visit =
-        Visit { client, ticket, lease, mark, desk, patience, quiet, ended, resent: false };
-    let mut entered = visit.enter(&who).await;
+    let mut visit = Visit {
+        client,
+        ticket,
+        lease,
+        mirror,
+        who: who_value,
+        desk,
+        patience,
+        quiet,
+        ended,
+        resent: false,
+    };
+    let mut entered = visit.enter().await;
     if let Err(Trouble::Lost(loss)) = &entered {
         // The servers have forgotten the lease, and everything under it, before this was asked: nothing is lost by
         // asking with another one.
@@ -103,7 +111,7 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
             Ok(lease) => {
                 visit.ticket.lease = lease.id;
                 visit.lease = lease;
-                visit.enter(&who).await
+                visit.enter().await
             }
             Err(failure) => Err(failure.into()),
         };
@@ -111,12 +119,14 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
     drop(asking);
     match entered {
         Ok(Standing::Inside(inside)) => visit.stay(inside).await,
+        // It was settled.
+        Ok(Standing::Unsettled(..)) => visit.desk.lost(forgotten()),
         Ok(Standing::Queued(place)) => {
             visit.desk.queued();
             match visit.wait(place).await {
                 Ok(inside) => visit.stay(inside).await,
                 Err(Trouble::Lost(loss)) => visit.desk.lost(loss),
-                Err(Trouble::Ended) => visit.leave(place).await,
+                Err(Trouble::Ended) => visit.leave(place, false).await,
                 Err(Trouble::Failed(error)) => {
                     visit.forget();
                     visit.desk.failed(error);
@@ -127,7 +137,7 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
             if visit.resent {
                 visit.forget();
             }
-            let error = visit.too_impatient(inside);
+            let error = visit.too_impatient(inside.as_deref().and_then(keys::session_of));
             visit.desk.failed(error);
         }
         Err(Trouble::Lost(loss)) => visit.desk.lost(loss),
@@ -141,33 +151,101 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
 
 impl Visit {
     /// Asks for entry.
-    async fn enter(&mut self, who: &Who) -> Result<Standing, Trouble> {
-        let who = who::write(who);
-        // Relaxed: it is a guess, and a wrong one costs a request.
-        if self.quiet.load(Ordering::Relaxed) {
-            let request = self.ticket.knock(&who, &self.mark);
-            let answer = self.client.rpc.txn(request, self.client.patience()).await?;
-            self.resent = answer.resent;
-            if let Some(inside) = self.ticket.read_knock(answer.message) {
-                return Ok(Standing::Inside(inside));
+    async fn enter(&mut self) -> Result<Standing, Trouble> {
+        // If very many come at once they would else wait for each other in the servers, where their time counts.
+        let client = Arc::clone(&self.client);
+        let _one_of_few = client.entrance.acquire().await;
+        let mark = who::mark(&self.who);
+        let standing = match self.guess() {
+            Guess::Empty => {
+                let request = self.ticket.knock(&self.who, &mark);
+                self.attempt(request, None).await?
             }
+            Guess::Joinable(phase, place, witness) => {
+                let request = self.ticket.join((place, &witness), &self.who, &mark);
+                self.attempt(request, Some(&phase)).await?
+            }
+            Guess::Busy => None,
+        };
+        let standing = match standing {
+            Some(standing) => standing,
+            None => {
+                let request = self.ticket.enter(&self.who, &mark, !self.patience.exhausted());
+                let answer = self.client.rpc.txn(request, self.client.patience()).await?;
+                self.resent |= answer.resent;
+                self.understood(self.ticket.read(answer.message, None))?
+            }
+        };
+        let standing = match standing {
+            Standing::Unsettled(place, view) => Standing::Inside(self.settle(place, view).await?),
+            standing => standing,
+        };
+        let alone = matches!(&standing, Standing::Inside(inside) if inside.place == inside.epoch);
+        // Relaxed: it is a guess, and a wrong one costs a request.
+        self.quiet.store(alone, Ordering::Relaxed);
+        if matches!(standing, Standing::Inside(_)) && !alone {
+            self.mirror.keep_watching();
         }
-        let wait = !self.patience.exhausted();
-        let request = self.ticket.enter(&who, &self.mark, wait);
+        Ok(standing)
+    }
+
+    /// What it will probably find.
+    fn guess(&self) -> Guess {
+        match self.mirror.current() {
+            Some(view) => view.guess(&self.ticket.group),
+            None if self.quiet.load(Ordering::Relaxed) => Guess::Empty,
+            None => Guess::Busy,
+        }
+    }
+
+    /// Asks for entry by a guess; `None` if the guess was wrong.
+    async fn attempt(
+        &mut self,
+        request: TxnRequest,
+        phase: Option<&Phase>,
+    ) -> Result<Option<Standing>, Trouble> {
         let answer = self.client.rpc.txn(request, self.client.patience()).await?;
         self.resent |= answer.resent;
-        let standing = self.read(answer.message)?;
-        let alone = matches!(&standing, Standing::Inside(inside) if inside.place == inside.epoch);
-        self.quiet.store(alone, Ordering::Relaxed);
-        Ok(standing)
+        if !answer.message.succeeded {
+            return Ok(None);
+        }
+        self.understood(self.ticket.read(answer.message, phase)).map(Some)
+    }
+
+    /// Finds out the epoch, or writes it down.
+    async fn settle(&self, place: i64, mut seen: Option<View>) -> Result<Inside, Trouble> {
+        let keys = &self.ticket.keys;
+        loop {
+            let view = match seen.take() {
+                Some(view) => view,
+                None => {
+                    let until = self.client.patience();
+                    let range = self.client.rpc.range(&keys.state(), false, 0, until).await?;
+                    let revision = range.header.map_or(0, |header| header.revision);
+                    View::of(keys, revision, &range.kvs)
+                }
+            };
+            if view.turn(place) == Some(Turn::Gone) {
+                return Err(Trouble::Lost(forgotten()));
+            }
+            if let Some(inside) = self.ticket.inside(place, &view) {
+                return Ok(inside);
+            }
+            let (request, inside) = self.ticket.settle(place, &view);
+            let answer = self.client.rpc.txn(request, self.client.patience()).await?;
+            if answer.message.succeeded {
+                return Ok(inside);
+            }
+            // Somebody else has written it, or our entry is gone.
+        }
     }
 
     /// Waits in the queue and comes in.
     async fn wait(&mut self, place: i64) -> Result<Inside, Trouble> {
-        let mirror = self.client.mirror(&self.ticket.keys);
+        let mirror = Arc::clone(&self.mirror);
         let mut news = self.lease.news();
         let mut deadline = self.patience.deadline();
-        loop {
+        let (turn, view) = loop {
             let late = async {
                 match deadline {
                     Some(time) => sleep_until(time.into()).await,
@@ -177,23 +255,27 @@ impl Visit {
             tokio::select! {
                 biased;
                 _ = &mut self.ended => return Err(Trouble::Ended),
-                turn = mirror.turn(place) => match turn {
-                    Turn::Gone => return Err(Trouble::Lost(forgotten())),
-                    Turn::Come | Turn::Wait => break,
-                },
+                turn = mirror.turn(place) => break turn,
                 loss = over(&mut news) => return Err(Trouble::Lost(loss)),
                 () = late => {
                     self.desk.expired();
                     deadline = None;
                 }
             }
-        }
-        let request = self.ticket.claim(place, &self.mark);
-        let answer = self.client.rpc.txn(request, self.client.patience()).await?;
-        match self.read(answer.message)? {
-            Standing::Inside(inside) => Ok(inside),
-            // The guard has held: the key is gone, or not the one that was made.
-            Standing::Queued(_) | Standing::Absent(_) => Err(Trouble::Lost(forgotten())),
+        };
+        match turn {
+            Turn::Gone => Err(Trouble::Lost(forgotten())),
+            // The one who left has let it in, in a transaction that found its entry.
+            Turn::Inside => match self.ticket.inside(place, &view) {
+                Some(inside) => Ok(inside),
+                None => self.settle(place, None).await,
+            },
+            Turn::Come | Turn::Wait => {
+                let request = self.ticket.claim(place, &view, &who::mark(&self.who));
+                let answer = self.client.rpc.txn(request, self.client.patience()).await?;
+                let inside = self.ticket.read_claim(answer.message, place, &view);
+                inside.ok_or_else(|| Trouble::Lost(forgotten()))
+            }
         }
     }
 
@@ -205,10 +287,10 @@ impl Visit {
         }
     }
 
-    fn read(&self, response: TxnResponse) -> Result<Standing, Trouble> {
+    fn understood(&self, standing: Option<Standing>) -> Result<Standing, Trouble> {
         let what = "a transaction has other steps than were asked for";
         let place = || self.client.settings.place.clone();
-        Ok(self.ticket.read(response).ok_or_else(|| Failure::Nonsense { place: place(), what })?)
+        Ok(standing.ok_or_else(|| Failure::Nonsense { place: place(), what })?)
     }
 
     /// Is inside, until it is left or lost.
@@ -216,8 +298,12 @@ impl Visit {
         let place = inside.place;
         let told = Told::by(&inside, self.client.settings.delay);
         if !told.delay.is_zero() && !self.hold_back(&mut inside, &told).await {
-            self.leave(place).await;
+            self.leave(place, true).await;
             return self.desk.failed(self.too_impatient(None));
+        }
+        if !inside.made {
+            // Once in the life of a room. If it fails, the next one does it.
+            _ = self.client.rpc.txn(self.ticket.keys.make(), self.client.patience()).await;
         }
         let mut news = self.lease.news();
         let Some(valid_until) = self.lease.good_until() else {
@@ -232,7 +318,7 @@ impl Visit {
         if self.desk.granted(admission) {
             // Only now is somebody told of the dead who will not be told again.
             self.bury(&inside, &told).await;
-            let mirror = self.client.mirror(&self.ticket.keys);
+            let mirror = Arc::clone(&self.mirror);
             let taken = async {
                 sleep(MOMENT).await;
                 mirror.gone(place).await;
@@ -258,13 +344,13 @@ impl Visit {
                 }
             }
         }
-        self.leave(place).await;
+        self.leave(place, true).await;
     }
 
     /// The one who opened a phase writes down who died before it, so that those who join it are told as well, and
     /// removes their marks, so that those after it are not. If this fails the marks stay, and tell the same.
     async fn bury(&self, inside: &Inside, told: &Told) {
-        let dead: Vec<&KeyValue> = inside.died_before().collect();
+        let dead: Vec<&KeyValue> = inside.dead.iter().collect();
         let (Some(died), true) = (&told.died, inside.opener && !dead.is_empty()) else { return };
         let died = who::write(died);
         let mut parts = dead.chunks(MOST_BURIED).rev().peekable();
@@ -306,19 +392,36 @@ impl Visit {
     }
 
     /// Leaves the room or the queue.
-    async fn leave(&self, place: i64) {
+    async fn leave(&self, place: i64, inside: bool) {
         let until = self.lease.good_until().unwrap_or_else(Instant::now);
-        let request = self.ticket.leave(place, self.resent);
-        match self.client.rpc.txn(request, until).await {
-            Ok(answer) => match Ticket::read_leave(&answer.message) {
-                Left::Now => self.desk.left(),
-                // An earlier attempt may have been the one that left; if the lease has lasted, it was.
-                Left::WithoutTrace if answer.resent && self.lease.good_until().is_some() => {
-                    self.desk.left();
-                }
-                Left::WithoutTrace | Left::Taken => self.desk.lost(forgotten()),
-            },
-            Err(Failure::NoLease) => self.desk.lost(forgotten()),
+        let view = self.mirror.current().filter(|_| inside);
+        let heirs: Vec<_> = view.iter().flat_map(|view| view.heirs(place)).collect();
+        let rpc = &self.client.rpc;
+        // The number of its keys that were deleted, and whether an earlier attempt may have deleted them.
+        let left = match &view {
+            Some(view) if !heirs.is_empty() => {
+                let marked = heirs.iter().map(|(its, heir)| (*its, *heir, who::mark(&heir.value)));
+                let heirs: Vec<_> = marked.collect();
+                let request = self.ticket.hand_over(place, view, &heirs, self.resent);
+                let answer = rpc.txn(request, until).await;
+                answer.map(|answer| (Ticket::read_leave(answer.message), answer.resent))
+            }
+            _ if self.resent => {
+                let answer = rpc.txn(self.ticket.leave(true), until).await;
+                answer.map(|answer| (Ticket::read_leave(answer.message), answer.resent))
+            }
+            // The same without a transaction, which is faster.
+            _ => {
+                let answer = rpc.delete(self.ticket.pair(), until).await;
+                answer.map(|answer| (answer.message.deleted, answer.resent))
+            }
+        };
+        match left {
+            Ok((2, _)) => self.desk.left(),
+            Ok((0, true)) if self.lease.good_until().is_some() => self.desk.left(),
+            Ok(_) if !inside => self.desk.left(),
+            // Its entry is gone, and with it the lease.
+            Ok(_) | Err(Failure::NoLease) => self.desk.lost(forgotten()),
             Err(failure) => {
                 self.forget();
                 self.desk.lost(Loss::Expired(failure.to_string()));
@@ -378,18 +481,14 @@ impl Told {
             let recovered = known.map(|known| known.recovered());
             return Told { recovered, died: None, notice: None, delay: left };
         };
-        let mark: Mark = who::read(&last.value);
+        let mark: Who = who::read(&last.value);
         let known = known.unwrap_or_default();
         let came = last.create_revision;
-        let epoch = match &inside.before {
-            _ if came >= inside.epoch => inside.epoch,
-            Some((epoch, _)) if came >= *epoch => *epoch,
-            _ => came,
-        };
+        let epoch = if (1..=came).contains(&inside.before) { inside.before } else { came };
         let noticed = if known.seen >= came { known.noticed } else { who::now() };
         let died = Died {
             told: inside.epoch,
-            total: known.total + inside.died_before().count() as u64,
+            total: known.total + inside.dead.len() as u64,
             epoch,
             session: mark.session,
             host: mark.host,
@@ -397,8 +496,7 @@ impl Told {
             noticed,
             seen: came,
         };
-        // One of this phase who died leaves its fellows inside: there is nobody to be kept out.
-        let left = if came < inside.epoch { left_of(delay, noticed) } else { Duration::ZERO };
+        let left = left_of(delay, noticed);
         let notice = (known.seen < came).then_some(Died { noticed, seen: came, ..known });
         Told { recovered: Some(died.recovered()), died: Some(died), notice, delay: left }
     }

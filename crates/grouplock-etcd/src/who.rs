@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The longest command line that is shown.
 const COMMAND_MAX: usize = 200;
 
-/// One who waits or is inside: the value of its key in the queue.
+/// A waiter or holder: the value of its entry, and of its mark.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Who {
@@ -17,22 +17,11 @@ pub(crate) struct Who {
     pub(crate) pid: u32,
     pub(crate) user: String,
     pub(crate) command: String,
-    /// When it came, in milliseconds since 1970.
+    /// When it came, in milliseconds since 1970; of a mark: when it came in.
     pub(crate) since: u64,
     pub(crate) priority: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) expected: Option<u64>,
-}
-
-/// One who has come in: the value of its mark.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Mark {
-    pub(crate) session: String,
-    pub(crate) host: String,
-    pub(crate) pid: u32,
-    /// When it came in, in milliseconds since 1970.
-    pub(crate) since: u64,
 }
 
 /// What is known of the dead.
@@ -71,6 +60,11 @@ impl Who {
         participant.expected = self.expected.map(Duration::from_millis);
         participant
     }
+}
+
+/// The mark of one who comes in now, by the value of its entry.
+pub(crate) fn mark(entry: &[u8]) -> Vec<u8> {
+    write(&Who { since: now(), ..read(entry) })
 }
 
 /// As JSON. These have nothing in them that could not be written.

@@ -268,6 +268,15 @@ pub trait Opener: Send + Sync {
     /// # Errors
     /// As the backend has reason to.
     fn list(&self, place: &Place) -> Result<Vec<RoomName>, RoomError>;
+
+    /// Removes a room that nobody uses.
+    ///
+    /// # Errors
+    /// [`RoomError::InUse`] if someone is inside or waits; [`RoomError::Unsupported`] if such rooms are not removed.
+    fn remove(&self, place: &Place, name: &RoomName) -> Result<(), RoomError> {
+        _ = (place, name);
+        Err(missing("removing a room"))
+    }
 }
 
 /// The kinds of rooms a program can reach: those in directories, and those it was given an [`Opener`] for.
@@ -332,6 +341,23 @@ impl Places {
         };
         names.sort();
         Ok(names)
+    }
+
+    /// Removes a room that nobody uses. Handles that are still open notice, or make it anew when somebody enters.
+    ///
+    /// # Errors
+    /// [`RoomError::InUse`] if someone is inside or waits; else as [`open`](Places::open).
+    pub fn remove<P>(&self, place: P, name: &str) -> Result<(), RoomError>
+    where
+        P: TryInto<Place>,
+        RoomError: From<P::Error>,
+    {
+        let place = place.try_into()?;
+        let name = RoomName::new(name)?;
+        match &place {
+            Place::Directory(directory) => crate::file::remove(directory, &name),
+            Place::Servers { .. } => self.opener(&place)?.remove(&place, &name),
+        }
     }
 
     fn opener(&self, place: &Place) -> Result<&dyn Opener, RoomError> {

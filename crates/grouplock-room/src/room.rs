@@ -7,7 +7,6 @@ use std::sync::Arc;
 use crate::backend::{Backend, Capabilities, Places};
 use crate::entry::Entry;
 use crate::error::RoomError;
-use crate::file;
 use crate::future::Enter;
 use crate::guard::Guard;
 use crate::name::RoomName;
@@ -162,15 +161,7 @@ impl Room {
         P: TryInto<Place>,
         RoomError: From<P::Error>,
     {
-        let place = place.try_into()?;
-        let name = RoomName::new(name)?;
-        match &place {
-            Place::Directory(directory) => file::remove(directory, &name),
-            Place::Servers { .. } => Err(RoomError::Unsupported {
-                backend: "these",
-                what: "rooms on servers are not removed by hand".to_owned(),
-            }),
-        }
+        Places::new().remove(place, name)
     }
 
     /// For backends.

@@ -1,7 +1,8 @@
 //! What is asked and answered, and what can be wrong about it.
 
-use grouplock_etcd::proto::{KeyValue, Request, TxnRequest};
+use grouplock_etcd::proto::{DeleteRangeRequest, KeyValue, Request, RequestOp, TxnRequest};
 use grouplock_etcd::protocol::{Inside, Ticket};
+use grouplock_etcd::view::{Entry, Phase, View};
 
 use crate::truth::epoch_told;
 
@@ -10,10 +11,12 @@ use crate::truth::epoch_told;
 pub(crate) enum Mutant {
     /// Nothing.
     None,
-    /// Who comes in from the queue does not check that its own key is still there: the old bug.
+    /// Who comes in from the queue does not check that its own entry still exists: etcd's old bug.
     ClaimUnchecked,
-    /// Who comes in from the queue always opens a phase.
+    /// Who comes in from the queue always begins a new epoch, although a holder of its session is inside.
     ClaimOpens,
+    /// Who comes in from the queue leaves the phase of the session before.
+    ClaimKeepsPhase,
     /// Who leaves after having asked twice leaves no tombstone.
     NoTombstone,
     /// Who is queued comes in without waiting for its turn.
@@ -24,118 +27,200 @@ pub(crate) enum Mutant {
     BlindKnock,
     /// Who knocks does not look for its tombstone.
     UndeadKnock,
+    /// Who comes to an empty room leaves the phase that is over.
+    KnockKeepsPhase,
     /// Who is inside believes it for as long as it likes.
     Trusting,
     /// Who enters a room that is empty joins the phase that is over, if it was one of its session.
     JoinsAlone,
-    /// Who was told of the dead writes that down although it is not there any more.
+    /// Who joins by a view does not check that its witness is present.
+    NoWitness,
+    /// Who joins by a view does not look for others in the queue.
+    BlindJoin,
+    /// Who writes the epoch down does not check that nobody else has.
+    SettlesTwice,
+    /// Who writes the epoch down takes its own place.
+    SettlesOwn,
+    /// Who leaves lets in those whose entries are gone.
+    HeirsUnchecked,
+    /// Who leaves lets others in although its own session is still inside.
+    HandsOverEarly,
+    /// Who leaves lets others in, and leaves its own phase as it is.
+    HandOverKeepsPhase,
+    /// Who opens a phase does not say that somebody died before it.
+    Silent,
+    /// Who was told of the dead writes that down although it is not present any more.
     BuriesLate,
-    /// Who was told of the dead takes those of its own phase for told of as well.
-    BuriesAll,
-    /// Who gives up leaves the mark that it has come in.
+    /// Who gives up leaves its mark.
     KeepsMark,
-    /// Who leaves does not look whether it is there.
-    LeavesBlindly,
+    /// Who was let in by another does not ask its own clock.
+    TrustsTheWatch,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ask {
     Knock,
+    Join(Phase, i64, Entry),
     Enter,
-    Claim(i64),
-    Leave(i64, bool),
+    /// What is there?
+    Look(i64),
+    Settle(i64, View),
+    Claim(i64, View),
+    /// The place, whether it has asked twice, and what the mirror shows, if it has one.
+    Leave(i64, bool, Option<View>),
     Abandon,
     Bury(Grave),
 }
 
 /// What the one who has opened a phase was told of the dead, to be written down.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Grave {
-    pub(crate) place: i64,
-    pub(crate) epoch: i64,
-    /// The keys of the marks.
-    pub(crate) marks: Vec<Vec<u8>>,
-    /// The revision of what was last written down.
-    pub(crate) seen: i64,
+    pub(crate) inside: Inside,
+    /// Only that it has noticed: it holds back before it comes in.
+    pub(crate) notice: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Answer {
-    Inside(i64, i64, Option<Grave>),
+    Inside(Inside),
+    Unsettled(i64, Option<View>),
     Queued(i64),
     Absent,
-    /// To one who has knocked: somebody is there.
-    Occupied,
-    Left(bool),
+    /// To one who has knocked or joined: it is not so.
+    NotSo,
+    Left,
     NoLease,
 }
 
 impl Mutant {
     /// What is sent, with what is wrong about it.
     pub(crate) fn request(self, ticket: &Ticket, ask: &Ask) -> TxnRequest {
-        let inner = |txn: &TxnRequest| match &txn.success[0].request {
-            Some(Request::Txn(inner)) => inner.clone(),
-            _ => panic!("a transaction within a transaction"),
-        };
         let mut request = match ask {
             Ask::Knock => ticket.knock(b"w", b"m"),
+            Ask::Join(_, place, entry) => ticket.join((*place, entry), b"w", b"m"),
             Ask::Enter => ticket.enter(b"w", b"m", true),
-            Ask::Claim(place) => ticket.claim(*place, b"m"),
-            Ask::Leave(place, resent) => ticket.leave(*place, *resent),
+            Ask::Look(_) => TxnRequest::default(),
+            Ask::Settle(place, view) => ticket.settle(*place, view).0,
+            Ask::Claim(place, view) => ticket.claim(*place, view, b"m"),
+            Ask::Leave(place, resent, view) => self.leave(ticket, *place, *resent, view.as_ref()),
             Ask::Abandon => ticket.abandon(),
             Ask::Bury(grave) => grave.request(ticket),
         };
         match (self, ask) {
-            (Mutant::ClaimUnchecked, Ask::Claim(_)) | (Mutant::LeavesBlindly, Ask::Leave(..)) => {
-                request.compare.clear();
+            (Mutant::ClaimUnchecked, Ask::Claim(..)) => request.compare.clear(),
+            (Mutant::ClaimOpens | Mutant::Silent, Ask::Claim(..)) => {
+                let value = |value: &[u8]| match self {
+                    Mutant::Silent => until_space(value),
+                    _ => b"0".to_vec(),
+                };
+                change_phase(&mut inner(&mut request).success, value);
             }
-            (Mutant::ClaimOpens, Ask::Claim(_)) => {
-                let mut come_in = inner(&request);
-                come_in.compare.push(request.compare[0].clone());
-                come_in.compare[1].key = b"nothing".to_vec();
-                request.success[0].request = Some(Request::Txn(come_in));
+            (Mutant::Silent, Ask::Settle(..) | Ask::Leave(..)) => {
+                change_phase(&mut request.success, until_space);
+            }
+            (Mutant::ClaimKeepsPhase, Ask::Claim(..)) => {
+                keep_phases(&mut inner(&mut request).success)
+            }
+            (Mutant::KnockKeepsPhase, Ask::Knock) => {
+                // It still has to be recognised.
+                request
+                    .success
+                    .retain(|step| !matches!(step.request, Some(Request::DeleteRange(_))));
+                let nothing =
+                    DeleteRangeRequest { key: b"nothing".to_vec(), range_end: Vec::new() };
+                let request_op = RequestOp { request: Some(Request::DeleteRange(nothing)) };
+                request.success.push(request_op);
             }
             (Mutant::BlindKnock, Ask::Knock) | (Mutant::BuriesLate, Ask::Bury(_)) => {
                 drop(request.compare.remove(0));
             }
             (Mutant::UndeadKnock, Ask::Knock) => drop(request.compare.pop()),
+            (Mutant::NoWitness, Ask::Join(..)) => drop(request.compare.remove(0)),
+            (Mutant::BlindJoin, Ask::Join(..)) => request.compare.truncate(2),
             (Mutant::JoinsAlone, Ask::Enter) => {
-                let mut come = inner(&request);
-                let mut come_in = inner(&come);
-                come_in.compare.remove(0);
-                come.success[0].request = Some(Request::Txn(come_in));
-                request.success[0].request = Some(Request::Txn(come));
+                let come_in = inner(&mut request);
+                let unless_open = come_in.failure[0].clone();
+                if let Some(Request::Txn(join)) = unless_open.request {
+                    *come_in = join;
+                }
             }
-            (Mutant::KeepsMark, Ask::Abandon) => drop(request.success.remove(1)),
-            (Mutant::NoTombstone, Ask::Leave(place, _)) => request = ticket.leave(*place, false),
-            (Mutant::NoTombstone, Ask::Abandon) => {
-                request.success.pop();
+            (Mutant::SettlesTwice, Ask::Settle(..)) => drop(request.compare.pop()),
+            (Mutant::SettlesOwn, Ask::Settle(place, _)) => {
+                change_phase(&mut request.success, |_| place.to_string().into_bytes());
             }
-            (Mutant::Blind, Ask::Enter) => {
-                let mut come = inner(&request);
-                come.compare.clear();
-                request.success[0].request = Some(Request::Txn(come));
+            (Mutant::KeepsMark, Ask::Abandon) => {
+                if let Some(Request::DeleteRange(delete)) = &mut request.success[0].request {
+                    delete.range_end.clear();
+                }
             }
+            (Mutant::NoTombstone, Ask::Abandon | Ask::Leave(..)) => {
+                request.success.retain(|step| match &step.request {
+                    Some(Request::Put(put)) => put.lease == 0,
+                    _ => true,
+                });
+            }
+            (Mutant::Blind, Ask::Enter) => request.compare.truncate(1),
             _ => {}
+        }
+        request
+    }
+
+    fn leave(self, ticket: &Ticket, place: i64, resent: bool, view: Option<&View>) -> TxnRequest {
+        let mut heirs = view.map(|view| view.heirs(place)).unwrap_or_default();
+        if let (Mutant::HandsOverEarly, Some(view)) = (self, view) {
+            heirs = view.entries().filter(|(_, one)| one.group != ticket.group).take(1).collect();
+        }
+        let (Some(view), false) = (view, heirs.is_empty()) else { return ticket.leave(resent) };
+        let heirs: Vec<_> = heirs.into_iter().map(|(its, one)| (its, one, b"m".to_vec())).collect();
+        let mut request = ticket.hand_over(place, view, &heirs, resent);
+        if self == Mutant::HeirsUnchecked {
+            request.compare.truncate(1);
+        }
+        if self == Mutant::HandOverKeepsPhase {
+            keep_phases(&mut request.success);
         }
         request
     }
 }
 
+/// The transaction that is done first within a transaction.
+fn inner(txn: &mut TxnRequest) -> &mut TxnRequest {
+    match &mut txn.success[0].request {
+        Some(Request::Txn(inner)) => inner,
+        _ => panic!("a transaction within a transaction"),
+    }
+}
+
+fn is_phase(key: &[u8]) -> bool {
+    key.starts_with(b"p/r/p")
+}
+
+fn until_space(value: &[u8]) -> Vec<u8> {
+    value.iter().copied().take_while(|byte| *byte != b' ').collect()
+}
+
+fn change_phase(steps: &mut [RequestOp], change: impl Fn(&[u8]) -> Vec<u8>) {
+    for step in steps {
+        if let Some(Request::Put(put)) = &mut step.request
+            && is_phase(&put.key)
+        {
+            put.value = change(&put.value);
+        }
+    }
+}
+
+fn keep_phases(steps: &mut Vec<RequestOp>) {
+    steps.retain(|step| match &step.request {
+        Some(Request::DeleteRange(delete)) => !is_phase(&delete.key),
+        _ => true,
+    });
+}
+
 impl Grave {
     fn request(&self, ticket: &Ticket) -> TxnRequest {
-        let mark = |key: &Vec<u8>| KeyValue { key: key.clone(), ..KeyValue::default() };
-        let marks: Vec<KeyValue> = self.marks.iter().map(mark).collect();
-        let died = KeyValue { mod_revision: self.seen, ..KeyValue::default() };
-        let inside = Inside {
-            place: self.place,
-            epoch: self.epoch,
-            opener: true,
-            before: None,
-            dead: Vec::new(),
-            died: Some(died),
-        };
-        let marks: Vec<&KeyValue> = marks.iter().collect();
-        ticket.bury(&inside, &marks, Some(&epoch_told(self.epoch)))
+        let marks: Vec<&KeyValue> =
+            if self.notice { Vec::new() } else { self.inside.dead.iter().collect() };
+        let told = if self.notice { b"noticed".to_vec() } else { epoch_told(self.inside.epoch) };
+        ticket.bury(&self.inside, &marks, Some(&told))
     }
 }

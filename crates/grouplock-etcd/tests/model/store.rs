@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use grouplock_etcd::keys::Span;
+use grouplock_etcd::keys::{Keys, Span};
 use grouplock_etcd::proto::{
     Compare, CompareResult, CompareTarget, DeleteRangeResponse, KeyValue, PutResponse,
     RangeResponse, Request, RequestOp, Response, ResponseHeader, ResponseOp, TargetUnion,
     TxnRequest, TxnResponse,
 };
+use grouplock_etcd::view::View;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Store {
@@ -102,7 +103,7 @@ impl Store {
                     lease: put.lease,
                 };
                 self.keys.insert(put.key.clone(), kv);
-                Response::Put(PutResponse { header: None, prev_kv: old.filter(|_| put.prev_kv) })
+                Response::Put(PutResponse { header: None })
             }
             Request::DeleteRange(delete) => {
                 let gone = self.found(&delete.key, &delete.range_end);
@@ -118,6 +119,12 @@ impl Store {
         ResponseOp { response: Some(response) }
     }
 
+    /// What a watch has told so far, if it is up to date.
+    pub(crate) fn view(&self, keys: &Keys) -> View {
+        let kvs: Vec<KeyValue> = self.in_span(&keys.state()).cloned().collect();
+        View::of(keys, self.revision, &kvs)
+    }
+
     fn found(&self, key: &[u8], end: &[u8]) -> Vec<KeyValue> {
         if end.is_empty() {
             return self.keys.get(key).cloned().into_iter().collect();
@@ -129,24 +136,20 @@ impl Store {
         self.in_span(&span).cloned().collect()
     }
 
-    /// On an empty range a comparison of values is false, and all others see zeros.
+    /// On an empty range a comparison sees zeros.
     fn holds(&self, compare: &Compare) -> bool {
         let target = CompareTarget::try_from(compare.target).expect("a known target");
+        assert_eq!(compare.result, i32::from(CompareResult::Equal), "nobody asks for else");
         let mut found = self.found(&compare.key, &compare.range_end);
         if found.is_empty() {
-            if target == CompareTarget::Value {
-                return false;
-            }
             found.push(KeyValue::default());
         }
-        let result = CompareResult::try_from(compare.result).expect("a known result");
         found.iter().all(|kv| match (target, compare.target_union.as_ref()) {
-            (CompareTarget::Create, Some(TargetUnion::CreateRevision(with))) => match result {
-                CompareResult::Equal => kv.create_revision == *with,
-                CompareResult::Greater => kv.create_revision > *with,
-            },
+            (CompareTarget::Create, Some(TargetUnion::CreateRevision(with))) => {
+                kv.create_revision == *with
+            }
             (CompareTarget::Mod, Some(TargetUnion::ModRevision(with))) => kv.mod_revision == *with,
-            (CompareTarget::Value, Some(TargetUnion::Value(with))) => kv.value == *with,
+            (CompareTarget::Lease, Some(TargetUnion::Lease(with))) => kv.lease == *with,
             other => panic!("nobody asks for {other:?}"),
         })
     }

@@ -1,8 +1,9 @@
-//! What has really happened, written down by the model itself and not read from the keys: who came in, who left and who died inside.
+//! What has really happened, written down by the model itself and not read from the keys: who came in, who left and who
+//! died inside.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use grouplock_etcd::protocol::{Inside, Left};
+use grouplock_etcd::protocol::Inside;
 
 /// Who: its number and its round.
 pub(crate) type Id = (usize, u8);
@@ -11,15 +12,19 @@ pub(crate) type Id = (usize, u8);
 pub(crate) struct Truth {
     /// Who waits or is inside.
     present: BTreeSet<Id>,
-    /// Who has come in and not left, and its epoch.
+    /// Who has come in and not left: the revision at which it came in.
     came: BTreeMap<Id, i64>,
-    /// Who died inside, with its epoch, and was not buried.
-    died: BTreeMap<Id, i64>,
+    /// Who died inside and was not buried: the revisions at which it came in and died.
+    died: BTreeMap<Id, (i64, i64)>,
+    /// Who died inside, buried or not.
+    ever: BTreeSet<Id>,
     /// The largest epoch so far.
     epoch: i64,
-    /// Whether the one who opened that phase was told of the dead.
+    /// Whether those of that phase are told that somebody died before it.
     told: bool,
-    /// The largest epoch of a phase that is over, as nobody was there any more.
+    /// Whether somebody has left after it had died. Some may have been told, and others need not be any more.
+    late: bool,
+    /// The largest epoch of a phase that is over, as nobody was present any more.
     over: i64,
 }
 
@@ -28,65 +33,60 @@ impl Truth {
         self.present.insert(who);
     }
 
-    /// Somebody is told that it is inside, and that these died. Whether that is right: the epoch is none of a phase that is
-    /// over; the dead are those who died and were not buried, and whoever joins is told of deaths if the opener was.
-    pub(crate) fn entered(&mut self, who: Id, inside: &Inside, dead: &BTreeSet<Id>) -> Verdict {
+    pub(crate) fn came(&mut self, who: Id, revision: i64) {
         self.present.insert(who);
-        self.came.insert(who, inside.epoch);
+        self.came.entry(who).or_insert(revision);
+    }
+
+    /// Somebody knows that it is inside and that these died, by what it saw at a revision. Whether that is right: the
+    /// epoch is none of a phase that is over; the dead have died; an opener knows all who had died in
+    /// earlier phases and are not buried; and either all of a phase are told of a death before it, or none.
+    pub(crate) fn entered(&mut self, inside: &Inside, dead: &BTreeSet<Id>, seen: i64) -> Verdict {
         let buried = inside.died.as_ref().is_some_and(|kv| kv.value == epoch_told(inside.epoch));
         let told = buried || !dead.is_empty();
         if inside.epoch > self.epoch {
             (self.epoch, self.told) = (inside.epoch, told);
         }
+        let mut before =
+            self.died.iter().filter(|(_, (came, died))| *came < inside.epoch && *died <= seen);
         Verdict {
             epochs: inside.epoch > self.over,
-            deaths: self.died.keys().eq(dead) && (told || !self.told),
+            deaths: dead.is_subset(&self.ever)
+                && (!inside.opener || before.all(|(id, _)| dead.contains(id)))
+                && (inside.epoch < self.epoch || told == self.told || self.late),
         }
     }
 
-    /// Somebody asks to leave, and is told what has become of it. Whether that is right.
-    pub(crate) fn left(&mut self, who: Id, told: Left) -> bool {
-        let expected = if self.present.contains(&who) {
-            Left::Now
-        } else if self.died.contains_key(&who) {
-            Left::Taken
-        } else {
-            Left::WithoutTrace
-        };
-        self.gone(who);
-        told == expected
+    pub(crate) fn is_present(&self, who: Id) -> bool {
+        self.present.contains(&who)
     }
 
-    /// Somebody who never heard that it came in makes sure that nothing is left of it.
-    pub(crate) fn abandoned(&mut self, who: Id) {
-        self.gone(who);
-        self.died.remove(&who);
-    }
-
-    fn gone(&mut self, who: Id) {
+    /// Somebody asks to leave, and is told how many of its keys were there. Whether that is right.
+    pub(crate) fn left(&mut self, who: Id, deleted: i64) -> bool {
+        let marked = self.came.contains_key(&who) || self.died.contains_key(&who);
+        let expected = i64::from(self.present.contains(&who)) + i64::from(marked);
         self.came.remove(&who);
         self.present.remove(&who);
+        self.late |= self.died.remove(&who).is_some();
         self.note_end();
+        deleted == expected
     }
 
     /// The lease of one person has ended.
-    pub(crate) fn expired(&mut self, person: usize) {
-        let died: Vec<Id> = self.came.keys().copied().filter(|id| id.0 == person).collect();
-        for id in died {
-            if let Some(epoch) = self.came.remove(&id) {
-                self.died.insert(id, epoch);
-            }
+    pub(crate) fn expired(&mut self, person: usize, revision: i64) {
+        for (id, came) in self.came.extract_if(.., |id, _| id.0 == person) {
+            self.died.insert(id, (came, revision));
+            self.ever.insert(id);
         }
         self.present.retain(|id| id.0 != person);
         self.note_end();
     }
 
-    /// Somebody has written down that these died before its phase, so that they are told of no more. Whether that is right: it
-    /// is still there, so that somebody knows who was told; they are dead, and not of its own phase, whose end comes later.
-    pub(crate) fn buried(&mut self, who: Id, epoch: i64, dead: &BTreeSet<Id>) -> bool {
-        self.died.retain(|id, of| *of >= epoch || !dead.contains(id));
-        let must_stay = |id: &Id| self.died.contains_key(id) || self.came.contains_key(id);
-        self.present.contains(&who) && !dead.iter().any(must_stay)
+    /// Somebody has written down that these died before its phase, so that they are told of no more. Whether that is
+    /// right: it is present, so that somebody knows who was told; and they are dead.
+    pub(crate) fn buried(&mut self, who: Id, dead: &BTreeSet<Id>) -> bool {
+        self.died.retain(|id, _| !dead.contains(id));
+        self.present.contains(&who) && !dead.iter().any(|id| self.came.contains_key(id))
     }
 
     fn note_end(&mut self) {

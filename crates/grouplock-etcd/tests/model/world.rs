@@ -1,12 +1,12 @@
-//! Some who want to enter, a network that is late and repeats itself, leases that run out: as a state machine for
-//! stateright. What they ask and how they read the answers is the text that ships.
+//! Some who want to enter, a network that is late and repeats itself, leases that run out, watches that lag: as a state
+//! machine for stateright. What they ask and how they read the answers is the text that ships.
 
 use std::collections::BTreeSet;
 
 use grouplock_etcd::keys::Keys;
-use grouplock_etcd::line::{Line, Turn};
 use grouplock_etcd::proto::KeyValue;
-use grouplock_etcd::protocol::{Inside, Left, Standing, Ticket};
+use grouplock_etcd::protocol::{Inside, Standing, Ticket};
+use grouplock_etcd::view::{Entry, Guess, Turn, View};
 use stateright::{Model, Property};
 
 use crate::asks::{Answer, Ask, Grave, Mutant};
@@ -19,14 +19,14 @@ pub(crate) const EXCLUSION: &str = "no two sessions are inside at once";
 pub(crate) const EPOCHS: &str = "epochs are shared and grow";
 /// Nobody passes one of another session who came before.
 pub(crate) const ORDER: &str = "first come, first served";
-/// Who comes in is told of those who died inside before, until somebody of a later phase has written them down, and of nobody else;
-/// and whoever joins a phase is told that somebody died before it if the one who opened it was.
+/// Who opens a phase is told of all who died before, and all of its phase are told that somebody did. Nobody is told of
+/// one who did not die inside.
 pub(crate) const DEATHS: &str = "deaths are told";
-/// Who leaves is told that it has left if it was there, that it was taken away if it died inside, and else neither.
+/// Who leaves is told how many of its keys were there.
 pub(crate) const LEAVING: &str = "who leaves is told the truth";
 /// Who is not in the queue any more changes nothing by coming in from there.
 pub(crate) const TRACE: &str = "who is gone leaves no trace";
-/// When nothing more can happen, nobody waits and no key is left in the queue.
+/// When nothing more can happen, nobody waits and no entry is left in the queue.
 pub(crate) const REST: &str = "nobody is left behind";
 
 /// What is explored.
@@ -40,10 +40,14 @@ pub(crate) struct World {
     pub(crate) resends: u8,
     /// How many leases may run out.
     pub(crate) expiries: u8,
+    /// How often somebody may look at its mirror before it asks or leaves; who waits looks as often as it likes.
+    pub(crate) mirrors: u8,
     /// Whether they knock first.
     pub(crate) knocks: bool,
     /// Whether those who wait may give up.
     pub(crate) withdrawals: bool,
+    /// Whether openers that are told of a death write down that they noticed, and hold back.
+    pub(crate) delay: bool,
     pub(crate) mutant: Mutant,
 }
 
@@ -53,6 +57,7 @@ pub(crate) struct State {
     people: Vec<Person>,
     resends: u8,
     expiries: u8,
+    mirrors: u8,
     /// The last who came in: its epoch and its session.
     last: (i64, &'static str),
     truth: Truth,
@@ -68,7 +73,9 @@ struct Person {
     doubts: bool,
     /// Whether it has sent a request to enter twice.
     resent: bool,
-    /// What is on its way to the server. Sorted: the network keeps no order.
+    /// What its watch has told so far.
+    mirror: Option<View>,
+    /// What is on its way to the server. The network keeps no order.
     asked: Vec<(u8, Ask)>,
     /// What is on its way back.
     told: Vec<(u8, Ask, Answer)>,
@@ -98,7 +105,9 @@ pub(crate) enum Action {
     AskAgain(usize),
     /// It gives up a request that was not answered.
     GiveUp(usize),
-    /// It sees that it is its turn, or that it is out of the queue.
+    /// Its watch tells everything up to now.
+    Watch(usize),
+    /// It sees in its mirror that it is its turn, that it is inside, or that it is out of the queue.
     Look(usize),
     Leave(usize),
     Doubt(usize),
@@ -106,116 +115,157 @@ pub(crate) enum Action {
     Expire(usize),
 }
 
+fn keys() -> Keys {
+    Keys::new("p/r/")
+}
+
 impl World {
     fn ticket(&self, who: usize, round: u8) -> Ticket {
-        Ticket {
-            keys: Keys::new("p/r/"),
-            session: self.sessions[who].to_owned(),
-            id: format!("{who}-{round}"),
-            lease: lease(who),
-        }
+        let id = format!("{who}-{round}");
+        Ticket { keys: keys(), group: self.sessions[who].to_owned(), id, lease: lease(who) }
     }
 
-    fn turn(&self, state: &State, place: i64) -> Turn {
-        let keys = Keys::new("p/r/");
-        let mut line = Line::new(keys.clone());
-        let kvs: Vec<KeyValue> = state.store.in_span(&keys.queue()).cloned().collect();
-        line.reset(state.store.revision, &kvs);
-        match line.turn(place).expect("everything is known") {
-            Turn::Wait if self.mutant == Mutant::Impatient => Turn::Come,
-            Turn::Gone if self.mutant == Mutant::ClaimUnchecked => Turn::Come,
-            turn => turn,
+    /// How a waiter stands by its mirror.
+    fn turn(&self, person: &Person, place: i64) -> Turn {
+        match person.mirror.as_ref().and_then(|view| view.turn(place)) {
+            None => Turn::Wait,
+            Some(Turn::Wait) if self.mutant == Mutant::Impatient => Turn::Come,
+            Some(Turn::Gone) if self.mutant == Mutant::ClaimUnchecked => Turn::Come,
+            Some(turn) => turn,
         }
     }
 
     /// The server does what is asked.
     fn serve(&self, state: &mut State, who: usize, round: u8, ask: &Ask) -> Answer {
-        let ticket = self.ticket(who, round);
+        let (ticket, id) = (self.ticket(who, round), (who, round));
+        if let Ask::Look(place) = ask {
+            let view = state.store.view(&keys());
+            return match ticket.inside(*place, &view) {
+                _ if view.turn(*place) == Some(Turn::Gone) => Answer::Absent,
+                Some(inside) => self.let_in(state, id, inside, view.revision),
+                None => Answer::Unsettled(*place, Some(view)),
+            };
+        }
         let before = state.store.clone();
         let response = match state.store.txn(&self.mutant.request(&ticket, ask)) {
             Ok(response) => response,
             Err(NoLease) => return Answer::NoLease,
         };
-        let id = (who, round);
+        let now = state.store.revision;
         match ask {
-            Ask::Knock => match ticket.read_knock(response) {
-                Some(inside) => self.let_in(state, id, &inside),
-                None => Answer::Occupied,
-            },
-            Ask::Enter | Ask::Claim(_) => match ticket.read(response).expect("it can be read") {
-                Standing::Inside(inside) => self.let_in(state, id, &inside),
-                Standing::Queued(place) => {
-                    state.truth.queued(id);
-                    Answer::Queued(place)
+            Ask::Knock | Ask::Join(..) | Ask::Enter => {
+                let joined = if let Ask::Join(phase, ..) = ask { Some(phase) } else { None };
+                if !response.succeeded && *ask != Ask::Enter {
+                    return Answer::NotSo;
                 }
-                Standing::Absent(_) => {
-                    if matches!(ask, Ask::Claim(_)) && state.store != before {
-                        state.wrong.insert(TRACE);
+                match ticket.read(response, joined).expect("it can be read") {
+                    Standing::Inside(inside) => {
+                        self.come(state, id, inside.place);
+                        self.let_in(state, id, inside, now)
                     }
-                    match ask {
-                        Ask::Claim(place) if self.mutant == Mutant::ClaimUnchecked => {
-                            let phase = &state.store.keys[&ticket.keys.phase()];
-                            Answer::Inside(*place, phase.mod_revision, None)
+                    Standing::Unsettled(place, view) => {
+                        self.come(state, id, place);
+                        Answer::Unsettled(place, view)
+                    }
+                    Standing::Queued(place) => {
+                        state.truth.queued(id);
+                        Answer::Queued(place)
+                    }
+                    Standing::Absent(_) => Answer::Absent,
+                }
+            }
+            Ask::Settle(place, view) => {
+                if response.succeeded {
+                    let mut inside = ticket.settle(*place, view).1;
+                    if self.mutant == Mutant::SettlesOwn {
+                        inside.epoch = *place;
+                    }
+                    self.let_in(state, id, inside, view.revision)
+                } else {
+                    Answer::Unsettled(*place, None)
+                }
+            }
+            Ask::Claim(place, view) => {
+                if !state.truth.is_present(id) && state.store != before {
+                    state.wrong.insert(TRACE);
+                }
+                match ticket.read_claim(response, *place, view) {
+                    Some(mut inside) => {
+                        if self.mutant == Mutant::ClaimOpens && inside.opener {
+                            inside.epoch = now;
                         }
-                        _ => Answer::Absent,
+                        self.come(state, id, *place);
+                        self.let_in(state, id, inside, view.revision)
                     }
+                    None => Answer::Absent,
                 }
-            },
-            Ask::Leave(..) => {
-                let left = Ticket::read_leave(&response);
-                if !state.truth.left(id, left) {
+            }
+            Ask::Leave(place, _, view) => {
+                let (handed, heirs) = (response.succeeded, view.as_ref().map(|v| v.heirs(*place)));
+                if !state.truth.left(id, Ticket::read_leave(response)) {
                     state.wrong.insert(LEAVING);
                 }
-                Answer::Left(left != Left::Taken)
+                for (place, heir) in heirs.filter(|_| handed).unwrap_or_default() {
+                    self.come(state, read_id(&heir.id), place);
+                }
+                Answer::Left
             }
             Ask::Abandon => {
-                state.truth.abandoned(id);
-                Answer::Left(true)
+                // It does not know what there is to delete.
+                state.truth.left(id, 0);
+                Answer::Left
             }
             Ask::Bury(grave) => {
-                let dead = ids(&ticket.keys, &grave.marks);
-                if response.succeeded && !state.truth.buried(id, grave.epoch, &dead) {
+                let dead = if grave.notice { BTreeSet::new() } else { ids(&grave.inside.dead) };
+                if response.succeeded && !state.truth.buried(id, &dead) {
                     state.wrong.insert(DEATHS);
                 }
                 // Nobody waits for it.
                 Answer::Absent
             }
+            Ask::Look(_) => unreachable!("it was answered"),
         }
     }
 
-    /// The server says that somebody is inside. What must hold then.
-    fn let_in(&self, state: &mut State, id: Id, inside: &Inside) -> Answer {
-        let (who, _) = id;
-        let keys = Keys::new("p/r/");
-        let passed = state.store.in_span(&keys.queue()).any(|kv| {
-            let (session, _) = keys.read_entry(&kv.key).expect("an entry");
-            session != self.sessions[who] && kv.create_revision < inside.place
-        });
+    /// Somebody has come in, whether it knows or not.
+    fn come(&self, state: &mut State, id: Id, place: i64) {
+        let passed = state
+            .store
+            .view(&keys())
+            .entries()
+            .any(|(its, entry)| its < place && entry.group != self.sessions[id.0]);
         if passed {
             state.wrong.insert(ORDER);
         }
-        let dead = ids(&keys, inside.dead.iter().map(|mark| &mark.key));
-        let right = state.truth.entered(id, inside, &dead);
+        let now = state.store.revision;
+        state.truth.came(id, now);
+    }
+
+    /// Somebody gets to know that it is inside, by what it saw at a revision. What must hold then.
+    fn let_in(&self, state: &mut State, _id: Id, inside: Inside, seen: i64) -> Answer {
+        let right = state.truth.entered(&inside, &ids(&inside.dead), seen);
         if !right.epochs {
             state.wrong.insert(EPOCHS);
         }
         if !right.deaths {
             state.wrong.insert(DEATHS);
         }
-        let all = inside.dead.iter().filter(|_| self.mutant == Mutant::BuriesAll);
-        let marks: BTreeSet<_> = inside.died_before().chain(all).map(|mark| &mark.key).collect();
-        let grave = (inside.opener && !marks.is_empty()).then(|| Grave {
-            place: inside.place,
-            epoch: inside.epoch,
-            marks: marks.into_iter().cloned().collect(),
-            seen: inside.died.as_ref().map_or(0, |died| died.mod_revision),
-        });
-        Answer::Inside(inside.place, inside.epoch, grave)
+        Answer::Inside(inside)
     }
 
     /// Somebody believes to be inside.
-    fn believe(&self, state: &mut State, who: usize, epoch: i64) {
-        let session = self.sessions[who];
+    fn believe(&self, state: &mut State, who: usize, inside: &Inside) {
+        let (epoch, session) = (inside.epoch, self.sessions[who]);
+        let person = &mut state.people[who];
+        person.stage = Stage::Inside(inside.place, epoch);
+        if inside.opener && !inside.dead.is_empty() {
+            // It does not wait for an answer, so it may have left when this arrives: as if it had waited for too long.
+            let grave = |notice| Ask::Bury(Grave { inside: inside.clone(), notice });
+            if self.delay {
+                person.asked.push((person.round, grave(true)));
+            }
+            person.asked.push((person.round, grave(false)));
+        }
         let (last, last_session) = state.last;
         if epoch < last || (epoch == last && session != last_session) {
             state.wrong.insert(EPOCHS);
@@ -234,37 +284,29 @@ impl World {
         }
     }
 
-    fn hear(&self, state: &mut State, who: usize, round: u8, ask: &Ask, answer: &Answer) {
+    fn hear(&self, state: &mut State, who: usize, round: u8, ask: &Ask, answer: Answer) {
         let person = &mut state.people[who];
         // An answer to something it does not ask any more.
         if round != person.round || person.stage != Stage::Asking(ask.clone()) {
             return;
         }
-        if *answer == Answer::Occupied && !person.doubts {
-            return self.ask(state, who, Ask::Enter);
+        if person.doubts && self.mutant != Mutant::Trusting && answer != Answer::Left {
+            person.stage = Stage::Lost;
+            return;
         }
-        person.stage = match answer {
-            Answer::NoLease | Answer::Absent | Answer::Occupied | Answer::Left(false) => {
-                Stage::Lost
-            }
-            Answer::Left(true) => {
+        match answer {
+            Answer::NotSo => self.ask(state, who, Ask::Enter),
+            Answer::Unsettled(place, None) => self.ask(state, who, Ask::Look(place)),
+            Answer::Unsettled(place, Some(view)) => self.ask(state, who, Ask::Settle(place, view)),
+            Answer::NoLease | Answer::Absent => person.stage = Stage::Lost,
+            Answer::Left => {
                 person.round += 1;
                 person.resent = false;
-                Stage::Outside
+                person.mirror = None;
+                person.stage = Stage::Outside;
             }
-            Answer::Queued(place) => Stage::Queued(*place),
-            Answer::Inside(place, epoch, _) => Stage::Inside(*place, *epoch),
-        };
-        if person.doubts && self.mutant != Mutant::Trusting {
-            person.stage = Stage::Lost;
-        }
-        if let Stage::Inside(_, epoch) = person.stage {
-            // It does not wait for an answer, so it may have left when this arrives: as if it had waited for too long.
-            if let Answer::Inside(_, _, Some(grave)) = answer {
-                person.asked.push((round, Ask::Bury(grave.clone())));
-                person.asked.sort();
-            }
-            self.believe(state, who, epoch);
+            Answer::Queued(place) => person.stage = Stage::Queued(place),
+            Answer::Inside(inside) => self.believe(state, who, &inside),
         }
     }
 
@@ -272,27 +314,67 @@ impl World {
         let person = &mut state.people[who];
         person.stage = Stage::Asking(ask.clone());
         person.asked.push((person.round, ask));
-        person.asked.sort();
     }
 
     fn ask_again(&self, state: &mut State, who: usize) {
         state.resends -= 1;
         let person = &mut state.people[who];
         let Stage::Asking(ask) = person.stage.clone() else { return };
-        person.resent |= matches!(ask, Ask::Knock | Ask::Enter);
+        person.resent |= matches!(ask, Ask::Knock | Ask::Join(..) | Ask::Enter);
         person.asked.push((person.round, ask));
-        person.asked.sort();
+    }
+
+    /// What to ask first.
+    fn first(&self, person: &Person, who: usize) -> Ask {
+        match person.mirror.as_ref().map(|view| view.guess(self.sessions[who])) {
+            Some(Guess::Joinable(phase, place, entry)) => Ask::Join(phase, place, entry),
+            Some(Guess::Busy) => Ask::Enter,
+            Some(Guess::Empty) => Ask::Knock,
+            None => {
+                if self.knocks {
+                    Ask::Knock
+                } else {
+                    Ask::Enter
+                }
+            }
+        }
+    }
+
+    /// Whether its watch has something to tell that makes a difference to what it does next.
+    fn has_news(&self, state: &State, who: usize) -> bool {
+        let person = &state.people[who];
+        let mut now = state.store.view(&keys());
+        let matters = match person.stage {
+            Stage::Queued(place) => self.turn(person, place) == Turn::Wait,
+            _ if state.mirrors == 0 => false,
+            Stage::Inside(place, _) => {
+                let others = |(_, entry): (i64, &Entry)| entry.group != self.sessions[who];
+                let early = self.mutant == Mutant::HandsOverEarly && now.entries().any(others);
+                early || !now.heirs(place).is_empty()
+            }
+            Stage::Outside => {
+                let guess = now.guess(self.sessions[who]);
+                person.round < self.rounds && matches!(guess, Guess::Joinable(..))
+            }
+            Stage::Asking(_) | Stage::Lost => false,
+        };
+        matters
+            && person.mirror.as_ref().is_none_or(|seen| {
+                now.revision = seen.revision;
+                *seen != now
+            })
     }
 }
 
+fn read_id(id: &str) -> Id {
+    let (who, round) = id.split_once('-').expect("an id of ours");
+    (who.parse().expect("a number"), round.parse().expect("a number"))
+}
+
 /// Whose marks these are.
-fn ids<'k>(keys: &Keys, marks: impl IntoIterator<Item = &'k Vec<u8>>) -> BTreeSet<Id> {
-    let id = |key: &Vec<u8>| {
-        let id = keys.read_mark(key)?;
-        let (who, round) = id.split_once('-')?;
-        Some((who.parse().ok()?, round.parse().ok()?))
-    };
-    marks.into_iter().map(|key| id(key).expect("a mark of ours")).collect()
+fn ids(marks: &[KeyValue]) -> BTreeSet<Id> {
+    let id = |mark: &KeyValue| keys().read_queue(&mark.key).filter(|(.., is_mark)| *is_mark);
+    marks.iter().map(|mark| read_id(&id(mark).expect("a mark of ours").1)).collect()
 }
 
 fn lease(who: usize) -> i64 {
@@ -309,6 +391,7 @@ impl Model for World {
             round: 0,
             doubts: false,
             resent: false,
+            mirror: None,
             asked: Vec::new(),
             told: Vec::new(),
         };
@@ -317,6 +400,7 @@ impl Model for World {
             people: vec![person; self.sessions.len()],
             resends: self.resends,
             expiries: self.expiries,
+            mirrors: self.mirrors,
             last: (0, ""),
             truth: Truth::default(),
             wrong: BTreeSet::new(),
@@ -326,10 +410,13 @@ impl Model for World {
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         for (who, person) in state.people.iter().enumerate() {
             // Equal copies are the same to the server.
-            let first = |n: usize| n == 0 || person.asked[n] != person.asked[n - 1];
-            let requests = (0..person.asked.len()).filter(|n| first(*n));
+            let first = |n: &usize| !person.asked[..*n].contains(&person.asked[*n]);
+            let requests = (0..person.asked.len()).filter(first);
             actions.extend(requests.map(|n| Action::Serve(who, n)));
             actions.extend((0..person.told.len()).map(|n| Action::Hear(who, n)));
+            if !person.doubts && self.has_news(state, who) {
+                actions.push(Action::Watch(who));
+            }
             match &person.stage {
                 Stage::Outside if person.round < self.rounds && !person.doubts => {
                     actions.push(Action::Ask(who));
@@ -341,12 +428,13 @@ impl Model for World {
                         let lost = (0..person.told.len()).filter(mine);
                         actions.extend(lost.map(|n| Action::Lose(who, n)));
                     }
-                    if matches!(ask, Ask::Knock | Ask::Enter) && self.withdrawals {
+                    let entering = matches!(ask, Ask::Knock | Ask::Join(..) | Ask::Enter);
+                    if entering && self.withdrawals {
                         actions.push(Action::GiveUp(who));
                     }
                 }
                 Stage::Queued(place) => {
-                    if self.turn(state, *place) != Turn::Wait {
+                    if self.turn(person, *place) != Turn::Wait {
                         actions.push(Action::Look(who));
                     }
                     if self.withdrawals {
@@ -362,16 +450,16 @@ impl Model for World {
             }
             // A lease ends only after its owner's clock has said so. Only one who is not inside may be without a clock:
             // stopped, or robbed of its lease by hand.
+            let ticket = self.ticket(who, person.round);
+            let mark = keys().mark(&ticket.group, &ticket.id);
             let unaware =
                 matches!(
                     person.stage,
-                    Stage::Queued(_) | Stage::Asking(Ask::Knock | Ask::Enter | Ask::Claim(_))
+                    Stage::Queued(_)
+                        | Stage::Asking(Ask::Knock | Ask::Join(..) | Ask::Enter | Ask::Claim(..))
                 ) && !person.told.iter().any(|(_, _, answer)| matches!(answer, Answer::Inside(..)))
-                    && !state
-                        .store
-                        .keys
-                        .contains_key(&Keys::new("p/r/").mark(&self.ticket(who, person.round).id));
-            let trusting = self.mutant == Mutant::Trusting;
+                    && !state.store.keys.contains_key(&mark);
+            let trusting = matches!(self.mutant, Mutant::Trusting | Mutant::TrustsTheWatch);
             if alive && (person.doubts || ((unaware || trusting) && state.expiries > 0)) {
                 actions.push(Action::Expire(who));
             }
@@ -382,7 +470,8 @@ impl Model for World {
         let mut state = last.clone();
         match action {
             Action::Ask(who) => {
-                let first = if self.knocks { Ask::Knock } else { Ask::Enter };
+                let first = self.first(&state.people[who], who);
+                state.people[who].mirror = None;
                 self.ask(&mut state, who, first);
             }
             Action::Serve(who, n) => {
@@ -390,15 +479,17 @@ impl Model for World {
                 let answer = self.serve(&mut state, who, round, &ask);
                 let person = &mut state.people[who];
                 // What nobody waits for any more need not be told.
-                if round == person.round && person.stage == Stage::Asking(ask.clone()) {
-                    person.told.push((round, ask, answer));
-                    person.told.sort();
-                    person.told.dedup();
+                let told = (round, ask.clone(), answer);
+                if round == person.round
+                    && person.stage == Stage::Asking(ask)
+                    && !person.told.contains(&told)
+                {
+                    person.told.push(told);
                 }
             }
             Action::Hear(who, n) => {
                 let (round, ask, answer) = state.people[who].told.remove(n);
-                self.hear(&mut state, who, round, &ask, &answer);
+                self.hear(&mut state, who, round, &ask, answer);
                 let Person { stage, round, told, .. } = &mut state.people[who];
                 told.retain(|(of, ask, _)| of == round && *stage == Stage::Asking(ask.clone()));
             }
@@ -411,26 +502,53 @@ impl Model for World {
                 state.people[who].told.clear();
                 self.ask(&mut state, who, Ask::Abandon);
             }
+            Action::Watch(who) => {
+                let view = state.store.view(&keys());
+                let person = &mut state.people[who];
+                if !matches!(person.stage, Stage::Queued(_)) {
+                    state.mirrors -= 1;
+                }
+                person.mirror = Some(view);
+            }
             Action::Look(who) => {
                 let Stage::Queued(place) = state.people[who].stage else { return None };
-                match self.turn(&state, place) {
-                    Turn::Come => self.ask(&mut state, who, Ask::Claim(place)),
+                let turn = self.turn(&state.people[who], place);
+                let view = state.people[who].mirror.take()?;
+                match turn {
+                    Turn::Come => self.ask(&mut state, who, Ask::Claim(place, view)),
+                    Turn::Inside => {
+                        let inside = self.ticket(who, state.people[who].round).inside(place, &view);
+                        if let Some(inside) = inside {
+                            let id = (who, state.people[who].round);
+                            self.let_in(&mut state, id, inside.clone(), view.revision);
+                            self.believe(&mut state, who, &inside);
+                        } else {
+                            self.ask(&mut state, who, Ask::Settle(place, view));
+                        }
+                    }
                     Turn::Gone => state.people[who].stage = Stage::Lost,
                     Turn::Wait => return None,
                 }
             }
             Action::Leave(who) => {
-                let resent = state.people[who].resent;
-                let (Stage::Queued(place) | Stage::Inside(place, _)) = state.people[who].stage
-                else {
+                let person = &mut state.people[who];
+                let resent = person.resent;
+                let (Stage::Queued(place) | Stage::Inside(place, _)) = person.stage else {
                     return None;
                 };
-                self.ask(&mut state, who, Ask::Leave(place, resent));
+                let inside = matches!(person.stage, Stage::Inside(..));
+                let view = person.mirror.take().filter(|_| inside);
+                self.ask(&mut state, who, Ask::Leave(place, resent, view));
             }
             Action::Doubt(who) => {
                 let person = &mut state.people[who];
                 person.doubts = true;
-                if !matches!(person.stage, Stage::Asking(_)) && self.mutant != Mutant::Trusting {
+                let trusts = match self.mutant {
+                    Mutant::Trusting => true,
+                    Mutant::TrustsTheWatch => matches!(person.stage, Stage::Queued(_)),
+                    _ => false,
+                };
+                if !matches!(person.stage, Stage::Asking(_)) && !trusts {
                     person.stage = Stage::Lost;
                 }
                 state.expiries -= 1;
@@ -440,7 +558,8 @@ impl Model for World {
                     state.expiries -= 1;
                 }
                 state.store.end(lease(who));
-                state.truth.expired(who);
+                let revision = state.store.revision;
+                state.truth.expired(who, revision);
             }
         }
         Some(state)
@@ -468,10 +587,9 @@ impl Model for World {
 }
 
 impl State {
-    /// Nobody waits for anything, and nobody's key is there without its owner.
+    /// Nobody waits for anything, and nobody's entry is there without its owner.
     fn at_rest(&self) -> bool {
-        let keys = Keys::new("p/r/");
-        self.store.in_span(&keys.queue()).next().is_none()
+        self.store.view(&keys()).first_group().is_none()
             && self.people.iter().all(|p| matches!(p.stage, Stage::Outside | Stage::Lost))
     }
 }

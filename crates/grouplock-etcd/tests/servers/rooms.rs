@@ -6,9 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::actor::Actor;
+use crate::cluster::{Cluster, gateway};
 use crate::server::Server;
-use grouplock_room::{Guard, Loss, Places, Room, RoomError, RoomName, RoomOptions, Standing};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use grouplock_room::{
+    Guard, Loss, Places, Room, RoomError, RoomName, RoomOptions, Standing, remote,
+};
 use nix::sys::signal::Signal;
+use serde_json::json;
 
 const LONG: Duration = Duration::from_secs(15);
 
@@ -60,6 +66,10 @@ fn actor() {
                         Standing::Lost(_) => "lost",
                         Standing::Left => "left",
                     }),
+                    "sleep" => {
+                        remote::pretend_to_sleep(Duration::from_secs(3600));
+                        actor::say("slept");
+                    }
                     other => panic!("what is {other}?"),
                 }
             }
@@ -109,6 +119,139 @@ fn one_who_was_stopped_for_longer_than_its_lease_knows_it_at_once() {
     stopped.tell("standing");
     stopped.signal(Signal::SIGCONT);
     assert_eq!(stopped.hear().as_deref(), Some("lost"));
+}
+
+/// The clock of the standard library stands still while a machine sleeps. The servers' clocks do not.
+#[test]
+fn a_holder_whose_machine_slept_knows_it_at_once() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=60");
+    let mut sleeper = Actor::start(module_path!(), &[&place, "asleep", "a"]);
+    assert!(sleeper.hear().is_some_and(|said| said.starts_with("inside")));
+    for (told, heard) in [("standing", "held"), ("sleep", "slept"), ("standing", "lost")] {
+        sleeper.tell(told);
+        assert_eq!(sleeper.hear().as_deref(), Some(heard));
+    }
+}
+
+#[test]
+fn one_who_is_alone_shares_with_nobody() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=20");
+    let room = open(&place, "alone");
+    let alone = room.request("s").alone().enter().expect("it is empty");
+    for session in ["s", "t", ""] {
+        let error = room.try_enter(session).expect_err("somebody is alone");
+        assert!(matches!(&error, RoomError::Occupied { inside } if inside.as_deref() == Some("s")));
+    }
+    assert!(room.request("s").alone().no_wait().enter().is_err());
+    let seen = room.snapshot().expect("it can be looked at");
+    assert_eq!((seen.session(), seen.holders(), seen.epoch), (Some("s"), 1, alone.epoch()));
+    std::thread::scope(|scope| {
+        let waiting = [scope.spawn(|| room.request("s").timeout(LONG).enter()), {
+            until("one waits", || room.snapshot().expect("it can be looked at").waiters() == 1);
+            scope.spawn(|| room.request("s").alone().timeout(LONG).enter())
+        }];
+        until("both wait", || room.snapshot().expect("it can be looked at").waiters() == 2);
+        alone.leave().expect("it can be left");
+        let [first, second] = waiting;
+        let first = first.join().expect("no panic").expect("its turn");
+        assert!(!second.is_finished(), "it waits for the other to leave");
+        let epoch = first.epoch();
+        first.leave().expect("it can be left");
+        let second = second.join().expect("no panic").expect("its turn");
+        assert!(second.epoch() > epoch);
+        second.leave().expect("it can be left");
+    });
+    let limited = room.request("s").at_most(2.try_into().expect("not zero")).enter();
+    assert!(matches!(limited, Err(RoomError::Unsupported { .. })), "{limited:?}");
+}
+
+#[test]
+fn a_room_that_nobody_uses_can_be_removed() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=20");
+    let places = Places::new().with(grouplock_etcd::opener());
+    let room = open(&place, "removed");
+    let (one, other) = (room.enter("a").expect("empty"), room.enter("a").expect("shared"));
+    let error = places.remove(place.as_str(), "removed").expect_err("somebody is inside");
+    assert!(matches!(error, RoomError::InUse { .. }), "{error}");
+    drop((one, other));
+    places.remove(place.as_str(), "removed").expect("nobody uses it");
+    let left = server.told(&["get", "--prefix", prefix(&place), "--keys-only"]);
+    assert_eq!(left.trim(), "");
+    assert_eq!(places.list(place.as_str()).expect("none"), []);
+    // An open handle makes it anew.
+    room.enter("b").expect("it is empty").leave().expect("it can be left");
+    assert_eq!(places.list(place.as_str()).expect("one").len(), 1);
+}
+
+/// What the documentation says about a user's own transactions.
+#[test]
+fn a_transaction_with_the_fence_is_done_only_while_its_holder_holds() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=20");
+    let room = open(&place, "fence");
+    let target = format!("{}-result", prefix(&place));
+    let write = |fence: &[u8], value: &str| {
+        let request = json!({
+            "compare": [{
+                "key": STANDARD.encode(fence), "target": "CREATE", "result": "GREATER",
+                "create_revision": "0"
+            }],
+            "success": [{ "request_put": {
+                "key": STANDARD.encode(&target), "value": STANDARD.encode(value)
+            } }]
+        });
+        let address = server.endpoint().parse().expect("an address");
+        let answer = gateway::call(address, "/v3/kv/txn", &request, LONG).expect("it answers");
+        answer["succeeded"] == true
+    };
+    for alone in [false, true] {
+        let request = room.request("writers").timeout(LONG);
+        let inside = if alone { request.alone() } else { request }.enter().expect("it is empty");
+        let fence = grouplock_etcd::fence_key(&place, "fence", &inside).expect("a place");
+        assert!(write(&fence, "inside"), "it holds");
+        // It goes on as if it still held.
+        revoke_lease(&server, &place);
+        assert!(!write(&fence, "too late"), "its lease is gone");
+        until("it knows", || matches!(inside.standing(), Standing::Lost(_)));
+        drop(inside);
+        let next = room.request("others").timeout(LONG).enter().expect("it is empty");
+        assert!(!write(&fence, "too late"), "somebody else is inside");
+        next.leave().expect("it can be left");
+    }
+    assert_eq!(server.told(&["get", "--print-value-only", &target]).trim(), "inside");
+}
+
+/// Its clients are told all members by the one they know.
+#[test]
+fn members_are_learnt_if_the_place_says_so() {
+    let Some(mut cluster) = Cluster::start(3) else { return };
+    let named = cluster.endpoints()[0];
+    let room = open(&format!("etcd://{named}?ttl=3&members=all"), "members");
+    let inside = room.enter("a").expect("it is empty");
+    // Learnt by the renewals.
+    let first = inside.watch().valid_until().expect("it has a lease");
+    until("it was renewed", || inside.watch().valid_until().expect("a lease") > first);
+    cluster.kill(0);
+    inside.leave().expect("another member answers");
+    drop(room.request("b").timeout(LONG).enter().expect("another member answers"));
+}
+
+#[test]
+fn many_who_join_at_once_all_get_in() {
+    let Some(server) = server::shared() else { return };
+    let place = place(&server, "ttl=20");
+    let room = open(&place, "many");
+    let epochs: std::collections::BTreeSet<u64> = std::thread::scope(|scope| {
+        let join = || scope.spawn(|| room.enter("s").expect("it is shared"));
+        let all: Vec<_> = (0..1000).map(|_| join()).collect();
+        let guards: Vec<_> = all.into_iter().map(|one| one.join().expect("no panic")).collect();
+        assert_eq!(room.snapshot().expect("it can be looked at").holders(), 1000);
+        guards.iter().map(Guard::epoch).collect()
+    });
+    assert_eq!(epochs.len(), 1, "they are inside together: {epochs:?}");
 }
 
 #[test]
@@ -231,13 +374,24 @@ fn a_room_has_the_keys_that_are_documented() {
     let guard = room.enter("ab").expect("it is empty");
     let id = guard.holder();
     let (base, entry) = ("a%20room%2F1", format!("a%20room%2F1/q/6162/{id}"));
-    assert_eq!(keys(), [format!("{base}/h/{id}"), format!("{base}/phase"), entry.clone()]);
+    let (made, mark) = (format!("{base}/made"), format!("{entry}."));
+    assert_eq!(keys(), [made.clone(), entry.clone(), mark.clone()]);
     let value = server.told(&["get", "--print-value-only", &format!("{}/{entry}", prefix(&place))]);
     for said in [r#""session":"ab""#, &format!(r#""pid":{}"#, std::process::id())] {
         assert!(value.contains(said), "{value}");
     }
+    let fellow = room.enter("ab").expect("it is shared");
+    assert_eq!(fellow.epoch(), guard.epoch());
+    let second = format!("{base}/q/6162/{}", fellow.holder());
+    let phase = format!("{base}/p/6162");
+    let mut all = [made.clone(), phase.clone(), entry, mark, second.clone(), format!("{second}.")];
+    all.sort();
+    assert_eq!(keys(), all);
     guard.leave().expect("it can be left");
-    assert_eq!(keys(), [format!("{base}/phase")]);
+    fellow.leave().expect("it can be left");
+    assert_eq!(keys(), [made.clone(), phase]);
+    room.enter("c").expect("it is empty").leave().expect("it can be left");
+    assert_eq!(keys(), [made], "who comes to an empty room deletes the phase");
 }
 
 /// With a lease of a minute the queue is read every twenty seconds: sooner only the watch tells.

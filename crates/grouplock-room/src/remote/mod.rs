@@ -16,8 +16,13 @@
 //! Nothing comes back from Lost: a renewal that arrives after the holding's time is over changes nothing and
 //! [says so](Desk::renewed).
 
+mod asleep;
 #[cfg(test)]
 mod tests;
+
+#[cfg(feature = "conformance")]
+pub use asleep::pretend_to_sleep;
+pub use asleep::slept;
 
 use std::fmt;
 use std::io;
@@ -38,6 +43,9 @@ use crate::snapshot::HolderId;
 /// How long dropping a ticket or a holding waits for the servers to hear of it. Leaving by
 /// [`leave`](Holding::leave) waits for as long as the lease lasts.
 const PATIENCE_OF_DROP: Duration = Duration::from_secs(2);
+
+/// How often somebody who waits for the end of a holding looks whether the machine has slept.
+const GLANCE: Duration = Duration::from_secs(1);
 
 /// Starts the thread on which a backend talks to its servers. No signal is handled there: one that the program waits for in a
 /// thread of its own, or through a descriptor, would else be lost on this one.
@@ -95,8 +103,13 @@ pub fn ask(
     patience: Patience,
     end: impl FnOnce() + Send + 'static,
 ) -> (Ticket, Desk) {
-    let state =
-        State { stage: Stage::Asked, end: Some(Box::new(end)), waker: None, grace: Duration::ZERO };
+    let state = State {
+        stage: Stage::Asked,
+        end: Some(Box::new(end)),
+        waker: None,
+        grace: Duration::ZERO,
+        slept: slept(),
+    };
     let seat =
         Arc::new(Seat { holder, patience, state: Mutex::new(state), changed: Condvar::new() });
     (Ticket { seat: Some(Arc::clone(&seat)), asked: Instant::now() }, Desk { seat })
@@ -118,6 +131,8 @@ struct State {
     waker: Option<Waker>,
     /// How long after the end of a lease nobody else is let in yet.
     grace: Duration,
+    /// How long the machine had [`slept`] when something was last heard from the servers.
+    slept: Duration,
 }
 
 enum Stage {
@@ -127,6 +142,8 @@ enum Stage {
     Granted(Admission),
     Held {
         valid_until: Option<Instant>,
+        /// How long the machine had [`slept`] when that was found out.
+        slept: Duration,
     },
     /// The one who asked has ended it; the servers have not confirmed it yet.
     Leaving,
@@ -188,14 +205,15 @@ impl State {
     fn take_grant(&mut self) -> Option<Admission> {
         let Stage::Granted(admission) = &self.stage else { return None };
         let admission = admission.clone();
-        self.stage = Stage::Held { valid_until: admission.valid_until };
+        self.stage = Stage::Held { valid_until: admission.valid_until, slept: self.slept };
         Some(admission)
     }
 
-    /// If the holding's time is over it is lost, for good.
+    /// If the holding's time is over it is lost, for good. Leases run out while the machine sleeps, and the clock of
+    /// [`Instant`] stands still.
     fn lose_if_late(&mut self) {
-        if let Stage::Held { valid_until: Some(until) } = self.stage
-            && until <= Instant::now()
+        if let Stage::Held { valid_until: Some(until), slept: before } = self.stage
+            && until <= Instant::now() + slept().saturating_sub(before)
         {
             self.stage = Stage::Lost(late(), until + self.grace);
         }
@@ -212,7 +230,7 @@ impl State {
 
     fn valid_until(&self) -> Option<Instant> {
         match &self.stage {
-            Stage::Held { valid_until } => *valid_until,
+            Stage::Held { valid_until, .. } => *valid_until,
             Stage::Lost(_, others_enter) => Some(*others_enter),
             _ => None,
         }
@@ -256,9 +274,10 @@ impl Desk {
     /// The servers have let it in. If this is `false` nobody wants it any more, and the task has to leave again.
     #[must_use = "if nobody wants the grant it has to be given back"]
     pub fn granted(&self, admission: Admission) -> bool {
-        let state = self.seat.lock();
+        let mut state = self.seat.lock();
         let wanted = matches!(state.stage, Stage::Asked | Stage::Queued);
         if wanted {
+            state.slept = slept();
             self.seat.turn(state, Stage::Granted(admission));
         }
         wanted
@@ -292,9 +311,13 @@ impl Desk {
         let later = |old: Option<Instant>| Some(old.map_or(until, |old| old.max(until)));
         match &mut state.stage {
             Stage::Granted(admission) => admission.valid_until = later(admission.valid_until),
-            Stage::Held { valid_until } => *valid_until = later(*valid_until),
+            Stage::Held { valid_until, slept: then } => {
+                *valid_until = later(*valid_until);
+                *then = slept();
+            }
             _ => return false,
         }
+        state.slept = slept();
         drop(state);
         self.seat.changed.notify_all();
         true
@@ -507,7 +530,9 @@ impl Watch for OnSeat {
             if standing != Standing::Held || until.is_some_and(|until| until <= Instant::now()) {
                 return standing;
             }
-            let next = until.into_iter().chain(state.valid_until()).min();
+            // The machine may sleep, and nobody wakes this thread for that.
+            let soon = state.valid_until().map(|end| end.min(Instant::now() + GLANCE));
+            let next = until.into_iter().chain(soon).min();
             state = self.0.wait(state, next);
         }
     }

@@ -2,8 +2,10 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 /// Calls a method of etcd's gRPC interface in its JSON form. HTTP 1.0, so that the answer comes in one piece and the
@@ -26,6 +28,44 @@ pub(crate) fn call(
         return Err(io::Error::other(format!("{path} on {server}: {body}")));
     }
     serde_json::from_str(body).map_err(io::Error::other)
+}
+
+/// What has happened to keys that begin so, from a revision on: which of them were deleted, each with its revision.
+pub(crate) fn deletions(
+    server: SocketAddr,
+    prefix: &str,
+    revision: i64,
+) -> io::Result<Vec<(String, i64)>> {
+    let mut stream = TcpStream::connect_timeout(&server, Duration::from_secs(5))?;
+    // The history comes at once. Then there is silence, as only news would follow; or there is news all the time.
+    stream.set_read_timeout(Some(Duration::from_millis(300)))?;
+    let end = prefix.strip_suffix('/').expect("a prefix ends so").to_owned() + "0";
+    let create = json!({
+        "key": STANDARD.encode(prefix), "range_end": STANDARD.encode(end),
+        "start_revision": revision.to_string(), "filters": ["NOPUT"]
+    });
+    let body = json!({ "create_request": create }).to_string();
+    write!(stream, "POST /v3/watch HTTP/1.0\r\nContent-Length: {}\r\n\r\n{body}", body.len())?;
+    let until = Instant::now() + Duration::from_secs(1);
+    let (mut text, mut part) = (Vec::new(), [0; 1 << 16]);
+    while Instant::now() < until {
+        match stream.read(&mut part) {
+            Ok(0) | Err(_) => break,
+            Ok(length) => text.extend_from_slice(&part[..length]),
+        }
+    }
+    let text = String::from_utf8_lossy(&text);
+    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let answers = body.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut deleted = Vec::new();
+    for answer in answers {
+        for event in answer["result"]["events"].as_array().into_iter().flatten() {
+            let key = STANDARD.decode(event["kv"]["key"].as_str().unwrap_or_default());
+            let key = key.ok().and_then(|key| String::from_utf8(key).ok());
+            deleted.extend(key.map(|key| (key, number(&event["kv"]["mod_revision"]))));
+        }
+    }
+    Ok(deleted)
 }
 
 /// How a member sees its cluster.

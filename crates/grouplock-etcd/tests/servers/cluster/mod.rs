@@ -7,6 +7,7 @@
 pub(crate) mod gateway;
 pub(crate) mod network;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -176,6 +177,22 @@ impl Cluster {
     /// The revision that the store has reached, on any member.
     pub(crate) fn revision(&self) -> i64 {
         self.statuses().into_iter().flatten().map(|status| status.revision).max().unwrap_or(0)
+    }
+
+    /// The ids of those whose entry has gone with its lease since a revision, by the servers' own events: who leaves
+    /// deletes its mark at the same revision.
+    pub(crate) fn entries_ended_since(&self, revision: i64) -> BTreeSet<String> {
+        let history = |member: &Member| {
+            gateway::deletions(member.client, "grouplock/", revision)
+                .ok()
+                .filter(|it| !it.is_empty())
+        };
+        let deleted = self.members.iter().find_map(history).unwrap_or_default();
+        let left = |key: &str, at: i64| deleted.contains(&(format!("{key}."), at));
+        let entries = deleted
+            .iter()
+            .filter(|(key, at)| key.contains("/q/") && !key.ends_with('.') && !left(key, *at));
+        entries.filter_map(|(key, _)| Some(key.rsplit_once('/')?.1.to_owned())).collect()
     }
 
     /// Waits until all members agree on a leader and writing works.

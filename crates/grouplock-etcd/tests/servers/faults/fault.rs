@@ -96,13 +96,13 @@ impl Fault {
                 stage.cluster.stop(leader);
                 std::thread::sleep(LONGER_THAN_A_LEASE);
                 stage.await_recovery(since, &everybody);
-                let woken = clock::now();
+                let (woken, revision) = (clock::now(), stage.cluster.revision());
                 stage.cluster.go_on(leader);
                 stage.cluster.await_health();
                 // This version has a bug: a leader that wakes revokes leases that another leader has renewed meanwhile, as it does
                 // not know yet that it leads no more (etcd's issues 12528 and 15247).
                 if cluster::version().is_some_and(|version| version == "etcd 3.4.23") {
-                    stage.record.revoked(woken, clock::now());
+                    stage.record.revoked(woken, stage.cluster.entries_ended_since(revision));
                 }
             }
             Fault::LeaderCutFromMembers | Fault::LeaderCutFromAll => {
@@ -160,11 +160,12 @@ impl Fault {
                 }
             }
             Fault::LeaseRevoked => {
+                let revision = stage.cluster.revision();
                 let leases = stage.cluster.call("/v3/lease/leases", &json!({}));
                 for lease in leases["leases"].as_array().into_iter().flatten() {
                     stage.cluster.call("/v3/lease/revoke", &json!({ "ID": lease["ID"] }));
                 }
-                stage.record.revoked(since, clock::now());
+                stage.record.revoked(since, stage.cluster.entries_ended_since(revision));
                 stage.await_recovery(since, &everybody);
             }
         }

@@ -21,7 +21,7 @@ use super::resource::Resource;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum News {
     /// It was let in.
-    Entered { worker: usize, session: u64, epoch: u64, at: Nanos },
+    Entered { worker: usize, session: u64, id: String, epoch: u64, at: Nanos },
     /// It uses the resource, as it believes to hold until then.
     Uses { holding: usize, valid_until: Nanos },
     /// It holds no more since then, as it was going to leave or found that it had lost.
@@ -48,6 +48,8 @@ pub(crate) struct Answer {
 pub(crate) struct Holding {
     pub(crate) worker: usize,
     pub(crate) session: u64,
+    /// How the room calls it.
+    pub(crate) id: String,
     pub(crate) epoch: u64,
     pub(crate) from: Nanos,
     pub(crate) to: Option<Nanos>,
@@ -59,8 +61,8 @@ struct Book {
     holdings: Vec<Holding>,
     resource: Resource,
     failures: BTreeMap<String, u64>,
-    /// When leases were revoked behind their owners' backs.
-    revocations: Vec<(Nanos, Nanos)>,
+    /// When leases were revoked behind their owners' backs, and whose entries went with them.
+    revocations: Vec<(Nanos, BTreeSet<String>)>,
 }
 
 /// The record of a run.
@@ -80,9 +82,9 @@ impl Record {
         let mut book = self.book();
         let (mut holding, mut accepted) = (0, false);
         match news {
-            News::Entered { worker, session, epoch, at } => {
+            News::Entered { worker, session, id, epoch, at } => {
                 holding = book.holdings.len();
-                let new = Holding { worker, session, epoch, from: at, to: None, lost: false };
+                let new = Holding { worker, session, id, epoch, from: at, to: None, lost: false };
                 book.holdings.push(new);
             }
             News::Uses { holding, valid_until } => {
@@ -139,9 +141,9 @@ impl Record {
         }
     }
 
-    /// Leases were taken away by force in that time: no lock can keep its promise to their owners.
-    pub(crate) fn revoked(&self, from: Nanos, to: Nanos) {
-        self.book().revocations.push((from, to));
+    /// The servers have taken the entries of these away since then: no lock can keep its promise to their owners.
+    pub(crate) fn revoked(&self, since: Nanos, whose: BTreeSet<String>) {
+        self.book().revocations.push((since, whose));
     }
 
     /// How often the resource was used and how often it refused.
@@ -188,13 +190,10 @@ impl Book {
         self.holdings.iter().filter_map(stay).collect()
     }
 
-    /// When a holding was taken away by force, if it was. Also one that was granted before and told after, up to a second.
+    /// When a holding was taken away by force, if the servers say that it was.
     fn taken_away(&self, holding: &Holding) -> Option<Nanos> {
-        let ended = holding.to.unwrap_or(Nanos::MAX);
-        let hit = |&&(from, to): &&(Nanos, Nanos)| {
-            holding.lost && ended >= from && holding.from <= to + 1_000_000_000
-        };
-        self.revocations.iter().find(hit).map(|(from, _)| *from)
+        let hit = |(_, whose): &&(Nanos, BTreeSet<String>)| whose.contains(&holding.id);
+        self.revocations.iter().find(hit).map(|(since, _)| *since)
     }
 }
 

@@ -99,7 +99,8 @@ fn believes(watch: &LossWatch) -> (bool, Nanos, Nanos) {
 fn inside(guard: Guard<'_>, worker: usize, session: u64, stay: Duration, desk: &mut Desk) -> bool {
     let at = clock::now();
     let watch = guard.watch();
-    let holding = desk.tell(News::Entered { worker, session, epoch: guard.epoch(), at }).holding;
+    let (id, epoch) = (guard.holder().to_string(), guard.epoch());
+    let holding = desk.tell(News::Entered { worker, session, id, epoch, at }).holding;
     let mut promised = at;
     loop {
         let (held, now, valid_until) = believes(&watch);

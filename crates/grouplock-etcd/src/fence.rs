@@ -1,0 +1,39 @@
+//! The fence for a user's own transactions.
+
+use grouplock_room::{Guard, Place, RoomError, RoomName};
+
+use crate::keys::{self, Keys};
+use crate::settings::Settings;
+
+/// The key in etcd that exists exactly as long as this holding does. Compare its `create_revision` with 0 in a transaction of
+/// your own: if it is greater, nobody of another session is inside at the moment at which etcd does the transaction.
+/// Nothing else is needed: the key is never made again.
+///
+/// ```no_run
+/// use grouplock_room::{Places, RoomOptions};
+///
+/// let place = "etcd://127.0.0.1:2379";
+/// let places = Places::new().with(grouplock_etcd::opener());
+/// let room = places.open(place, "build", &RoomOptions::new())?;
+/// let inside = room.enter("release")?;
+/// let fence = grouplock_etcd::fence_key(place, "build", &inside)?;
+/// // With any etcd client, or the program:
+/// //     etcdctl txn <<END
+/// //     create("FENCE") > "0"
+/// //
+/// //     put result done
+/// //
+/// //     END
+/// println!("{}", String::from_utf8_lossy(&fence));
+/// # Ok::<(), grouplock_room::RoomError>(())
+/// ```
+///
+/// # Errors
+/// If the place or the name of the room is none.
+pub fn fence_key(place: &str, room: &str, guard: &Guard<'_>) -> Result<Vec<u8>, RoomError> {
+    let place: Place = place.parse()?;
+    let settings = Settings::read(&place, |_| None)?;
+    let holder = guard.holder();
+    let group = keys::group(guard.session(), holder.as_str());
+    Ok(Keys::of(&settings.prefix, &RoomName::new(room)?).entry(&group, holder.as_str()))
+}
