@@ -9,7 +9,7 @@
 //! | a coroutine | suspends the process: until the [meter](crate::rmr) performs it, or an exploration tells the answer |
 //! | none: the lock is being dropped | returns the register's first value |
 //!
-//! To an exploration, code that cannot be suspended or copied is still an automaton: to know what it does next, run it again
+//! Code that can be suspended but not copied is still an automaton to an exploration: to know what it does next, run it again
 //! from the start with one more answer.
 
 pub(crate) mod context;
