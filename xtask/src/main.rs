@@ -7,6 +7,7 @@ mod libtest;
 mod links;
 mod loaded;
 mod mutants;
+mod package;
 mod pages;
 mod programs;
 mod python;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::dist;
 use crate::links;
 use crate::mutants;
+use crate::package;
 use crate::programs::{self, Limits};
 use crate::python;
 use crate::readme;
@@ -105,6 +106,13 @@ pub(crate) const STEPS: &[Step] = &[
         lane: 1,
         needs: &[Need::Python, Need::Etcd],
         check: |tests| python::test(&tests.variables()),
+    },
+    Step {
+        name: "package",
+        what: "the crates are ready for crates.io",
+        lane: 1,
+        needs: &[],
+        check: |_| package::check(),
     },
     Step {
         name: "readme",

@@ -1,6 +1,10 @@
 """The same rooms from asyncio."""
 
 import asyncio
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import grouplock
 import pytest
@@ -72,3 +76,10 @@ def test_many_tasks_of_three_sessions():
         await asyncio.gather(*(work("abc"[number % 3]) for number in range(12)))
 
     run(main())
+
+
+def test_the_gateway_swaps_models_seldom():
+    example = Path(__file__).parent.parent / "examples" / "gateway.py"
+    said = subprocess.check_output([sys.executable, str(example), "60"], text=True, timeout=LONG)
+    requests, swaps, most = (int(number) for number in re.findall(r"\b\d+\b", said)[:3])
+    assert requests == 60 and 1 <= swaps < 60 and most > 1, said
