@@ -127,12 +127,11 @@ fn inside(arguments: &Arguments, events: &mut Events) -> Result<Ending, RunError
         Supervision { signals: &signals, inside: &inside, on_loss: arguments.on_loss };
     let Over { mut ending, loss, guardian, watch } = supervision.run(&command, events, &teller)?;
     let own = inside.guard().is_some();
-    let left = match loss {
-        Some(loss) => Err(RunError::Lost(loss.into())),
-        None => {
-            ending = upkeep.tear_down(&inside, ending)?;
-            leave(inside, events).map(|()| ending)
-        }
+    let left = if let Some(loss) = loss {
+        Err(RunError::Lost(loss.into()))
+    } else {
+        ending = upkeep.tear_down(&inside, ending)?;
+        leave(inside, events).map(|()| ending)
     };
     // Who watches the place of the outer run goes on for as long as that does.
     if own
