@@ -112,3 +112,15 @@ fn a_death_is_told_until_a_command_has_repaired_it() {
     assert_eq!(run(&["--repaired"], "true").0, 0);
     assert_eq!(run(&[], show).1, "nobody: nothing\n");
 }
+
+#[test]
+fn what_nobody_uses_is_removed() {
+    let place = Place::new();
+    let _holder = place.occupy("used", "s");
+    for room in ["one", "two"] {
+        assert_eq!(place.said(&["run", room, "s", "--", "true"]).0, 0);
+    }
+    assert_eq!(place.said(&["remove", "--unused"]), (0, "one\ntwo\n".to_owned(), String::new()));
+    assert_eq!(place.said(&["remove", "--unused"]), (0, String::new(), String::new()));
+    assert!(place.said(&["status"]).1.starts_with("used "));
+}

@@ -13,7 +13,9 @@ impl Latched<'_> {
         &self.room.map
     }
 
-    /// Where a word of eight bytes is; `None` for what has four.
+    /// Where a word of eight bytes is; `None` for what has four. Always inlined, as are its callers: which word it is
+    /// is known where it is written down.
+    #[inline(always)]
     fn offset(at: At) -> Option<usize> {
         Some(match at {
             At::Armed => header::ARMED,
@@ -171,6 +173,7 @@ impl Latched<'_> {
 }
 
 impl Words for Latched<'_> {
+    #[inline(always)]
     fn get(&self, at: At) -> u64 {
         if let Some(offset) = Self::offset(at) {
             return self.map().word(offset).get();
@@ -192,6 +195,7 @@ impl Words for Latched<'_> {
         }
     }
 
+    #[inline(always)]
     fn set(&mut self, at: At, value: u64) {
         if let Some(offset) = Self::offset(at) {
             return self.map().word(offset).set(value);
