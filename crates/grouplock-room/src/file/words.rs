@@ -50,6 +50,13 @@ impl Latched<'_> {
         &mut self,
         work: impl FnOnce(&mut Line<'_, Self>) -> Result<(), Contradiction>,
     ) -> Result<(), RoomError> {
+        if self.get(At::Armed) != 0 {
+            // Whoever was let in by an owner that died before it could wake them.
+            let inside =
+                self.room.used().filter(|slot| self.get(At::Of(*slot, Field::State)) == IN);
+            let inside: Vec<_> = inside.collect();
+            self.wake.extend(inside);
+        }
         if Line(self).mend().is_err() {
             self.bury_by_force()?;
         }
