@@ -208,7 +208,7 @@ impl<'r, 's> Entry<'r, 's> {
     ///
     /// # Errors
     /// As [`enter`](Entry::enter). The room has been left in any case.
-    pub fn switch<'g>(mut self, guard: Guard<'g>) -> Result<Guard<'g>, RoomError> {
+    pub fn switch(mut self, guard: Guard<'_>) -> Result<Guard<'_>, RoomError> {
         self.check(self.set_up.is_some())?;
         if self.set_up.is_some() || !self.room.capabilities().switch {
             return Err(self.room.unsupported("switching"));

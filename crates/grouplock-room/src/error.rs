@@ -267,16 +267,6 @@ pub enum RoomError {
     #[error("this room was opened before fork(); the child has to open it itself")]
     Forked,
 
-    /// The room has counted as many sessions as it can.
-    #[error(
-        "the room in `{path}` has used up its epochs; remove the file when nobody uses it",
-        path = .path.display()
-    )]
-    EpochsExhausted {
-        /// The file.
-        path: PathBuf,
-    },
-
     /// The holding was lost before it was given back.
     #[error("the holding was lost: {0}")]
     Lost(#[from] Loss),

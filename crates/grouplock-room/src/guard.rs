@@ -85,7 +85,7 @@ pub struct Guard<'r> {
     borrowed: PhantomData<&'r Room>,
 }
 
-impl<'r> Guard<'r> {
+impl Guard<'_> {
     pub(crate) fn new(room: &Room, session: &str, holding: Box<dyn Holding>) -> Self {
         Guard {
             room: room.clone(),
@@ -266,7 +266,7 @@ impl<'r> Guard<'r> {
     /// which case the place is given up by force, and looks to others as if its holder had died.
     pub fn leave(mut self) -> Result<(), RoomError> {
         let torn_down = self.run_tear_down();
-        let left = self.holding.take().map_or(Ok(()), |holding| holding.leave());
+        let left = self.holding.take().map_or(Ok(()), Holding::leave);
         torn_down.and(left)
     }
 }

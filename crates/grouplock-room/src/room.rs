@@ -36,11 +36,8 @@ pub struct RoomOptions {
     pub existing: bool,
     /// Who may use a room that is created. Only for directories.
     pub access: Access,
-    /// How many participants a room that is created can have at a time. Only for directories.
+    /// How many participants a room that is created can have at a time, 10,000 if nothing is said. Only for directories.
     pub capacity: Option<NonZeroU16>,
-    /// Let every entry through this handle appear among the [recent phases](Snapshot::recent). It takes a
-    /// microsecond instead of nanoseconds. Only for directories; others always remember or never.
-    pub history: bool,
     /// What snapshots show as our command, instead of the command line of this process.
     pub command: Option<String>,
     /// Only look: [`snapshot`](Room::snapshot) works without the permission to write, and entering does not. Only for
@@ -79,13 +76,6 @@ impl RoomOptions {
     #[must_use]
     pub fn capacity(mut self, capacity: NonZeroU16) -> Self {
         self.capacity = Some(capacity);
-        self
-    }
-
-    /// Whether all entries are remembered.
-    #[must_use]
-    pub fn history(mut self, history: bool) -> Self {
-        self.history = history;
         self
     }
 

@@ -1,6 +1,7 @@
 //! What a room looks like at a moment.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::time::{Duration, SystemTime};
 
 use crate::policy::{Policy, Priority};
@@ -49,6 +50,10 @@ pub struct Participant {
     pub priority: Priority,
     /// How long it expected to stay.
     pub expected: Option<Duration>,
+    /// Whether it is, or wants to be, alone.
+    pub alone: bool,
+    /// How many holders there may be while it is inside.
+    pub at_most: Option<NonZeroU32>,
 }
 
 impl Participant {
@@ -63,6 +68,8 @@ impl Participant {
             since,
             priority: Priority::default(),
             expected: None,
+            alone: false,
+            at_most: None,
         }
     }
 }
@@ -122,7 +129,7 @@ pub struct Snapshot {
     pub room: String,
     /// Its policy.
     pub policy: Policy,
-    /// The epoch of the phase inside, or of the last one. 0 if there was none yet.
+    /// The epoch of the phase inside, or of the last one. If there was none yet, a number below the first.
     pub epoch: u64,
     /// Those inside.
     pub inside: Option<Phase>,

@@ -128,7 +128,6 @@ impl Entrance {
     pub(crate) fn wish(&self, shown: &str) -> Result<Wish, RoomError> {
         let mut options = RoomOptions::new();
         options.policy = self.policy;
-        options.history = true;
         options.command = Some(self.label.as_deref().unwrap_or(shown).to_owned());
         if self.group {
             options.access = Access::Group;

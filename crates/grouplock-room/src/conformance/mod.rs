@@ -25,6 +25,7 @@
 //!
 //! Cases that need what a backend does not have ([`Capabilities`](crate::Capabilities)) check that it says so instead.
 
+mod abilities;
 mod deaths;
 mod exclusion;
 mod order;
@@ -136,6 +137,15 @@ cases! {
     deaths::a_dead_waiter_holds_nobody_up,
     deaths::survivors_of_a_phase_keep_it,
     storm::no_two_sessions_overlap_in_a_storm,
+    abilities::alone_excludes_its_own_name,
+    abilities::what_cannot_be_done_is_refused_at_once,
+    abilities::at_most_so_many_are_inside,
+    abilities::a_downgrade_lets_others_join_at_once,
+    abilities::a_switch_overtakes_nobody,
+    abilities::a_set_up_runs_once_and_before_others,
+    abilities::a_failed_set_up_is_tried_again_by_the_next,
+    abilities::the_last_one_tears_down,
+    abilities::several_rooms_are_entered_in_one_order,
 }
 
 /// The case of that name.

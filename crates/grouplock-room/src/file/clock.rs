@@ -18,6 +18,11 @@ pub(super) fn real() -> u64 {
     read(libc::CLOCK_REALTIME_COARSE)
 }
 
+/// Real time as exactly as it can be had.
+pub(super) fn exact() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
 /// Runs evenly, and for all processes of the machine alike.
 pub(super) fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)

@@ -19,7 +19,7 @@ use nix::sys::statfs::fstatfs;
 use nix::unistd::{Gid, UnlinkatFlags, getegid, geteuid, getgroups, linkat, unlinkat};
 
 use super::file_system;
-use super::layout::{self, Fixed, Misfit, header};
+use super::layout::{self, FIRST_SLOTS, Fixed, Misfit, header};
 use crate::error::RoomError;
 use crate::name::RoomName;
 use crate::room::Access;
@@ -39,6 +39,8 @@ pub(super) struct Site {
 /// A room's file with what its header says.
 pub(super) struct Opened {
     pub(super) file: File,
+    /// The same file, opened again: a description of its own.
+    pub(super) watch: File,
     pub(super) fixed: Fixed,
 }
 
@@ -72,7 +74,7 @@ impl Site {
         let kind = fstatfs(&fd).map_err(|errno| failed("look at", directory, errno))?;
         #[allow(clippy::cast_sign_loss, reason = "each C library has another type for it")]
         let kind = kind.filesystem_type().0 as u32;
-        file_system::refuse_remote(kind, directory)?;
+        file_system::refuse_unfit(kind, directory)?;
         let file = name.encoded() + ENDING;
         let path = directory.join(&file);
         Ok(Site { directory: fd, facts, file, path })
@@ -100,6 +102,12 @@ impl Site {
     /// Opens the room's file, if there is one.
     pub(super) fn file(&self, look_only: bool) -> Result<Option<Opened>, RoomError> {
         let Some(file) = self.any_file(look_only)? else { return Ok(None) };
+        let Some(watch) = self.any_file(look_only)? else { return Ok(None) };
+        let inode = |file: &File| file.metadata().map(|facts| (facts.dev(), facts.ino())).ok();
+        if inode(&file) != inode(&watch) {
+            // Somebody has replaced it just now.
+            return self.file(look_only);
+        }
         let length = self.check(&file)?;
         let mut bytes = [0; header::FIXED];
         match file.read_exact_at(&mut bytes, 0) {
@@ -118,7 +126,7 @@ impl Site {
             }
             Misfit::Corrupt(reason) => RoomError::Corrupt { path, reason },
         })?;
-        Ok(Some(Opened { file, fixed }))
+        Ok(Some(Opened { file, watch, fixed }))
     }
 
     /// Whether the file may be trusted as far as its kind and owner go; its length.
@@ -205,12 +213,19 @@ impl Site {
             Access::Group => Mode::from_bits_truncate(0o660),
         };
         fchmod(fd, mode).map_err(cannot)?;
-        let size = layout::size(fixed.capacity);
+        let size = layout::size(fixed.capacity.min(FIRST_SLOTS));
         // Every page now: a write to a page that the file system has no room for later would be a signal.
         let size = libc::off_t::try_from(size).map_err(|_| cannot(Errno::EFBIG))?;
         posix_fallocate(fd, 0, size).map_err(cannot)?;
         let file = fd.try_clone().map(File::from).map_err(|error| self.io("create", error))?;
-        file.write_all_at(&fixed.write(), 0).map_err(|error| self.io("create", error))?;
+        let slots = u32::from(fixed.capacity.min(FIRST_SLOTS));
+        // Epochs begin at the time, so that they are beyond those of a room of this name that was removed.
+        let written = file
+            .write_all_at(&fixed.write(), 0)
+            .and_then(|()| file.write_all_at(&fixed.created.to_ne_bytes(), header::EPOCH as u64))
+            .and_then(|()| file.write_all_at(&u64::MAX.to_ne_bytes(), header::MOST as u64))
+            .and_then(|()| file.write_all_at(&slots.to_ne_bytes(), header::SLOTS as u64));
+        written.map_err(|error| self.io("create", error))?;
         file.sync_all().map_err(|error| self.io("create", error))
     }
 
@@ -229,7 +244,7 @@ impl Site {
         match errno {
             Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG => RoomError::NoSpace {
                 path: self.path.clone(),
-                bytes: layout::size(fixed.capacity) as u64,
+                bytes: layout::size(fixed.capacity.min(FIRST_SLOTS)) as u64,
             },
             errno => failed("create", &self.path, errno),
         }

@@ -27,13 +27,27 @@ const REMOTE: &[(u32, &str)] = &[
     (0xbacb_acbc, "VMware"),
 ];
 
-/// An error if the kind of file system is one of [`REMOTE`].
-pub(super) fn refuse_remote(kind: u32, path: &Path) -> Result<(), RoomError> {
+/// File systems that may need new space for a page that a file has already. If there is none, whoever writes to the page is
+/// ended by a signal.
+const COPY_ON_WRITE: &[(u32, &str)] =
+    &[(0x9123_683e, "btrfs"), (0x2fc1_2fc1, "ZFS"), (0xca45_1a4e, "bcachefs")];
+
+/// An error if rooms cannot live on this kind of file system.
+pub(super) fn refuse_unfit(kind: u32, path: &Path) -> Result<(), RoomError> {
     match REMOTE.iter().find(|(remote, _)| *remote == kind) {
         Some((_, name)) => {
             Err(RoomError::NetworkFileSystem { path: path.to_owned(), kind: (*name).to_owned() })
         }
-        None => Ok(()),
+        None => match COPY_ON_WRITE.iter().find(|(unfit, _)| *unfit == kind) {
+            Some((_, name)) => Err(RoomError::UnsafeDirectory {
+                path: path.to_owned(),
+                reason: format!(
+                    "it is on {name}, where a full disk ends programs that write to mapped memory; choose a \
+                     directory in memory, such as one in /dev/shm"
+                ),
+            }),
+            None => Ok(()),
+        },
     }
 }
 
@@ -44,7 +58,7 @@ mod tests {
     #[test]
     fn network_file_systems_are_refused_by_name() {
         for (number, name) in REMOTE {
-            let error = refuse_remote(*number, Path::new("/mnt/x")).unwrap_err();
+            let error = refuse_unfit(*number, Path::new("/mnt/x")).unwrap_err();
             let message = error.to_string();
             assert!(
                 message.starts_with(&format!("`/mnt/x` is on a {name} file system")),
@@ -55,9 +69,18 @@ mod tests {
     }
 
     #[test]
+    fn copy_on_write_is_refused_by_name() {
+        for (number, name) in COPY_ON_WRITE {
+            let message = refuse_unfit(*number, Path::new("/home/x")).unwrap_err().to_string();
+            assert!(message.contains(&format!("it is on {name}")), "{message}");
+            assert!(message.contains("/dev/shm"), "{message}");
+        }
+    }
+
+    #[test]
     fn local_ones_are_not() {
-        for number in [0xef53, 0x0102_1994, 0x5846_5342, 0x9123_683e, 0x794c_7630] {
-            assert!(refuse_remote(number, Path::new("/")).is_ok());
+        for number in [0xef53, 0x0102_1994, 0x5846_5342, 0x794c_7630] {
+            assert!(refuse_unfit(number, Path::new("/")).is_ok());
         }
     }
 }

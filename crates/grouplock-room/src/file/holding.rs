@@ -1,219 +1,248 @@
-//! Being inside, and the fast way in and out.
+//! Being inside.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use super::clock;
-use super::gate::{Gate, MAX_EPOCH};
-use super::layout::{header, state};
+use super::futex;
+use super::layout::{self, COMMAND_MAX, DEATHS, SESSION_MAX, death, header, phase, state};
+use super::line::{self, Line};
 use super::pool::Lease;
+use super::queue::{self, HEARTBEAT};
 use super::room::{FileRoom, as_loss};
-use super::settle::Probe;
-use super::standing::Claim;
-use crate::backend::{self, Watch};
+use crate::backend::{Holding, Submitted, Watch};
 use crate::error::RoomError;
 use crate::guard::{Loss, Recovered, Standing};
+use crate::request::Request;
 use crate::snapshot::HolderId;
 
-/// Inside in whatever way.
-pub(crate) struct Inside {
-    keeper: Arc<FileRoom>,
-    seat: Seat,
-}
-
-/// The slot that says so.
-enum Seat {
-    /// The standing claim of the room.
-    Claim,
-    /// One of its own.
-    Lease(Box<Lease>),
-    /// It was given back.
-    Left,
-}
-
-/// What there is to ask of those who are inside.
-pub(crate) struct Place<'h> {
-    room: &'h Arc<FileRoom>,
-    /// Without one it is the standing claim.
-    lease: Option<&'h Lease>,
-}
-
-/// Tells the watches that the holding was given back.
-#[derive(Default)]
-pub(super) struct End {
-    over: Mutex<bool>,
-    news: Condvar,
-}
-
-impl End {
-    pub(super) fn tell(&self) {
-        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.news.notify_all();
-    }
-}
-
 impl FileRoom {
-    /// Becomes the sole holder by a lease if the room is empty and nobody waits: the epoch.
-    pub(super) fn pass_gate(&self, lease: &Lease) -> Option<u64> {
-        let gate = self.gate();
-        let word = gate.get();
-        let Some(Gate::Empty { epoch }) = Gate::unpack(word) else { return None };
-        if epoch >= MAX_EPOCH {
-            return None;
-        }
-        let (slot, epoch) = (self.slot(lease.slot), epoch + 1);
-        // The claim before the gate: once the gate says that we are inside, others believe what the slot says.
-        slot.since().set(clock::real());
-        slot.state().set(state::HELD);
-        if gate.swap(word, Gate::Sole { slot: lease.slot, epoch }.pack()) {
-            return Some(epoch);
-        }
-        slot.state().set(state::IDLE);
-        None
-    }
-
-    /// Leaves by the latch.
-    fn leave_by_latch(&self, number: u16, epoch: u64) -> Result<(), RoomError> {
-        let mut latched = self.latch(number)?;
-        latched.manage()?;
-        let slot = self.slot(number);
-        if slot.state().get() != state::INSIDE || slot.epoch().get() != epoch {
-            return Err(self.condemn("a holder's slot does not say that it is inside"));
-        }
-        slot.state().set(state::IDLE);
-        match latched.settle(Probe::No) {
-            // That is for those who want to enter; we are out.
-            Err(RoomError::EpochsExhausted { .. }) => Ok(()),
-            result => result,
-        }
-    }
-
-    #[inline(never)]
-    fn leave_lease(&self, mut lease: Box<Lease>) -> Result<(), RoomError> {
-        if let Some(end) = lease.end.take() {
-            end.tell();
-        }
-        let (slot, epoch, gate) = (lease.slot, lease.epoch, self.gate());
-        if gate.swap(Gate::Sole { slot, epoch }.pack(), Gate::Empty { epoch }.pack()) {
-            self.slot(slot).state().set(state::IDLE);
-            self.give_back(lease);
-            return Ok(());
-        }
-        match self.leave_by_latch(slot, epoch) {
-            Ok(()) => {
-                self.give_back(lease);
-                Ok(())
+    /// Leaves, from inside or out of the line.
+    pub(super) fn leave(&self, lease: Lease) -> Result<(), RoomError> {
+        let left = self.latch(lease.slot).and_then(|mut latched| {
+            let state = self.slot(lease.slot).state().get();
+            if !matches!(state, state::INSIDE | state::WAITING) {
+                return Err(self.condemn("a slot in use does not say so"));
             }
+            latched.run(|line| line.remove(lease.slot))?;
+            Ok(latched.contended())
+        });
+        match left {
+            // Those who watch the slot have to look for somebody else to watch.
+            Ok(true) => self.give_up(&lease),
+            Ok(false) => self.give_back(lease),
             Err(error) => {
-                self.abandon(lease);
-                Err(as_loss(error))
+                self.give_up(&lease);
+                return Err(as_loss(error));
             }
+        }
+        Ok(())
+    }
+
+    /// The record of a death.
+    fn death(&self, number: u64) -> Recovered {
+        let record = layout::death(number);
+        let word = |field| self.map.word(record + field).get();
+        let session = self.session_text(record + death::SESSION).unwrap_or_default();
+        let command = self.map.text(record + death::COMMAND, COMMAND_MAX).unwrap_or_default();
+        Recovered {
+            command: String::from_utf8_lossy(&command).into_owned(),
+            ..Recovered::new(
+                word(death::EPOCH),
+                session,
+                word(death::PID) as u32,
+                clock::system_time(word(death::NOTICED)),
+            )
         }
     }
 
-    /// How the holding of `epoch` in `slot` stands, if it was not given back.
-    fn standing_of(&self, slot: u16, epoch: u64) -> Standing {
-        match self.still_there().and_then(|()| self.verdict()) {
-            Err(RoomError::Removed { .. }) => return Standing::Lost(Loss::Removed),
-            Err(_) => return Standing::Lost(Loss::Corrupt),
-            Ok(()) => {}
-        }
-        let holds = match Gate::unpack(self.gate().get()) {
-            Some(
-                Gate::Sole { slot: sole, epoch: now } | Gate::Converting { slot: sole, epoch: now },
-            ) => (sole, now) == (slot, epoch),
-            Some(Gate::Managed { epoch: now }) => {
-                let state = self.slot(slot).state().get();
-                now == epoch && state == state::INSIDE
-            }
-            _ => false,
-        };
-        if holds { Standing::Held } else { Standing::Lost(Loss::Corrupt) }
+    /// The session for which the room is or was set up, if the mark is this one.
+    fn prepared_for(&self, mark: u64) -> Option<String> {
+        let marked = self.map.word(header::PREPARED).get() == mark;
+        marked.then(|| self.session_text(header::PREPARED_FOR)).flatten()
     }
+}
+
+/// A place inside.
+pub(super) struct Inside {
+    room: Arc<FileRoom>,
+    /// `None` once it was given back.
+    lease: Option<Lease>,
+    slot: u16,
+    epoch: u64,
+    deaths: Vec<Recovered>,
+    /// Whether it was given back, for those who watch.
+    over: Arc<AtomicBool>,
 }
 
 impl Inside {
-    /// By a lease.
-    pub(super) fn new(keeper: Arc<FileRoom>, mut lease: Box<Lease>, epoch: u64) -> Self {
-        lease.epoch = epoch;
-        Inside { keeper, seat: Seat::Lease(lease) }
-    }
-
-    /// By the standing claim.
-    pub(super) fn by_claim(keeper: Arc<FileRoom>) -> Self {
-        Inside { keeper, seat: Seat::Claim }
-    }
-
-    pub(crate) fn place(&self) -> Place<'_> {
-        let lease = match &self.seat {
-            Seat::Lease(lease) => Some(&**lease),
-            Seat::Claim | Seat::Left => None,
-        };
-        Place { room: &self.keeper, lease }
+    /// Of a slot that says it is inside.
+    pub(super) fn new(room: &Arc<FileRoom>, lease: Lease) -> Self {
+        let slot = room.slot(lease.slot);
+        let (epoch, told) = (slot.epoch().get(), slot.told().get());
+        let repaired = room.map.word(header::REPAIRED).get();
+        let first = (repaired + 1).max((told + 1).saturating_sub(DEATHS)).min(told);
+        let deaths =
+            if told == 0 { Vec::new() } else { (first..=told).map(|n| room.death(n)).collect() };
+        Inside {
+            room: Arc::clone(room),
+            slot: lease.slot,
+            lease: Some(lease),
+            epoch,
+            deaths,
+            over: Arc::default(),
+        }
     }
 
     fn leave_once(&mut self) -> Result<(), RoomError> {
-        let room = &*self.keeper;
-        match std::mem::replace(&mut self.seat, Seat::Left) {
-            _ if !room.birth.is_ours() => Err(RoomError::Forked),
-            Seat::Claim => room.leave_by_claim(),
-            Seat::Lease(lease) => room.leave_lease(lease),
-            Seat::Left => Ok(()),
+        let Some(lease) = self.lease.take() else { return Ok(()) };
+        if !self.room.birth.is_ours() {
+            return Err(RoomError::Forked);
         }
+        // SeqCst: watching is rare.
+        self.over.store(true, Ordering::SeqCst);
+        let left = self.room.leave(lease);
+        if Arc::strong_count(&self.over) > 1 && self.room.verdict().is_ok() {
+            futex::wake(self.room.slot(self.slot).state().0, i32::MAX);
+        }
+        left
+    }
+
+    /// Does something under the latch.
+    fn latched<T>(
+        &self,
+        work: impl FnOnce(&mut super::latch::Latched<'_>) -> Result<T, RoomError>,
+    ) -> Result<T, RoomError> {
+        let done = self.room.latch(self.slot).and_then(|mut latched| work(&mut latched));
+        done.map_err(as_loss)
+    }
+}
+
+impl Holding for Inside {
+    fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    fn holder(&self) -> HolderId {
+        HolderId::new(format!("{}.{}", std::process::id(), self.slot))
+    }
+
+    fn recovered(&self) -> Option<Recovered> {
+        self.deaths.last().cloned()
+    }
+
+    fn deaths(&self) -> Vec<Recovered> {
+        self.deaths.clone()
+    }
+
+    fn watch(&self) -> Box<dyn Watch> {
+        let (room, over) = (Arc::clone(&self.room), Arc::clone(&self.over));
+        Box::new(FileWatch { room, slot: self.slot, epoch: self.epoch, over })
+    }
+
+    fn leave(mut self: Box<Self>) -> Result<(), RoomError> {
+        self.leave_once()
+    }
+
+    fn acknowledge(&self) -> Result<(), RoomError> {
+        self.latched(|latched| {
+            latched.run(|line| {
+                line.acknowledge(self.slot);
+                Ok(())
+            })
+        })
+    }
+
+    fn downgrade(&self, session: &str) -> Result<(), RoomError> {
+        let length = session.len();
+        if length > SESSION_MAX {
+            return Err(RoomError::SessionTooLong { length, max: SESSION_MAX });
+        }
+        self.latched(|latched| {
+            let slot = self.room.slot(self.slot);
+            if slot.alone().get() == 0 {
+                return Err(RoomError::BadOption {
+                    what: "a holder that others may join",
+                    value: "downgraded".to_owned(),
+                    expected: "only one that is alone can be".to_owned(),
+                });
+            }
+            // Nobody compares it with others as long as we are alone.
+            self.room.write_session(self.slot, session);
+            self.room.map.set_text(header::PHASE + phase::SESSION, session.as_bytes());
+            latched.run(|line| line.downgrade(self.slot))
+        })
+    }
+
+    fn switch(mut self: Box<Self>, request: &Request<'_>) -> Result<Submitted, RoomError> {
+        self.room.ours()?;
+        let submitted = queue::submit(&self.room, request, Some(self.slot));
+        let left =
+            self.room.verdict().is_ok() && self.room.slot(self.slot).state().get() == state::IDLE;
+        if let Some(lease) = self.lease.take_if(|_| left) {
+            self.over.store(true, Ordering::SeqCst);
+            // Not kept: those who watch it have to look for somebody else.
+            self.room.give_up(&lease);
+        }
+        submitted
+    }
+
+    fn try_alone(&self) -> Result<bool, RoomError> {
+        const SOME: usize = 8;
+        self.latched(|latched| {
+            latched.run(|_| Ok(()))?;
+            for other in Line(latched).inside(SOME) {
+                if other != self.slot && !latched.alive(other)? {
+                    latched.bury(other)?;
+                }
+            }
+            let mut alone = false;
+            latched.run(|line| {
+                alone = line.try_alone(self.slot)?;
+                Ok(())
+            })?;
+            Ok(alone)
+        })
+    }
+
+    fn prepared(&self) -> Result<Option<String>, RoomError> {
+        self.room.verdict().map_err(as_loss)?;
+        Ok(self.room.prepared_for(line::READY))
+    }
+
+    fn previous(&self) -> Result<Option<String>, RoomError> {
+        self.room.verdict().map_err(as_loss)?;
+        Ok(self.room.prepared_for(line::STALE))
+    }
+
+    fn set_prepared(&self, session: Option<&str>) -> Result<(), RoomError> {
+        self.room.ours()?;
+        self.room.verdict().map_err(as_loss)?;
+        let mark = self.room.map.word(header::PREPARED);
+        // The mark last: it vouches for the name.
+        mark.set(line::NOBODY);
+        if let Some(session) = session {
+            self.room.map.set_text(header::PREPARED_FOR, session.as_bytes());
+            mark.set(line::READY);
+        }
+        Ok(())
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.room.life.file.as_fd())
+    }
+
+    fn abandon(&self) {
+        self.room.life.abandon();
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
         // Whoever wants to know calls `leave`.
-        let _ = self.leave_once();
-    }
-}
-
-impl<'h> Place<'h> {
-    fn claim(&self) -> Option<&'h Claim> {
-        self.room.claim.get()
-    }
-
-    fn slot(&self) -> Option<u16> {
-        self.lease.map_or_else(|| self.claim().map(|claim| claim.slot), |lease| Some(lease.slot))
-    }
-
-    pub(crate) fn epoch(&self) -> u64 {
-        self.lease.map_or_else(|| self.claim().map_or(0, Claim::epoch), |lease| lease.epoch)
-    }
-
-    pub(crate) fn holder(&self) -> HolderId {
-        self.slot().map_or_else(
-            || HolderId::new(""),
-            |slot| HolderId::new(format!("{}.{slot}", std::process::id())),
-        )
-    }
-
-    pub(crate) fn recovered(&self) -> Option<Recovered> {
-        // Who entered by the gate has found no death untold.
-        let told = self.lease.is_some_and(|lease| lease.told);
-        told.then(|| {
-            let map = &self.room.map;
-            // A later death may have been noted in the meantime; then that is the one to know about.
-            Recovered::new(
-                map.word(header::DEATH_EPOCH).get(),
-                self.room.session_text(header::DEATH_SESSION).unwrap_or_default(),
-                map.half(header::DEATH_PID).get(),
-                clock::system_time(map.word(header::DEATH_NOTICED).get()),
-            )
-        })
-    }
-
-    pub(crate) fn watch(&self) -> Box<dyn Watch> {
-        let end = match self.lease {
-            Some(lease) => Some(Arc::clone(lease.end.get_or_init(Arc::default))),
-            None => self.claim().map(Claim::watch),
-        };
-        let slot = self.slot().unwrap_or_default();
-        let end = end.unwrap_or_default();
-        Box::new(FileWatch { room: Arc::clone(self.room), slot, epoch: self.epoch(), end })
+        _ = self.leave_once();
     }
 }
 
@@ -222,17 +251,26 @@ struct FileWatch {
     room: Arc<FileRoom>,
     slot: u16,
     epoch: u64,
-    end: Arc<End>,
+    over: Arc<AtomicBool>,
 }
-
-/// How often to look whether the file is still there.
-const LOOK: Duration = Duration::from_millis(100);
 
 impl Watch for FileWatch {
     fn standing(&self) -> Standing {
-        let over = self.end.over.lock().unwrap_or_else(PoisonError::into_inner);
-        // Under the lock: a holding that is being given back is not lost.
-        if *over { Standing::Left } else { self.room.standing_of(self.slot, self.epoch) }
+        let lost = match self.room.still_there().and_then(|()| self.room.verdict()) {
+            Err(RoomError::Removed { .. }) => Some(Loss::Removed),
+            Err(_) => Some(Loss::Corrupt),
+            Ok(()) => {
+                let slot = self.room.slot(self.slot);
+                let holds = (slot.state().get(), slot.epoch().get()) == (state::INSIDE, self.epoch);
+                (!holds).then_some(Loss::Corrupt)
+            }
+        };
+        // Afterwards: one that is given back meanwhile is not lost.
+        match lost {
+            _ if self.over.load(Ordering::SeqCst) => Standing::Left,
+            Some(loss) => Standing::Lost(loss),
+            None => Standing::Held,
+        }
     }
 
     fn wait(&self, until: Option<Instant>) -> Standing {
@@ -242,41 +280,8 @@ impl Watch for FileWatch {
             if standing != Standing::Held || left.is_some_and(|left| left.is_zero()) {
                 return standing;
             }
-            let over = self.end.over.lock().unwrap_or_else(PoisonError::into_inner);
-            if !*over {
-                let time = left.map_or(LOOK, |left| left.min(LOOK));
-                drop(self.end.news.wait_timeout(over, time));
-            }
+            let time = left.map_or(HEARTBEAT, |left| left.min(HEARTBEAT));
+            futex::wait(self.room.slot(self.slot).state().0, state::INSIDE, time);
         }
-    }
-}
-
-impl backend::Holding for Inside {
-    fn epoch(&self) -> u64 {
-        self.place().epoch()
-    }
-
-    fn holder(&self) -> HolderId {
-        self.place().holder()
-    }
-
-    fn recovered(&self) -> Option<Recovered> {
-        self.place().recovered()
-    }
-
-    fn watch(&self) -> Box<dyn Watch> {
-        self.place().watch()
-    }
-
-    fn leave(mut self: Box<Self>) -> Result<(), RoomError> {
-        self.leave_once()
-    }
-
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.keeper.life.file.as_fd())
-    }
-
-    fn abandon(&self) {
-        self.keeper.life.abandon();
     }
 }

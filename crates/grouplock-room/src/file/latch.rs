@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! bit  31      somebody sleeps on it
-//! bits 11…0    one more than the slot of its owner, or 0
+//! bits 15…0    one more than the slot of its owner, or 0
 //! ```
 //!
 //! Its owner is known by slot, so everybody can ask the kernel whether it lives. It is taken from a dead owner only
 //! under the reclaim byte, under which slots are claimed too: so a slot found dead stays dead until the latch has changed
 //! hands. A slot that is claimed while the latch still names it brings the latch along.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use super::futex;
@@ -17,7 +18,7 @@ use super::mapping::Half;
 use super::room::FileRoom;
 use crate::error::RoomError;
 
-const OWNER: u32 = 0xfff;
+const OWNER: u32 = 0xffff;
 const SLEEPERS: u32 = 1 << 31;
 
 /// How long to sleep before asking whether the owner lives.
@@ -33,6 +34,8 @@ pub(super) struct Latched<'r> {
     pub(super) wake: Vec<u16>,
     /// A slot on which nobody sleeps, whatever it says.
     pub(super) awake: Option<u16>,
+    /// Whether a word was found that nobody of ours has written.
+    pub(super) nonsense: Cell<bool>,
 }
 
 impl FileRoom {
@@ -43,6 +46,7 @@ impl FileRoom {
     /// Waits for the latch and takes it in the name of `slot`, which must be ours.
     pub(super) fn latch(&self, slot: u16) -> Result<Latched<'_>, RoomError> {
         self.ours()?;
+        self.verdict()?;
         let (word, me) = (self.latch_word(), u32::from(slot) + 1);
         for _ in 0..SPINS {
             if word.get() == 0 && word.swap(0, me) {
@@ -54,7 +58,7 @@ impl FileRoom {
     }
 
     fn latched(&self) -> Latched<'_> {
-        Latched { room: self, wake: Vec::new(), awake: None }
+        Latched { room: self, wake: Vec::new(), awake: None, nonsense: Cell::new(false) }
     }
 
     #[cold]
@@ -73,7 +77,7 @@ impl FileRoom {
                 }
                 continue;
             }
-            if owner == 0 || owner > self.fixed.capacity.into() || seen & !(OWNER | SLEEPERS) != 0 {
+            if owner == 0 || owner > self.slots().into() || seen & !(OWNER | SLEEPERS) != 0 {
                 return Err(self.condemn("its latch has an impossible owner"));
             }
             if seen & SLEEPERS == 0 && !word.swap(seen, seen | SLEEPERS) {
@@ -148,6 +152,7 @@ impl FileRoom {
 
 impl Drop for Latched<'_> {
     fn drop(&mut self) {
+        self.nudge_head();
         let changes = self.room.map.word(header::CHANGES);
         changes.set(changes.get().wrapping_add(1));
         let word = self.room.latch_word();

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! 0      fixed facts    written once, before the file has a name
-//! 64     gate           the fast path's word, alone on its cache line
-//! 128    latch          the internal lock, alone on its cache line
-//! 192    shared facts   guarded by the latch
-//! 4096   ring           recent phases
-//! …      hot slots      64 bytes per participant: state and what orders the queue
-//! …      cold slots     1024 bytes per participant: names
+//! 64     latch          the internal lock, alone on its cache line
+//! 128    shared words   those of the protocol, guarded by the latch
+//! 1024   phase          the phase inside
+//! 2048   deaths         the last ones
+//! 5376   ring           recent phases
+//! 23808  slots          1024 bytes per participant; the file grows when there are too few
 //! ```
 
 use crate::policy::Policy;
@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"grplock\n");
 
 /// Changes with every change of this file that matters to others.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The longest name of a session, in bytes.
 pub(super) const SESSION_MAX: usize = 512;
@@ -27,14 +27,17 @@ pub(super) const HOST_MAX: usize = 64;
 pub(super) const COMMAND_MAX: usize = 256;
 
 /// Places for participants unless the creator says otherwise.
-pub(super) const DEFAULT_CAPACITY: u16 = 1024;
-/// The gate and the latch have twelve bits for the number of a slot, and one number is taken.
-pub(super) const MAX_CAPACITY: u16 = 4094;
+pub(super) const DEFAULT_CAPACITY: u16 = 10_000;
+/// The latch has sixteen bits for one more than the number of a slot.
+pub(super) const MAX_CAPACITY: u16 = u16::MAX - 1;
+/// How many slots a new file has. It grows by doubling.
+pub(super) const FIRST_SLOTS: u16 = 8;
 
 /// Offsets from the start of the file.
 pub(super) mod header {
     pub(in super::super) const MAGIC: usize = 0;
     pub(in super::super) const VERSION: usize = 8;
+    /// The most slots there may ever be.
     pub(in super::super) const CAPACITY: usize = 12;
     pub(in super::super) const POLICY: usize = 16;
     pub(in super::super) const POLICY_VALUE: usize = 24;
@@ -43,34 +46,47 @@ pub(super) mod header {
     /// The part that is written once.
     pub(in super::super) const FIXED: usize = 48;
 
-    pub(in super::super) const GATE: usize = 64;
-    pub(in super::super) const LATCH: usize = 128;
+    pub(in super::super) const LATCH: usize = 64;
 
-    /// The next ticket.
-    pub(in super::super) const TICKETS: usize = 192;
+    // The words of the protocol, see `line`.
+    pub(in super::super) const ARMED: usize = 128;
+    pub(in super::super) const FIRST: usize = 136;
+    pub(in super::super) const LAST: usize = 144;
+    pub(in super::super) const HEAD: usize = 152;
+    pub(in super::super) const INSIDE: usize = 160;
+    pub(in super::super) const MOST: usize = 168;
+    pub(in super::super) const EPOCH: usize = 176;
+    pub(in super::super) const TICKETS: usize = 184;
+    pub(in super::super) const DEATHS: usize = 192;
+    pub(in super::super) const REPAIRED: usize = 200;
+    pub(in super::super) const PREPARED: usize = 208;
+
     /// Grows whenever the latch is released.
-    pub(in super::super) const CHANGES: usize = 200;
-    /// When somebody last looked for the dead, by the monotonic clock.
-    pub(in super::super) const PROBED: usize = 208;
+    pub(in super::super) const CHANGES: usize = 216;
     /// One more than the largest slot ever used.
-    pub(in super::super) const HIGH_WATER: usize = 216;
+    pub(in super::super) const HIGH_WATER: usize = 224;
+    /// How many slots the file has.
+    pub(in super::super) const SLOTS: usize = 228;
     /// Why the room is closed for good, if it is.
-    pub(in super::super) const VERDICT: usize = 220;
+    pub(in super::super) const VERDICT: usize = 232;
+    /// For which session the room is or was set up.
+    pub(in super::super) const PREPARED_FOR: usize = 256;
 
-    /// 1 if a death inside has not been told yet.
-    pub(in super::super) const UNTOLD: usize = 256;
-    /// The epoch of the phase whose members are told.
-    pub(in super::super) const TOLD_EPOCH: usize = 264;
-    pub(in super::super) const DEATHS: usize = 272;
-    pub(in super::super) const DEATH_EPOCH: usize = 280;
-    pub(in super::super) const DEATH_NOTICED: usize = 288;
-    pub(in super::super) const DEATH_PID: usize = 296;
-    pub(in super::super) const DEATH_SESSION: usize = 304;
-
-    /// The phase inside, as far as the slow path knows it; a record as in the ring.
-    pub(in super::super) const PHASE: usize = 1024;
     /// The number of records ever put into the ring.
     pub(in super::super) const RING_NEXT: usize = 1016;
+    /// The phase inside; a record as in the ring.
+    pub(in super::super) const PHASE: usize = 1024;
+}
+
+/// Offsets within the record of a death.
+pub(super) mod death {
+    pub(in super::super) const TICKET: usize = 0;
+    pub(in super::super) const EPOCH: usize = 8;
+    pub(in super::super) const NOTICED: usize = 16;
+    pub(in super::super) const PID: usize = 24;
+    pub(in super::super) const SESSION: usize = 32;
+    pub(in super::super) const COMMAND: usize = 560;
+    pub(in super::super) const SIZE: usize = 832;
 }
 
 /// Offsets within a record of a phase.
@@ -90,35 +106,33 @@ pub(super) mod phase {
     pub(in super::super) const DIED: u32 = 2;
 }
 
-/// Offsets within the hot part of a slot.
-pub(super) mod hot {
+/// Offsets within a slot. A name is its length in eight bytes and then its bytes.
+pub(super) mod slot {
     /// One of the values in [`state`](super::state); its owner sleeps on it.
     pub(in super::super) const STATE: usize = 0;
-    /// 1: someone had died before this one was admitted.
-    pub(in super::super) const TOLD: usize = 4;
-    pub(in super::super) const TICKET: usize = 8;
-    pub(in super::super) const EPOCH: usize = 16;
-    /// Since when it is inside or waits, in nanoseconds of real time.
-    pub(in super::super) const SINCE: usize = 24;
-    /// When it came, by the monotonic clock.
-    pub(in super::super) const ARRIVAL: usize = 32;
-    /// In nanoseconds; all ones if unknown.
-    pub(in super::super) const EXPECTED: usize = 40;
-    pub(in super::super) const PRIORITY: usize = 48;
     /// How often it was passed.
-    pub(in super::super) const PASSED: usize = 52;
-    pub(in super::super) const SIZE: usize = 64;
-}
-
-/// Offsets within the cold part of a slot. A name is its length in eight bytes and then its bytes.
-pub(super) mod cold {
-    /// Odd while the owner writes here.
-    pub(in super::super) const SEQUENCE: usize = 0;
-    pub(in super::super) const PID: usize = 4;
-    pub(in super::super) const UID: usize = 8;
-    pub(in super::super) const HOST: usize = 16;
-    pub(in super::super) const COMMAND: usize = 96;
-    pub(in super::super) const SESSION: usize = 384;
+    pub(in super::super) const PASSED: usize = 4;
+    pub(in super::super) const TOLD: usize = 8;
+    pub(in super::super) const TICKET: usize = 16;
+    pub(in super::super) const EPOCH: usize = 24;
+    /// Since when it is inside or waits, in nanoseconds of real time.
+    pub(in super::super) const SINCE: usize = 32;
+    /// When it came, by the monotonic clock.
+    pub(in super::super) const ARRIVAL: usize = 40;
+    pub(in super::super) const PREV: usize = 48;
+    pub(in super::super) const NEXT: usize = 56;
+    pub(in super::super) const MOST: usize = 64;
+    pub(in super::super) const ALONE: usize = 72;
+    pub(in super::super) const PRIORITY: usize = 76;
+    /// In nanoseconds; all ones if unknown.
+    pub(in super::super) const EXPECTED: usize = 80;
+    /// Odd while the owner writes what follows.
+    pub(in super::super) const SEQUENCE: usize = 88;
+    pub(in super::super) const PID: usize = 92;
+    pub(in super::super) const UID: usize = 96;
+    pub(in super::super) const HOST: usize = 104;
+    pub(in super::super) const COMMAND: usize = 176;
+    pub(in super::super) const SESSION: usize = 440;
     pub(in super::super) const SIZE: usize = 1024;
 }
 
@@ -128,10 +142,6 @@ pub(super) mod state {
     pub(in super::super) const FREE: u32 = 0;
     /// Somebody's who is outside.
     pub(in super::super) const IDLE: u32 = 0x1d1e_5a5a;
-    /// Somebody's who is outside, with a session that stands in it for the fast path.
-    pub(in super::super) const CLAIM: u32 = 0xc1a1_33cc;
-    /// Inside by the fast path, if the gate names the slot; else about to find out that it is not.
-    pub(in super::super) const HELD: u32 = 0x7e1d_0ff0;
     /// In the queue.
     pub(in super::super) const WAITING: u32 = 0x3a17_c3c3;
     /// Inside.
@@ -145,40 +155,44 @@ pub(super) mod verdict {
     pub(in super::super) const REMOVED: u32 = 0xdead_0905;
 }
 
-const HEADER_SIZE: usize = 4096;
+/// How many deaths are remembered.
+pub(super) const DEATHS: u64 = 4;
+const DEATHS_AT: usize = 2048;
+const HEADER_SIZE: usize = DEATHS_AT + DEATHS as usize * death::SIZE;
 /// How many phases are remembered.
-pub(super) const RING_LENGTH: usize = 64;
-const RING_SIZE: usize = RING_LENGTH * phase::SIZE;
+pub(super) const RING_LENGTH: usize = 32;
+const SLOTS_AT: usize = HEADER_SIZE + RING_LENGTH * phase::SIZE;
 
 // The parts must not overlap.
-const _: () = assert!(header::DEATH_SESSION + 8 + SESSION_MAX <= header::RING_NEXT);
-const _: () = assert!(header::PHASE + phase::SIZE <= HEADER_SIZE);
+const _: () = assert!(header::PREPARED_FOR + 8 + SESSION_MAX <= header::RING_NEXT);
+const _: () = assert!(header::PHASE + phase::SIZE <= DEATHS_AT);
 const _: () = assert!(phase::SESSION + 8 + SESSION_MAX <= phase::SIZE);
-const _: () = assert!(hot::PASSED + 4 <= hot::SIZE);
-const _: () = assert!(cold::HOST + 8 + HOST_MAX <= cold::COMMAND);
-const _: () = assert!(cold::COMMAND + 8 + COMMAND_MAX <= cold::SESSION);
-const _: () = assert!(cold::SESSION + 8 + SESSION_MAX <= cold::SIZE);
-const _: () = assert!(RING_SIZE.is_multiple_of(64));
+const _: () = assert!(death::SESSION + 8 + SESSION_MAX <= death::COMMAND);
+const _: () = assert!(death::COMMAND + 8 + COMMAND_MAX <= death::SIZE);
+const _: () = assert!(slot::HOST + 8 + HOST_MAX <= slot::COMMAND);
+const _: () = assert!(slot::COMMAND + 8 + COMMAND_MAX <= slot::SESSION);
+const _: () = assert!(slot::SESSION + 8 + SESSION_MAX <= slot::SIZE);
+const _: () = assert!(SLOTS_AT.is_multiple_of(64));
 
 /// Where record `number` of the ring is.
 pub(super) fn ring(number: u64) -> usize {
     HEADER_SIZE + (number % RING_LENGTH as u64) as usize * phase::SIZE
 }
 
-/// Where the hot part of a slot is.
+/// Where the record of death `number` is.
+pub(super) fn death(number: u64) -> usize {
+    DEATHS_AT + (number % DEATHS) as usize * death::SIZE
+}
+
+/// Where a slot is.
 #[inline]
-pub(super) fn hot(slot: u16) -> usize {
-    HEADER_SIZE + RING_SIZE + usize::from(slot) * hot::SIZE
+pub(super) fn slot(number: u16) -> usize {
+    SLOTS_AT + usize::from(number) * slot::SIZE
 }
 
-/// Where the cold part of a slot is.
-pub(super) fn cold(capacity: u16, slot: u16) -> usize {
-    hot(capacity) + usize::from(slot) * cold::SIZE
-}
-
-/// The size of the file.
-pub(super) fn size(capacity: u16) -> usize {
-    cold(capacity, capacity)
+/// The size of a file with that many slots.
+pub(super) fn size(slots: u16) -> usize {
+    slot(slots)
 }
 
 /// The locks that the kernel keeps for us are on bytes far behind the end of the file.
@@ -260,9 +274,9 @@ impl Fixed {
             2 => Policy::Priority { aging: Duration::from_nanos(value) },
             _ => return corrupt("its header names an unknown policy"),
         };
-        if length != size(capacity) as u64 {
-            let expected = size(capacity);
-            return Err(Misfit::Corrupt(format!("it has {length} bytes instead of {expected}")));
+        let least = size(capacity.min(FIRST_SLOTS));
+        if length < least as u64 {
+            return Err(Misfit::Corrupt(format!("it has {length} bytes instead of {least}")));
         }
         Ok(Fixed { capacity, policy, created: word(header::CREATED) })
     }
@@ -311,9 +325,9 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_length_is_corrupt() {
+    fn a_file_that_is_too_short_is_corrupt() {
         let bytes = fixed(Policy::Fifo).write();
-        for length in [0, 48, size(100) as u64 - 1, size(100) as u64 + 1] {
+        for length in [0, 48, size(FIRST_SLOTS) as u64 - 1] {
             assert!(matches!(Fixed::read(&bytes, length), Err(Misfit::Corrupt(_))));
         }
     }

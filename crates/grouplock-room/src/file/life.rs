@@ -1,10 +1,13 @@
 //! Who is alive: locks on single bytes of the file that the kernel keeps for an open file description and drops when its
 //! last descriptor is closed, by the end of the process at the latest, however it ends.
+//!
+//! The owner of a slot locks the slot's byte for writing. Whoever asks, asks for reading, so that those who ask do not
+//! disturb each other.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
@@ -18,9 +21,20 @@ pub(crate) struct Life {
     pub(crate) file: File,
     /// The slots whose bytes this descriptor has locked or is about to. The kernel does not tell a description about its own
     /// locks.
-    ours: Mutex<Vec<u16>>,
+    ours: Mutex<HashSet<u16>>,
     /// Held with the reclaim byte, which cannot tell our own threads apart.
     reclaim: Mutex<()>,
+    /// Another description of the same file, through which we wait for the end of others.
+    pub(super) watch: Arc<File>,
+}
+
+/// Blocks until the owner of a slot has given it up or died.
+pub(super) fn await_end(watch: &File, slot: u16) -> io::Result<()> {
+    let start = lock_byte::SLOTS + i64::from(slot);
+    let locked = fcntl(watch, FcntlArg::F_OFD_SETLKW(&byte(start, 1, libc::F_RDLCK)));
+    fcntl(watch, FcntlArg::F_OFD_SETLK(&byte(start, 1, libc::F_UNLCK)))?;
+    locked?;
+    Ok(())
 }
 
 fn byte(start: i64, length: i64, kind: libc::c_int) -> libc::flock {
@@ -34,8 +48,9 @@ fn byte(start: i64, length: i64, kind: libc::c_int) -> libc::flock {
 }
 
 impl Life {
-    pub(super) fn new(file: File) -> Self {
-        Life { file, ours: Mutex::new(Vec::new()), reclaim: Mutex::new(()) }
+    pub(super) fn new(file: File, watch: File) -> Self {
+        let (ours, reclaim) = (Mutex::new(HashSet::new()), Mutex::new(()));
+        Life { file, ours, reclaim, watch: Arc::new(watch) }
     }
 
     fn try_lock(&self, start: i64) -> io::Result<bool> {
@@ -55,7 +70,7 @@ impl Life {
 
     /// Whether some other description has locked one of these bytes.
     fn locked_by_others(&self, start: i64, length: i64) -> io::Result<bool> {
-        let mut probe = byte(start, length, libc::F_WRLCK);
+        let mut probe = byte(start, length, libc::F_RDLCK);
         fcntl(&self.file, FcntlArg::F_OFD_GETLK(&mut probe))?;
         Ok(i32::from(probe.l_type) != libc::F_UNLCK)
     }
@@ -68,7 +83,7 @@ impl Life {
         }
         let claimed = self.try_lock(lock_byte::SLOTS + i64::from(slot))?;
         if claimed {
-            ours.push(slot);
+            ours.insert(slot);
         }
         Ok(claimed)
     }
@@ -77,18 +92,13 @@ impl Life {
     pub(super) fn release(&self, slot: u16) {
         let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
         self.unlock(lock_byte::SLOTS + i64::from(slot));
-        ours.retain(|other| *other != slot);
+        ours.remove(&slot);
     }
 
     /// Lets go of all locks: to others the owner of this descriptor is dead.
     pub(crate) fn abandon(&self) {
         // Length 0 is everything from there on.
         _ = fcntl(&self.file, FcntlArg::F_OFD_SETLK(&byte(0, 0, libc::F_UNLCK)));
-    }
-
-    /// Whether a slot is ours.
-    pub(super) fn is_ours(&self, slot: u16) -> bool {
-        self.ours.lock().unwrap_or_else(PoisonError::into_inner).contains(&slot)
     }
 
     /// Whether the owner of a slot lives.

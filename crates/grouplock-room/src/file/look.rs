@@ -1,13 +1,13 @@
 //! A look at the room, without the latch: it disturbs nobody, and nobody can hold it up.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::time::{Duration, SystemTime};
 
 use super::clock;
-use super::gate::Gate;
 use super::layout::{self, COMMAND_MAX, HOST_MAX, RING_LENGTH, SESSION_MAX, header, phase, state};
-use super::order::{self, Waiter};
 use super::room::FileRoom;
+use super::words;
 use crate::error::RoomError;
 use crate::policy::{Policy, Priority};
 use crate::snapshot::{Participant, PastPhase, Phase, Snapshot};
@@ -20,7 +20,7 @@ struct Seen {
     session: String,
     participant: Participant,
     /// What orders it.
-    waiter: Waiter,
+    place: (i128, u64),
 }
 
 impl FileRoom {
@@ -42,37 +42,28 @@ impl FileRoom {
     }
 
     /// Changes with everything that can be seen; `None` in the middle of a change.
-    fn moment(&self) -> Option<(u64, u64)> {
+    fn moment(&self) -> Option<u64> {
         let latch = self.map.half(header::LATCH).get();
-        let moment = (self.map.word(header::CHANGES).get(), self.gate().get());
-        (latch == 0).then_some(moment)
+        (latch == 0).then(|| self.map.word(header::CHANGES).get())
     }
 
     fn look(&self) -> Result<Snapshot, RoomError> {
-        let Some(gate) = Gate::unpack(self.gate().get()) else {
-            return Err(self.condemn("its gate makes no sense"));
-        };
-        let sole = match gate {
-            Gate::Sole { slot, .. } | Gate::Converting { slot, .. } => Some(slot),
-            _ => None,
-        };
         let (mut inside, mut queue) = (Vec::new(), Vec::new());
         for number in self.used() {
             let list = match self.slot(number).state().get() {
                 state::INSIDE => &mut inside,
-                state::HELD if sole == Some(number) => &mut inside,
                 state::WAITING => &mut queue,
-                state::FREE | state::IDLE | state::CLAIM | state::HELD => continue,
+                state::FREE | state::IDLE => continue,
                 _ => return Err(self.condemn("the state of a slot is none")),
             };
             // The dead are not shown, even if nobody has buried them yet.
             let alive = self.life.is_alive(number).map_err(|error| self.io("probe", error))?;
             list.extend(alive.then(|| self.seen(number)).flatten());
         }
-        inside.sort_by_key(|seen| (seen.participant.since, seen.waiter.ticket));
+        inside.sort_by_key(|seen| (seen.participant.since, seen.place));
         let policy = self.fixed.policy;
         let mut snapshot = Snapshot::empty(self.name.as_str(), policy, SystemTime::now());
-        snapshot.epoch = gate.epoch();
+        snapshot.epoch = self.map.word(header::EPOCH).get();
         snapshot.deaths = self.map.word(header::DEATHS).get();
         snapshot.inside = inside.first().map(|first| first.session.clone()).map(|session| {
             Phase::new(session, inside.into_iter().map(|seen| seen.participant).collect())
@@ -107,17 +98,19 @@ impl FileRoom {
         let expected = slot.expected().get();
         participant.expected = (expected != u64::MAX).then(|| Duration::from_nanos(expected));
         let session = text(slot.session(), SESSION_MAX)?;
-        let waiter = Waiter {
-            slot: number,
-            ticket: slot.ticket().get(),
-            arrival: slot.arrival().get(),
-            priority: participant.priority.0,
-            passed: slot.passed().get(),
+        participant.alone = slot.alone().get() != 0;
+        participant.at_most = u32::try_from(slot.most().get()).ok().and_then(NonZeroU32::new);
+        let rank = match self.fixed.policy {
+            Policy::Priority { aging } => {
+                words::rank(aging.as_nanos(), slot.arrival().get(), participant.priority.0)
+            }
+            _ => 0,
         };
+        let place = (rank, slot.ticket().get());
         (sequence.is_multiple_of(2) && sequence == slot.sequence().get()).then_some(Seen {
             session,
             participant,
-            waiter,
+            place,
         })
     }
 
@@ -145,17 +138,17 @@ impl FileRoom {
     }
 }
 
-/// The queue as phases: neighbours of one session, for [`Policy::Batch`] all of one session.
-fn phases(policy: Policy, queue: Vec<Seen>) -> Vec<Phase> {
-    let mut order: Vec<Waiter> = queue.iter().map(|seen| seen.waiter).collect();
-    order::sort(policy, &mut order);
-    let mut by_slot: HashMap<u16, Seen> =
-        queue.into_iter().map(|seen| (seen.waiter.slot, seen)).collect();
+/// The queue as phases: neighbours that can be inside together, for [`Policy::Batch`] all of one session.
+fn phases(policy: Policy, mut queue: Vec<Seen>) -> Vec<Phase> {
+    queue.sort_by_key(|seen| seen.place);
     let mut phases: Vec<Phase> = Vec::new();
-    for seen in order.iter().filter_map(|waiter| by_slot.remove(&waiter.slot)) {
+    for seen in queue {
+        let shares = |phase: &&mut Phase| {
+            phase.session == seen.session && !seen.participant.alone && !phase.members[0].alone
+        };
         let candidate = match policy {
-            Policy::Batch { .. } => phases.iter_mut().find(|phase| phase.session == seen.session),
-            _ => phases.last_mut().filter(|phase| phase.session == seen.session),
+            Policy::Batch { .. } => phases.iter_mut().find(shares),
+            _ => phases.last_mut().filter(shares),
         };
         match candidate {
             Some(phase) => phase.members.push(seen.participant),

@@ -163,12 +163,4 @@ impl Word<'_> {
         step();
         self.0.store(value, Ordering::Release); // pairs with the acquire in `get` and `swap`
     }
-
-    /// Writes `new` if it is `old`. Whether it was.
-    #[inline]
-    pub(super) fn swap(self, old: u64, new: u64) -> bool {
-        step();
-        // Success pairs with both sides above; a failure teaches nothing that is used.
-        self.0.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    }
 }

@@ -3,31 +3,29 @@
 //! `docs/rooms.md` tells the protocol and argues for it. In short:
 //!
 //! * Every participant owns a *slot* ([`layout`]) and proves that it lives by a lock that the kernel keeps ([`life`]).
-//!   Who is inside and who waits is written in the slots and nowhere else.
-//! * The [`gate`] lets someone into an empty room and out again by one compare-and-swap each, and no system call.
-//! * Everything else happens under the [`latch`], by whoever needs it: look at all slots, bury the dead, admit
-//!   who is next ([`settle`], [`order`]). Every single write leaves a state from which the next owner can go on.
+//! * The [`line`] is the protocol: who is inside and who waits. Its text knows nothing of files, and is explored by
+//!   `tests/protocol.rs`. [`words`] gives it its memory.
+//! * It is changed under the [`latch`], by whoever needs a change. The next owner goes on if one dies.
+//! * Whoever waits sleeps until it is admitted ([`queue`]), or until somebody it waits for is gone ([`watchman`]).
 
-mod barrier;
 mod clock;
 mod directory;
 mod file_system;
 mod fork;
 mod futex;
-mod gate;
 mod holding;
 mod latch;
 mod layout;
 mod life;
+mod line;
 mod look;
 mod mapping;
 mod open;
-mod order;
-mod pending;
 mod pool;
+mod queue;
 mod room;
-mod settle;
-mod standing;
+mod watchman;
+mod words;
 
 pub(crate) use directory::list;
 pub(crate) use open::{open, remove};
@@ -45,10 +43,18 @@ struct Directory(Arc<FileRoom>);
 
 impl Backend for Directory {
     fn capabilities(&self) -> Capabilities {
-        let mut capabilities = Capabilities::least(layout::SESSION_MAX);
-        (capabilities.batch, capabilities.priority) = (true, true);
-        capabilities.tells_deaths = true;
-        capabilities
+        Capabilities {
+            batch: true,
+            priority: true,
+            leases: false,
+            tells_deaths: true,
+            acknowledge: true,
+            alone: true,
+            at_most: true,
+            switch: true,
+            set_up: true,
+            longest_session: layout::SESSION_MAX,
+        }
     }
 
     fn kind(&self) -> &'static str {
@@ -56,7 +62,7 @@ impl Backend for Directory {
     }
 
     fn submit(&self, request: &Request<'_>) -> Result<Submitted, RoomError> {
-        pending::submit(Arc::clone(&self.0), request)
+        queue::submit(&self.0, request, None)
     }
 
     fn snapshot(&self) -> Result<Snapshot, RoomError> {

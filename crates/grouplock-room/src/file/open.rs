@@ -2,22 +2,25 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::ptr;
-use std::sync::atomic::AtomicPtr;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU16};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::Directory;
 use super::clock;
 use super::directory::{Opened, Site};
 use super::fork::Birth;
-use super::layout::{self, COMMAND_MAX, DEFAULT_CAPACITY, Fixed, HOST_MAX, MAX_CAPACITY, verdict};
+use super::layout::{
+    self, COMMAND_MAX, DEFAULT_CAPACITY, FIRST_SLOTS, Fixed, HOST_MAX, MAX_CAPACITY, header,
+    verdict,
+};
 use super::life::Life;
 use super::mapping::Mapping;
 use super::room::FileRoom;
-use super::settle::Probe;
-use super::{Directory, barrier};
+use super::watchman::Watchmen;
 use crate::error::RoomError;
 use crate::name::RoomName;
+use crate::request::Request;
 use crate::room::{Room, RoomOptions};
 
 /// How often a room may be removed under our hands before we give up.
@@ -52,7 +55,7 @@ pub(crate) fn open(
                 return Err(no_such_room());
             }
             let policy = options.policy.unwrap_or_default();
-            site.create(Fixed { capacity, policy, created: clock::real() }, options.access)?;
+            site.create(Fixed { capacity, policy, created: clock::exact() }, options.access)?;
             continue;
         };
         if let Some(asked) = options.policy
@@ -61,7 +64,11 @@ pub(crate) fn open(
             return Err(RoomError::PolicyMismatch { has: opened.fixed.policy, asked });
         }
         let room = prepare(&site, opened, name, options)?;
-        match room.still_there().and_then(|()| room.verdict()) {
+        match room
+            .as_long_as_it_says()
+            .and_then(|()| room.still_there())
+            .and_then(|()| room.verdict())
+        {
             Ok(()) => return Ok(Room::from_backend(Arc::new(Directory(Arc::new(room))))),
             // Somebody is removing it, or died while doing so.
             Err(error @ RoomError::Removed { .. }) if !options.look_only => {
@@ -81,13 +88,7 @@ fn prepare(
     name: &RoomName,
     options: &RoomOptions,
 ) -> Result<FileRoom, RoomError> {
-    if !barrier::is_available() {
-        return Err(RoomError::Unsupported {
-            backend: "directory",
-            what: "the system call membarrier (Linux 4.16) is missing or forbidden here".to_owned(),
-        });
-    }
-    let Opened { file, fixed } = opened;
+    let Opened { file, watch, fixed } = opened;
     let map = Mapping::new(&file, layout::size(fixed.capacity), options.look_only)
         .map_err(|e| site.io("map", e))?;
     let mut command = options.command.clone().unwrap_or_else(command_line);
@@ -97,19 +98,31 @@ fn prepare(
     cut(&mut host, HOST_MAX);
     Ok(FileRoom {
         map,
-        life: Life::new(file),
+        life: Life::new(file, watch),
         fixed,
         name: name.clone(),
         path: site.path.clone(),
         birth: Birth::now().map_err(|error| site.io("prepare", error))?,
-        history: options.history,
         look_only: options.look_only,
         command,
         host,
-        claim: OnceLock::new(),
-        spare: AtomicPtr::new(ptr::null_mut()),
+        slots: AtomicU16::new(fixed.capacity.min(FIRST_SLOTS)),
+        cut_off: AtomicBool::new(false),
         leases: Mutex::new(Vec::new()),
+        watchmen: Watchmen::default(),
     })
+}
+
+impl FileRoom {
+    /// An error if the header says that there are more slots than the file has.
+    fn as_long_as_it_says(&self) -> Result<(), RoomError> {
+        let said = self.map.half(header::SLOTS).get();
+        if u32::from(self.slots()) == said {
+            return Ok(());
+        }
+        let length = self.life.file.metadata().map_or(0, |facts| facts.len());
+        Err(self.corrupt(&format!("it has {length} bytes, too few for its {said} slots")))
+    }
 }
 
 /// Our command line with spaces between the arguments.
@@ -164,11 +177,13 @@ pub(crate) fn remove(directory: &Path, name: &RoomName) -> Result<(), RoomError>
 
 /// Closes a room for good, if nobody is inside or waits.
 fn retire(site: &Site, room: &FileRoom) -> Result<(), RoomError> {
-    let lease = room.lease()?;
+    let lease = room.lease(&Request::new(""))?;
     let retired = room.latch(lease.slot).and_then(|mut latched| {
-        latched.settle(Probe::Yes)?;
-        // With the latch and without the fast path nobody can come in between.
-        latched.manage()?;
+        for slot in latched.present() {
+            if !latched.alive(slot)? {
+                latched.bury(slot)?;
+            }
+        }
         let present = latched.present();
         if !present.is_empty() {
             let user = |slot: u16| {
@@ -194,7 +209,8 @@ fn finish_removal(site: &Site, room: &FileRoom) -> Result<(), RoomError> {
 
 /// The same for a file whose header cannot be read any more.
 fn remove_corrupt(site: &Site, file: File) -> Result<(), RoomError> {
-    let life = Life::new(file);
+    let watch = file.try_clone().map_err(|error| site.io("open", error))?;
+    let life = Life::new(file, watch);
     let probe = |error| site.io("probe", error);
     if life.others().map_err(probe)? {
         return Err(in_use(site, "processes that have not noticed".to_owned()));

@@ -1,129 +1,122 @@
 //! An open room: the mapping, the life lines, and small questions to both.
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicPtr;
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 use super::fork::Birth;
 use super::futex;
-use super::gate::Gate;
-use super::layout::{self, Fixed, SESSION_MAX, cold, header, hot, verdict};
+use super::layout::{self, Fixed, SESSION_MAX, header, slot, verdict};
 use super::life::Life;
 use super::mapping::{Half, Mapping, Word};
 use super::pool::Lease;
-use super::standing::Claim;
+use super::watchman::Watchmen;
 use crate::error::RoomError;
 use crate::guard::Loss;
 use crate::name::RoomName;
 use crate::snapshot::HolderId;
 
 /// A handle of a room in a directory.
-pub(crate) struct FileRoom {
+pub(super) struct FileRoom {
     pub(super) map: Mapping,
     pub(super) life: Life,
     pub(super) fixed: Fixed,
     pub(super) name: RoomName,
     pub(super) path: PathBuf,
     pub(super) birth: Birth,
-    /// Whether every entry is to be remembered.
-    pub(super) history: bool,
     /// Whether the mapping is our own copy, so that nobody can enter by it.
     pub(super) look_only: bool,
     /// What is shown of us.
     pub(super) command: String,
     pub(super) host: String,
-    /// The fast path's slot.
-    pub(super) claim: OnceLock<Claim>,
-    /// One lease in front of the others, for the fast path.
-    pub(super) spare: AtomicPtr<Lease>,
-    /// Boxed, so that a lease moves between here and `spare` as a pointer.
-    #[expect(clippy::vec_box, reason = "see above")]
-    pub(super) leases: Mutex<Vec<Box<Lease>>>,
+    /// How many slots the file was seen to have.
+    pub(super) slots: AtomicU16,
+    /// The file was cut off. From then on the mapping is not touched, since that would be a signal.
+    pub(super) cut_off: AtomicBool,
+    /// Slots of ours that are not in use.
+    pub(super) leases: Mutex<Vec<Lease>>,
+    pub(super) watchmen: Watchmen,
 }
 
 /// A slot of a room.
 #[derive(Clone, Copy)]
-pub(super) struct Slot<'r> {
+pub(super) struct Seat<'r> {
     room: &'r FileRoom,
-    pub(super) number: u16,
+    number: u16,
 }
 
-impl<'r> Slot<'r> {
-    #[inline]
-    fn hot_half(self, field: usize) -> Half<'r> {
-        self.room.map.half(layout::hot(self.number) + field)
+impl<'r> Seat<'r> {
+    fn half(self, field: usize) -> Half<'r> {
+        self.room.map.half(layout::slot(self.number) + field)
     }
 
-    #[inline]
-    fn hot_word(self, field: usize) -> Word<'r> {
-        self.room.map.word(layout::hot(self.number) + field)
+    fn word(self, field: usize) -> Word<'r> {
+        self.room.map.word(layout::slot(self.number) + field)
     }
 
-    #[inline]
     pub(super) fn state(self) -> Half<'r> {
-        self.hot_half(hot::STATE)
+        self.half(slot::STATE)
     }
 
-    pub(super) fn told(self) -> Half<'r> {
-        self.hot_half(hot::TOLD)
+    pub(super) fn told(self) -> Word<'r> {
+        self.word(slot::TOLD)
     }
 
     pub(super) fn ticket(self) -> Word<'r> {
-        self.hot_word(hot::TICKET)
+        self.word(slot::TICKET)
     }
 
     pub(super) fn epoch(self) -> Word<'r> {
-        self.hot_word(hot::EPOCH)
+        self.word(slot::EPOCH)
     }
 
-    #[inline]
     pub(super) fn since(self) -> Word<'r> {
-        self.hot_word(hot::SINCE)
+        self.word(slot::SINCE)
     }
 
     pub(super) fn arrival(self) -> Word<'r> {
-        self.hot_word(hot::ARRIVAL)
+        self.word(slot::ARRIVAL)
     }
 
     pub(super) fn expected(self) -> Word<'r> {
-        self.hot_word(hot::EXPECTED)
+        self.word(slot::EXPECTED)
+    }
+
+    pub(super) fn most(self) -> Word<'r> {
+        self.word(slot::MOST)
+    }
+
+    pub(super) fn alone(self) -> Half<'r> {
+        self.half(slot::ALONE)
     }
 
     pub(super) fn priority(self) -> Half<'r> {
-        self.hot_half(hot::PRIORITY)
-    }
-
-    pub(super) fn passed(self) -> Half<'r> {
-        self.hot_half(hot::PASSED)
-    }
-
-    fn cold(self) -> usize {
-        layout::cold(self.room.fixed.capacity, self.number)
+        self.half(slot::PRIORITY)
     }
 
     pub(super) fn sequence(self) -> Half<'r> {
-        self.room.map.half(self.cold() + cold::SEQUENCE)
+        self.half(slot::SEQUENCE)
     }
 
     pub(super) fn pid(self) -> Half<'r> {
-        self.room.map.half(self.cold() + cold::PID)
+        self.half(slot::PID)
     }
 
     pub(super) fn uid(self) -> Half<'r> {
-        self.room.map.half(self.cold() + cold::UID)
+        self.half(slot::UID)
     }
 
     /// Where the session's name is.
     pub(super) fn session(self) -> usize {
-        self.cold() + cold::SESSION
+        layout::slot(self.number) + slot::SESSION
     }
 
     pub(super) fn host(self) -> usize {
-        self.cold() + cold::HOST
+        layout::slot(self.number) + slot::HOST
     }
 
     pub(super) fn command(self) -> usize {
-        self.cold() + cold::COMMAND
+        layout::slot(self.number) + slot::COMMAND
     }
 
     /// How people call its owner.
@@ -134,20 +127,30 @@ impl<'r> Slot<'r> {
 
 impl FileRoom {
     /// A slot, which must exist.
-    #[inline]
-    pub(super) fn slot(&self, number: u16) -> Slot<'_> {
-        Slot { room: self, number }
+    pub(super) fn slot(&self, number: u16) -> Seat<'_> {
+        Seat { room: self, number }
     }
 
-    #[inline]
-    pub(super) fn gate(&self) -> Word<'_> {
-        self.map.word(header::GATE)
+    /// How many slots there are. What the header says is believed if the file has as many.
+    pub(super) fn slots(&self) -> u16 {
+        // Relaxed: a number that was right once stays so, as files only grow.
+        let known = self.slots.load(Ordering::Relaxed);
+        let said = self.map.half(header::SLOTS).get();
+        let Ok(said) = u16::try_from(said) else { return known };
+        if said > known && said <= self.fixed.capacity {
+            let length = self.life.file.metadata().map_or(0, |facts| facts.len());
+            if length >= layout::size(said) as u64 {
+                self.slots.fetch_max(said, Ordering::Relaxed);
+                return said;
+            }
+        }
+        known
     }
 
     /// The slots that were ever used.
     pub(super) fn used(&self) -> std::ops::Range<u16> {
         let high = self.map.half(header::HIGH_WATER).get();
-        0..u16::try_from(high).unwrap_or(u16::MAX).min(self.fixed.capacity)
+        0..u16::try_from(high).unwrap_or(u16::MAX).min(self.slots())
     }
 
     /// The name of a session as text.
@@ -157,14 +160,26 @@ impl FileRoom {
 
     /// An error if the handle was inherited from a parent, or is only for looking.
     pub(super) fn ours(&self) -> Result<(), RoomError> {
+        self.whole()?;
         if self.look_only {
             return Err(RoomError::Permission { what: "write to", path: self.path.clone() });
         }
         if self.birth.is_ours() { Ok(()) } else { Err(RoomError::Forked) }
     }
 
+    /// An error if the file was cut off.
+    fn whole(&self) -> Result<(), RoomError> {
+        // Relaxed: it says nothing about other memory.
+        if self.cut_off.load(Ordering::Relaxed) {
+            Err(self.corrupt("it was cut off"))
+        } else {
+            Ok(())
+        }
+    }
+
     /// An error if the room is closed for good.
     pub(super) fn verdict(&self) -> Result<(), RoomError> {
+        self.whole()?;
         match self.map.half(header::VERDICT).get() {
             verdict::OPEN => Ok(()),
             verdict::REMOVED => Err(self.removed()),
@@ -177,10 +192,10 @@ impl FileRoom {
     pub(super) fn still_there(&self) -> Result<(), RoomError> {
         use std::os::unix::fs::MetadataExt;
         let facts = self.life.file.metadata().map_err(|error| self.io("look at", error))?;
-        if facts.len() < layout::size(self.fixed.capacity) as u64 {
-            // Touching what is gone would be a signal, so this is not written down anywhere.
-            return Err(self.corrupt("it was cut off"));
+        if facts.len() < layout::size(self.slots.load(Ordering::Relaxed)) as u64 {
+            self.cut_off.store(true, Ordering::Relaxed);
         }
+        self.whole()?;
         if facts.nlink() == 0 {
             self.close(verdict::REMOVED);
             return Err(self.removed());
@@ -197,8 +212,6 @@ impl FileRoom {
     /// Nobody enters any more, and whoever waits learns it.
     pub(super) fn close(&self, verdict: u32) {
         self.map.half(header::VERDICT).set(verdict);
-        let epoch = Gate::unpack(self.gate().get()).map_or(0, Gate::epoch);
-        self.gate().set(Gate::Closed { epoch }.pack());
         for slot in self.used() {
             futex::wake(self.slot(slot).state().0, i32::MAX);
         }

@@ -62,3 +62,32 @@ fn whoever_joins_a_phase_after_a_death_in_it_is_told() {
     let next = room.try_enter("t").expect("it is empty");
     assert!(next.recovered().is_some(), "the next phase is told as well");
 }
+
+#[test]
+fn all_deaths_are_told_until_they_are_acknowledged_and_no_later_one_with_them() {
+    let scratch = Scratch::new();
+    let room = open(&scratch);
+    let mut dead = Vec::new();
+    for session in ["s", "t"] {
+        let mut guest = Actor::inside(&scratch, "room", session);
+        guest.kill();
+        dead.push(guest.pid());
+        drop(room.try_enter("u").expect("the dead do not hold"));
+    }
+    let told = room.try_enter("u").expect("it is empty");
+    let names: Vec<_> =
+        told.deaths().iter().map(|death| (death.session.clone(), death.pid)).collect();
+    assert_eq!(names, [("s".to_owned(), dead[0]), ("t".to_owned(), dead[1])]);
+    assert!(told.deaths()[1].command.contains("guest"), "{:?}", told.deaths());
+    // One that it does not know of.
+    let mut guest = Actor::inside(&scratch, "room", "u");
+    guest.kill();
+    assert!(room.try_enter("v").is_err(), "one is still inside");
+    told.acknowledge().expect("it can be said");
+    drop(told);
+    let next = room.try_enter("u").expect("it is empty");
+    let pids: Vec<_> = next.deaths().iter().map(|death| death.pid).collect();
+    assert_eq!(pids, [guest.pid()]);
+    next.acknowledge().expect("it can be said");
+    assert!(room.try_enter("u").expect("it is shared").deaths().is_empty());
+}

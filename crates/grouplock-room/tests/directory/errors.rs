@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use grouplock_room::{Access, Guard, Place, Places, Policy, Room, RoomError, RoomOptions};
 use grouplock_testing::{current_test, skip};
-use nix::libc;
 
 use crate::process::{self, Actor, LONG, Scratch, until_waiting};
+
+/// Where the slots begin.
+const SLOTS: u64 = 23_808;
 
 fn file(scratch: &Scratch) -> PathBuf {
     scratch.path().join("room.room")
@@ -59,7 +61,7 @@ fn another_version_is_told_apart() {
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
     writable.write_all_at(&7_u32.to_ne_bytes(), 8).expect("it can be written");
     let said = message(open(&scratch));
-    assert_says(&said, &["has format 7, this program reads format 1", "left untouched"]);
+    assert_says(&said, &["has format 7, this program reads format 2", "left untouched"]);
 }
 
 #[test]
@@ -86,16 +88,61 @@ fn a_file_of_the_wrong_size_is_corrupt() {
 }
 
 #[test]
+fn a_room_grows_with_its_participants() {
+    let scratch = Scratch::new();
+    let room = open(&scratch).expect("made");
+    let size = || fs::metadata(file(&scratch)).expect("it is there").len();
+    assert!(size() <= 32_768, "{}", size());
+    let guards: Vec<_> = (0..100).map(|_| room.enter("s").expect("there is a place")).collect();
+    let other = open(&scratch).expect("it can be opened");
+    drop(other.try_enter("s").expect("it is shared"));
+    assert_eq!(other.snapshot().expect("it can be seen").holders(), 100);
+    assert!(size() < 200_000, "{}", size());
+    drop(guards);
+    room.try_enter("t").expect("it is empty").leave().expect("left");
+}
+
+#[test]
+fn a_room_that_was_cut_off_is_left_without_a_signal() {
+    let scratch = Scratch::new();
+    let room = open(&scratch).expect("made");
+    let inside = room.enter("s").expect("it is empty");
+    let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
+    writable.set_len(4096).expect("it can be cut");
+    assert_says(&message(room.snapshot()), &["is corrupt", "cut off"]);
+    assert_says(&message(room.enter("s")), &["is corrupt", "cut off"]);
+    assert_says(&message(inside.leave()), &["the holding was lost", "corrupt"]);
+}
+
+#[test]
+fn epochs_do_not_go_back_when_a_room_is_made_anew() {
+    let scratch = Scratch::new();
+    let mut last = 0;
+    for _ in 0..3 {
+        let room = open(&scratch).expect("made");
+        for _ in 0..50 {
+            let epoch = room.enter("s").expect("it is empty").epoch();
+            assert!(epoch > last, "{epoch} after {last}");
+            last = epoch;
+        }
+        drop(room);
+        Room::remove(scratch.path(), "room").expect("nobody uses it");
+    }
+}
+
+#[test]
 fn a_state_that_makes_no_sense_closes_the_room_for_all() {
     let scratch = Scratch::new();
     let (room, other) = (open(&scratch).expect("made"), open(&scratch).expect("opened"));
     let idle = open(&scratch).expect("opened");
     idle.enter("s").expect("it is empty").leave().expect("it can be left");
     let inside = room.enter("s").expect("it is empty");
-    // The gate: a slot number where there must be none.
+    // The state of the second slot, which is none.
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
-    writable.write_all_at(&0x1230_u64.to_ne_bytes(), 64).expect("it can be written");
-    assert_says(&message(other.enter("s")), &["is corrupt", "gate"]);
+    writable.write_all_at(&0x1230_u32.to_ne_bytes(), SLOTS + 1024).expect("it can be written");
+    // Links that lead nowhere, so that all slots are looked at.
+    writable.write_all_at(&9_u64.to_ne_bytes(), 144).expect("it can be written");
+    assert_says(&message(other.enter("s")), &["is corrupt", "none of ours"]);
     assert_says(&message(room.enter("s")), &["is corrupt"]);
     assert_says(&message(open(&scratch)), &["is corrupt"]);
     assert_says(&message(room.snapshot()), &["is corrupt"]);
@@ -164,9 +211,9 @@ fn a_full_room_says_how_many_fit() {
     assert_says(&said, &["has 3 places for participants and all are taken"]);
     drop(guards);
     room.enter("s").expect("there is a place again").leave().expect("left");
-    let options = RoomOptions::new().capacity(NonZeroU16::new(60_000).expect("not zero"));
+    let options = RoomOptions::new().capacity(NonZeroU16::new(65_535).expect("not zero"));
     let said = message(Room::open_with(scratch.path(), "other", &options));
-    assert_says(&said, &["the capacity of a room cannot be 60000", "1 to 4094 are possible"]);
+    assert_says(&said, &["the capacity of a room cannot be 65535", "1 to 65534 are possible"]);
 }
 
 #[test]
@@ -383,17 +430,24 @@ impl Drop for Mounted {
 #[test]
 fn no_space_is_told_and_nothing_left_behind() {
     let scratch = Scratch::new();
-    let Some(mounted) = Mounted::new(&scratch, "size=256k") else { return };
+    let Some(mounted) = Mounted::new(&scratch, "size=16k") else { return };
     let said = message(Room::open(mounted.0.as_path(), "room"));
     assert_says(
         &said,
         &["no space left to create", "room.room", "bytes", "nothing was left behind"],
     );
     assert_eq!(fs::read_dir(&mounted.0).expect("it can be listed").count(), 0);
-    // A smaller one fits.
-    let small = RoomOptions::new().capacity(NonZeroU16::new(8).expect("not zero"));
-    let room = Room::open_with(mounted.0.as_path(), "room", &small).expect("it fits");
-    room.enter("s").expect("it is empty").leave().expect("left");
+}
+
+#[test]
+fn a_room_that_cannot_grow_says_so_and_works() {
+    let scratch = Scratch::new();
+    let Some(mounted) = Mounted::new(&scratch, "size=36k") else { return };
+    let room = Room::open(mounted.0.as_path(), "room").expect("it fits");
+    let guards: Vec<_> = (0..8).map(|_| room.enter("s").expect("there is a place")).collect();
+    assert_says(&message(room.enter("s")), &["no space left", "room.room"]);
+    drop(guards);
+    room.enter("t").expect("it is empty").leave().expect("left");
 }
 
 #[test]
@@ -427,55 +481,8 @@ fn a_latch_that_nobody_moves_is_reported() {
     // As if it had been stopped in the middle of an update.
     let slot: u32 = 1;
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
-    writable.write_all_at(&slot.to_ne_bytes(), 128).expect("it can be written");
+    writable.write_all_at(&slot.to_ne_bytes(), 64).expect("it can be written");
     let said = message(room.request("s").timeout(LONG).enter());
     let process = format!("process {} is in the middle of an update", actor.pid());
     assert_says(&said, &["does not move", &process, "is it stopped?"]);
-}
-
-/// Forbids this process the system call `membarrier`, as the filters of some containers do.
-fn forbid_barriers() {
-    let step =
-        |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
-    let mut steps = [
-        // The number of the system call comes first.
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_membarrier as u32),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let program = libc::sock_fprog { len: 4, filter: steps.as_mut_ptr() };
-    // SAFETY: only restricts this process.
-    let restricted = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
-    assert_eq!(restricted, 0, "{}", std::io::Error::last_os_error());
-    let mode = libc::SECCOMP_MODE_FILTER;
-    // SAFETY: only restricts this process; the program and its four steps live until it has returned.
-    let restricted = unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) };
-    assert_eq!(restricted, 0, "{}", std::io::Error::last_os_error());
-}
-
-/// Not a test: a process that may not use barriers any more when it wants to enter.
-#[test]
-fn without_barriers() {
-    let Some(role) = process::role() else { return };
-    let room = Room::open(role[0].as_str(), "room").expect("it can be opened");
-    forbid_barriers();
-    process::say(&message(room.try_enter("t")));
-    process::say(&message(Room::open(role[0].as_str(), "room")));
-}
-
-/// Somebody alone in a room writes no barrier of its own, so whoever comes must not go on without one.
-#[test]
-fn no_barrier_is_told_and_nobody_enters_without_it() {
-    let scratch = Scratch::new();
-    let room = open(&scratch).expect("made");
-    let inside = room.enter("s").expect("it is empty");
-    let mut actor = Actor::start("errors::without_barriers", &[scratch.text()]);
-    let said = actor.hear().expect("it says something");
-    assert_says(&said, &["cannot synchronise with the users of", "Operation not permitted"]);
-    let said = actor.hear().expect("it says something");
-    assert_says(&said, &["membarrier", "missing or forbidden here"]);
-    assert!(actor.end().success());
-    inside.leave().expect("it can be left");
-    room.try_enter("t").expect("the other is gone").leave().expect("it can be left");
 }

@@ -66,22 +66,6 @@ fn actor() {
             drop(room);
             survive();
         }
-        "come and go at home" => {
-            let room = open();
-            make_at_home(&room, "s");
-            go();
-            room.enter("s").expect("it is admitted").leave().expect("it can be left");
-            drop(room);
-            survive();
-        }
-        "leave home" => {
-            let room = open();
-            make_at_home(&room, "s");
-            let guard = room.enter("s").expect("it is empty");
-            go();
-            guard.leave().expect("it can be left");
-            survive();
-        }
         "wait" => {
             let room = open();
             go();
@@ -101,6 +85,24 @@ fn actor() {
             let guard = room.enter("s").expect("it is empty");
             go();
             guard.leave().expect("it can be left");
+            survive();
+        }
+        "set up" => {
+            let room = open();
+            go();
+            let set_up = || {
+                process::say("set up");
+                Ok(())
+            };
+            let guard = room.request("s").set_up(set_up).timeout(LONG).enter();
+            guard.expect("it can be set up").leave().expect("it can be left");
+            survive();
+        }
+        "switch" => {
+            let room = open();
+            let guard = room.exclusive().expect("it is empty");
+            go();
+            guard.switch("s").expect("it is admitted").leave().expect("it can be left");
             survive();
         }
         "bury" => {
@@ -131,13 +133,6 @@ fn actor() {
             drop(guard);
         }
         unknown => panic!("no play is called {unknown}"),
-    }
-}
-
-/// Comes and goes often enough for the claim to stay at the gate.
-fn make_at_home(room: &Room, session: &str) {
-    for _ in 0..20 {
-        room.enter(session).expect("nobody else is here").leave().expect("it can be left");
     }
 }
 
@@ -210,34 +205,9 @@ fn coming_and_going_where_others_are() {
 }
 
 #[test]
-fn coming_and_going_at_home() {
-    walk(4, |steps, scratch| {
-        let room = open(scratch);
-        let mut stage = Stage::set("come and go at home", scratch, steps);
-        let epoch = room.snapshot().expect("it can be looked at").epoch;
-        let survived = stage.perform();
-        assert_works(scratch, &room, epoch, steps);
-        survived
-    });
-}
-
-#[test]
 fn waiting_and_giving_up() {
-    wait_and_give_up(false);
-}
-
-#[test]
-fn waiting_for_someone_at_home() {
-    wait_and_give_up(true);
-}
-
-fn wait_and_give_up(at_home: bool) {
     walk(25, |steps, scratch| {
         let room = open(scratch);
-        if at_home {
-            make_at_home(&room, "s");
-        }
-        // By the fast path, so that the one who waits has to stop it.
         let inside = enter(&room, "s", steps);
         let mut stage = Stage::set("wait", scratch, steps);
         let survived = stage.perform();
@@ -257,11 +227,11 @@ fn wait_and_give_up(at_home: bool) {
 }
 
 /// The process leaves a room in which others wait.
-fn leaving(policy: Policy, play: &str) {
+fn leaving(policy: Policy) {
     walk(15, |steps, scratch| {
         let options = RoomOptions::new().policy(policy);
         let room = Room::open_with(scratch.path(), "room", &options).expect("it can be opened");
-        let mut stage = Stage::set(play, scratch, steps);
+        let mut stage = Stage::set("leave", scratch, steps);
         let epoch = room.snapshot().expect("it can be looked at").epoch;
         let survived = std::thread::scope(|scope| {
             let waiters = [("t", 1), ("u", 2), ("t", 3)].map(|(session, place)| {
@@ -287,17 +257,12 @@ fn leaving(policy: Policy, play: &str) {
 
 #[test]
 fn leaving_to_those_who_wait() {
-    leaving(Policy::Fifo, "leave");
-}
-
-#[test]
-fn leaving_home_to_those_who_wait() {
-    leaving(Policy::Fifo, "leave home");
+    leaving(Policy::Fifo);
 }
 
 #[test]
 fn leaving_to_a_batch() {
-    leaving(Policy::Batch { passes: 5 }, "leave");
+    leaving(Policy::Batch { passes: 5 });
 }
 
 #[test]
@@ -345,8 +310,6 @@ fn burying_for_somebody_else() {
         until_waiting(&room, 1);
         // It must not bury anybody itself.
         stop_between_updates(&first.actor, &room);
-        // By then looking for the dead is due again.
-        std::thread::sleep(Duration::from_millis(60));
         let mut stage = Stage::set("wait for another", scratch, steps);
         holder.actor.kill();
         let survived = stage.perform();
@@ -403,6 +366,50 @@ fn removing() {
             Err(error) => assert!(matches!(error, RoomError::Removed { .. }), "{error}"),
         }
         assert_works(scratch, &now, 0, steps);
+        survived
+    });
+}
+
+/// Whoever finds the room set up can rely on it.
+#[test]
+fn setting_up() {
+    walk(30, |steps, scratch| {
+        let room = open(scratch);
+        let mut stage = Stage::set("set up", scratch, steps);
+        let survived = stage.perform();
+        let guard = enter(&room, "s", steps);
+        if guard.prepared().expect("it can be asked").is_some() {
+            assert_eq!(stage.said, ["set up"], "step {steps}");
+        }
+        let epoch = guard.epoch();
+        drop(guard);
+        let mut done = false;
+        let set_up = || {
+            done = true;
+            Ok(())
+        };
+        let again = room.request("s").set_up(set_up).timeout(LONG).enter();
+        drop(again.expect("it can be set up"));
+        assert!(done || stage.said == ["set up"], "step {steps}: nobody has set it up");
+        assert_works(scratch, &room, epoch, steps);
+        survived
+    });
+}
+
+#[test]
+fn switching_while_others_wait() {
+    walk(15, |steps, scratch| {
+        let room = open(scratch);
+        let mut stage = Stage::set("switch", scratch, steps);
+        let epoch = room.snapshot().expect("it can be looked at").epoch;
+        let survived = std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| drop(enter(&room, "t", steps)));
+            until_waiting(&room, 1);
+            let survived = stage.perform();
+            waiter.join().expect("it is admitted");
+            survived
+        });
+        assert_works(scratch, &room, epoch, steps);
         survived
     });
 }

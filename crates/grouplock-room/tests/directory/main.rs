@@ -10,6 +10,5 @@ mod fork;
 mod kill_points;
 mod process;
 mod scribble;
-mod standing;
 mod storm;
 mod waking;

@@ -59,8 +59,7 @@ fn actor() {
 
 fn weather(directory: &Path, place: &str, random: &mut Random) -> Result<(), String> {
     let mut page = ledger(directory).page(place);
-    let options = RoomOptions::new().history(random.below(2) == 0);
-    let mut room = Room::open_with(directory, "storm", &options).map_err(|e| e.to_string())?;
+    let mut room = Room::open(directory, "storm").map_err(|e| e.to_string())?;
     while !directory.join(OVER).exists() {
         if random.below(50) == 0 {
             room = Room::open(directory, "storm").map_err(|e| e.to_string())?;

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use grouplock_room::{Guard, Room};
 
-use crate::process::{LONG, Scratch, until, until_waiting};
+use crate::process::{Actor, LONG, Scratch, until, until_waiting};
 
 /// How long anybody sleeps before looking for itself.
-const NAP: Duration = Duration::from_millis(50);
+const NAP: Duration = Duration::from_millis(20);
 
 /// Whether all threads of this process with that name sleep.
 fn all_sleep(name: &str) -> bool {
@@ -82,4 +82,97 @@ fn a_task_is_woken() {
             }
         }
     }));
+}
+
+/// How often the threads of a process went to sleep by themselves.
+fn naps(pid: u32) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives").flatten();
+    let status = threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
+    let count = |status: String| {
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.and_then(|count| count.trim().parse::<u64>().ok())
+    };
+    status.filter_map(count).sum()
+}
+
+#[test]
+fn waiting_costs_no_wake_ups_and_a_death_ends_it() {
+    let scratch = Scratch::new();
+    let room = Room::open(scratch.path(), "room").expect("it can be opened");
+    let mut holder = Actor::inside(&scratch, "room", "here");
+    let waiters: Vec<_> = ["there", "elsewhere", "there"]
+        .iter()
+        .enumerate()
+        .map(|(place, session)| {
+            let waiter = Actor::guest(&scratch, "room", session);
+            until_waiting(&room, place + 1);
+            waiter
+        })
+        .collect();
+    // The first nap is short. Afterwards somebody else is watched.
+    let calm = |waiter: &Actor| {
+        let before = naps(waiter.pid());
+        std::thread::sleep(Duration::from_secs(1));
+        naps(waiter.pid()) - before
+    };
+    until("each waiter sleeps for long", || waiters.iter().all(|waiter| calm(waiter) <= 2));
+    // In the middle of the line: nobody is held up by it, and nobody is told of it.
+    let [first, mut second, third] = <[Actor; 3]>::try_from(waiters).ok().expect("three");
+    second.kill();
+    until_waiting(&room, 2);
+    let died = Instant::now();
+    holder.kill();
+    for waiter in [&first, &third] {
+        assert_eq!(waiter.hear().as_deref(), Some("inside"));
+    }
+    println!("a death was acted on within {:?}", died.elapsed());
+    assert_eq!(room.snapshot().expect("it can be seen").deaths, 1);
+}
+
+/// Whoever is kept out by a limit learns of the death of any who are inside.
+#[test]
+fn a_death_makes_room_for_one_more() {
+    let scratch = Scratch::new();
+    let room = Room::open(scratch.path(), "room").expect("it can be opened");
+    let mut holders = ["s"; 3].map(|session| Actor::inside(&scratch, "room", session));
+    let three = 3.try_into().expect("not zero");
+    std::thread::scope(|scope| {
+        let waits = || room.request("s").at_most(three).timeout(LONG).enter().map(drop);
+        let waiter = scope.spawn(waits);
+        until_waiting(&room, 1);
+        std::thread::sleep(Duration::from_millis(100));
+        // Neither the first nor the last.
+        let died = Instant::now();
+        holders[1].kill();
+        waiter.join().expect("no panic").expect("it may enter");
+        println!("a death was acted on within {:?}", died.elapsed());
+    });
+}
+
+/// `cargo test --release -p grouplock-room --test directory many_waiters -- --ignored --nocapture`
+#[test]
+#[ignore = "takes half a minute and prints figures"]
+fn many_waiters_use_nothing() {
+    let scratch = Scratch::new();
+    let room = Room::open(scratch.path(), "room").expect("it can be opened");
+    let holder = Actor::inside(&scratch, "room", "here");
+    let waiters: Vec<_> =
+        (0..300).map(|n| Actor::guest(&scratch, "room", &n.to_string())).collect();
+    until_waiting(&room, 300);
+    std::thread::sleep(Duration::from_secs(6));
+    let ticks = |pid: u32| -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it lives");
+        let fields: Vec<_> = stat.rsplit(')').next().expect("a name").split_whitespace().collect();
+        [11, 12].iter().map(|at| fields[*at].parse::<u64>().expect("a number")).sum()
+    };
+    let all =
+        |of: &dyn Fn(u32) -> u64| -> u64 { waiters.iter().map(|waiter| of(waiter.pid())).sum() };
+    let (slept, ran) = (all(&naps), all(&ticks));
+    std::thread::sleep(Duration::from_secs(20));
+    println!(
+        "300 waiters: {} wake-ups and {} ms of processor time in 20 s",
+        all(&naps) - slept,
+        (all(&ticks) - ran) * 10,
+    );
+    drop(holder);
 }

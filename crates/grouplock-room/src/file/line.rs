@@ -1,0 +1,455 @@
+//! The line of requests: the protocol, for any memory.
+//!
+//! ```text
+//!  First ──▶ slot ⇄ slot ⇄ slot ⇄ slot ◀── Last        State of a slot: OUT, WAIT or IN
+//!            IN     IN     WAIT   WAIT                 Inside = 2, the number of slots that are IN
+//!                          ▲ Head, the first that waits
+//! ```
+//!
+//! All of this is changed by the owner of the latch only. Between two owners:
+//!
+//! 1. The slots that are IN are the longest compatible beginning of the line (with [passes](Words::passes), some may stand
+//!    further back).
+//! 2. `Armed` is 0.
+//! 3. Links, `Head`, `Inside` and `Most` agree with the states.
+//!
+//! An owner may die before any of its writes. **The states of the slots count.** Links and numbers follow from them and
+//! from the tickets. So an owner sets `Armed` before its first change and clears it after its last one, and the next owner
+//! that finds it set [builds](Line::rebuild) everything else anew. Nothing is rolled back, and nothing is logged but
+//! that one bit. The order of the other writes matters in four places:
+//!
+//! * `Epoch` grows before anybody enters with it. An epoch may be lost, but is never used twice.
+//! * The state IN is written after the facts that its owner reads as soon as it sees it.
+//! * A waiter is counted as passed before it is passed.
+//! * A death is recorded before the slot of the dead is freed. The record has the ticket of the dead, so that it is not
+//!   recorded again by a successor.
+//!
+//! `tests/protocol.rs` runs this text on a small memory, with a death before every write, in all orders.
+
+/// The number of a slot.
+pub(crate) type Slot = u16;
+
+/// The words of the protocol. Where one names a slot, it holds the slot's number plus one, or 0 for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    /// 1 while an owner of the latch changes something.
+    Armed,
+    First,
+    Last,
+    /// The first slot that waits.
+    Head,
+    /// How many are IN.
+    Inside,
+    /// The least limit of those that are IN.
+    Most,
+    /// The epoch of the phase inside, or of the last one.
+    Epoch,
+    /// The last ticket.
+    Tickets,
+    /// How many died inside.
+    Deaths,
+    /// How many of them are repaired.
+    Repaired,
+    /// [`NOBODY`], [`READY`] or [`STALE`].
+    Prepared,
+    /// The ticket of the dead in the record of death number n.
+    Buried(u64),
+    Of(Slot, Field),
+}
+
+/// The words of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    State,
+    /// The order of arrival.
+    Ticket,
+    Prev,
+    Next,
+    /// Of the phase that it entered.
+    Epoch,
+    /// The number of the last death if some are not repaired, else 0.
+    Told,
+    /// 1: nobody else may be inside.
+    Alone,
+    /// How many may be inside with it, itself included.
+    Most,
+    /// How often it was passed.
+    Passed,
+}
+
+pub(crate) const OUT: u64 = 0;
+pub(crate) const WAIT: u64 = 1;
+pub(crate) const IN: u64 = 2;
+
+/// The room is set up for nobody.
+pub(crate) const NOBODY: u64 = 0;
+/// It is set up for the session that is written next to this.
+pub(crate) const READY: u64 = 1;
+/// It was set up for that session, and others have been inside since.
+pub(crate) const STALE: u64 = 2;
+
+/// No limit.
+pub(crate) const ANY: u64 = u64::MAX;
+
+/// The memory of a room, as the owner of the latch sees it.
+pub(crate) trait Words {
+    fn get(&self, at: At) -> u64;
+    fn set(&mut self, at: At, value: u64);
+    /// One more than the largest slot that was ever used.
+    fn slots(&self) -> Slot;
+    fn same_session(&self, one: Slot, other: Slot) -> bool;
+    /// Whether the room is set up for the session of a slot.
+    fn prepared_for(&self, slot: Slot) -> bool;
+
+    /// Smaller stands further in front; the ticket decides between equals.
+    fn rank(&self, _: Slot) -> i128 {
+        0
+    }
+
+    /// How often a waiter may be passed by one that can join those inside.
+    fn passes(&self) -> u64 {
+        0
+    }
+
+    /// A phase begins with this slot.
+    fn opened(&mut self, _: Slot) {}
+    /// Nobody is inside. May be called again for the same phase.
+    fn closed(&mut self) {}
+    /// The slot is about to be IN.
+    fn admitted(&mut self, _: Slot) {}
+    /// Records the death of a slot's owner as this number. May be called again for the same number.
+    fn died(&mut self, _: Slot, _: u64) {}
+}
+
+/// The links contradict the states, so somebody has written into them who must not.
+struct Broken;
+
+/// The states contradict each other: incompatible slots are IN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Contradiction;
+
+/// What the owner of the latch does.
+pub(crate) struct Line<'w, W>(pub(crate) &'w mut W);
+
+impl<W: Words> Line<'_, W> {
+    /// Finishes what an owner that died has begun.
+    pub(crate) fn mend(&mut self) -> Result<(), Contradiction> {
+        if self.0.get(At::Armed) == 0 {
+            return Ok(());
+        }
+        self.rebuild()?;
+        self.settle().map_err(|Broken| Contradiction)?;
+        self.0.set(At::Armed, 0);
+        Ok(())
+    }
+
+    /// A slot that is OUT queues. Its request is written in it.
+    pub(crate) fn append(&mut self, slot: Slot) -> Result<(), Contradiction> {
+        self.change(|line| line.link(slot))
+    }
+
+    /// A slot leaves, from inside or out of the line.
+    pub(crate) fn remove(&mut self, slot: Slot) -> Result<(), Contradiction> {
+        self.change(|line| line.unlink(slot))
+    }
+
+    /// `old` leaves and `new` queues, both of one owner, in one step.
+    pub(crate) fn switch(&mut self, old: Slot, new: Slot) -> Result<(), Contradiction> {
+        self.change(|line| {
+            line.link(new)?;
+            line.unlink(old)
+        })
+    }
+
+    /// The owner of a slot has died.
+    pub(crate) fn bury(&mut self, slot: Slot) -> Result<(), Contradiction> {
+        self.mend()?;
+        if self.of(slot, Field::State) == IN {
+            let (deaths, ticket) = (self.0.get(At::Deaths), self.of(slot, Field::Ticket));
+            let recorded = deaths > 0 && self.0.get(At::Buried(deaths)) == ticket;
+            if !recorded {
+                self.0.died(slot, deaths + 1);
+                self.0.set(At::Buried(deaths + 1), ticket);
+                self.0.set(At::Deaths, deaths + 1);
+            }
+        }
+        self.remove(slot)
+    }
+
+    /// The deaths that this slot was told of are repaired.
+    pub(crate) fn acknowledge(&mut self, slot: Slot) {
+        let told = self.of(slot, Field::Told);
+        if told > self.0.get(At::Repaired) {
+            self.0.set(At::Repaired, told);
+        }
+    }
+
+    /// If only this slot is IN, it is alone from now on. Whether it is.
+    pub(crate) fn try_alone(&mut self, slot: Slot) -> Result<bool, Contradiction> {
+        self.mend()?;
+        let only = self.0.get(At::Inside) == 1 && self.of(slot, Field::State) == IN;
+        if only && self.of(slot, Field::Alone) == 0 {
+            self.set(slot, Field::Alone, 1);
+        }
+        Ok(only)
+    }
+
+    /// A slot that is IN and alone lets its session join.
+    pub(crate) fn downgrade(&mut self, slot: Slot) -> Result<(), Contradiction> {
+        self.change(|line| {
+            line.set(slot, Field::Alone, 0);
+            Ok(())
+        })
+    }
+
+    /// Those that are IN, as the links tell; at most `limit` of them.
+    pub(crate) fn inside(&self, limit: usize) -> Vec<Slot> {
+        let mut inside = Vec::new();
+        let mut at = self.0.get(At::First);
+        // Each slot once, whatever the links say.
+        for _ in 0..self.0.slots() {
+            let Ok(slot) = self.linked(at) else { break };
+            if self.of(slot, Field::State) == IN {
+                inside.push(slot);
+            } else if self.0.passes() == 0 {
+                break;
+            }
+            if inside.len() == limit {
+                break;
+            }
+            at = self.of(slot, Field::Next);
+        }
+        inside
+    }
+
+    /// Does one change, and lets in whoever may enter then.
+    fn change(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<(), Broken>,
+    ) -> Result<(), Contradiction> {
+        self.mend()?;
+        self.0.set(At::Armed, 1);
+        if work(self).and_then(|()| self.settle()).is_err() {
+            self.rebuild()?;
+            self.settle().map_err(|Broken| Contradiction)?;
+        }
+        self.0.set(At::Armed, 0);
+        Ok(())
+    }
+
+    fn link(&mut self, slot: Slot) -> Result<(), Broken> {
+        let ticket = self.0.get(At::Tickets).wrapping_add(1);
+        self.0.set(At::Tickets, ticket);
+        self.set(slot, Field::Ticket, ticket);
+        self.set(slot, Field::Passed, 0);
+        self.set(slot, Field::State, WAIT);
+        let (mut prev, mut next) = (self.0.get(At::Last), 0);
+        // Behind everybody, or in front of those waiting that rank behind it.
+        for _ in 0..self.0.slots() {
+            let Ok(other) = self.linked(prev) else { break };
+            if self.of(other, Field::State) == IN || self.0.rank(other) <= self.0.rank(slot) {
+                break;
+            }
+            (prev, next) = (self.of(other, Field::Prev), prev);
+        }
+        if prev != 0 && self.of(self.linked(prev)?, Field::Next) != next {
+            return Err(Broken);
+        }
+        let me = u64::from(slot) + 1;
+        self.set(slot, Field::Prev, prev);
+        self.set(slot, Field::Next, next);
+        self.join(prev, me)?;
+        self.join(me, next)?;
+        if self.0.get(At::Head) == next {
+            self.0.set(At::Head, me);
+        }
+        Ok(())
+    }
+
+    fn unlink(&mut self, slot: Slot) -> Result<(), Broken> {
+        let me = u64::from(slot) + 1;
+        let (was, most) = (self.of(slot, Field::State), self.of(slot, Field::Most));
+        let (prev, next) = (self.of(slot, Field::Prev), self.of(slot, Field::Next));
+        if was == OUT {
+            return Ok(());
+        }
+        self.set(slot, Field::State, OUT);
+        let before = if prev == 0 {
+            self.0.get(At::First)
+        } else {
+            self.of(self.linked(prev)?, Field::Next)
+        };
+        let behind =
+            if next == 0 { self.0.get(At::Last) } else { self.of(self.linked(next)?, Field::Prev) };
+        if (before, behind) != (me, me) {
+            return Err(Broken);
+        }
+        self.join(prev, next)?;
+        if self.0.get(At::Head) == me {
+            let head = self.next_waiting(next)?;
+            self.0.set(At::Head, head);
+        }
+        if was == IN {
+            let inside = self.0.get(At::Inside).checked_sub(1).ok_or(Broken)?;
+            self.0.set(At::Inside, inside);
+            if most != ANY && most == self.0.get(At::Most) {
+                let left = self.inside(usize::MAX);
+                let least = left.into_iter().map(|slot| self.of(slot, Field::Most)).min();
+                self.0.set(At::Most, least.unwrap_or(ANY));
+            }
+            if inside == 0 {
+                self.0.closed();
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes two neighbours of what may be slots or the ends.
+    fn join(&mut self, prev: u64, next: u64) -> Result<(), Broken> {
+        match prev {
+            0 => self.0.set(At::First, next),
+            _ => self.set(self.number(prev)?, Field::Next, next),
+        }
+        match next {
+            0 => self.0.set(At::Last, prev),
+            _ => self.set(self.number(next)?, Field::Prev, prev),
+        }
+        Ok(())
+    }
+
+    /// Lets in whoever may enter.
+    fn settle(&mut self) -> Result<(), Broken> {
+        // Those that had to be left waiting, and how often the most tired of them can still be passed.
+        let (mut others, mut left) = (Vec::new(), u64::MAX);
+        let mut at = self.0.get(At::Head);
+        for _ in 0..=self.0.slots() {
+            if at == 0 || left == 0 {
+                return Ok(());
+            }
+            let slot = self.linked(at)?;
+            if self.of(slot, Field::State) != WAIT {
+                return Err(Broken);
+            }
+            let next = self.next_waiting(self.of(slot, Field::Next))?;
+            if self.may_enter(slot)? {
+                for other in &others {
+                    let passed = self.of(*other, Field::Passed);
+                    self.set(*other, Field::Passed, passed.saturating_add(1));
+                }
+                self.admit(slot);
+                if others.is_empty() {
+                    self.0.set(At::Head, next);
+                } else {
+                    left -= 1;
+                }
+            } else {
+                left = left.min(self.0.passes().saturating_sub(self.of(slot, Field::Passed)));
+                others.push(slot);
+            }
+            at = next;
+        }
+        Err(Broken)
+    }
+
+    /// Whether a slot is compatible with those that are IN.
+    fn may_enter(&self, slot: Slot) -> Result<bool, Broken> {
+        let (inside, one) = (self.0.get(At::Inside), self.inside(1));
+        let Some(&one) = one.first() else {
+            return if inside == 0 { Ok(true) } else { Err(Broken) };
+        };
+        let most = self.0.get(At::Most).min(self.of(slot, Field::Most));
+        let alone = self.of(slot, Field::Alone) != 0 || self.of(one, Field::Alone) != 0;
+        if inside == 0 {
+            return Err(Broken);
+        }
+        Ok(!alone && inside < most && self.0.same_session(one, slot))
+    }
+
+    fn admit(&mut self, slot: Slot) {
+        let inside = self.0.get(At::Inside);
+        if inside == 0 {
+            let epoch = self.0.get(At::Epoch).wrapping_add(1);
+            self.0.set(At::Epoch, epoch);
+            if self.0.get(At::Prepared) == READY && !self.0.prepared_for(slot) {
+                self.0.set(At::Prepared, STALE);
+            }
+            self.0.opened(slot);
+        }
+        let deaths = self.0.get(At::Deaths);
+        let told = if deaths > self.0.get(At::Repaired) { deaths } else { 0 };
+        self.set(slot, Field::Told, told);
+        self.set(slot, Field::Epoch, self.0.get(At::Epoch));
+        self.0.admitted(slot);
+        self.set(slot, Field::State, IN);
+        self.0.set(At::Inside, inside + 1);
+        let most = self.0.get(At::Most).min(self.of(slot, Field::Most));
+        self.0.set(At::Most, most);
+    }
+
+    /// Builds links and numbers from the states and tickets.
+    pub(crate) fn rebuild(&mut self) -> Result<(), Contradiction> {
+        self.0.set(At::Armed, 1);
+        let mut line: Vec<Slot> =
+            (0..self.0.slots()).filter(|slot| self.of(*slot, Field::State) != OUT).collect();
+        line.sort_by_key(|slot| {
+            (self.of(*slot, Field::State) != IN, self.0.rank(*slot), self.of(*slot, Field::Ticket))
+        });
+        let inside = line.iter().filter(|slot| self.of(**slot, Field::State) == IN).count();
+        let most =
+            line[..inside].iter().map(|slot| self.of(*slot, Field::Most)).min().unwrap_or(ANY);
+        for slot in &line[..inside] {
+            let alone = inside > 1 && self.of(*slot, Field::Alone) != 0;
+            let epoch = self.of(*slot, Field::Epoch) == self.0.get(At::Epoch);
+            if alone || !epoch || !self.0.same_session(line[0], *slot) {
+                return Err(Contradiction);
+            }
+        }
+        if inside as u64 > most {
+            return Err(Contradiction);
+        }
+        let name = |slot: Option<&Slot>| slot.map_or(0, |slot| u64::from(*slot) + 1);
+        for (at, slot) in line.iter().enumerate() {
+            self.set(*slot, Field::Prev, name(at.checked_sub(1).and_then(|at| line.get(at))));
+            self.set(*slot, Field::Next, name(line.get(at + 1)));
+        }
+        self.0.set(At::First, name(line.first()));
+        self.0.set(At::Last, name(line.last()));
+        self.0.set(At::Head, name(line.get(inside)));
+        self.0.set(At::Inside, inside as u64);
+        self.0.set(At::Most, most);
+        if inside == 0 {
+            self.0.closed();
+        }
+        Ok(())
+    }
+
+    /// The first that waits from here on.
+    fn next_waiting(&self, mut at: u64) -> Result<u64, Broken> {
+        for _ in 0..=self.0.slots() {
+            if at == 0 || self.of(self.linked(at)?, Field::State) == WAIT {
+                return Ok(at);
+            }
+            at = self.of(self.linked(at)?, Field::Next);
+        }
+        Err(Broken)
+    }
+
+    /// The slot that a word names, which must be in the line.
+    fn linked(&self, word: u64) -> Result<Slot, Broken> {
+        let slot = self.number(word)?;
+        if self.of(slot, Field::State) == OUT { Err(Broken) } else { Ok(slot) }
+    }
+
+    fn number(&self, word: u64) -> Result<Slot, Broken> {
+        let slot = word.checked_sub(1).and_then(|slot| Slot::try_from(slot).ok());
+        slot.filter(|slot| *slot < self.0.slots()).ok_or(Broken)
+    }
+
+    fn of(&self, slot: Slot, field: Field) -> u64 {
+        self.0.get(At::Of(slot, field))
+    }
+
+    fn set(&mut self, slot: Slot, field: Field, value: u64) {
+        self.0.set(At::Of(slot, field), value);
+    }
+}

@@ -1,0 +1,298 @@
+//! Asking to enter, and waiting.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use super::clock;
+use super::futex;
+use super::holding::Inside;
+use super::latch::Latched;
+use super::layout::state;
+use super::line::Line;
+use super::pool::Lease;
+use super::room::FileRoom;
+use super::watchman::Nudge;
+use crate::backend::{Holding, Pending, Submitted};
+use crate::error::RoomError;
+use crate::policy::Policy;
+use crate::request::{Patience, Request};
+use crate::snapshot::HolderId;
+
+/// How long a waiter sleeps before it lets those in front be watched. Most waits are shorter.
+const FIRST_NAP: Duration = Duration::from_millis(20);
+/// How often a waiter looks whether the file is still there, and whether it watches whom it should.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// Asks for entry; from inside, if there is a slot to leave.
+pub(super) fn submit(
+    room: &Arc<FileRoom>,
+    request: &Request<'_>,
+    from: Option<u16>,
+) -> Result<Submitted, RoomError> {
+    let lease = room.lease(request)?;
+    match room.enqueue(lease.slot, request.patience, from) {
+        Ok(true) => Ok(Submitted::Granted(Box::new(Inside::new(room, lease)))),
+        Ok(false) => Ok(Submitted::Waiting(Box::new(Queued {
+            seat: Arc::new(Seat::new(room, lease.slot)),
+            lease: Some(lease),
+            deadline: request.patience.deadline(),
+            started: Instant::now(),
+            sleeper: None,
+        }))),
+        Err(error) => {
+            if error.is_conflict() {
+                room.give_back(lease);
+            } else {
+                room.give_up(&lease);
+            }
+            Err(error)
+        }
+    }
+}
+
+impl FileRoom {
+    /// Stands in the line. True if it was admitted at once; an error if not and there is no patience: then it is not in
+    /// the line any more.
+    fn enqueue(
+        &self,
+        number: u16,
+        patience: Patience,
+        from: Option<u16>,
+    ) -> Result<bool, RoomError> {
+        let mut latched = self.latch(number)?;
+        // It is ours, and we look at it before we sleep: waking ourselves would be a system call for nothing.
+        latched.awake = Some(number);
+        let slot = self.slot(number);
+        if let Policy::Priority { .. } = self.fixed.policy {
+            slot.arrival().set(clock::monotonic());
+        }
+        slot.since().set(clock::real());
+        latched.run(|line| match from {
+            None => line.append(number),
+            Some(old) => line.switch(old, number),
+        })?;
+        let exhausted = patience.exhausted();
+        if exhausted && slot.state().get() == state::WAITING {
+            // Those in our way may be dead. Who cannot wait has to know now.
+            latched.clear_the_way(number)?;
+        }
+        if slot.state().get() == state::INSIDE {
+            return Ok(true);
+        }
+        if !exhausted {
+            return Ok(false);
+        }
+        latched.run(|line| line.remove(number))?;
+        Err(match patience {
+            Patience::Until(_) => RoomError::TimedOut { waited: Duration::ZERO },
+            _ => RoomError::Occupied { inside: latched.session_inside() },
+        })
+    }
+}
+
+/// A slot that waits, for the thread that sleeps on it.
+struct Seat {
+    room: Arc<FileRoom>,
+    nudge: Arc<Nudge>,
+    /// Whether those in front are watched.
+    watches: AtomicBool,
+    /// Whether the wait is over. Held while a thread uses the latch in the name of the slot, which may be somebody
+    /// else's afterwards.
+    over: Mutex<bool>,
+}
+
+impl Seat {
+    fn new(room: &Arc<FileRoom>, slot: u16) -> Self {
+        Seat {
+            room: Arc::clone(room),
+            nudge: Arc::new(Nudge { slot, gone: AtomicBool::new(false) }),
+            watches: AtomicBool::new(false),
+            over: Mutex::new(false),
+        }
+    }
+
+    /// Whether it has been admitted.
+    fn admitted(&self) -> Result<bool, RoomError> {
+        self.room.verdict()?;
+        match self.room.slot(self.nudge.slot).state().get() {
+            state::WAITING => Ok(false),
+            state::INSIDE => Ok(true),
+            _ => Err(self.room.condemn("a waiter's slot does not say that it waits")),
+        }
+    }
+
+    /// Sleeps until it is admitted, but not beyond `until`. May return earlier. Whether it is admitted, or the wait is over.
+    fn nap(&self, until: Option<Instant>) -> Result<bool, RoomError> {
+        // SeqCst, here and for `gone`: nothing depends on their speed.
+        let watches = self.watches.load(Ordering::SeqCst);
+        let most = if watches { HEARTBEAT } else { FIRST_NAP };
+        let left =
+            until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+        let word = self.room.slot(self.nudge.slot).state();
+        let mut gone = self.nudge.gone.swap(false, Ordering::SeqCst);
+        if !gone {
+            let timed_out = futex::wait(word.0, state::WAITING, left.min(most));
+            gone = self.nudge.gone.swap(false, Ordering::SeqCst) || !timed_out || left > most;
+        }
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        if *over || self.admitted()? {
+            return Ok(true);
+        }
+        if gone {
+            self.attend()?;
+        }
+        self.admitted()
+    }
+
+    /// Buries the dead among those it waits for, and lets the others be watched.
+    fn attend(&self) -> Result<(), RoomError> {
+        let (room, slot) = (&self.room, self.nudge.slot);
+        room.still_there()?;
+        let mut latched = room.latch(slot)?;
+        latched.run(|_| Ok(()))?;
+        let targets = loop {
+            if room.slot(slot).state().get() != state::WAITING {
+                return Ok(());
+            }
+            let targets = latched.targets(slot);
+            let mut dead = None;
+            for target in &targets {
+                if !latched.alive(*target)? {
+                    dead = Some(*target);
+                }
+            }
+            match dead {
+                Some(dead) => latched.bury(dead)?,
+                None => {
+                    break targets.into_iter().map(|slot| (slot, room.slot(slot).ticket().get()));
+                }
+            }
+        };
+        let targets: Vec<_> = targets.collect();
+        drop(latched);
+        let watched = targets.into_iter().all(|target| room.watch(target, &self.nudge));
+        // Without a thread it has to look for itself.
+        self.watches.store(watched, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Afterwards no thread uses the slot in the name of this wait.
+    fn end(&self) {
+        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+}
+
+/// A request in the line. Dropping it withdraws it.
+pub(super) struct Queued {
+    seat: Arc<Seat>,
+    /// `None` once it was granted.
+    lease: Option<Lease>,
+    deadline: Option<Instant>,
+    started: Instant,
+    sleeper: Option<Arc<Sleeper>>,
+}
+
+/// What a task shares with the thread that sleeps for it.
+#[derive(Default)]
+struct Sleeper {
+    waker: Mutex<Option<Waker>>,
+    /// Why the thread gave up.
+    failure: Mutex<Option<RoomError>>,
+}
+
+impl Queued {
+    fn take(&mut self) -> Result<Box<dyn Holding>, RoomError> {
+        self.seat.end();
+        let lease = self.lease.take().ok_or(RoomError::Withdrawn)?;
+        Ok(Box::new(Inside::new(&self.seat.room, lease)))
+    }
+}
+
+impl Pending for Queued {
+    fn holder(&self) -> HolderId {
+        self.seat.room.slot(self.seat.nudge.slot).holder()
+    }
+
+    fn wait(&mut self, until: Option<Instant>) -> Result<Option<Box<dyn Holding>>, RoomError> {
+        loop {
+            self.seat.room.ours()?;
+            if self.seat.admitted()? || self.seat.nap(until)? {
+                return self.take().map(Some);
+            }
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Box<dyn Holding>, RoomError>> {
+        let waker = Some(context.waker().clone());
+        let sleeper = self.sleeper.get_or_insert_default();
+        let first = Arc::strong_count(sleeper) == 1
+            && sleeper.waker.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        *sleeper.waker.lock().unwrap_or_else(PoisonError::into_inner) = waker;
+        let failure = sleeper.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(failure) = failure {
+            return Poll::Ready(Err(failure));
+        }
+        // After the waker is in place, so that nothing falls in between.
+        self.seat.room.still_there()?;
+        if self.seat.admitted()? {
+            return Poll::Ready(self.take());
+        }
+        if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Poll::Ready(Err(RoomError::TimedOut { waited: self.started.elapsed() }));
+        }
+        if first {
+            let (seat, theirs, deadline) =
+                (Arc::clone(&self.seat), Arc::clone(sleeper), self.deadline);
+            let sleep = move || theirs.sleep(&seat, deadline);
+            if let Err(error) = crate::remote::spawn("grouplock-wait", sleep) {
+                return Poll::Ready(Err(RoomError::Backend(Box::new(error))));
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Sleeper {
+    /// Sleeps in place of a task, until there is something for it to look at.
+    fn sleep(&self, seat: &Seat, deadline: Option<Instant>) {
+        loop {
+            match seat.nap(deadline) {
+                Ok(false) if deadline.is_none_or(|deadline| Instant::now() < deadline) => {}
+                Ok(_) => break,
+                Err(error) => {
+                    *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                    break;
+                }
+            }
+        }
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.seat.end();
+        let (room, Some(lease)) = (&self.seat.room, self.lease.take()) else { return };
+        if room.birth.is_ours() {
+            // There is nobody to tell.
+            _ = room.leave(lease);
+            if self.sleeper.is_some() && room.verdict().is_ok() {
+                // Its thread sleeps there.
+                futex::wake(room.slot(self.seat.nudge.slot).state().0, i32::MAX);
+            }
+        }
+    }
+}
+
+impl Latched<'_> {
+    fn session_inside(&mut self) -> Option<String> {
+        let one = Line(self).inside(1);
+        self.room.session_text(self.room.slot(*one.first()?).session())
+    }
+}

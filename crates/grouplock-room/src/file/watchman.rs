@@ -1,0 +1,93 @@
+//! Learning of a death without looking for it.
+//!
+//! Whoever waits long has one thread for each slot it waits for. The thread is blocked in a request for the lock on the slot's
+//! byte, which the kernel grants when the owner of the slot gives it up or dies. Then it wakes the waiter, who looks.
+//!
+//! A blocked request cannot be taken back. So a thread outlives the wait that started it, and serves later waits for the same
+//! slot, until its owner is gone.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use super::futex;
+use super::life;
+use super::room::FileRoom;
+use crate::remote;
+
+/// How often a waiter is woken that has not noticed.
+const AGAIN: Duration = Duration::from_millis(2);
+
+/// A waiter to be woken.
+pub(super) struct Nudge {
+    /// The slot it sleeps on.
+    pub(super) slot: u16,
+    /// Whether somebody it waits for is gone. The waiter clears it.
+    pub(super) gone: AtomicBool,
+}
+
+/// Those who want to know of the end of one owner; `None` once it has ended.
+type Post = Arc<Mutex<Option<Vec<Weak<Nudge>>>>>;
+
+/// The threads of a handle, by the slot and the ticket of whom they watch.
+#[derive(Default)]
+pub(super) struct Watchmen(Mutex<HashMap<(u16, u64), Post>>);
+
+impl FileRoom {
+    /// Lets a waiter be woken when the owner of a slot is gone. False if no thread can be had.
+    pub(super) fn watch(self: &Arc<Self>, target: (u16, u64), nudge: &Arc<Nudge>) -> bool {
+        let mut posts = self.watchmen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(post) = posts.get(&target) {
+            match &mut *post.lock().unwrap_or_else(PoisonError::into_inner) {
+                Some(waiters) => {
+                    waiters.retain(|other| other.strong_count() > 0);
+                    if !waiters.iter().any(|other| other.as_ptr() == Arc::as_ptr(nudge)) {
+                        waiters.push(Arc::downgrade(nudge));
+                    }
+                }
+                None => nudge.gone.store(true, Ordering::SeqCst),
+            }
+            return true;
+        }
+        let post: Post = Arc::new(Mutex::new(Some(vec![Arc::downgrade(nudge)])));
+        // The thread must not keep the handle open, which would keep our own slots.
+        let (file, room) = (Arc::clone(&self.life.watch), Arc::downgrade(self));
+        let theirs = Arc::clone(&post);
+        let watch = move || {
+            // If that fails the waiter looks now, and finds the reason.
+            _ = life::await_end(&file, target.0);
+            let waiters = theirs.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(room) = room.upgrade() {
+                room.watchmen.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&target);
+            }
+            wake(&room, &waiters.unwrap_or_default());
+        };
+        let started = remote::spawn("grouplock-watch", watch).is_ok();
+        if started {
+            posts.insert(target, post);
+        }
+        started
+    }
+}
+
+/// Wakes the waiters until they have noticed: one that is about to fall asleep misses the first time.
+fn wake(room: &Weak<FileRoom>, waiters: &[Weak<Nudge>]) {
+    let mut waiters: Vec<_> = waiters.iter().filter_map(Weak::upgrade).collect();
+    for nudge in &waiters {
+        nudge.gone.store(true, Ordering::SeqCst);
+    }
+    loop {
+        // One that nobody else has any more is not waiting any more.
+        waiters.retain(|nudge| nudge.gone.load(Ordering::SeqCst) && Arc::strong_count(nudge) > 1);
+        let Some(room) = room.upgrade() else { return };
+        for nudge in &waiters {
+            futex::wake(room.slot(nudge.slot).state().0, i32::MAX);
+        }
+        drop(room);
+        if waiters.is_empty() {
+            return;
+        }
+        std::thread::sleep(AGAIN);
+    }
+}

@@ -1,0 +1,320 @@
+//! The words of the [protocol](super::line) in the file, and the records that go with them.
+
+use super::clock;
+use super::latch::Latched;
+use super::layout::{self, COMMAND_MAX, SESSION_MAX, death, header, phase, slot, state};
+use super::line::{ANY, At, Contradiction, Field, IN, Line, OUT, Slot, WAIT, Words};
+use super::mapping::Mapping;
+use crate::error::RoomError;
+use crate::policy::Policy;
+
+impl Latched<'_> {
+    fn map(&self) -> &Mapping {
+        &self.room.map
+    }
+
+    /// Where a word of eight bytes is; `None` for what has four.
+    fn offset(at: At) -> Option<usize> {
+        Some(match at {
+            At::Armed => header::ARMED,
+            At::First => header::FIRST,
+            At::Last => header::LAST,
+            At::Head => header::HEAD,
+            At::Inside => header::INSIDE,
+            At::Most => header::MOST,
+            At::Epoch => header::EPOCH,
+            At::Tickets => header::TICKETS,
+            At::Deaths => header::DEATHS,
+            At::Repaired => header::REPAIRED,
+            At::Prepared => header::PREPARED,
+            At::Buried(number) => layout::death(number) + death::TICKET,
+            At::Of(number, field) => {
+                layout::slot(number)
+                    + match field {
+                        Field::Ticket => slot::TICKET,
+                        Field::Prev => slot::PREV,
+                        Field::Next => slot::NEXT,
+                        Field::Epoch => slot::EPOCH,
+                        Field::Told => slot::TOLD,
+                        Field::Most => slot::MOST,
+                        Field::State | Field::Alone | Field::Passed => return None,
+                    }
+            }
+        })
+    }
+
+    /// Runs part of the protocol. If the states contradict each other, the dead are buried first.
+    pub(super) fn run(
+        &mut self,
+        work: impl FnOnce(&mut Line<'_, Self>) -> Result<(), Contradiction>,
+    ) -> Result<(), RoomError> {
+        if Line(self).mend().is_err() {
+            self.bury_by_force()?;
+        }
+        if work(&mut Line(self)).is_err() {
+            self.bury_by_force()?;
+        }
+        if self.nonsense.get() {
+            return Err(self.room.condemn("a word in it is none of ours"));
+        }
+        Ok(())
+    }
+
+    /// Frees the slots of all who died, although the states contradict each other. What the living say must agree.
+    fn bury_by_force(&mut self) -> Result<(), RoomError> {
+        self.set(At::Armed, 1);
+        for number in self.room.used() {
+            let is = self.get(At::Of(number, Field::State));
+            if is != OUT && !self.alive(number)? {
+                if is == IN {
+                    let deaths = self.get(At::Deaths) + 1;
+                    self.died(number, deaths);
+                    self.set(At::Deaths, deaths);
+                }
+                self.room.slot(number).state().set(state::FREE);
+            }
+        }
+        let mended = Line(self).mend();
+        mended.map_err(|_| self.room.condemn("incompatible holders are inside at once"))
+    }
+
+    /// Frees a slot whose owner is dead. Before that those who died at the head of the line, so that they are not let in.
+    pub(super) fn bury(&mut self, number: Slot) -> Result<(), RoomError> {
+        for _ in self.room.used() {
+            let head = slot_named(self.get(At::Head)).filter(|head| *head != number);
+            let Some(head) = head.filter(|head| self.room.used().contains(head)) else { break };
+            if self.alive(head)? {
+                break;
+            }
+            self.run(|line| line.bury(head))?;
+            self.room.slot(head).state().set(state::FREE);
+        }
+        self.run(|line| line.bury(number))?;
+        self.room.slot(number).state().set(state::FREE);
+        Ok(())
+    }
+
+    pub(super) fn alive(&self, number: Slot) -> Result<bool, RoomError> {
+        self.room.life.is_alive(number).map_err(|error| self.room.io("probe", error))
+    }
+
+    /// Frees the slots of the dead among those inside and, if these are compatible with `number`, among those in front of it.
+    /// For one who cannot wait until somebody notices.
+    pub(super) fn clear_the_way(&mut self, number: Slot) -> Result<(), RoomError> {
+        let mut at = self.get(At::First);
+        let mut dead = Vec::new();
+        for _ in self.room.used() {
+            let other = slot_named(at).filter(|other| self.room.used().contains(other));
+            let Some(other) = other.filter(|other| *other != number) else { break };
+            if !self.alive(other)? {
+                dead.push(other);
+            } else if self.get(At::Of(other, Field::State)) != IN {
+                break;
+            }
+            at = self.get(At::Of(other, Field::Next));
+        }
+        // From behind, so that no dead waiter is let in.
+        dead.into_iter().rev().try_for_each(|dead| self.bury(dead))
+    }
+
+    /// The slots whose owners `number` waits for.
+    pub(super) fn targets(&mut self, number: Slot) -> Vec<Slot> {
+        const MANY: usize = 64;
+        if self.get(At::Head) != u64::from(number) + 1 {
+            // The one that waits in front of it. If that dies, the next in front, and so on.
+            let mut at = self.get(At::Of(number, Field::Prev));
+            for _ in self.room.used() {
+                let Some(prev) = slot_named(at) else {
+                    break;
+                };
+                if !self.room.used().contains(&prev) {
+                    break;
+                }
+                if self.get(At::Of(prev, Field::State)) == WAIT {
+                    return vec![prev];
+                }
+                at = self.get(At::Of(prev, Field::Prev));
+            }
+        }
+        let one = Line(self).inside(1);
+        // If only their number keeps it out, any of them may be the one that makes room.
+        let shares = one.first().is_some_and(|one| self.same_session(*one, number));
+        if shares && self.get(At::Of(number, Field::Alone)) == 0 {
+            Line(self).inside(MANY)
+        } else {
+            one
+        }
+    }
+
+    /// Whether anybody waits.
+    pub(super) fn contended(&self) -> bool {
+        self.get(At::Head) != 0
+    }
+
+    /// Those inside or waiting.
+    pub(super) fn present(&self) -> Vec<Slot> {
+        self.room.used().filter(|slot| self.get(At::Of(*slot, Field::State)) != OUT).collect()
+    }
+
+    fn write_record(&self, record: usize, write: impl FnOnce(&Mapping)) {
+        let sequence = self.map().half(record + phase::SEQUENCE);
+        sequence.set(sequence.get() | 1);
+        write(self.map());
+        sequence.set(sequence.get().wrapping_add(1) & !1);
+    }
+
+    fn copy(&self, from: usize, to: usize, max: usize) {
+        if !self.map().copy_text(from, to, max) {
+            self.nonsense.set(true);
+        }
+    }
+}
+
+impl Words for Latched<'_> {
+    fn get(&self, at: At) -> u64 {
+        if let Some(offset) = Self::offset(at) {
+            return self.map().word(offset).get();
+        }
+        let At::Of(number, field) = at else { return 0 };
+        let half = |field| self.map().half(layout::slot(number) + field).get();
+        match field {
+            Field::State => match half(slot::STATE) {
+                state::FREE | state::IDLE => OUT,
+                state::WAITING => WAIT,
+                state::INSIDE => IN,
+                _ => {
+                    self.nonsense.set(true);
+                    OUT
+                }
+            },
+            Field::Alone => half(slot::ALONE).into(),
+            _ => half(slot::PASSED).into(),
+        }
+    }
+
+    fn set(&mut self, at: At, value: u64) {
+        if let Some(offset) = Self::offset(at) {
+            return self.map().word(offset).set(value);
+        }
+        let At::Of(number, field) = at else { return };
+        let half = |field| self.map().half(layout::slot(number) + field);
+        match (field, value) {
+            (Field::State, OUT) => half(slot::STATE).set(state::IDLE),
+            (Field::State, WAIT) => half(slot::STATE).set(state::WAITING),
+            (Field::State, _) => half(slot::STATE).set(state::INSIDE),
+            (Field::Alone, value) => half(slot::ALONE).set(value as u32),
+            (_, value) => half(slot::PASSED).set(value as u32),
+        }
+    }
+
+    fn slots(&self) -> Slot {
+        self.room.used().end
+    }
+
+    fn same_session(&self, one: Slot, other: Slot) -> bool {
+        let (one, other) = (self.room.slot(one).session(), self.room.slot(other).session());
+        self.map().same_text(one, other, SESSION_MAX).unwrap_or_else(|| {
+            self.nonsense.set(true);
+            false
+        })
+    }
+
+    fn prepared_for(&self, number: Slot) -> bool {
+        let session = self.room.slot(number).session();
+        self.map().same_text(header::PREPARED_FOR, session, SESSION_MAX) == Some(true)
+    }
+
+    fn rank(&self, number: Slot) -> i128 {
+        let Policy::Priority { aging } = self.room.fixed.policy else { return 0 };
+        let slot = self.room.slot(number);
+        rank(aging.as_nanos(), slot.arrival().get(), slot.priority().get().cast_signed())
+    }
+
+    fn passes(&self) -> u64 {
+        if let Policy::Batch { passes } = self.room.fixed.policy { passes.into() } else { 0 }
+    }
+
+    fn opened(&mut self, number: Slot) {
+        let (epoch, session) = (self.get(At::Epoch), self.room.slot(number).session());
+        let record = header::PHASE;
+        self.write_record(record, |map| {
+            map.half(record + phase::FLAGS).set(phase::OPEN);
+            map.word(record + phase::EPOCH).set(epoch);
+            map.word(record + phase::BEGAN).set(clock::real());
+            map.word(record + phase::ENTRIES).set(0);
+            self.copy(session, record + phase::SESSION, SESSION_MAX);
+        });
+    }
+
+    fn closed(&mut self) {
+        let from = header::PHASE;
+        let flags = self.map().half(from + phase::FLAGS);
+        if flags.get() & phase::OPEN == 0 {
+            return;
+        }
+        let word = |field| self.map().word(from + field).get();
+        let (epoch, entries, next) =
+            (word(phase::EPOCH), word(phase::ENTRIES), self.map().word(header::RING_NEXT));
+        // If so, whoever put it there has died before it could close the record.
+        let last = layout::ring(next.get().wrapping_sub(1));
+        let is_there = self.map().word(last + phase::EPOCH).get() == epoch;
+        // One that nobody has entered was cut off by a death before it began.
+        if entries > 0 && !is_there {
+            let to = layout::ring(next.get());
+            self.write_record(to, |map| {
+                map.half(to + phase::FLAGS).set(flags.get() & phase::DIED);
+                map.word(to + phase::EPOCH).set(epoch);
+                map.word(to + phase::BEGAN).set(word(phase::BEGAN));
+                map.word(to + phase::ENDED).set(clock::real());
+                map.word(to + phase::ENTRIES).set(entries);
+                self.copy(from + phase::SESSION, to + phase::SESSION, SESSION_MAX);
+            });
+            next.set(next.get().wrapping_add(1));
+        }
+        flags.set(0);
+    }
+
+    fn admitted(&mut self, number: Slot) {
+        self.room.slot(number).since().set(clock::real());
+        let entries = self.map().word(header::PHASE + phase::ENTRIES);
+        entries.set(entries.get().wrapping_add(1));
+        if self.awake != Some(number) {
+            self.wake.push(number);
+        }
+    }
+
+    fn died(&mut self, number: Slot, death: u64) {
+        let (record, slot) = (layout::death(death), self.room.slot(number));
+        self.map().word(record + death::EPOCH).set(slot.epoch().get());
+        self.map().word(record + death::NOTICED).set(clock::real());
+        self.map().word(record + death::PID).set(slot.pid().get().into());
+        self.copy(slot.session(), record + death::SESSION, SESSION_MAX);
+        self.copy(slot.command(), record + death::COMMAND, COMMAND_MAX);
+        let flags = self.map().half(header::PHASE + phase::FLAGS);
+        flags.set(flags.get() | phase::DIED);
+    }
+}
+
+impl Latched<'_> {
+    /// If only a limit keeps the first waiter out, it has to watch all who are inside: tells it to look.
+    pub(super) fn nudge_head(&mut self) {
+        let head = slot_named(self.get(At::Head));
+        if let Some(head) = head
+            && !self.wake.is_empty()
+            && self.get(At::Most) != ANY
+        {
+            self.wake.push(head);
+        }
+    }
+}
+
+/// The slot that a word names.
+fn slot_named(word: u64) -> Option<Slot> {
+    word.checked_sub(1).and_then(|slot| Slot::try_from(slot).ok())
+}
+
+/// Time of arrival minus `aging` × priority.
+pub(super) fn rank(aging: u128, arrival: u64, priority: i32) -> i128 {
+    let head_start = i128::try_from(aging).unwrap_or(i128::MAX).saturating_mul(priority.into());
+    i128::from(arrival).saturating_sub(head_start)
+}

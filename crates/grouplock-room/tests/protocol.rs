@@ -1,0 +1,501 @@
+//! The protocol of rooms in a directory, explored: the text of `src/file/line.rs` on a small memory.
+//!
+//! Three participants come, wait, give up, leave, become alone, let others join, and die. Everything happens under the latch,
+//! so an operation is a list of writes. It is cut off before every one of them: that is its owner's death. A death is
+//! noticed by any of the others at any later time, who may die while they recover. All states are visited, breadth first.
+//!
+//! A mutant is the same text with one edit to the lists of writes. Each must be convicted.
+
+use std::collections::{HashSet, VecDeque};
+
+#[allow(dead_code, reason = "what only the file needs")]
+#[path = "../src/file/line.rs"]
+mod line;
+
+use line::{ANY, At, Contradiction, Field, IN, Line, OUT, Slot, WAIT, Words};
+
+const SLOTS: usize = 3;
+const GLOBALS: usize = 11;
+const RING: u64 = 4;
+/// The words of the protocol, and two for the session and whether the owner is dead.
+const FIELDS: usize = 11;
+const SIZE: usize = GLOBALS + RING as usize + SLOTS * FIELDS;
+const SESSION: usize = 9;
+const DEAD: usize = 10;
+/// Deaths that are not repaired. More behave like this many.
+const UNREPAIRED: u64 = 2;
+
+/// Small numbers, so a byte for each word. The largest stands for the largest.
+type Image = [u8; SIZE];
+
+fn widen(byte: u8) -> u64 {
+    if byte == u8::MAX { ANY } else { byte.into() }
+}
+
+fn narrow(word: u64) -> u8 {
+    if word == ANY { u8::MAX } else { u8::try_from(word).expect("numbers stay small") }
+}
+
+fn index(at: At) -> usize {
+    let global = [
+        At::Armed,
+        At::First,
+        At::Last,
+        At::Head,
+        At::Inside,
+        At::Most,
+        At::Epoch,
+        At::Tickets,
+        At::Deaths,
+        At::Repaired,
+        At::Prepared,
+    ];
+    match at {
+        At::Buried(number) => GLOBALS + (number % RING) as usize,
+        At::Of(slot, field) => of(usize::from(slot), field as usize),
+        at => global.iter().position(|other| *other == at).expect("a global word"),
+    }
+}
+
+fn of(slot: usize, field: usize) -> usize {
+    GLOBALS + RING as usize + slot * FIELDS + field
+}
+
+/// A memory that remembers what is written.
+struct Recorder {
+    image: Image,
+    writes: Vec<(At, u64)>,
+}
+
+impl Words for Recorder {
+    fn get(&self, at: At) -> u64 {
+        widen(self.image[index(at)])
+    }
+
+    fn set(&mut self, at: At, value: u64) {
+        self.image[index(at)] = narrow(value);
+        self.writes.push((at, value));
+    }
+
+    fn slots(&self) -> Slot {
+        SLOTS as Slot
+    }
+
+    fn same_session(&self, one: Slot, other: Slot) -> bool {
+        self.image[of(one.into(), SESSION)] == self.image[of(other.into(), SESSION)]
+    }
+
+    fn prepared_for(&self, _: Slot) -> bool {
+        true
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    /// Session, alone.
+    Come(u64, bool),
+    Go,
+    TryAlone,
+    Downgrade,
+    Acknowledge,
+    Bury(usize),
+    Die,
+    /// A new process takes the slot of a dead one.
+    Reborn,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mutant {
+    None,
+    SettleForgetsOne,
+    ArmedTooLate,
+    DisarmedTooEarly,
+    RecoveryDoesNotRedo,
+    StateBeforeTheRest,
+    DeathMarkDropped,
+    EpochStays,
+}
+
+/// Edits the writes of an operation.
+fn edit(mutant: Mutant, act: Act, writes: &mut Vec<(At, u64)>) {
+    let is_state =
+        |write: &(At, u64), state| matches!(write.0, At::Of(_, Field::State)) && write.1 == state;
+    match mutant {
+        // The other does without `mend`, see `explore`.
+        Mutant::None | Mutant::RecoveryDoesNotRedo => {}
+        Mutant::SettleForgetsOne => {
+            // The last that is let in, with all that belongs to it.
+            if let Some(at) = writes.iter().rposition(|write| is_state(write, IN)) {
+                let slot = writes[at].0;
+                let At::Of(slot, _) = slot else { return };
+                writes[at].1 = WAIT;
+                writes.retain(|write| *write != (At::Head, 0));
+                let head = u64::from(slot) + 1;
+                let end = writes.len() - 1;
+                writes.insert(end, (At::Head, head));
+            }
+        }
+        Mutant::ArmedTooLate => {
+            if let Some(at) = writes.iter().position(|write| *write == (At::Armed, 1)) {
+                let later = (at + 5).min(writes.len() - 1);
+                let write = writes.remove(at);
+                writes.insert(later, write);
+            }
+        }
+        Mutant::DisarmedTooEarly => {
+            let armed = writes.iter().rposition(|write| *write == (At::Armed, 1));
+            if let (Some(from), Some((At::Armed, 0))) = (armed, writes.last()) {
+                let earlier = (from + 1).max(writes.len().saturating_sub(4));
+                writes[earlier..].rotate_right(1);
+            }
+        }
+        Mutant::StateBeforeTheRest => {
+            for at in 3..writes.len() {
+                if is_state(&writes[at], IN) {
+                    writes[at - 2..=at].rotate_right(1);
+                }
+            }
+        }
+        Mutant::DeathMarkDropped => {
+            if matches!(act, Act::Bury(_)) {
+                writes.retain(|(at, _)| *at != At::Deaths);
+            }
+        }
+        Mutant::EpochStays => {
+            let begins = writes.iter().any(|(at, _)| *at == At::Epoch);
+            writes.retain(|(at, _)| *at != At::Epoch);
+            for (at, value) in writes {
+                if begins && matches!(at, At::Of(_, Field::Epoch)) {
+                    *value -= 1;
+                }
+            }
+        }
+    }
+}
+
+fn state(image: &Image, slot: usize) -> u64 {
+    word(image, slot, Field::State)
+}
+
+fn word(image: &Image, slot: usize, field: Field) -> u64 {
+    widen(image[of(slot, field as usize)])
+}
+
+fn global(image: &Image, at: At) -> u64 {
+    widen(image[index(at)])
+}
+
+fn is_dead(image: &Image, slot: usize) -> bool {
+    image[of(slot, DEAD)] != 0
+}
+
+fn compatible(image: &Image, one: usize, other: usize) -> bool {
+    image[of(one, SESSION)] == image[of(other, SESSION)]
+        && word(image, one, Field::Alone) == 0
+        && word(image, other, Field::Alone) == 0
+}
+
+/// What must hold after every single write.
+fn check_write(
+    before: &Image,
+    after: &Image,
+    act: Act,
+    last_epoch: &mut u64,
+) -> Result<(), String> {
+    let living = |slot: &usize| state(after, *slot) == IN && !is_dead(after, *slot);
+    for one in (0..SLOTS).filter(living) {
+        if let Some(other) =
+            (one + 1..SLOTS).filter(living).find(|other| !compatible(after, one, *other))
+        {
+            return Err(format!("exclusion: {one} and {other} are inside"));
+        }
+    }
+    let (deaths, repaired) = (global(after, At::Deaths), global(after, At::Repaired));
+    for slot in 0..SLOTS {
+        match (state(before, slot), state(after, slot)) {
+            (WAIT, IN) => {
+                let told = if deaths > repaired { deaths } else { 0 };
+                if word(after, slot, Field::Told) != told {
+                    return Err(format!("{slot} is not told of a death"));
+                }
+                if word(after, slot, Field::Epoch) != global(after, At::Epoch) {
+                    return Err(format!("{slot} enters with a wrong epoch"));
+                }
+                if (0..SLOTS).all(|other| state(before, other) != IN) {
+                    if global(after, At::Epoch) <= *last_epoch {
+                        return Err("two phases have one epoch".to_owned());
+                    }
+                    *last_epoch = global(after, At::Epoch);
+                }
+            }
+            (IN, OUT) if is_dead(after, slot) && matches!(act, Act::Bury(dead) if dead == slot) => {
+                let recorded =
+                    global(after, At::Buried(deaths)) == word(after, slot, Field::Ticket);
+                if deaths == 0 || !recorded {
+                    return Err(format!("the death of {slot} is forgotten"));
+                }
+            }
+            (OUT, IN) => return Err(format!("{slot} enters without having queued")),
+            _ => {}
+        }
+    }
+    if deaths < global(before, At::Deaths) || global(after, At::Epoch) < global(before, At::Epoch) {
+        return Err("a number went back".to_owned());
+    }
+    if repaired != global(before, At::Repaired) && act != Act::Acknowledge {
+        return Err("a death is repaired although nobody said so".to_owned());
+    }
+    Ok(())
+}
+
+/// What must hold whenever the latch is free and nobody died with it: first come first served, and nobody waits who may enter.
+fn check_rest(image: &Image) -> Result<(), String> {
+    if image[index(At::Armed)] != 0 {
+        return Err("an operation ends armed".to_owned());
+    }
+    let mut line: Vec<usize> = (0..SLOTS).filter(|slot| state(image, *slot) != OUT).collect();
+    line.sort_by_key(|slot| word(image, *slot, Field::Ticket));
+    let fits = |end: usize| {
+        let newest = line[end];
+        line[..end].iter().all(|slot| compatible(image, *slot, newest))
+    };
+    let inside = (0..line.len()).position(|end| !fits(end)).unwrap_or(line.len());
+    for (place, slot) in line.iter().enumerate() {
+        let expected = if place < inside { IN } else { WAIT };
+        if state(image, *slot) != expected {
+            return Err(format!(
+                "the state of {slot}, number {place} in the line, is {}",
+                state(image, *slot)
+            ));
+        }
+    }
+    let mut at = global(image, At::First);
+    let mut walked = Vec::new();
+    while at != 0 && walked.len() <= SLOTS {
+        let slot = (at - 1) as usize;
+        walked.push(slot);
+        at = word(image, slot, Field::Next);
+    }
+    let head = line.get(inside).map_or(0, |slot| *slot as u64 + 1);
+    let last = line.last().map_or(0, |slot| *slot as u64 + 1);
+    let ends = (global(image, At::Inside), global(image, At::Head), global(image, At::Last));
+    if walked != line || ends != (inside as u64, head, last) {
+        return Err(format!("links {walked:?} {ends:?} are not {line:?}"));
+    }
+    Ok(())
+}
+
+/// Numbers that grow for ever, made small: only their order and differences matter.
+fn canonical(mutant: Mutant, mut image: Image, last_epoch: u64) -> (Image, u64) {
+    let epoch = global(&image, At::Epoch);
+    let (deaths, repaired) = (global(&image, At::Deaths), global(&image, At::Repaired));
+    let mut tickets: Vec<u64> = (0..SLOTS)
+        .filter(|slot| state(&image, *slot) != OUT)
+        .map(|slot| word(&image, slot, Field::Ticket))
+        .collect();
+    tickets.sort_unstable();
+    let small =
+        |ticket: u64| tickets.iter().position(|t| *t == ticket).map_or(0, |at| at as u64 + 1);
+    let buried = small(global(&image, At::Buried(deaths)));
+    let unrepaired = (deaths - repaired).min(UNREPAIRED);
+    let set = |image: &mut Image, at: At, value: u64| image[index(at)] = narrow(value);
+    for number in 0..RING {
+        set(&mut image, At::Buried(number), 0);
+    }
+    set(&mut image, At::Tickets, tickets.len() as u64);
+    set(&mut image, At::Deaths, 1 + unrepaired);
+    set(&mut image, At::Repaired, 1);
+    set(&mut image, At::Buried(1 + unrepaired), buried);
+    set(&mut image, At::Epoch, 10);
+    // While it is armed, nobody reads what is about to be built anew.
+    let unread = global(&image, At::Armed) != 0 && mutant != Mutant::RecoveryDoesNotRedo;
+    if unread {
+        for at in [At::First, At::Last, At::Head, At::Inside, At::Most] {
+            set(&mut image, at, 0);
+        }
+    }
+    for slot in 0..SLOTS {
+        let number = slot as Slot;
+        if state(&image, slot) == OUT {
+            // Written anew before it is read again.
+            let dead = image[of(slot, DEAD)];
+            image[of(slot, 0)..of(slot, FIELDS)].fill(0);
+            image[of(slot, DEAD)] = dead;
+            continue;
+        }
+        let is_in = state(&image, slot) == IN;
+        let told = match word(&image, slot, Field::Told) {
+            told if !is_in || told <= repaired => 0,
+            told if told == deaths => 1 + unrepaired,
+            // Some of those that are not repaired, but not all.
+            _ => 2,
+        };
+        let behind = epoch - word(&image, slot, Field::Epoch).min(epoch);
+        let epoch = if is_in { 10 - behind.min(3) } else { 0 };
+        let ticket = small(word(&image, slot, Field::Ticket));
+        set(&mut image, At::Of(number, Field::Ticket), ticket);
+        set(&mut image, At::Of(number, Field::Told), told);
+        set(&mut image, At::Of(number, Field::Epoch), epoch);
+        if unread {
+            set(&mut image, At::Of(number, Field::Prev), 0);
+            set(&mut image, At::Of(number, Field::Next), 0);
+        }
+    }
+    (image, 10 - (epoch - last_epoch.min(epoch)).min(3))
+}
+
+/// The writes of an act of `actor`.
+fn perform(image: &Image, actor: usize, act: Act) -> Result<Vec<(At, u64)>, Contradiction> {
+    let mut memory = Recorder { image: *image, writes: Vec::new() };
+    let slot = actor as Slot;
+    let mut line = Line(&mut memory);
+    match act {
+        Act::Come(..) => line.append(slot)?,
+        Act::Go => line.remove(slot)?,
+        Act::TryAlone => drop(line.try_alone(slot)?),
+        Act::Downgrade => line.downgrade(slot)?,
+        Act::Acknowledge => {
+            line.mend()?;
+            line.acknowledge(slot);
+        }
+        Act::Bury(dead) => line.bury(dead as Slot)?,
+        Act::Die | Act::Reborn => {}
+    }
+    Ok(memory.writes)
+}
+
+/// What `actor` can do now.
+fn acts(image: &Image, actor: usize) -> Vec<Act> {
+    if is_dead(image, actor) {
+        return if state(image, actor) == OUT { vec![Act::Reborn] } else { Vec::new() };
+    }
+    let mut acts: Vec<Act> = (0..SLOTS)
+        .filter(|slot| is_dead(image, *slot) && state(image, *slot) != OUT)
+        .map(Act::Bury)
+        .collect();
+    match state(image, actor) {
+        OUT => acts.extend([Act::Come(1, false), Act::Come(2, false), Act::Come(1, true)]),
+        WAIT => acts.push(Act::Go),
+        _ if word(image, actor, Field::Alone) != 0 => {
+            acts.extend([Act::Go, Act::Downgrade, Act::Acknowledge]);
+        }
+        _ => acts.extend([Act::Go, Act::TryAlone, Act::Acknowledge]),
+    }
+    acts.push(Act::Die);
+    acts
+}
+
+/// All states, or the first thing that is wrong.
+fn explore(mutant: Mutant) -> Result<usize, String> {
+    let mut start: Image = [0; SIZE];
+    start[index(At::Most)] = narrow(ANY);
+    let mut states = HashSet::new();
+    let mut queue = VecDeque::new();
+    let first = canonical(mutant, start, 0);
+    states.insert(first);
+    queue.push_back(first);
+    while let Some((image, last_epoch)) = queue.pop_front() {
+        for actor in 0..SLOTS {
+            for act in acts(&image, actor) {
+                let wrong = |what: String| format!("{what}\n{actor} {act:?} in {image:?}");
+                let mut begun = image;
+                match act {
+                    Act::Come(session, alone) => {
+                        begun[of(actor, SESSION)] = narrow(session);
+                        begun[of(actor, Field::Alone as usize)] = alone.into();
+                        begun[of(actor, Field::Most as usize)] = narrow(ANY);
+                    }
+                    Act::Die => begun[of(actor, DEAD)] = 1,
+                    Act::Reborn => begun[of(actor, DEAD)] = 0,
+                    _ => {}
+                }
+                if mutant == Mutant::RecoveryDoesNotRedo {
+                    begun[index(At::Armed)] = 0;
+                }
+                let writes = perform(&begun, actor, act);
+                let mut writes =
+                    writes.map_err(|Contradiction| wrong("a contradiction".to_owned()))?;
+                edit(mutant, act, &mut writes);
+                let (mut now, mut last) = (begun, last_epoch);
+                for done in 0..=writes.len() {
+                    if done < writes.len() {
+                        // Dies before this write.
+                        let mut dead = now;
+                        dead[of(actor, DEAD)] = 1;
+                        let next = canonical(mutant, dead, last);
+                        if states.insert(next) {
+                            queue.push_back(next);
+                        }
+                        let before = now;
+                        let (at, value) = writes[done];
+                        now[index(at)] = narrow(value);
+                        check_write(&before, &now, act, &mut last).map_err(wrong)?;
+                    }
+                }
+                if !matches!(act, Act::Die | Act::Reborn) {
+                    check_rest(&now).map_err(wrong)?;
+                }
+                let next = canonical(mutant, now, last);
+                if states.insert(next) {
+                    queue.push_back(next);
+                }
+            }
+        }
+        if states.len() > 20_000_000 {
+            return Err("too many states".to_owned());
+        }
+    }
+    Ok(states.len())
+}
+
+#[test]
+fn every_state_of_three_participants_is_sound() {
+    let states = explore(Mutant::None).unwrap_or_else(|wrong| panic!("{wrong}"));
+    println!("{states} states");
+    assert!(states > 10_000, "only {states} states");
+}
+
+fn convicted(mutant: Mutant, of: &[&str]) {
+    match explore(mutant) {
+        Ok(states) => panic!("{mutant:?} gets away with {states} states"),
+        Err(wrong) => {
+            println!("{wrong}");
+            assert!(of.iter().any(|what| wrong.contains(what)), "{mutant:?}: {wrong}");
+        }
+    }
+}
+
+#[test]
+fn a_settle_that_forgets_one_is_convicted() {
+    convicted(Mutant::SettleForgetsOne, &["in the line, is 1"]);
+}
+
+#[test]
+fn arming_too_late_is_convicted() {
+    convicted(Mutant::ArmedTooLate, &["links", "in the line", "exclusion", "contradiction"]);
+}
+
+#[test]
+fn disarming_too_early_is_convicted() {
+    convicted(Mutant::DisarmedTooEarly, &["links", "in the line", "exclusion", "contradiction"]);
+}
+
+#[test]
+fn a_recovery_that_does_not_redo_is_convicted() {
+    convicted(Mutant::RecoveryDoesNotRedo, &["links", "in the line", "exclusion", "contradiction"]);
+}
+
+#[test]
+fn a_state_before_the_rest_is_convicted() {
+    convicted(Mutant::StateBeforeTheRest, &["wrong epoch", "not told"]);
+}
+
+#[test]
+fn a_dropped_death_mark_is_convicted() {
+    convicted(Mutant::DeathMarkDropped, &["is forgotten"]);
+}
+
+#[test]
+fn an_epoch_that_stays_is_convicted() {
+    convicted(Mutant::EpochStays, &["one epoch"]);
+}
