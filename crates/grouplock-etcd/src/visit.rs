@@ -167,14 +167,13 @@ impl Visit {
             }
             Guess::Busy => None,
         };
-        let standing = match standing {
-            Some(standing) => standing,
-            None => {
-                let request = self.ticket.enter(&self.who, &mark, !self.patience.exhausted());
-                let answer = self.client.rpc.txn(request, self.client.patience()).await?;
-                self.resent |= answer.resent;
-                self.understood(self.ticket.read(answer.message, None))?
-            }
+        let standing = if let Some(standing) = standing {
+            standing
+        } else {
+            let request = self.ticket.enter(&self.who, &mark, !self.patience.exhausted());
+            let answer = self.client.rpc.txn(request, self.client.patience()).await?;
+            self.resent |= answer.resent;
+            self.understood(self.ticket.read(answer.message, None))?
         };
         let standing = match standing {
             Standing::Unsettled(place, view) => Standing::Inside(self.settle(place, view).await?),
@@ -216,14 +215,13 @@ impl Visit {
     async fn settle(&self, place: i64, mut seen: Option<View>) -> Result<Inside, Trouble> {
         let keys = &self.ticket.keys;
         loop {
-            let view = match seen.take() {
-                Some(view) => view,
-                None => {
-                    let until = self.client.patience();
-                    let range = self.client.rpc.range(&keys.state(), false, 0, until).await?;
-                    let revision = range.header.map_or(0, |header| header.revision);
-                    View::of(keys, revision, &range.kvs)
-                }
+            let view = if let Some(view) = seen.take() {
+                view
+            } else {
+                let until = self.client.patience();
+                let range = self.client.rpc.range(&keys.state(), false, 0, until).await?;
+                let revision = range.header.map_or(0, |header| header.revision);
+                View::of(keys, revision, &range.kvs)
             };
             if view.turn(place) == Some(Turn::Gone) {
                 return Err(Trouble::Lost(forgotten()));
