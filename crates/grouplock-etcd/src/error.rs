@@ -32,7 +32,10 @@ pub(crate) enum Failure {
     #[error("`{place}` cannot be reached: {reason}")]
     Unreachable { place: String, reason: String },
     #[error("the lease is gone")]
-    NoLease,
+    NoLease {
+        /// Whether an earlier attempt, whose answer was lost, may have found it.
+        resent: bool,
+    },
     #[error("`{place}` refuses: {message}")]
     Refused { place: String, message: String },
     #[error("`{place}` gave an answer that makes no sense: {what}")]
@@ -44,9 +47,9 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    pub(crate) fn refused(place: &str, status: &Status) -> Self {
+    pub(crate) fn refused(place: &str, status: &Status, resent: bool) -> Self {
         if status.code() == Code::NotFound && status.message().contains("lease not found") {
-            return Failure::NoLease;
+            return Failure::NoLease { resent };
         }
         let hint = match status.message() {
             message if message.contains("user name is empty") => {
@@ -63,7 +66,7 @@ impl From<Failure> for RoomError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unreachable { place, reason } => RoomError::Unreachable { place, reason },
-            Failure::NoLease => {
+            Failure::NoLease { .. } => {
                 RoomError::Lost(grouplock_room::Loss::Expired("the servers forgot it".to_owned()))
             }
             other => RoomError::Backend(Box::new(other)),

@@ -69,6 +69,11 @@ impl Keys {
         Span::beginning_with(&self.base)
     }
 
+    /// Everything but the tombstones, which end with their leases: the requests they stop may still be on their way.
+    pub fn remains(&self) -> Span {
+        Span { start: self.all().start, end: format!("{}t/", self.base).into_bytes() }
+    }
+
     /// What a [`View`](crate::view::View) shows: the dead, the phase, the queue.
     pub fn state(&self) -> Span {
         Span { start: self.died(), end: self.queue().end }

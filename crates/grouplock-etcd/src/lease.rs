@@ -121,7 +121,7 @@ impl Lease {
                         break self.end(late());
                     }
                 }
-                Ok(_) | Err(Failure::NoLease) => {
+                Ok(_) | Err(Failure::NoLease { .. }) => {
                     break self
                         .end(Loss::Expired("the servers do not know it any more".to_owned()));
                 }

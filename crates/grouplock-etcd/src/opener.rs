@@ -53,7 +53,9 @@ impl Opener for EtcdOpener {
             .wait_for(async move { asker.rpc.range(&span, true, 0, asker.patience()).await })?;
         let name = |key: &[u8]| {
             let rest = std::str::from_utf8(key.strip_prefix(base.as_bytes())?).ok()?;
-            RoomName::decode(rest.split_once('/')?.0)
+            let (name, key) = rest.split_once('/')?;
+            // A tombstone alone is no room.
+            RoomName::decode(name).filter(|_| !key.starts_with("t/"))
         };
         let names: BTreeSet<_> = range.kvs.iter().filter_map(|kv| name(&kv.key)).collect();
         Ok(names.into_iter().collect())

@@ -373,7 +373,7 @@ impl Keys {
     pub fn remove(&self) -> TxnRequest {
         TxnRequest {
             compare: vec![no_lease_in(&self.queue())],
-            success: vec![delete(&self.all())],
+            success: vec![delete(&self.remains())],
             failure: Vec::new(),
         }
     }

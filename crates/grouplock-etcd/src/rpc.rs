@@ -277,7 +277,7 @@ impl Rpc {
                         continue;
                     }
                     Remedy::LogIn | Remedy::None => {
-                        return Err(Failure::refused(&self.place, &status));
+                        return Err(Failure::refused(&self.place, &status, attempts > 1));
                     }
                     Remedy::AskElsewhere => {
                         self.give_up(node);

@@ -56,6 +56,8 @@ struct Visit {
 enum Trouble {
     /// The lease is over, and with it everything.
     Lost(Loss),
+    /// The lease was over before this was asked.
+    NoLease,
     /// What to tell, after nothing is left of it.
     Failed(RoomError),
     /// Nobody wants it any more.
@@ -65,7 +67,8 @@ enum Trouble {
 impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::NoLease => Trouble::Lost(forgotten()),
+            Failure::NoLease { resent: false } => Trouble::NoLease,
+            Failure::NoLease { resent: true } => Trouble::Lost(forgotten()),
             failure => Trouble::Failed(failure.into()),
         }
     }
@@ -103,10 +106,10 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
         resent: false,
     };
     let mut entered = visit.enter().await;
-    if let Err(Trouble::Lost(loss)) = &entered {
-        // The servers have forgotten the lease, and everything under it, before this was asked: nothing is lost by
-        // asking with another one.
-        visit.lease.end(loss.clone());
+    if let (Err(Trouble::NoLease), false) = (&entered, visit.resent) {
+        // Nothing was put, so nothing is lost by asking with another lease. Else the mark of an id might be older than its
+        // entry, and an epoch would be taken from it.
+        visit.lease.end(forgotten());
         entered = match visit.client.lease().await {
             Ok(lease) => {
                 visit.ticket.lease = lease.id;
@@ -119,13 +122,12 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
     drop(asking);
     match entered {
         Ok(Standing::Inside(inside)) => visit.stay(inside).await,
-        // It was settled.
-        Ok(Standing::Unsettled(..)) => visit.desk.lost(forgotten()),
         Ok(Standing::Queued(place)) => {
             visit.desk.queued();
             match visit.wait(place).await {
                 Ok(inside) => visit.stay(inside).await,
                 Err(Trouble::Lost(loss)) => visit.desk.lost(loss),
+                Err(Trouble::NoLease) => visit.desk.lost(forgotten()),
                 Err(Trouble::Ended) => visit.leave(place, false).await,
                 Err(Trouble::Failed(error)) => {
                     visit.forget();
@@ -141,6 +143,8 @@ pub(crate) async fn serve(wish: Wish, desk: Desk, ended: oneshot::Receiver<()>) 
             visit.desk.failed(error);
         }
         Err(Trouble::Lost(loss)) => visit.desk.lost(loss),
+        // What was unsettled has been settled.
+        Err(Trouble::NoLease) | Ok(Standing::Unsettled(..)) => visit.desk.lost(forgotten()),
         Err(Trouble::Ended) => visit.desk.left(),
         Err(Trouble::Failed(error)) => {
             visit.forget();
@@ -167,14 +171,13 @@ impl Visit {
             }
             Guess::Busy => None,
         };
-        let standing = match standing {
-            Some(standing) => standing,
-            None => {
-                let request = self.ticket.enter(&self.who, &mark, !self.patience.exhausted());
-                let answer = self.client.rpc.txn(request, self.client.patience()).await?;
-                self.resent |= answer.resent;
-                self.understood(self.ticket.read(answer.message, None))?
-            }
+        let standing = if let Some(standing) = standing {
+            standing
+        } else {
+            let request = self.ticket.enter(&self.who, &mark, !self.patience.exhausted());
+            let answer = self.client.rpc.txn(request, self.client.patience()).await?;
+            self.resent |= answer.resent;
+            self.understood(self.ticket.read(answer.message, None))?
         };
         let standing = match standing {
             Standing::Unsettled(place, view) => Standing::Inside(self.settle(place, view).await?),
@@ -216,14 +219,13 @@ impl Visit {
     async fn settle(&self, place: i64, mut seen: Option<View>) -> Result<Inside, Trouble> {
         let keys = &self.ticket.keys;
         loop {
-            let view = match seen.take() {
-                Some(view) => view,
-                None => {
-                    let until = self.client.patience();
-                    let range = self.client.rpc.range(&keys.state(), false, 0, until).await?;
-                    let revision = range.header.map_or(0, |header| header.revision);
-                    View::of(keys, revision, &range.kvs)
-                }
+            let view = if let Some(view) = seen.take() {
+                view
+            } else {
+                let until = self.client.patience();
+                let range = self.client.rpc.range(&keys.state(), false, 0, until).await?;
+                let revision = range.header.map_or(0, |header| header.revision);
+                View::of(keys, revision, &range.kvs)
             };
             if view.turn(place) == Some(Turn::Gone) {
                 return Err(Trouble::Lost(forgotten()));
@@ -421,7 +423,7 @@ impl Visit {
             Ok((0, true)) if self.lease.good_until().is_some() => self.desk.left(),
             Ok(_) if !inside => self.desk.left(),
             // Its entry is gone, and with it the lease.
-            Ok(_) | Err(Failure::NoLease) => self.desk.lost(forgotten()),
+            Ok(_) | Err(Failure::NoLease { .. }) => self.desk.lost(forgotten()),
             Err(failure) => {
                 self.forget();
                 self.desk.lost(Loss::Expired(failure.to_string()));

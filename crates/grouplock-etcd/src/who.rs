@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use grouplock_room::{HolderId, Participant, Priority, Recovered};
 use serde::{Deserialize, Serialize};
 
+use crate::keys::ALONE;
+
 /// The longest command line that is shown.
 const COMMAND_MAX: usize = 200;
 
@@ -58,6 +60,7 @@ impl Who {
         participant.command.clone_from(&self.command);
         participant.priority = Priority(self.priority);
         participant.expected = self.expected.map(Duration::from_millis);
+        participant.alone = id.ends_with(ALONE);
         participant
     }
 }

@@ -91,8 +91,11 @@ fn rows(
     rounds: usize,
 ) -> Result<Vec<Row>, EtcdError> {
     let few = rounds.div_ceil(4);
-    let called = |what, goal, pair| Row { what, programs: false, goal, pair };
-    let run = |what, pair| Row { what, programs: true, goal: None, pair };
+    let called = |what, goal, pair| Row { what, by: ["a room", "RPC"], goal, pair };
+    let run = |what, pair| {
+        let by = ["`grouplock run`", "`etcdctl lock`"];
+        Row { what, by, goal: None, pair }
+    };
     Ok(vec![
         called(
             "enter and leave, alone",
@@ -106,9 +109,20 @@ fn rows(
         ),
         called(
             "hand-over to one who waits since 200 to 300 ms",
-            None,
+            Some(Goal::AtMost(1.0)),
             libraries::hand_over(server, few, Waits::new(200, 100))?,
         ),
+        called(
+            "hand-over to one who waits since 10 s",
+            Some(Goal::AtMost(1.0)),
+            libraries::hand_over(server, rounds.div_ceil(40), Waits::new(10_000, 100))?,
+        ),
+        Row {
+            what: "enter and leave, 300 of the session are inside",
+            by: ["a room", "a room, alone"],
+            goal: Some(Goal::AtMost(1.3)),
+            pair: libraries::crowded(server, rounds, PASSAGES)?,
+        },
         called(
             "four who compete, per entry",
             Some(Goal::TimesFaster(10.0)),

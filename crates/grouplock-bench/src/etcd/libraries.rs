@@ -41,6 +41,22 @@ pub fn hand_over(server: &Server, rounds: usize, mut waits: Waits) -> Result<Pai
     })
 }
 
+/// Enters and leaves a session of which 300 others are inside, and in turns a room where nobody is.
+///
+/// # Errors
+/// If a lock fails.
+pub fn crowded(server: &Server, rounds: usize, passages: usize) -> Result<Pair, EtcdError> {
+    let start = |name| Party::start(Kind::Room, &server.endpoint, name, "session");
+    let mut others = start("crowded")?;
+    others.ask("crowd 300")?;
+    let (mut beside, mut alone) = (start("crowded")?, start("lonely")?);
+    in_turns(rounds, |ourselves| {
+        let party = if ourselves { &mut beside } else { &mut alone };
+        party.tell(&format!("pass {passages}"))?;
+        Ok(party.answer()?.into_iter().map(|nanos| nanos as f64 / MILLION).collect())
+    })
+}
+
 /// Four parties, each of a session of its own, enter and leave for a while as fast as they can: the time per entry.
 ///
 /// # Errors

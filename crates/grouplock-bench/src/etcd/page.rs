@@ -24,8 +24,8 @@ pub struct Section {
 pub struct Row {
     /// What.
     pub what: &'static str,
-    /// Whether it was done by programs, rather than by calls from a program of ours.
-    pub programs: bool,
+    /// By whom: ours, and what it is compared with.
+    pub by: [&'static str; 2],
     /// What it should come to.
     pub goal: Option<Goal>,
     /// What was measured.
@@ -68,8 +68,7 @@ fn distribution(rounds: &[Vec<f64>]) -> [String; 4] {
 impl Row {
     /// Two rows of the table: ours, and theirs.
     fn told(&self) -> [Vec<String>; 2] {
-        let by =
-            if self.programs { ["`grouplock run`", "`etcdctl lock`"] } else { ["a room", "RPC"] };
+        let by = self.by;
         let row = |what: &str, by: &str, rounds: &[Vec<f64>], ratio: String| {
             let ends = [what.to_owned(), by.to_owned()];
             ends.into_iter().chain(distribution(rounds)).chain([ratio]).collect()
@@ -135,13 +134,14 @@ quartiles in parentheses.
 * **hand-over**: one process is inside, one of another session waits: from the moment the first begins to leave until the other is inside.
   How long the other has waited by then makes no difference to a room, but to etcd's lock: it watches the key before its own from a
   revision that is already past, and etcd 3.4 looks after such watches only every 100 ms.
+* **300 of the session are inside**: all of them of one other process. Compared with a room of ours where nobody is.
 * **four who compete**: four processes with a session each enter and leave for a second as fast as they can: the time per entry.
 * **programs**: `grouplock run --at etcd://… ROOM SESSION -- COMMAND` and `etcdctl lock NAME COMMAND`. Alone: from the start of the program to its end,
   with `true` inside. Hand-over: from the moment the first one's command is told to end until the other's command looks at the clock; the other
   program was started so long before.
 
-Why a room takes longer than the RPC when it is alone: entering and leaving are one request each for both, but a room writes three keys where the
-lock writes one (the place in the queue, a mark by which others learn of a death, the phase with its epoch), looks for others and for the dead
+Why a room takes longer than the RPC when it is alone: entering and leaving are one request each for both, but a room writes two keys where the
+lock writes one (the place in the queue, and a mark by which others learn of a death), looks for others and for the dead
 in the same transaction, and makes its requests on a thread of its own, so that any number of threads and tasks share a connection, a
 lease and a watch. The slower the disk, the less of that is seen.
 
@@ -174,7 +174,7 @@ mod tests {
 
     fn page(ours: f64, theirs: f64) -> String {
         let pair = Pair { ours: vec![vec![ours; 3]; 2], theirs: vec![vec![theirs; 3]; 2] };
-        let row = |what, goal| Row { what, programs: false, goal: Some(goal), pair: pair.clone() };
+        let row = |what, goal| Row { what, by: ["a", "b"], goal: Some(goal), pair: pair.clone() };
         let rows = vec![row("alone", Goal::AtMost(1.1)), row("together", Goal::TimesFaster(10.0))];
         let section = Section { file_system: "ext9".to_owned(), fsync: vec![0.5], rows };
         let (version, load) = ("3".to_owned(), "0.1".to_owned());

@@ -1,7 +1,7 @@
 //! A process that enters and leaves as it is told.
 //!
 //! It reads a word per line and answers each with a line: `pass N` with the times of N passages in nanoseconds, `storm MS` with the number of
-//! passages that were made in so many milliseconds, `enter` with the moment it was inside, `leave` with the moment before it began to
+//! passages that were made in so many milliseconds, `crowd N` when it is inside N times more, for good, `enter` with the moment it was inside, `leave` with the moment before it began to
 //! leave. The clock is one that all processes share.
 
 use std::io::{self, BufRead, BufReader, Write};
@@ -64,6 +64,7 @@ impl Lock {
 /// If the lock fails.
 pub fn run(kind: Kind, endpoint: &str, name: &str, session: &str) -> Result<(), EtcdError> {
     let mut lock = Lock::new(kind, endpoint, name, session)?;
+    let mut crowd = Vec::new();
     for line in io::stdin().lines() {
         let line = line.map_err(EtcdError::system("read what to do"))?;
         let answer = match line.split_once(' ') {
@@ -97,6 +98,15 @@ pub fn run(kind: Kind, endpoint: &str, name: &str, session: &str) -> Result<(), 
                     lock.leave()?;
                 }
                 entries.to_string()
+            }
+            Some(("crowd", count)) => {
+                let count = count.parse().map_err(|_| EtcdError::program("crowd", count))?;
+                if let Lock::Room { room, session, .. } = &lock {
+                    for _ in 0..count {
+                        crowd.push(room.request(session).enter_owned()?);
+                    }
+                }
+                crowd.len().to_string()
             }
             _ => return Err(EtcdError::program("party", format!("what is `{line}`?"))),
         };

@@ -119,7 +119,7 @@ impl Mutant {
                 change_phase(&mut request.success, until_space);
             }
             (Mutant::ClaimKeepsPhase, Ask::Claim(..)) => {
-                keep_phases(&mut inner(&mut request).success)
+                keep_phases(&mut inner(&mut request).success);
             }
             (Mutant::KnockKeepsPhase, Ask::Knock) => {
                 // It still has to be recognised.
@@ -134,7 +134,9 @@ impl Mutant {
             (Mutant::BlindKnock, Ask::Knock) | (Mutant::BuriesLate, Ask::Bury(_)) => {
                 drop(request.compare.remove(0));
             }
-            (Mutant::UndeadKnock, Ask::Knock) => drop(request.compare.pop()),
+            (Mutant::UndeadKnock, Ask::Knock) | (Mutant::SettlesTwice, Ask::Settle(..)) => {
+                drop(request.compare.pop());
+            }
             (Mutant::NoWitness, Ask::Join(..)) => drop(request.compare.remove(0)),
             (Mutant::BlindJoin, Ask::Join(..)) => request.compare.truncate(2),
             (Mutant::JoinsAlone, Ask::Enter) => {
@@ -144,7 +146,6 @@ impl Mutant {
                     *come_in = join;
                 }
             }
-            (Mutant::SettlesTwice, Ask::Settle(..)) => drop(request.compare.pop()),
             (Mutant::SettlesOwn, Ask::Settle(place, _)) => {
                 change_phase(&mut request.success, |_| place.to_string().into_bytes());
             }

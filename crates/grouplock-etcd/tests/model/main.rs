@@ -120,10 +120,12 @@ fn whoever_does_one_thing_wrong_is_convicted() {
     let fellows = world(&["a", "a"]);
     let three = world(&["a", "b", "a"]);
     let died = World { expiries: 1, ..world(&["a", "a", "a"]) };
+    // Who asks twice writes its phase down although it is alone.
+    let stale = World { resends: 1, ..world(&["b", "a", "b"]) };
     let again = World { rounds: 2, ..fellows.clone() };
     for (mutant, world, property) in [
         (Mutant::ClaimOpens, World { withdrawals: true, ..three.clone() }, EPOCHS),
-        (Mutant::ClaimKeepsPhase, world(&["a", "b", "b", "b"]), EPOCHS),
+        (Mutant::ClaimKeepsPhase, stale, EPOCHS),
         (Mutant::NoTombstone, World { resends: 1, ..two.clone() }, REST),
         (Mutant::Impatient, two.clone(), EXCLUSION),
         (Mutant::Blind, World { knocks: false, ..two.clone() }, EXCLUSION),
@@ -138,11 +140,11 @@ fn whoever_does_one_thing_wrong_is_convicted() {
         (Mutant::SettlesOwn, fellows.clone(), EPOCHS),
         (Mutant::HeirsUnchecked, World { mirrors: 1, expiries: 1, ..three.clone() }, DEATHS),
         (Mutant::HandsOverEarly, World { mirrors: 1, ..world(&["a", "a", "b"]) }, EXCLUSION),
-        (Mutant::HandOverKeepsPhase, World { mirrors: 1, ..world(&["a", "a", "b", "a"]) }, EPOCHS),
-        (Mutant::Silent, died.clone(), DEATHS),
+        (Mutant::Silent, World { expiries: 1, ..world(&["a", "b", "b"]) }, DEATHS),
         (Mutant::BuriesLate, died, DEATHS),
         (Mutant::KeepsMark, World { withdrawals: true, ..fellows }, DEATHS),
-        (Mutant::TrustsTheWatch, World { mirrors: 1, expiries: 1, ..three }, EXCLUSION),
+        (Mutant::TrustsTheWatch, World { mirrors: 1, expiries: 1, ..three.clone() }, EXCLUSION),
+        (Mutant::HandOverKeepsPhase, World { resends: 1, mirrors: 1, ..three }, REST),
     ] {
         convicted(World { mutant, ..world }, property);
     }

@@ -74,10 +74,10 @@ impl Truth {
 
     /// The lease of one person has ended.
     pub(crate) fn expired(&mut self, person: usize, revision: i64) {
-        for (id, came) in self.came.extract_if(.., |id, _| id.0 == person) {
-            self.died.insert(id, (came, revision));
-            self.ever.insert(id);
-        }
+        let dying = self.came.iter().filter(|(id, _)| id.0 == person);
+        self.died.extend(dying.map(|(id, came)| (*id, (*came, revision))));
+        self.ever.extend(self.died.keys());
+        self.came.retain(|id, _| id.0 != person);
         self.present.retain(|id| id.0 != person);
         self.note_end();
     }

@@ -47,7 +47,7 @@ pub(crate) fn deletions(
     let body = json!({ "create_request": create }).to_string();
     write!(stream, "POST /v3/watch HTTP/1.0\r\nContent-Length: {}\r\n\r\n{body}", body.len())?;
     let until = Instant::now() + Duration::from_secs(1);
-    let (mut text, mut part) = (Vec::new(), [0; 1 << 16]);
+    let (mut text, mut part) = (Vec::new(), [0; 1 << 12]);
     while Instant::now() < until {
         match stream.read(&mut part) {
             Ok(0) | Err(_) => break,

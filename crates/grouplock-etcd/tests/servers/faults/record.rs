@@ -146,6 +146,13 @@ impl Record {
         self.book().revocations.push((since, whose));
     }
 
+    /// How many holdings the servers have taken away.
+    pub(crate) fn taken(&self) -> usize {
+        let book = self.book();
+        let lost = book.holdings.iter().filter(|one| one.lost);
+        lost.filter(|one| book.taken_away(one).is_some()).count()
+    }
+
     /// How often the resource was used and how often it refused.
     pub(crate) fn uses(&self) -> (u64, usize) {
         let book = self.book();
@@ -306,4 +313,23 @@ impl Line {
             _ = (&self.stream).write_all((answer + "\n").as_bytes());
         }
     }
+}
+
+/// A fault of ours at the time of a revocation is seen all the same.
+#[test]
+fn only_those_are_excused_whose_leases_the_servers_have_ended() {
+    let overlap = |revoked: &[&str]| {
+        let record = Record::default();
+        for (worker, session, at) in [(0, 0, 10), (1, 1, 20)] {
+            let id = format!("holder {worker}");
+            record.tell(News::Entered { worker, session, id, epoch: 5 + session, at });
+        }
+        record.tell(News::Ended { holding: 0, at: 30, lost: true });
+        record.tell(News::Ended { holding: 1, at: 40, lost: false });
+        record.revoked(15, revoked.iter().map(|id| (*id).to_owned()).collect());
+        (record.contradictions().len(), record.taken())
+    };
+    assert_eq!(overlap(&["holder 0"]), (0, 1));
+    assert_eq!(overlap(&["holder 7"]), (1, 0));
+    assert_eq!(overlap(&[]), (1, 0));
 }

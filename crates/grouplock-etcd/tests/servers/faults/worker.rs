@@ -110,6 +110,8 @@ fn inside(guard: Guard<'_>, worker: usize, session: u64, stay: Duration, desk: &
             let kept_out = watch.valid_until().filter(|_| lost).map(clock::at);
             let to = kept_out.unwrap_or_else(|| now.min(promised.max(at)));
             desk.tell(News::Ended { holding, at: to, lost: true });
+            // It takes the time that it has to stop. If it left at once, others would rightly be let in at once.
+            std::thread::sleep(Duration::from_nanos(to.saturating_sub(clock::now())));
             break;
         }
         promised = valid_until;
