@@ -168,7 +168,7 @@ struct How {
     priority: i32,
     expected: Option<f64>,
     alone: bool,
-    at_most: Option<NonZeroU32>,
+    at_most: Option<i64>,
 }
 
 impl Room {
@@ -186,7 +186,9 @@ impl Room {
             entry = entry.alone();
         }
         if let Some(holders) = how.at_most {
-            entry = entry.at_most(holders);
+            let number = u32::try_from(holders).ok().and_then(NonZeroU32::new);
+            let bad = || format!("at_most cannot be {holders}: 1 or more was expected");
+            entry = entry.at_most(number.ok_or_else(|| PyValueError::new_err(bad()))?);
         }
         Ok(entry)
     }

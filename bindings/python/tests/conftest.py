@@ -32,12 +32,19 @@ def free_port():
         return listener.getsockname()[1]
 
 
+#: Whoever starts the tests in the background may have SIGINT ignored, which is inherited.
+START = """
+import grouplock, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
+
+
 class Interpreter:
     """Another Python, which prints a line when it has come somewhere."""
 
     def __init__(self, script, *arguments):
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "import grouplock, sys, time\n" + script, *map(str, arguments)],
+            [sys.executable, "-c", START + script, *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -72,17 +79,6 @@ def directory(tmp_path, monkeypatch):
     place = tmp_path / "rooms"
     monkeypatch.setenv("GROUPLOCK_AT", str(place))
     return place
-
-
-@pytest.fixture
-def able():
-    """For tests of what not every kind of rooms can do: being alone, limits, set-up."""
-    import grouplock
-
-    try:
-        grouplock.Room("able").exclusive().leave()
-    except grouplock.Invalid as cannot:
-        pytest.skip(str(cannot))
 
 
 def _end(processes):

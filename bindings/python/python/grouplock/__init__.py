@@ -99,6 +99,16 @@ class Room:
         for the session yet; `tear_down` is called when this holder leaves as the last one. What they
         raise is raised here, and the room is left. `Invalid` is raised where this kind of rooms cannot
         do it.
+
+        >>> import tempfile
+        >>> place = tempfile.TemporaryDirectory()
+        >>> room = Room("database", at=place.name)
+        >>> for _ in range(2):
+        ...     with room.enter("schema 41", set_up=lambda: print("created")):
+        ...         print("used")
+        created
+        used
+        used
         """
         how = How(timeout, priority, expected, False, at_most)
         if set_up is None and tear_down is None:
