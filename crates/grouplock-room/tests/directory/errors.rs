@@ -166,7 +166,7 @@ fn whoever_waits_learns_that_the_room_is_gone() {
         assert_says(&message(waiter.join().expect("no panic")), &["was removed; open it again"]);
     });
     assert_says(&message(inside.leave()), &["the holding was lost: the room was removed"]);
-    // And whoever uses the fast path, from the moment that somebody has noticed.
+    // And whoever comes later, from the moment that somebody has noticed.
     assert_says(&message(room.enter("s")), &["was removed"]);
     open(&scratch).expect("made anew").enter("t").expect("it is empty").leave().expect("left");
 }

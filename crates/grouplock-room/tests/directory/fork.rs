@@ -43,9 +43,9 @@ fn parent() {
     }
     let scratch = Scratch::new();
     let room = Room::open(scratch.path(), "room").expect("made");
-    for by_the_gate in [true, false] {
+    for shared in [false, true] {
         let guard = room.enter("s").expect("it is empty");
-        let joined = (!by_the_gate).then(|| room.enter("s").expect("it is shared"));
+        let joined = shared.then(|| room.enter("s").expect("it is shared"));
         let inherited = std::cell::Cell::new(Some((guard, joined)));
         assert!(in_child(|| {
             let refused = matches!(room.enter("s"), Err(RoomError::Forked))
