@@ -254,12 +254,12 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "phases_keeps_a_cancelled_grant",
         text: PHASES,
-        changes: &[("self.give_back(Then::Again); // 20", "")],
+        changes: &[("self.give_back(me.count, Then::Again); // 20", "")],
     },
     Mutant {
         name: "phases_open_while_changing",
         text: PHASES,
-        changes: &[("DOOR: u64 = ASK | CHANGING | UNNAMED", "DOOR: u64 = ASK | UNNAMED")],
+        changes: &[("        if is_open(before) {", "        if is_open(before & !CHANGING) {")],
     },
     Mutant {
         name: "phases_renames_in_company",
@@ -275,8 +275,42 @@ const MUTANTS: &[Mutant] = &[
         name: "phases_leaves_its_own_session_waiting",
         text: PHASES,
         changes: &[(
-            "let theirs = lock.name.read(Relaxed) == session; // 32",
+            "let theirs = joinable && lock.name.read(Relaxed) == session; // 32",
             "let theirs = false; //",
+        )],
+    },
+    Mutant {
+        name: "phases_joins_an_exclusive_holder",
+        text: PHASES,
+        changes: &[(
+            "let same = s != ALONE && is_joinable(w)",
+            "let same = s != ALONE && w & UNNAMED == 0",
+        )],
+    },
+    Mutant {
+        name: "phases_stays_unnamed",
+        text: PHASES,
+        changes: &[("end = end.wrapping_sub(w & UNNAMED);", "")],
+    },
+    Mutant {
+        name: "phases_hands_over_without_exclusive",
+        text: PHASES,
+        changes: &[(
+            "self.change(w, session, phase.len()); // 36, 37",
+            "self.change(w, session, phase.len()); if session == ALONE { lock.word.faa(EXCLUSIVE.wrapping_neg(), Relaxed); } //",
+        )],
+    },
+    Mutant {
+        name: "phases_forgets_that_it_was_alone",
+        text: PHASES,
+        changes: &[("if !needs_work(w, was_alone) {", "if !needs_work(w, 0) {")],
+    },
+    Mutant {
+        name: "phases_joins_a_full_session",
+        text: PHASES,
+        changes: &[(
+            "                if holders(w) >= ",
+            "                if false && holders(w) >= ",
         )],
     },
     Mutant {

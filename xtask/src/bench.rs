@@ -83,7 +83,7 @@ fn rooms(given: &Given) -> Results {
 /// Rooms on etcd. The programs are measured as well, and `grouplock` is found beside the one that
 /// measures.
 fn etcd(given: &Given) -> Results {
-    let build = ["build", "--release", "-p", "grouplock-cli"];
+    let build = ["build", "--release", "-p", "grouplock-cli", "--all-features"];
     let ready = Need::Etcd.meet().and_then(|()| Program::cargo(&build).run_within(given.left()));
     if let Err(why) = ready {
         return vec![("etcd.md".to_owned(), Reached::Failed(why))];

@@ -8,7 +8,9 @@ use crate::run::Program;
 /// Runs the test programs of `package` that are called `names` (all if there are none) so many
 /// `times` each, with a busy loop on each core beside it, and says how often each failed.
 pub(crate) fn run(times: u32, package: &str, names: &[String]) -> Result<(), String> {
-    let mut built = programs::build(Program::cargo(&["test", "-p", package]))?;
+    let features: &[&str] = if package == "grouplock-cli" { &["--all-features"] } else { &[] };
+    let cargo = Program::cargo(&["test", "-p", package]).arguments(features);
+    let mut built = programs::build(cargo)?;
     if let Some(unknown) = names.iter().find(|name| built.iter().all(|it| it.name != **name)) {
         let known: Vec<_> = built.iter().map(|it| &*it.name).collect();
         return Err(format!(

@@ -2,11 +2,16 @@
 
 mod bench;
 mod budget;
+mod dist;
 mod libtest;
+mod links;
 mod loaded;
 mod mutants;
+mod package;
 mod pages;
 mod programs;
+mod python;
+mod readme;
 mod run;
 mod setup;
 mod soak;
@@ -26,6 +31,9 @@ cargo xtask soak [PART…]      the long versions of the tests, each for the tim
   --minutes N                 how long all of them take together (60)
 cargo xtask loaded [N] PACKAGE [PROGRAM…]
                               run test programs N times (20) with a busy loop on each core; count failures
+cargo xtask dist              build the static program, a tarball and a Debian package, into target/dist
+cargo xtask wheel             build the Python package, into target/wheels
+cargo xtask readme            record the demonstration, and put the benchmarks' figures into the README
 cargo xtask pages             make the tables of the pages from docs/lab/evidence.json
 cargo xtask evidence [NAME…]  explore the algorithms by these names, or all, for the evidence; then the pages
 
@@ -37,7 +45,9 @@ fn main() -> ExitCode {
     let rest: Vec<String> = arguments.collect();
     match (&*command, &rest[..]) {
         ("setup", []) => setup::run(),
-        ("setup" | "pages", [extra, ..]) => refuse(&format!("`{extra}` is one argument too many")),
+        ("setup" | "dist" | "pages" | "readme" | "wheel", [extra, ..]) => {
+            refuse(&format!("`{extra}` is one argument too many"))
+        }
         ("test", names) => {
             let (names, required) = without("--required", names);
             match steps::named(&names) {
@@ -54,6 +64,9 @@ fn main() -> ExitCode {
             }
             Err(mistake) => refuse(&mistake),
         },
+        ("dist", []) => finish(setup::Need::Musl.meet().and_then(|()| dist::run())),
+        ("readme", []) => finish(readme::make()),
+        ("wheel", []) => finish(setup::Need::Python.meet().and_then(|()| python::release())),
         ("pages", []) => finish(pages::pages()),
         ("evidence", names) => finish(pages::explore(names)),
         ("loaded", arguments) => {

@@ -3,6 +3,8 @@
 
 use std::process::ExitCode;
 
+use crate::dist::MUSL;
+use crate::python;
 use crate::run::{LIMIT, Program};
 
 /// Platforms that grouplock is built for beside the one it is tested on: Windows, macOS, and one
@@ -26,12 +28,16 @@ pub(crate) enum Need {
     Targets,
     /// The toolchain of [`OLDEST`].
     Oldest,
+    /// A virtual environment with what builds and tests the Python package.
+    Python,
+    /// What a static program is built with.
+    Musl,
     /// For measurements only.
     Valgrind,
 }
 
 impl Need {
-    pub(crate) const ALL: [Need; 8] = [
+    pub(crate) const ALL: [Need; 10] = [
         Need::Miri,
         Need::Sources,
         Need::Chromium,
@@ -39,6 +45,8 @@ impl Need {
         Need::Shells,
         Need::Targets,
         Need::Oldest,
+        Need::Python,
+        Need::Musl,
         Need::Valgrind,
     ];
 
@@ -51,6 +59,8 @@ impl Need {
             Need::Shells => "zsh and fish",
             Need::Targets => "the standard library for other platforms",
             Need::Oldest => "the oldest Rust that builds grouplock",
+            Need::Python => "maturin and pytest in a virtual environment",
+            Need::Musl => "musl, and the standard library for it",
             Need::Valgrind => "valgrind",
         }
     }
@@ -78,6 +88,11 @@ impl Need {
             Need::Oldest => {
                 let list = Program::new("rustup").arguments(&["toolchain", "list"]);
                 list.watched(LIMIT, |_| None).output.contains(OLDEST)
+            }
+            Need::Python => python::is_there(),
+            Need::Musl => {
+                let list = Program::new("rustup").arguments(&["target", "list", "--installed"]);
+                runs("musl-gcc") && list.watched(LIMIT, |_| None).output.contains(MUSL)
             }
             Need::Valgrind => runs("valgrind"),
         }
@@ -108,6 +123,17 @@ impl Need {
             Need::Oldest => {
                 let install = ["toolchain", "install", OLDEST, "--profile", "minimal"];
                 Program::new("rustup").arguments(&install).run()?;
+            }
+            Need::Python => {
+                // Debian's Python comes without what makes virtual environments.
+                if !Program::new("python3").arguments(&["-c", "import ensurepip"]).succeeds() {
+                    packages(&["python3", "python3-venv"])?;
+                }
+                python::make()?;
+            }
+            Need::Musl => {
+                packages(&["musl-tools"])?;
+                Program::new("rustup").arguments(&["target", "add", MUSL]).run()?;
             }
             Need::Valgrind => packages(&["valgrind"])?,
         }

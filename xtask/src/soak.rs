@@ -9,7 +9,7 @@ use crate::mutants;
 use crate::programs::{self, TestProgram};
 use crate::run::Program;
 use crate::setup::Need;
-use crate::steps::modelled;
+use crate::steps::{OF_PROGRAM, modelled};
 
 type Results = Vec<(String, Reached)>;
 
@@ -24,6 +24,7 @@ const PARTS: &[Part] = &[
     Part { name: "rooms", share: 4, run: rooms },
     Part { name: "quorum", share: 6, run: quorum },
     Part { name: "etcd", share: 5, run: etcd },
+    Part { name: "fuzz", share: 3, run: fuzz },
     Part { name: "explore", share: 6, run: explore },
     Part { name: "mutants", share: 5, run: all_mutants },
 ];
@@ -96,6 +97,7 @@ fn shuttle(given: &Given) -> Results {
 /// Storms of processes, by the library and by the program.
 fn rooms(given: &Given) -> Results {
     let cargo = release("grouplock-room").arguments(&["-p", "grouplock-cli", "--tests"]);
+    let cargo = cargo.arguments(&["--features", OF_PROGRAM]);
     each_test(given, cargo, IGNORED, &[])
 }
 
@@ -112,6 +114,13 @@ fn etcd(given: &Given) -> Results {
     let times = given.minutes.div_ceil(10).to_string();
     let variables = [("GROUPLOCK_REQUIRED", "1"), ("GROUPLOCK_FAULTS", &*times)];
     each_test(given, release("grouplock-etcd").arguments(&["--tests"]), IGNORED, &variables)
+}
+
+/// What strangers send. There are five targets, of which as many run at a time as there are cores.
+fn fuzz(given: &Given) -> Results {
+    let each = (given.left() / 4).as_millis().to_string();
+    let variables = [("GROUPLOCK_FUZZ_MS", &*each)];
+    each_test(given, release("grouplock-fuzz"), &["--nocapture"], &variables)
 }
 
 /// Explorations of minutes: algorithm, processes, sessions, and what else there is to say.

@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
+use crate::dist;
+use crate::links;
 use crate::mutants;
+use crate::package;
 use crate::programs::{self, Limits};
+use crate::python;
+use crate::readme;
 use crate::run::Program;
 use crate::setup::{Need, OLDEST, TARGETS};
 
@@ -13,9 +18,9 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// What it does, in a line.
     pub(crate) what: &'static str,
-    /// Steps of one lane run one after the other; lanes run at the same time, and end at about the
-    /// same time. The last of the second lane use what those of the first have built, and none
-    /// builds a program anew that tests run.
+    /// Steps of one lane run one after the other; lanes run at the same time, and a lane that is over
+    /// takes the last of another. The last of the second lane use what those of the first have built,
+    /// and none builds a program anew that tests run.
     pub(crate) lane: usize,
     /// Without these it does not run.
     pub(crate) needs: &'static [Need],
@@ -31,6 +36,13 @@ pub(crate) struct Tests {
 /// All steps of `cargo xtask test`, in order.
 pub(crate) const STEPS: &[Step] = &[
     Step { name: "fmt", what: "formatting", lane: 0, needs: &[], check: fmt },
+    Step {
+        name: "links",
+        what: "what the pages link to is there",
+        lane: 0,
+        needs: &[],
+        check: |_| links::check(),
+    },
     Step { name: "clippy", what: "lints, warnings are errors", lane: 0, needs: &[], check: clippy },
     Step {
         name: "tests",
@@ -89,6 +101,34 @@ pub(crate) const STEPS: &[Step] = &[
         check: doc,
     },
     Step {
+        name: "python",
+        what: "the Python package: its wheel is built, installed and tested",
+        lane: 1,
+        needs: &[Need::Python, Need::Etcd],
+        check: |tests| python::test(&tests.variables()),
+    },
+    Step {
+        name: "package",
+        what: "the crates are ready for crates.io",
+        lane: 1,
+        needs: &[],
+        check: |_| package::check(),
+    },
+    Step {
+        name: "readme",
+        what: "the README's recording and figures are fresh",
+        lane: 1,
+        needs: &[],
+        check: |_| readme::check(&python::debug_program()?),
+    },
+    Step {
+        name: "dist",
+        what: "the Debian package is made, installed into an empty root, and tried",
+        lane: 1,
+        needs: &[],
+        check: |_| dist::test(&python::debug_program()?),
+    },
+    Step {
         name: "mutants",
         what: "sources with one thing wrong, which tests must notice",
         lane: 1,
@@ -112,18 +152,23 @@ pub(crate) fn named(names: &[String]) -> Result<Vec<&'static Step>, String> {
 /// For what only compiles.
 const BUILD: Duration = Duration::from_secs(40 * 60);
 
+/// The features of the program `grouplock` that are off by default: every step that builds it has
+/// them on, so that it is built once.
+pub(crate) const OF_PROGRAM: &str = "grouplock-cli/etcd,grouplock-cli/gbp";
+
 fn fmt(_: &Tests) -> Result<(), String> {
     Program::cargo(&["fmt", "--all", "--check"]).quietly(BUILD).map(drop)
 }
 
 fn clippy(_: &Tests) -> Result<(), String> {
-    let clippy = ["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    Program::cargo(&clippy).quietly(BUILD).map(drop)
+    let clippy = ["clippy", "--quiet", "--workspace", "--all-targets", "--features", OF_PROGRAM];
+    Program::cargo(&clippy).arguments(&["--", "-D", "warnings"]).quietly(BUILD).map(drop)
 }
 
 /// Examples without tests are left to the lints, and documentation to the features.
 fn tests(tests: &Tests) -> Result<(), String> {
-    told(&tests.programs(Program::cargo(&["test", "--workspace", "--tests"]), &[])?)
+    let test = ["test", "--workspace", "--tests", "--features", OF_PROGRAM];
+    told(&tests.programs(Program::cargo(&test), &[])?)
 }
 
 /// The tests of grouplock that look at its features.
@@ -131,7 +176,8 @@ const OF_FEATURES: [&str; 6] = ["--test", "lock_api", "--test", "deadlock", "--t
 
 /// Lints for each feature alone and for all together; then the tests of the features. `send_guard`
 /// keeps the guards of mutexes from being watched, so those of deadlock detection run without it.
-/// Then the documentation of all packages, as that of grouplock speaks of all features.
+/// Then the documentation of all packages, as that of grouplock speaks of all features. The program
+/// is linted with the features it has by default, and with none.
 fn features(tests: &Tests) -> Result<(), String> {
     let all = "lock_api,send_guard,deadlock_detection,tracing,handover";
     for features in ["lock_api", "send_guard", "deadlock_detection", "tracing", all] {
@@ -143,6 +189,11 @@ fn features(tests: &Tests) -> Result<(), String> {
             lint.arguments(&OF_FEATURES)
         };
         lint.arguments(&["--", "-D", "warnings"]).quietly(BUILD)?;
+    }
+    for features in [&[][..], &["--no-default-features"]] {
+        // Of the workspace, as what it depends on is built already.
+        let lint = Program::cargo(&["clippy", "--quiet", "--workspace", "--bin", "grouplock"]);
+        lint.arguments(features).arguments(&["--", "-D", "warnings"]).quietly(BUILD)?;
     }
     let with = |features| of_workspace("test", features);
     let watched = with("lock_api,deadlock_detection,tracing");
@@ -174,6 +225,7 @@ fn targets(_: &Tests) -> Result<(), String> {
 fn of_workspace(command: &str, features: &str) -> Program {
     let features: Vec<_> = features.split(',').map(|it| format!("grouplock/{it}")).collect();
     Program::cargo(&[command, "--workspace", "--features", &features.join(",")])
+        .arguments(&["--features", OF_PROGRAM])
 }
 
 fn doc(_: &Tests) -> Result<(), String> {

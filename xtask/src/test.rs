@@ -47,13 +47,15 @@ pub(crate) fn run(steps: &[&'static Step], required: bool) -> ExitCode {
         variables.push(("GROUPLOCK_REQUIRED", "1".to_owned()));
     }
     let tests = Tests { variables };
-    let ended = Mutex::new(Vec::new());
+    let (waiting, ended) = (Mutex::new(steps.to_vec()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         let lanes = 1 + STEPS.iter().map(|step| step.lane).max().unwrap_or(0);
         for lane in 0..lanes {
-            let (tests, ended, lacking) = (&tests, &ended, &lacking);
+            let (tests, waiting, ended, lacking) = (&tests, &waiting, &ended, &lacking);
             scope.spawn(move || {
-                for step in steps.iter().filter(|step| step.lane == lane) {
+                loop {
+                    let step = next(&mut waiting.lock().expect("nobody panics with it"), lane);
+                    let Some(step) = step else { return };
                     println!("== {}: {}", step.name, step.what);
                     let start = Instant::now();
                     let outcome = outcome(step, tests, lacking, required);
@@ -87,6 +89,13 @@ pub(crate) fn run(steps: &[&'static Step], required: bool) -> ExitCode {
         println!("FAILED: what is named above could not run, and everything is required");
     }
     if failed == 0 && (complete || !required) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The first step of a lane; or the last of another, if its own are over.
+fn next(waiting: &mut Vec<&'static Step>, lane: usize) -> Option<&'static Step> {
+    let own = waiting.iter().position(|step| step.lane == lane);
+    let place = own.or_else(|| waiting.len().checked_sub(1))?;
+    Some(waiting.remove(place))
 }
 
 fn outcome(step: &Step, tests: &Tests, lacking: &[(Need, String)], required: bool) -> Outcome {

@@ -12,7 +12,8 @@
 /// | `group` | group mutual exclusion |
 /// | `over` | group mutual exclusion over a mutex `L` |
 /// | `specimen` | the same, as printed and broken |
-/// | `policy`, `cancelled` | [`phases`](crate::phases) with each policy, and with waiters that give up |
+/// | `policy` | [`phases`](crate::phases) with each policy |
+/// | `cancelled`, `alone` | the same with waiters that give up, and with exclusive requests or limits |
 ///
 /// ```
 /// use grouplock_algorithms::{for_each_algorithm, memory::Native, raw::RawMutex};
@@ -79,6 +80,30 @@ macro_rules! for_each_algorithm {
                 $crate::phases::Phases<M, $crate::policy::Cancelled<$crate::policy::Fifo>>;
             phases_patient_cancel "phases-patient-cancel"
                 $crate::phases::Phases<M, $crate::policy::Cancelled<$crate::policy::Patient>>;
+        }
+    };
+    (alone => $each:ident!($($anything:tt)*)) => {
+        $each! { ($($anything)*)
+            phases_alone "phases-alone"
+                $crate::phases::Phases<M, $crate::policy::Alone<$crate::policy::Eventual>>;
+            phases_fifo_alone "phases-fifo-alone"
+                $crate::phases::Phases<M, $crate::policy::Alone<$crate::policy::Fifo>>;
+            phases_patient_alone "phases-patient-alone"
+                $crate::phases::Phases<M, $crate::policy::Alone<$crate::policy::Patient>>;
+            phases_fifo_alone_cancel "phases-fifo-alone-cancel"
+                $crate::phases::Phases<
+                    M,
+                    $crate::policy::Cancelled<$crate::policy::Alone<$crate::policy::Fifo>>,
+                >;
+            phases_patient_alone_cancel "phases-patient-alone-cancel"
+                $crate::phases::Phases<
+                    M,
+                    $crate::policy::Cancelled<$crate::policy::Alone<$crate::policy::Patient>>,
+                >;
+            phases_fifo_limited "phases-fifo-limited"
+                $crate::phases::Phases<M, $crate::policy::Limited<$crate::policy::Fifo>>;
+            phases_patient_limited "phases-patient-limited"
+                $crate::phases::Phases<M, $crate::policy::Limited<$crate::policy::Patient>>;
         }
     };
 }

@@ -104,6 +104,16 @@ pub trait RawGroup<M: Memory>: Sized + Send + Sync + fmt::Debug {
     /// As [`RawMutex::inspect`].
     fn inspect(me: &Self::Process, see: &mut dyn FnMut(&'static str, Word));
 
+    /// Whether requests for these sessions exclude each other.
+    fn conflict(one: u64, other: u64) -> bool {
+        one != other
+    }
+
+    /// How many processes may share `session`.
+    fn most(_session: u64) -> usize {
+        usize::MAX
+    }
+
     /// Whether the register called `register` may hold `number` in a lock for `processes` processes. For algorithms with bounded
     /// registers whose bound is worth checking.
     fn in_range(_register: &str, _number: u64, _processes: usize) -> bool {

@@ -1,7 +1,10 @@
 //! The program `grouplock`.
 
+#[cfg_attr(all(feature = "etcd", feature = "gbp", feature = "top"), cfg(test))]
+mod absent;
 mod acquire;
 mod caller;
+mod demo;
 mod doctor;
 mod exit;
 mod generate;
@@ -12,11 +15,13 @@ mod plain;
 mod release;
 mod remove;
 mod run;
+#[cfg(feature = "gbp")]
 mod serve;
 mod signals;
 mod span;
 mod status;
 mod token;
+#[cfg(feature = "top")]
 mod top;
 mod waiting;
 
@@ -37,12 +42,18 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Shows in a few seconds what a room does: two jobs share it, a third waits.
+    Demo,
     /// Runs a command inside a room.
     Run(run::Arguments),
     /// Shows who is inside and who waits.
     Status(status::Arguments),
     /// Shows the rooms live, those in use first.
+    #[cfg(feature = "top")]
     Top(top::Arguments),
+    #[cfg(not(feature = "top"))]
+    #[command(hide = true)]
+    Top(absent::Arguments),
     /// Enters a room and keeps it in the background until `release`: for scripts that cannot be wrapped.
     Acquire(acquire::Arguments),
     /// Gives back what `acquire` has entered.
@@ -54,7 +65,11 @@ enum Command {
     /// Checks the place where rooms live. Exits with 1 if something is wrong.
     Doctor(doctor::Arguments),
     /// Runs one member of a GBP cluster until SIGTERM or SIGINT.
+    #[cfg(feature = "gbp")]
     Serve(serve::Arguments),
+    #[cfg(not(feature = "gbp"))]
+    #[command(hide = true)]
+    Serve(absent::Arguments),
     /// Prints completions for a shell.
     Completions(generate::CompletionArguments),
     /// Prints the manual page, or writes one for each command.
@@ -86,15 +101,22 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     match command {
+        Command::Demo => demo::run(),
         Command::Run(arguments) => run::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        #[cfg(feature = "top")]
         Command::Top(arguments) => top::run(&arguments),
+        #[cfg(not(feature = "top"))]
+        Command::Top(_) => exit::failed(absent::needs("`grouplock top`", "top")),
         Command::Acquire(arguments) => acquire::run(&arguments),
         Command::Release(arguments) => release::run(&arguments),
         Command::Held(arguments) => release::held(&arguments),
         Command::Remove(arguments) => remove::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        #[cfg(feature = "gbp")]
         Command::Serve(arguments) => serve::run(&arguments),
+        #[cfg(not(feature = "gbp"))]
+        Command::Serve(_) => exit::failed(absent::needs("`grouplock serve`", "gbp")),
         Command::Completions(arguments) => generate::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => generate::man(&arguments, Arguments::command()),
     }

@@ -43,7 +43,7 @@ impl Outer {
         let Some(outer) = held.split(' ').rev().filter_map(Self::read).find(here) else {
             return Ok(None);
         };
-        if outer.session == wish.session {
+        if outer.session == wish.session && !wish.alone {
             return Ok(Some(outer));
         }
         let (room, inner) = (wish.room.clone(), wish.session.clone());

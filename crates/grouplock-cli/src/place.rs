@@ -3,9 +3,21 @@
 use clap::Args;
 use grouplock_room::{Place, Places, RoomError};
 
+#[cfg(not(all(feature = "etcd", feature = "gbp")))]
+use crate::absent::Absent;
+
 /// The kinds of rooms this program can reach.
 pub(crate) fn places() -> Places {
-    Places::new().with(grouplock_quorum::opener()).with(grouplock_etcd::opener())
+    let places = Places::new();
+    #[cfg(feature = "gbp")]
+    let places = places.with(grouplock_quorum::opener());
+    #[cfg(not(feature = "gbp"))]
+    let places = places.with(Absent::of("gbp"));
+    #[cfg(feature = "etcd")]
+    let places = places.with(grouplock_etcd::opener());
+    #[cfg(not(feature = "etcd"))]
+    let places = places.with(Absent::of("etcd"));
+    places
 }
 
 /// Where rooms live.

@@ -1,6 +1,7 @@
 //! Entering a room with an ear open for signals.
 
 use std::io;
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,11 +25,13 @@ const LOOK: Duration = Duration::from_millis(500);
 const ANSWER: Duration = Duration::from_millis(100);
 
 /// What somebody wants to enter, and how.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Wish {
     pub(crate) place: Place,
     pub(crate) room: String,
     pub(crate) session: String,
+    pub(crate) alone: bool,
+    pub(crate) at_most: Option<NonZeroU32>,
     pub(crate) options: RoomOptions,
     pub(crate) priority: i32,
     pub(crate) expected: Option<Duration>,
@@ -96,6 +99,12 @@ fn enter_room(
     audience: &mut dyn Audience,
 ) -> Result<Ended, WaitError> {
     let mut request = room.request(&wish.session).priority(wish.priority).patience(wish.patience);
+    if wish.alone {
+        request = request.alone();
+    }
+    if let Some(holders) = wish.at_most {
+        request = request.at_most(holders);
+    }
     if let Some(expected) = wish.expected {
         request = request.expected(expected);
     }

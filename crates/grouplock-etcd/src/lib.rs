@@ -50,7 +50,8 @@ pub mod proto;
 pub mod protocol;
 mod room;
 mod rpc;
-mod settings;
+#[doc(hidden)]
+pub mod settings;
 #[doc(hidden)]
 pub mod view;
 mod visit;

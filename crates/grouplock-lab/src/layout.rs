@@ -1,38 +1,21 @@
 //! The registers and objects of a lock with its processes: the same for every run.
 
-use grouplock_algorithms::memory::{Home, Site, Word};
+use grouplock_algorithms::memory::{Home, Word};
 
-use crate::memory::context::Plan;
+use crate::memory::context::{Plan, RegisterPlan};
 use crate::value::{MOST_CLASSES, MOST_OBJECTS, Val};
 
-/// A register of the explored lock.
-#[derive(Clone, Debug)]
-pub(crate) struct RegisterInfo {
-    pub(crate) site: Site,
-    pub(crate) initial: Val,
-    /// The text says that what it holds at first is dead.
-    pub(crate) forgotten: bool,
-    /// The object it lies in and its place there.
-    pub(crate) object: Option<(usize, usize)>,
-    /// The process whose own it is, by name: an element of an array with one for each process. That nobody else
-    /// writes it is a guess, which the explorer watches.
-    pub(crate) owner: Option<usize>,
-}
-
-/// An object of the explored lock.
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectInfo {
     /// Objects of one kind can stand for each other.
     pub(crate) class: usize,
     pub(crate) registers: Vec<usize>,
-    /// For people.
     pub(crate) name: String,
 }
 
-/// Everything that was set up.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
-    pub(crate) registers: Vec<RegisterInfo>,
+    pub(crate) registers: Vec<RegisterPlan<Val>>,
     pub(crate) objects: Vec<ObjectInfo>,
     /// The registers that lie in no object.
     pub(crate) globals: Vec<usize>,
@@ -43,33 +26,16 @@ impl Layout {
     /// If there is more than an exploration can number.
     pub(crate) fn of(plan: &Plan) -> Self {
         assert!(plan.objects.len() <= MOST_OBJECTS, "too many objects: explore fewer processes");
-        let mut fields = vec![Vec::new(); plan.objects.len()];
-        let mut registers = Vec::with_capacity(plan.registers.len());
-        let mut globals = Vec::new();
-        for (id, register) in plan.registers.iter().enumerate() {
-            let object = register.object.map(|object| {
-                fields[object].push(id);
-                (object, fields[object].len() - 1)
-            });
-            if object.is_none() {
-                globals.push(id);
-            }
-            let initial = pack(register.initial, plan);
-            let owner = match (register.site.home, register.site.index, object) {
-                (Home::Process(p), Some(index), None) if p == index => Some(p),
-                _ => None,
-            };
-            registers.push(RegisterInfo {
-                site: register.site,
-                initial,
-                forgotten: register.forgotten,
-                object,
-                owner,
-            });
-        }
+        let packed = |register: &RegisterPlan| {
+            let RegisterPlan { site, initial, object, forgotten } = *register;
+            RegisterPlan { site, initial: pack(initial, plan), object, forgotten }
+        };
+        let registers: Vec<_> = plan.registers.iter().map(packed).collect();
+        let globals = (0..registers.len()).filter(|&id| registers[id].object.is_none()).collect();
         let mut classes: Vec<(&str, Vec<&str>)> = Vec::new();
         let mut objects: Vec<ObjectInfo> = Vec::new();
-        for (object, fields) in plan.objects.iter().zip(fields) {
+        for object in &plan.objects {
+            let fields = object.registers.clone();
             let shape =
                 (object.type_name, fields.iter().map(|&r| registers[r].site.name).collect());
             let class = classes.iter().position(|known| *known == shape).unwrap_or_else(|| {
@@ -83,7 +49,6 @@ impl Layout {
         Layout { registers, objects, globals }
     }
 
-    /// The register's name for people.
     pub(crate) fn register_name(&self, register: usize) -> String {
         let info = &self.registers[register];
         match (info.object, info.site.index) {
@@ -93,7 +58,6 @@ impl Layout {
         }
     }
 
-    /// The value for people.
     pub(crate) fn value_name(&self, value: Val) -> String {
         match value.as_object() {
             Some(object) => self.objects[object].name.clone(),
@@ -106,7 +70,7 @@ impl Layout {
 fn object_name(
     type_name: &str,
     fields: &[usize],
-    registers: &[RegisterInfo],
+    registers: &[RegisterPlan<Val>],
     before: &[ObjectInfo],
 ) -> String {
     let path = type_name.split('<').next().unwrap_or(type_name);
@@ -141,7 +105,6 @@ pub(crate) fn try_pack(word: Word, plan: &Plan) -> Result<Val, String> {
     }
 }
 
-/// The object at `address`.
 pub(crate) fn object_at(address: usize, plan: &Plan) -> Option<usize> {
     plan.objects.iter().position(|object| object.place.addr() == address)
 }

@@ -31,14 +31,18 @@ pub mod registry;
 pub mod report;
 pub mod rmr;
 mod subject;
-mod tokens;
+#[doc(hidden)]
+pub mod tokens;
 pub mod trace;
 mod two_locks;
-mod value;
+#[doc(hidden)]
+pub mod value;
 
 pub use explore::{
-    CheckError, Options, Outcome, Progress, Reductions, Sampling, Schedule, StepBound, Turn,
-    Verdict, Violation, check, replay, sample,
+    CheckError, Options, Outcome, Reductions, Sampling, Schedule, StepBound, Turn, Verdict,
+    Violation, check, replay, sample,
 };
-pub use property::{Properties, Property, UnknownProperty};
+#[doc(hidden)]
+pub use explore::{bounds, canon, components, orders, state, visited};
+pub use property::{Properties, Property};
 pub use subject::Subject;

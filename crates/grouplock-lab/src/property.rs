@@ -39,7 +39,7 @@ use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::Claim;
 use serde::{Deserialize, Serialize};
 
-use crate::registry;
+use crate::registry::{self, UnknownName};
 
 /// One table of all properties: the name in reports and on the command line, what claims say of it, and the sets of properties
 /// that it is in.
@@ -55,7 +55,7 @@ macro_rules! properties {
 
         impl Property {
             /// All of them, those that can be claimed first.
-            const ALL: &[Property] = &[$(Property::$property),*];
+            pub const ALL: &[Property] = &[$(Property::$property),*];
 
             /// The name in reports and on the command line.
             pub const fn name(self) -> &'static str {
@@ -173,30 +173,19 @@ impl fmt::Display for Property {
     }
 }
 
-/// There is no property of this name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no property is called {name:?}: is it {nearest:?}?")]
-pub struct UnknownProperty {
-    name: String,
-    nearest: &'static str,
-}
-
 impl FromStr for Property {
-    type Err = UnknownProperty;
+    type Err = UnknownName;
 
     /// ```
     /// use grouplock_lab::Property;
     ///
     /// assert_eq!("strong-fifo".parse(), Ok(Property::StrongFifo));
     /// let error = "strong-fifa".parse::<Property>().unwrap_err();
-    /// assert_eq!(error.to_string(), r#"no property is called "strong-fifa": is it "strong-fifo"?"#);
+    /// let told = r#"there is no property "strong-fifa": did you mean "strong-fifo"?"#;
+    /// assert_eq!(error.to_string(), told);
     /// ```
-    fn from_str(name: &str) -> Result<Self, UnknownProperty> {
-        let all = || Property::ALL.iter().copied();
-        all().find(|property| property.name() == name).ok_or_else(|| UnknownProperty {
-            name: name.to_owned(),
-            nearest: registry::nearest(name, all().map(Property::name)).unwrap_or_default(),
-        })
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        registry::named("property", Property::ALL, |property| property.name(), name)
     }
 }
 
@@ -269,7 +258,8 @@ impl Properties {
     }
 
     /// The claims, and what was `asked` for, that are not in the set.
-    pub fn missing(self, claims: &Claims, asked: Option<Property>) -> Vec<Property> {
+    #[must_use]
+    pub fn missing(self, claims: &Claims, asked: Option<Property>) -> Self {
         let counts = |p: Property| p.claim(claims).is_claimed() || asked == Some(p);
         let all = Property::CLAIMABLE.into_iter();
         all.filter(|&property| counts(property) && !self.contains(property)).collect()
@@ -281,28 +271,39 @@ impl Properties {
     }
 }
 
-impl FromIterator<Property> for Properties {
-    fn from_iter<I: IntoIterator<Item = Property>>(properties: I) -> Self {
-        properties.into_iter().fold(Properties::default(), Properties::with)
+impl Properties {
+    /// What is `missing`, in words: of those in this set, only executions that go on for ever.
+    pub fn tell_missing(self, missing: Self) -> String {
+        let told = |what: &str, list: Self| match list {
+            Properties(0) => String::new(),
+            list => format!("; {what}: {list}"),
+        };
+        let without_end = told("executions without end not looked at", missing.and(self));
+        without_end + &told("not looked at", missing.minus(self))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_that_of_its_property() {
-        for &property in Property::ALL {
-            assert_eq!(property.name().parse(), Ok(property));
-        }
+impl fmt::Display for Properties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.iter().map(Property::name).collect();
+        f.write_str(&names.join(", "))
     }
+}
 
-    #[test]
-    fn a_set_tells_each_of_its_properties_once() {
-        let all: Properties = Property::ALL.iter().copied().collect();
-        let told: Vec<Property> = all.iter().collect();
-        assert_eq!(told.iter().copied().collect::<Properties>(), all);
-        assert!(told.iter().enumerate().all(|(i, p)| !told[..i].contains(p)), "{told:?}");
+impl Serialize for Properties {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Properties {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Vec::<Property>::deserialize(deserializer)?.into_iter().collect())
+    }
+}
+
+impl FromIterator<Property> for Properties {
+    fn from_iter<I: IntoIterator<Item = Property>>(properties: I) -> Self {
+        properties.into_iter().fold(Properties::default(), Properties::with)
     }
 }

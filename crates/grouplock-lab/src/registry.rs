@@ -53,6 +53,7 @@ pub fn all() -> Vec<Subject> {
     for_each_algorithm!(specimen => over!());
     for_each_algorithm!(policy => groups!());
     for_each_algorithm!(cancelled => groups!());
+    for_each_algorithm!(alone => groups!());
     all
 }
 
@@ -73,10 +74,11 @@ pub(crate) fn measured() -> Vec<Subject> {
     all
 }
 
-/// No algorithm has that name.
+/// Nothing has that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no algorithm {asked:?}: did you mean {nearest:?}?")]
-pub struct UnknownAlgorithm {
+#[error("there is no {what} {asked:?}: did you mean {nearest:?}?")]
+pub struct UnknownName {
+    what: &'static str,
     asked: String,
     /// The most similar name.
     pub nearest: &'static str,
@@ -86,27 +88,24 @@ pub struct UnknownAlgorithm {
 ///
 /// # Errors
 /// If there is none of that name.
-pub fn find(name: &str) -> Result<Subject, UnknownAlgorithm> {
-    named(&all(), name)
+pub fn find(name: &str) -> Result<Subject, UnknownName> {
+    named("algorithm", &all(), |subject| subject.name, name)
 }
 
-/// The one of `subjects` called `name`.
-pub(crate) fn named(subjects: &[Subject], name: &str) -> Result<Subject, UnknownAlgorithm> {
-    subjects.iter().find(|subject| subject.name == name).copied().ok_or_else(|| {
-        let nearest = nearest(name, subjects.iter().map(|subject| subject.name));
-        UnknownAlgorithm { asked: name.to_owned(), nearest: nearest.unwrap_or_default() }
-    })
-}
-
-/// The one of `known` that is nearest to `name`.
-pub(crate) fn nearest(
-    name: &str,
-    known: impl IntoIterator<Item = &'static str>,
-) -> Option<&'static str> {
-    known.into_iter().min_by_key(|known| {
-        let distance = edits(name, known);
-        // A part of a name is nearer than any misspelling of as many letters.
-        if !name.is_empty() && known.contains(name) { distance / 4 } else { distance }
+/// The one of `all`, each of which is a `what`, that is called `asked`.
+pub(crate) fn named<T: Copy>(
+    what: &'static str,
+    all: &[T],
+    name: fn(&T) -> &'static str,
+    asked: &str,
+) -> Result<T, UnknownName> {
+    all.iter().find(|one| name(one) == asked).copied().ok_or_else(|| {
+        let nearest = all.iter().map(name).min_by_key(|known| {
+            let distance = edits(asked, known);
+            // A part of a name is nearer than any misspelling of as many letters.
+            if !asked.is_empty() && known.contains(asked) { distance / 4 } else { distance }
+        });
+        UnknownName { what, asked: asked.to_owned(), nearest: nearest.unwrap_or_default() }
     })
 }
 

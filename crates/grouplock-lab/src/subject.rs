@@ -10,10 +10,7 @@ use crate::memory::SimMemory;
 
 /// A process that has joined a lock, which it shares with the others.
 pub(crate) trait Process {
-    /// The entry section.
     fn enter(&mut self, session: u64);
-
-    /// The exit section.
     fn exit(&mut self);
 
     /// The private variables, when idle, that the next passage may depend on.
@@ -35,12 +32,23 @@ pub struct Subject {
     pub claims: Claims,
     pub(crate) make: fn(usize) -> Joined,
     pub(crate) in_range: fn(&str, u64, usize) -> bool,
+    /// Whether requests for two sessions exclude each other.
+    pub(crate) conflict: fn(u64, u64) -> bool,
+    /// How many may share a session.
+    pub(crate) most: fn(u64) -> usize,
 }
 
 impl Subject {
     /// A mutual exclusion lock, under a name of its own.
     pub fn mutex<L: RawMutex<SimMemory> + 'static>(name: &'static str) -> Self {
-        Subject { name, claims: L::claims(), make: make_mutex::<L>, in_range: L::in_range }
+        Subject {
+            name,
+            claims: L::claims(),
+            make: make_mutex::<L>,
+            in_range: L::in_range,
+            conflict: |_, _| true,
+            most: |_| 1,
+        }
     }
 
     /// The same, with other ranges for its registers: whether the one of this name may hold this number, among so many
@@ -52,7 +60,14 @@ impl Subject {
 
     /// A group lock, under a name of its own.
     pub fn group<G: RawGroup<SimMemory> + 'static>(name: &'static str) -> Self {
-        Subject { name, claims: G::claims(), make: make_group::<G>, in_range: G::in_range }
+        Subject {
+            name,
+            claims: G::claims(),
+            make: make_group::<G>,
+            in_range: G::in_range,
+            conflict: G::conflict,
+            most: G::most,
+        }
     }
 }
 

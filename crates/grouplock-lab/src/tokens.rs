@@ -12,13 +12,13 @@ use crate::memory::SimMemory;
 
 /// A turn that can be told apart from others, and nothing else.
 #[derive(Debug)]
-pub(crate) struct Token(
+pub struct Token(
     #[allow(dead_code, reason = "a token without size would have no place of its own")] u64,
 );
 
 /// The turns of [`Bounded`], as tokens.
 #[derive(Debug)]
-pub(crate) struct Tokens {
+pub struct Tokens {
     /// The classes, the present one first; the turns of each, the last one taken first.
     rings: [[Ptr<Token>; 3]; 4],
     last_s: u64,
@@ -62,28 +62,6 @@ impl Drop for Tokens {
             let token = unsafe { token.as_ref() };
             // SAFETY: as above; it is freed once.
             unsafe { SimMemory::free(core::ptr::NonNull::from(token)) };
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::memory::context::set_up;
-
-    #[test]
-    fn tokens_are_equal_whenever_numbers_are() {
-        let sessions: Vec<u64> = (0..400_u64).map(|i| i * i * 7 % 11 % 3 + 1).collect();
-        let (pairs, _) = set_up(|| {
-            let (mut numbers, mut tokens) = (Bounded::new(), Tokens::new());
-            let mut pairs = vec![(numbers.first(), tokens.first())];
-            pairs.extend(sessions.iter().map(|&s| (numbers.next_turn(s), tokens.next_turn(s))));
-            pairs
-        });
-        for (n, t) in &pairs {
-            for (m, u) in &pairs {
-                assert_eq!(n == m, t == u);
-            }
         }
     }
 }

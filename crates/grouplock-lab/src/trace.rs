@@ -31,7 +31,6 @@ pub(crate) enum What {
 }
 
 impl Event {
-    /// The event in other names.
     pub(crate) fn renamed(
         self,
         process: impl Fn(usize) -> usize,
@@ -222,7 +221,6 @@ pub fn table(steps: &[Step], is_mutex: bool) -> String {
     text
 }
 
-/// How wide the columns of `rows` are.
 pub(crate) fn widths(rows: &[impl AsRef<[String]>]) -> Vec<usize> {
     let mut widths = Vec::new();
     for row in rows {

@@ -11,7 +11,7 @@ use std::fmt;
 /// | 16 to 127 | object 0 to 111: in a global state an object itself, in the automaton a *placeholder* for one |
 /// | 256 and up | a number, 256 less |
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Val(pub(crate) u32);
+pub struct Val(pub u32);
 
 const FIRST_OBJECT: u32 = 16;
 const FIRST_CLASS: u32 = 128;
@@ -19,47 +19,48 @@ const FIRST_REQUEST: u32 = 192;
 const FIRST_NUMBER: u32 = 256;
 
 /// The most objects an exploration can have.
-pub(crate) const MOST_OBJECTS: usize = (FIRST_CLASS - FIRST_OBJECT) as usize;
+pub const MOST_OBJECTS: usize = (FIRST_CLASS - FIRST_OBJECT) as usize;
 /// The most kinds of objects.
-pub(crate) const MOST_CLASSES: usize = (FIRST_REQUEST - FIRST_CLASS) as usize;
+pub const MOST_CLASSES: usize = (FIRST_REQUEST - FIRST_CLASS) as usize;
 /// The most sessions.
-pub(crate) const MOST_SESSIONS: u64 = (FIRST_NUMBER - FIRST_REQUEST - 1) as u64;
+pub const MOST_SESSIONS: u64 = (FIRST_NUMBER - FIRST_REQUEST - 1) as u64;
 
 impl Val {
-    pub(crate) const UNDEF: Val = Val(0);
+    pub const UNDEF: Val = Val(0);
 
     /// The pointer mark whose address is `address`.
-    pub(crate) fn mark(address: usize) -> Self {
+    pub fn mark(address: usize) -> Self {
         debug_assert!(address < 3);
         Val(1 + address as u32)
     }
 
-    pub(crate) fn object(object: usize) -> Self {
+    pub fn object(object: usize) -> Self {
         debug_assert!(object < MOST_OBJECTS);
         Val(FIRST_OBJECT + object as u32)
     }
 
     /// The number, or why there can be no such value.
-    pub(crate) fn number(number: u64) -> Result<Self, String> {
+    pub fn number(number: u64) -> Result<Self, String> {
         let value = u32::try_from(number).ok().and_then(|n| n.checked_add(FIRST_NUMBER));
         let why = || format!("{number} is larger than an explored register can hold");
         value.map(Val).ok_or_else(why)
     }
 
-    pub(crate) fn as_mark(self) -> Option<usize> {
+    pub fn as_mark(self) -> Option<usize> {
         (1..=3).contains(&self.0).then(|| self.0 as usize - 1)
     }
 
-    pub(crate) fn as_object(self) -> Option<usize> {
+    pub fn as_object(self) -> Option<usize> {
         (FIRST_OBJECT..FIRST_CLASS).contains(&self.0).then(|| (self.0 - FIRST_OBJECT) as usize)
     }
 
-    pub(crate) fn as_number(self) -> Option<u64> {
+    pub fn as_number(self) -> Option<u64> {
         self.0.checked_sub(FIRST_NUMBER).map(u64::from)
     }
 
     /// The same value with its object replaced.
-    pub(crate) fn map(self, f: impl FnOnce(usize) -> usize) -> Self {
+    #[must_use]
+    pub fn map(self, f: impl FnOnce(usize) -> usize) -> Self {
         self.as_object().map_or(self, |object| Val::object(f(object)))
     }
 }
@@ -89,50 +90,32 @@ impl fmt::Debug for Val {
 /// | 128 to 191 | an object that the process does not know, of kind 0 to 63 |
 /// | 192 to 255 | the process asks for session 0 to 63 |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Obs(pub(crate) u32);
+pub struct Obs(pub u32);
 
 impl Obs {
-    pub(crate) const DONE: Obs = Obs(0);
-    pub(crate) const FAILED: Obs = Obs(4);
-    pub(crate) const SWAPPED: Obs = Obs(5);
-    pub(crate) const PASS: Obs = Obs(6);
+    pub const DONE: Obs = Obs(0);
+    pub const FAILED: Obs = Obs(4);
+    pub const SWAPPED: Obs = Obs(5);
+    pub const PASS: Obs = Obs(6);
 
-    pub(crate) fn request(session: u64) -> Self {
+    pub fn request(session: u64) -> Self {
         debug_assert!(session <= MOST_SESSIONS);
         Obs(FIRST_REQUEST + session as u32)
     }
 
-    pub(crate) fn stranger(class: usize) -> Self {
+    pub fn stranger(class: usize) -> Self {
         Obs(FIRST_CLASS + class as u32)
     }
 
-    pub(crate) fn value(value: Val) -> Self {
+    pub fn value(value: Val) -> Self {
         Obs(value.0)
     }
 
-    pub(crate) fn as_stranger(self) -> Option<usize> {
+    pub fn as_stranger(self) -> Option<usize> {
         (FIRST_CLASS..FIRST_REQUEST).contains(&self.0).then(|| (self.0 - FIRST_CLASS) as usize)
     }
 
-    pub(crate) fn as_request(self) -> Option<u64> {
+    pub fn as_request(self) -> Option<u64> {
         (FIRST_REQUEST..FIRST_NUMBER).contains(&self.0).then(|| u64::from(self.0 - FIRST_REQUEST))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_comes_back_as_it_was_packed() {
-        assert_eq!(Val::number(0).map(Val::as_number), Ok(Some(0)));
-        assert!(Val::number(u64::from(u32::MAX)).is_err());
-        assert_eq!(Val::object(3).as_object(), Some(3));
-        assert_eq!(Val::mark(0).as_mark(), Some(0));
-        assert_eq!(Val::mark(2).as_mark(), Some(2));
-        assert!(Val::UNDEF.as_mark().is_none());
-        assert_eq!(Val::object(3).map(|o| o + 1), Val::object(4));
-        assert_eq!(Obs::request(2).as_request(), Some(2));
-        assert_eq!(Obs::stranger(1).as_stranger(), Some(1));
     }
 }

@@ -9,7 +9,7 @@ use grouplock_algorithms::nodes::Nodes;
 use grouplock_algorithms::raw::RawMutex;
 
 use grouplock_lab::memory::{SimFlag, SimMemory, SimRegister};
-use grouplock_lab::rmr::{Model, bounds, bounds_of};
+use grouplock_lab::rmr::{Model, PROCESSES, bounds, bounds_of, bounds_with, names};
 use grouplock_lab::{Subject, registry};
 
 /// Sets a flag of its own, joins others, waits until one of them clears the flag; clears that of another.
@@ -168,4 +168,16 @@ fn a_lock_over_another_costs_as_much_in_two_parts_as_in_one() {
     let parts = bounds("maor-taubenfeld").expect("it is known");
     assert_eq!(parts, bounds_of(&whole));
     assert!(parts.is_some());
+}
+
+#[test]
+fn the_number_of_processes_that_the_code_is_run_on_makes_no_difference() {
+    for name in names() {
+        let subject = registry::find(name).expect("it is registered");
+        if let Some(few) = bounds_with(&subject, PROCESSES) {
+            // Registers that lie in no object are numbered alike, whatever the number of processes.
+            let many = bounds_with(&subject, PROCESSES + 2);
+            assert_eq!(many, Some(few), "{name}: another bound, or other states or registers");
+        }
+    }
 }

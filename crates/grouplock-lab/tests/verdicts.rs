@@ -235,7 +235,7 @@ fn a_violation_can_be_repeated() {
 
     let nonsense = [Turn { process: 1, session: 0 }];
     let refused = replay(&subject, &options, &nonsense).unwrap_err();
-    assert_eq!(refused, CheckError::Schedule { at: 1, process: 1 });
+    assert_eq!(refused, CheckError::Schedule(1, 1));
 }
 
 /// What `name` is convicted of when asked for a property that it does not claim.

@@ -2,7 +2,7 @@
 
 use grouplock_algorithms::handover::Handover;
 use grouplock_algorithms::petrovic::Petrovic;
-use grouplock_algorithms::policy::{Cancelled, Fifo, Patient};
+use grouplock_algorithms::policy::{Alone, Cancelled, Fifo, Limited, Patient};
 use grouplock_lab::ideal::IdealLock;
 use grouplock_lab::memory::SimMemory as M;
 use grouplock_lab::report::Mutant;
@@ -147,6 +147,16 @@ pub fn all() -> Vec<Case> {
             group mutants::phases_renames_in_company::Phases<M, Patient>, 2 by 2 => MutualExclusion;
         "phases-patient", "a declined invitation is not noted":
             group mutants::phases_forgets_a_declined_invitation::Phases<M, Patient>, 2 by 2 => DeadlockFreedom;
+        "phases-fifo-alone", "a session joins an exclusive holder":
+            group mutants::phases_joins_an_exclusive_holder::Phases<M, Alone<Fifo>>, 2 by 2 => MutualExclusion;
+        "phases-fifo-alone", "a room without a name stays so":
+            group mutants::phases_stays_unnamed::Phases<M, Alone<Fifo>>, 3 by 2 => ConcurrentOccupancy;
+        "phases-fifo-alone", "handed over without `EXCLUSIVE`":
+            group mutants::phases_hands_over_without_exclusive::Phases<M, Alone<Fifo>>, 3 by 2 => MutualExclusion;
+        "phases-patient-alone", "who was alone leaves as the others do":
+            group mutants::phases_forgets_that_it_was_alone::Phases<M, Alone<Patient>>, 3 by 2 => ConcurrentOccupancy;
+        "phases-fifo-limited", "the limit is not looked at":
+            group mutants::phases_joins_a_full_session::Phases<M, Limited<Fifo>>, 2 by 2 => MutualExclusion;
         "phases-patient", "renamed without looking at those who wait":
             group mutants::phases_renames_without_looking::Phases<M, Patient>, 3 by 2 => ConcurrentOccupancy;
         "phases-patient", "the first phase does not join its own session":

@@ -221,8 +221,23 @@ impl Guard<'_> {
         self.holding().previous()
     }
 
-    pub(crate) fn set_prepared(&self, session: Option<&str>) -> Result<(), RoomError> {
+    /// Remembers for which session the room is set up, for one who is alone and has done the set-up without
+    /// [`Entry::set_up`](crate::Entry::set_up). Say `None` before it begins: then the room is set up for nobody if it fails.
+    ///
+    /// # Errors
+    /// [`RoomError::Unsupported`]; else as the room has reason to.
+    pub fn set_prepared(&self, session: Option<&str>) -> Result<(), RoomError> {
+        self.set_up_possible()?;
         self.holding().set_prepared(session)
+    }
+
+    /// If nobody else is inside, this holder is alone from now on, as if it had asked for that. Whether it is.
+    ///
+    /// # Errors
+    /// [`RoomError::Unsupported`]; else as the room has reason to.
+    pub fn try_alone(&self) -> Result<bool, RoomError> {
+        self.set_up_possible()?;
+        self.holding().try_alone()
     }
 
     fn set_up_possible(&self) -> Result<(), RoomError> {

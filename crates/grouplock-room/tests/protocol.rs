@@ -92,9 +92,11 @@ impl Words for Recorder {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
-    /// Session, alone.
-    Come(u64, bool),
+    /// Session, alone, at most so many.
+    Come(u64, bool, u64),
     Go,
+    /// Leaves, and queues with another slot of the same owner, for this session.
+    Switch(usize, u64),
     TryAlone,
     Downgrade,
     Acknowledge,
@@ -195,6 +197,11 @@ fn compatible(image: &Image, one: usize, other: usize) -> bool {
         && word(image, other, Field::Alone) == 0
 }
 
+/// The least limit of some slots.
+fn least(image: &Image, slots: impl Iterator<Item = usize>) -> u64 {
+    slots.map(|slot| word(image, slot, Field::Most)).min().unwrap_or(ANY)
+}
+
 /// What must hold after every single write.
 fn check_write(
     before: &Image,
@@ -209,6 +216,10 @@ fn check_write(
         {
             return Err(format!("exclusion: {one} and {other} are inside"));
         }
+    }
+    let inside = (0..SLOTS).filter(living);
+    if inside.clone().count() as u64 > least(after, inside) {
+        return Err("exclusion: more are inside than one of them allows".to_owned());
     }
     let (deaths, repaired) = (global(after, At::Deaths), global(after, At::Repaired));
     for slot in 0..SLOTS {
@@ -258,6 +269,7 @@ fn check_rest(image: &Image) -> Result<(), String> {
     let fits = |end: usize| {
         let newest = line[end];
         line[..end].iter().all(|slot| compatible(image, *slot, newest))
+            && (end as u64) < least(image, line[..=end].iter().copied())
     };
     let inside = (0..line.len()).position(|end| !fits(end)).unwrap_or(line.len());
     for (place, slot) in line.iter().enumerate() {
@@ -352,6 +364,7 @@ fn perform(image: &Image, actor: usize, act: Act) -> Result<Vec<(At, u64)>, Cont
     match act {
         Act::Come(..) => line.append(slot)?,
         Act::Go => line.remove(slot)?,
+        Act::Switch(new, _) => line.switch(slot, new as Slot)?,
         Act::TryAlone => drop(line.try_alone(slot)?),
         Act::Downgrade => line.downgrade(slot)?,
         Act::Acknowledge => {
@@ -364,29 +377,74 @@ fn perform(image: &Image, actor: usize, act: Act) -> Result<Vec<(At, u64)>, Cont
     Ok(memory.writes)
 }
 
-/// What `actor` can do now.
-fn acts(image: &Image, actor: usize) -> Vec<Act> {
+/// What can be done with the slot `actor` now, by its owner.
+fn acts(play: &Play, image: &Image, actor: usize) -> Vec<Act> {
+    let mut own = (0..SLOTS).filter(|slot| play.owners[*slot] == play.owners[actor]);
     if is_dead(image, actor) {
-        return if state(image, actor) == OUT { vec![Act::Reborn] } else { Vec::new() };
+        let out = own.all(|slot| state(image, slot) == OUT);
+        return if out { vec![Act::Reborn] } else { Vec::new() };
     }
     let mut acts: Vec<Act> = (0..SLOTS)
         .filter(|slot| is_dead(image, *slot) && state(image, *slot) != OUT)
         .map(Act::Bury)
         .collect();
+    let spare = own.clone().find(|slot| *slot != actor);
+    let spare = spare.filter(|spare| state(image, *spare) == OUT);
     match state(image, actor) {
-        OUT => acts.extend([Act::Come(1, false), Act::Come(2, false), Act::Come(1, true)]),
+        OUT => {
+            if own.all(|slot| state(image, slot) == OUT) {
+                acts.extend(
+                    play.requests
+                        .iter()
+                        .map(|(session, alone, most)| Act::Come(*session, *alone, *most)),
+                );
+            }
+        }
         WAIT => acts.push(Act::Go),
         _ if word(image, actor, Field::Alone) != 0 => {
             acts.extend([Act::Go, Act::Downgrade, Act::Acknowledge]);
         }
         _ => acts.extend([Act::Go, Act::TryAlone, Act::Acknowledge]),
     }
+    if let (IN, Some(spare)) = (state(image, actor), spare) {
+        acts.extend([Act::Switch(spare, 1), Act::Switch(spare, 2)]);
+    }
     acts.push(Act::Die);
     acts
 }
 
+/// Who takes part, with what requests.
+struct Play {
+    mutant: Mutant,
+    /// The owner of each slot.
+    owners: [usize; SLOTS],
+    /// Session, alone, at most so many.
+    requests: &'static [(u64, bool, u64)],
+}
+
+impl Play {
+    /// Three participants, two sessions and alone.
+    fn three(mutant: Mutant) -> Self {
+        let requests = &[(1, false, ANY), (2, false, ANY), (1, true, ANY)];
+        Play { mutant, owners: [0, 1, 2], requests }
+    }
+
+    fn die(&self, image: &mut Image, actor: usize) {
+        for slot in (0..SLOTS).filter(|slot| self.owners[*slot] == self.owners[actor]) {
+            image[of(slot, DEAD)] = 1;
+        }
+    }
+
+    fn ask(image: &mut Image, slot: usize, (session, alone, most): (u64, bool, u64)) {
+        image[of(slot, SESSION)] = narrow(session);
+        image[of(slot, Field::Alone as usize)] = alone.into();
+        image[of(slot, Field::Most as usize)] = narrow(most);
+    }
+}
+
 /// All states, or the first thing that is wrong.
-fn explore(mutant: Mutant) -> Result<usize, String> {
+fn explore(play: &Play) -> Result<usize, String> {
+    let mutant = play.mutant;
     let mut start: Image = [0; SIZE];
     start[index(At::Most)] = narrow(ANY);
     let mut states = HashSet::new();
@@ -396,17 +454,22 @@ fn explore(mutant: Mutant) -> Result<usize, String> {
     queue.push_back(first);
     while let Some((image, last_epoch)) = queue.pop_front() {
         for actor in 0..SLOTS {
-            for act in acts(&image, actor) {
+            for act in acts(play, &image, actor) {
                 let wrong = |what: String| format!("{what}\n{actor} {act:?} in {image:?}");
                 let mut begun = image;
                 match act {
-                    Act::Come(session, alone) => {
-                        begun[of(actor, SESSION)] = narrow(session);
-                        begun[of(actor, Field::Alone as usize)] = alone.into();
-                        begun[of(actor, Field::Most as usize)] = narrow(ANY);
+                    Act::Come(session, alone, most) => {
+                        Play::ask(&mut begun, actor, (session, alone, most));
                     }
-                    Act::Die => begun[of(actor, DEAD)] = 1,
-                    Act::Reborn => begun[of(actor, DEAD)] = 0,
+                    Act::Switch(new, session) => Play::ask(&mut begun, new, (session, false, ANY)),
+                    Act::Die => play.die(&mut begun, actor),
+                    Act::Reborn => {
+                        for slot in
+                            (0..SLOTS).filter(|slot| play.owners[*slot] == play.owners[actor])
+                        {
+                            begun[of(slot, DEAD)] = 0;
+                        }
+                    }
                     _ => {}
                 }
                 if mutant == Mutant::RecoveryDoesNotRedo {
@@ -421,7 +484,7 @@ fn explore(mutant: Mutant) -> Result<usize, String> {
                     if done < writes.len() {
                         // Dies before this write.
                         let mut dead = now;
-                        dead[of(actor, DEAD)] = 1;
+                        play.die(&mut dead, actor);
                         let next = canonical(mutant, dead, last);
                         if states.insert(next) {
                             queue.push_back(next);
@@ -450,13 +513,30 @@ fn explore(mutant: Mutant) -> Result<usize, String> {
 
 #[test]
 fn every_state_of_three_participants_is_sound() {
-    let states = explore(Mutant::None).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let states = explore(&Play::three(Mutant::None)).unwrap_or_else(|wrong| panic!("{wrong}"));
     println!("{states} states");
     assert!(states > 10_000, "only {states} states");
 }
 
+#[test]
+fn every_state_with_limits_is_sound() {
+    let requests = &[(1, false, ANY), (1, false, 2), (2, false, 1)];
+    let play = Play { requests, ..Play::three(Mutant::None) };
+    let states = explore(&play).unwrap_or_else(|wrong| panic!("{wrong}"));
+    println!("{states} states with limits");
+    assert!(states > 10_000, "only {states} states");
+}
+
+#[test]
+fn every_state_of_one_that_switches_is_sound() {
+    let play = Play { owners: [0, 1, 0], ..Play::three(Mutant::None) };
+    let states = explore(&play).unwrap_or_else(|wrong| panic!("{wrong}"));
+    println!("{states} states with a switch");
+    assert!(states > 1_000, "only {states} states");
+}
+
 fn convicted(mutant: Mutant, of: &[&str]) {
-    match explore(mutant) {
+    match explore(&Play::three(mutant)) {
         Ok(states) => panic!("{mutant:?} gets away with {states} states"),
         Err(wrong) => {
             println!("{wrong}");

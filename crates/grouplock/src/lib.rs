@@ -191,5 +191,5 @@ pub use snapshot::{Snapshot, WaitingPhase};
 
 /// The guide's examples are tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/grouplock.md")]
+#[doc = include_str!("../guide.md")]
 struct Guide;

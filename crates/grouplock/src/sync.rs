@@ -111,13 +111,19 @@ const SPIN_ROUNDS: u32 = if cfg!(loom) {
 const SPIN_TIME: Duration = Duration::from_millis(10);
 
 /// The pauses between a thread's looks at the word.
-#[derive(Default)]
 pub(crate) struct Spin {
     round: u32,
+    /// From the first round on that looks at the clock.
     until: Option<Instant>,
+    deadline: Option<Instant>,
 }
 
 impl Spin {
+    /// That ends at `deadline`, if it has not ended before.
+    pub(crate) fn until(deadline: Option<Instant>) -> Self {
+        Spin { round: 0, until: None, deadline }
+    }
+
     /// Pauses before one more look. Each pause is twice as long as the one before, then the processor is given up. Whether there is to be a look.
     pub(crate) fn pause(&mut self) -> bool {
         if self.round == SPIN_ROUNDS {
@@ -129,7 +135,8 @@ impl Spin {
             thread::yield_now();
         } else {
             let now = Instant::now();
-            if now >= *self.until.get_or_insert(now + SPIN_TIME) {
+            let until = self.until.get_or_insert(now + SPIN_TIME);
+            if now >= self.deadline.map_or(*until, |deadline| deadline.min(*until)) {
                 return false;
             }
             thread::yield_now();

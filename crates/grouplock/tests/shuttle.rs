@@ -379,6 +379,26 @@ fn fellows_meet_inside() {
     }
 }
 
+/// The same after a holder that was alone, in a room that is named after their session: one may come back to it by the fast path while the other waits.
+#[test]
+fn fellows_meet_after_a_holder_that_was_alone() {
+    for policy in [PATIENT, Policy::Batch { passes: 2 }] {
+        few(
+            policy,
+            &[
+                |lock| {
+                    drop(lock.enter(2));
+                    let alone = lock.exclusive();
+                    linger();
+                    drop(alone);
+                },
+                |lock| meet(lock),
+                |lock| meet(lock),
+            ],
+        );
+    }
+}
+
 /// How many executions are drawn for each test.
 fn executions() -> usize {
     let asked = std::env::var("GROUPLOCK_EXECUTIONS").ok().map(|number| {

@@ -12,6 +12,7 @@ use self::list::{Check, Mutant};
 use crate::libtest::{self, Watch};
 use crate::programs::{self, Limits, TestProgram};
 use crate::run::{Program, root};
+use crate::steps::OF_PROGRAM;
 
 /// A check that takes longer has noticed: somebody waits for ever.
 const LIMIT: Duration = Duration::from_secs(3 * 60);
@@ -171,7 +172,9 @@ fn built_for(check: &Check, ci: bool) -> Result<TestProgram, String> {
     } else {
         // The whole workspace, as in the step `tests`: so what is shared is built with the same
         // features.
-        cargo.arguments(&["--target-dir", "target", "--workspace"])
+        cargo
+            .arguments(&["--target-dir", "target", "--workspace"])
+            .arguments(&["--features", OF_PROGRAM])
     };
     let cargo = match &*check.program {
         "lib" => cargo.arguments(&["--lib"]),

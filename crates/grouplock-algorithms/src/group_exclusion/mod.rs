@@ -7,4 +7,6 @@ pub mod keane_moir;
 pub mod maor_taubenfeld;
 pub mod petrovic;
 pub mod phases;
+#[doc(hidden)]
+pub mod phases_word;
 pub mod policy;

@@ -27,25 +27,15 @@ use core::marker::PhantomData;
 use crate::memory::Ordering::{Acquire, Relaxed, Release};
 use crate::memory::{Memory, Native, Ptr, Register, Site, Word};
 use crate::nodes::Nodes;
+use crate::phases_word::{
+    ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, UNNAMED, holders, is_empty,
+    is_joinable, is_open, left_work, needs_work,
+};
 use crate::policy::{Eventual, Policy};
 use crate::prelude::*;
 
-/// The internal lock: guards the queue. Does not keep anyone from entering or leaving.
-const LOCKED: u64 = 1;
-/// Somebody waits, and whoever leaves the room empty must see to it.
-const NOTIFY: u64 = 1 << 2;
-/// Those who come must ask under the internal lock.
-const ASK: u64 = 1 << 3;
-/// The room is empty and about to change its name.
-const CHANGING: u64 = 1 << 4;
-/// No session has been inside yet.
-const UNNAMED: u64 = 1 << 6;
-/// One holder, or one who has come to see which session is inside.
-const ONE: u64 = 1 << 7;
-/// All bits that count.
-const COUNT: u64 = !(ONE - 1);
-/// Any of these: who comes does not enter by the fast path.
-const DOOR: u64 = ASK | CHANGING | UNNAMED;
+/// Stands for the session of a request that wants the room to itself.
+const ALONE: u64 = 0;
 
 /// In `standing`: in the queue.
 const WAITING: u64 = 0;
@@ -54,18 +44,15 @@ const INVITED: u64 = 1;
 /// In `standing`: inside, counted, and no longer in the queue.
 const GRANTED: u64 = 2;
 
-const fn is_open(word: u64) -> bool {
-    word & DOOR == 0
-}
-
-const fn is_empty(word: u64) -> bool {
-    word & COUNT == 0
+/// Whether requests for these can be of one phase.
+const fn share(one: u64, other: u64) -> bool {
+    one == other && one != ALONE
 }
 
 /// The lock. See the [module](self).
 #[derive(Debug)]
 pub struct Phases<M: Memory = Native, P: Policy = Eventual> {
-    word: M::Register<u64>,
+    word: M::Register<u32>,
     name: M::Register<u64>,
     first: M::Register<Ptr<Record<M>>>,
     records: Nodes<M, Record<M>, Ptr<Record<M>>>,
@@ -109,6 +96,8 @@ pub struct Process<M: Memory> {
     gives_up: bool,
     /// Whether it has lost its patience, or has none to lose.
     late: bool,
+    /// What it is counted by when it is inside: alone, with `EXCLUSIVE`.
+    count: u32,
 }
 
 /// What comes after taking or releasing the internal lock: all that a process at a merge point there has to know besides its handle.
@@ -149,8 +138,24 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         unsafe { M::follow(p) }
     }
 
+    /// Takes an idle room for itself.
+    fn exclusive_fast(&self) -> bool {
+        let w = self.word.read(Relaxed); // 41: only to see whether the room is empty, and what else there is
+        let idle = w & !(UNNAMED | NOTIFY) == 0;
+        let inside = idle && self.word.cas(w, w | EXCLUSIVE | ONE, Acquire); // 42: as 2
+        if inside {
+            M::doorway_end();
+            return true;
+        }
+        M::live(|| []);
+        false
+    }
+
     /// Enters if that takes no waiting and no asking.
     fn enter_fast(&self, s: u64) -> bool {
+        if s == ALONE {
+            return self.exclusive_fast();
+        }
         let open = is_open(self.word.read(Relaxed)); // 1: only to keep from disturbing a lock that is not
         M::live(|| [open.word()]);
         if !open {
@@ -180,15 +185,28 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             }
         }
         M::live(|| []);
-        self.give_back(Then::SeeToWaiters); // 7
+        self.give_back(ONE, Then::SeeToWaiters); // 7
         false
     }
 
     /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
-    fn give_back(&self, then: Then) {
-        let before = self.word.faa(ONE.wrapping_neg(), Release); // 21: for 2, 4, 23, 27, 35
-        if before & (COUNT | NOTIFY) == ONE | NOTIFY {
-            self.lock(then).unlock(then); // 22
+    fn give_back(&self, count: u32, then: Then) {
+        let before = self.word.faa(count.wrapping_neg(), Release); // 21: for 2, 4, 23, 27, 35, 42
+        if !left_work(before) {
+            return;
+        }
+        let was_alone = before & EXCLUSIVE;
+        loop {
+            M::live(|| [(then as u64).word(), was_alone.word()]);
+            let w = self.word.read(Relaxed); // 22: only the step below gives access to anything
+            if !needs_work(w, was_alone) {
+                return;
+            }
+            let locked = self.word.cas(w, w | LOCKED, Acquire); // 22: as 23
+            if locked {
+                self.locked(then).unlock(then); // 22
+                return;
+            }
         }
     }
 
@@ -218,7 +236,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             let record = self.at(who);
             let session = record.session.read(Relaxed); // 24
             // Only the first phase is ever invited.
-            let first = queue.iter().all(|before: &Waiter<M>| before.session == session);
+            let first = queue.iter().all(|before: &Waiter<M>| share(before.session, session));
             let invited = !P::STRICT && first && record.standing.read(Relaxed) == INVITED; // 24
             let task = P::GIVES_UP && !P::STRICT && record.task.read(Relaxed); // 24
             queue.push(Waiter { who, session, invited, task });
@@ -295,7 +313,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             if standing == GRANTED {
                 locked.unlock(Then::Leave); // 20
                 M::live(|| []);
-                self.give_back(Then::Again); // 20
+                self.give_back(me.count, Then::Again); // 20
             } else {
                 locked.remove(me.me); // 20
                 locked.unlock(Then::Again); // 20
@@ -344,9 +362,12 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         let lock = self.lock;
         loop {
             M::live(|| self.words(then));
-            let w = lock.word.read(Relaxed); // 25: the name and `UNNAMED` change only under our lock
-            let same = w & UNNAMED == 0 && lock.name.read(Relaxed) == s; // 26
+            let w = lock.word.read(Relaxed); // 25: the name, `EXCLUSIVE` and `UNNAMED` change only under our lock
+            let same = s != ALONE && is_joinable(w) && lock.name.read(Relaxed) == s; // 26
             if same {
+                if holders(w) >= <Phases<M, P> as RawGroup<M>>::most(s) {
+                    return false; // 26
+                }
                 lock.word.faa(ONE, Acquire); // 26: what earlier holders did
                 return true;
             }
@@ -355,12 +376,24 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
             }
             let changing = lock.word.cas(w, w | CHANGING, Acquire); // 27: what the last holders did
             if changing {
-                lock.name.write(s, Relaxed); // 28: published by line 29
-                let end = ONE.wrapping_sub(CHANGING | w & UNNAMED);
-                lock.word.faa(end, Release); // 29: for 2, 23
+                self.change(w, s, 1); // 28, 29
                 return true;
             }
         }
+    }
+
+    /// Gives the room, which was empty at `w` and is changing, to `n` who ask for `s`.
+    #[track_caller]
+    fn change(&self, w: u32, s: u64, n: usize) {
+        let lock = self.lock;
+        let mut end = (ONE * n as u32).wrapping_sub(CHANGING);
+        if s == ALONE {
+            end = end.wrapping_add(EXCLUSIVE);
+        } else {
+            lock.name.write(s, Relaxed); // 28, 36: published by line 29, 37
+            end = end.wrapping_sub(w & UNNAMED);
+        }
+        lock.word.faa(end, Release); // 29, 37: for 2, 23
     }
 
     /// The process joins the queue.
@@ -368,7 +401,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         let record = self.lock.at(me.me);
         let length = self.queue.len();
         let ends_a_phase = |&i: &usize| {
-            self.queue[i].session == s && self.queue.get(i + 1).is_none_or(|w| w.session != s)
+            share(self.queue[i].session, s) && self.queue.get(i + 1).is_none_or(|w| w.session != s)
         };
         let phase = if P::STRICT {
             None
@@ -445,26 +478,29 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         loop {
             M::live(|| self.words(then));
             let w = lock.word.read(Relaxed); // 30: what matters is the step that succeeds
-            let mut bits = 0;
+            let mut bits = if P::LIMITED { ASK } else { 0 };
             if let Some(session) = self.queue.first().map(|first| first.session) {
-                let n = self.queue.iter().take_while(|waiter| waiter.session == session).count();
+                let theirs = |waiter: &&Waiter<M>| share(waiter.session, session);
+                let n = self.queue.iter().take_while(theirs).count().max(1);
                 let strict = P::STRICT || self.is_late(0); // 31
                 let hand_over = strict || self.queue[..n].iter().any(|waiter| waiter.task);
                 if !is_empty(w) {
-                    let theirs = lock.name.read(Relaxed) == session; // 32: it changes only under our lock
-                    if theirs {
-                        let phase = self.take(n); // 33
-                        lock.word.faa(ONE * n as u64, Acquire); // 33: what earlier holders did
+                    let joinable = session != ALONE && is_joinable(w);
+                    let theirs = joinable && lock.name.read(Relaxed) == session; // 32: it changes only under our lock
+                    let places = n.min(
+                        <Phases<M, P> as RawGroup<M>>::most(session).saturating_sub(holders(w)),
+                    );
+                    if theirs && places > 0 {
+                        let phase = self.take(places); // 33
+                        lock.word.faa(ONE * places as u32, Acquire); // 33: what earlier holders did
                         self.tell(&phase); // 38
                         continue;
                     }
                 } else if hand_over {
                     let changing = lock.word.cas(w, w | CHANGING, Acquire); // 35: as 27
                     if changing {
-                        let phase = self.take(n); // 36
-                        lock.name.write(session, Relaxed); // 36: published by line 37
-                        let end = (ONE * n as u64).wrapping_sub(CHANGING);
-                        lock.word.faa(end, Release); // 37: for 2, 23
+                        let phase = self.take(n.min(<Phases<M, P> as RawGroup<M>>::most(session))); // 36
+                        self.change(w, session, phase.len()); // 36, 37
                         self.tell(&phase); // 38
                     }
                     continue;
@@ -501,6 +537,8 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
     fn claims() -> Claims {
         // Who gives up loses its place.
         let in_order = if P::STRICT && !P::GIVES_UP { Claim::Yes } else { Claim::No };
+        // Where a session has a limit, one more waits for its own.
+        let unlimited = |claim| if P::LIMITED { Claim::No } else { claim };
         Claims {
             name: P::NAME,
             source: "ours: the protocol of grouplock's default core",
@@ -512,8 +550,12 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
             starvation_freedom: Claim::No,
             fcfs: in_order,
             strong_fifo: Claim::NotApplicable,
-            fife: in_order,
-            entering: Entering::OCCUPANCY,
+            fife: unlimited(in_order),
+            entering: if P::LIMITED {
+                Entering { concurrent_occupancy: Claim::No, ..Entering::OCCUPANCY }
+            } else {
+                Entering::OCCUPANCY
+            },
             exit: Exit { terminating: Claim::No, group_bounded: Claim::No, bounded: Claim::No },
             rmr_cc: Bound::of(Growth::Unbounded),
             rmr_dsm: Bound::of(Growth::Unbounded),
@@ -531,8 +573,9 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
     }
 
     fn new(_: usize) -> Result<Self, CapacityError> {
+        let at_first = if P::LIMITED { UNNAMED | LIMITED | ASK } else { UNNAMED };
         Ok(Phases {
-            word: M::Register::new(Site::shared("word"), UNNAMED),
+            word: M::Register::new(Site::shared("word"), at_first),
             name: M::Register::new(Site::shared("name"), 0),
             first: M::Register::new(Site::shared("first"), Ptr::NIL),
             records: Nodes::new(),
@@ -550,7 +593,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
         };
         let me = self.records.take(|p| self.records.allocate(|| record(p)));
         self.at(me).forget();
-        Ok(Process { me, task: false, gives_up: false, late: false })
+        Ok(Process { me, task: false, gives_up: false, late: false, count: ONE })
     }
 
     unsafe fn leave(&self, me: Process<M>) {
@@ -560,9 +603,12 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
     unsafe fn enter(&self, me: &mut Process<M>, session: Session) {
         me.gives_up = P::GIVES_UP;
         me.task ^= P::GIVES_UP;
+        let alone = P::ALONE && session.get() == 1;
+        let s = if alone { ALONE } else { session.get() };
+        me.count = if alone { ONE | EXCLUSIVE } else { ONE };
         loop {
             M::live(|| []);
-            if self.enter_fast(session.get()) || self.wait(me, session.get()) {
+            if self.enter_fast(s) || self.wait(me, s) {
                 break;
             }
             // Given up. The next time it stays.
@@ -571,8 +617,17 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
         me.gives_up = false;
     }
 
-    unsafe fn exit(&self, _: &mut Process<M>) {
-        self.give_back(Then::SeeToWaiters);
+    unsafe fn exit(&self, me: &mut Process<M>) {
+        let count = core::mem::replace(&mut me.count, ONE);
+        self.give_back(count, Then::SeeToWaiters);
+    }
+
+    fn conflict(one: u64, other: u64) -> bool {
+        one != other || P::ALONE && one == 1
+    }
+
+    fn most(session: u64) -> usize {
+        if P::LIMITED { session as usize } else { usize::MAX }
     }
 
     fn inspect(me: &Process<M>, see: &mut dyn FnMut(&'static str, Word)) {

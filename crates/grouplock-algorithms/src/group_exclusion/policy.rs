@@ -6,6 +6,8 @@
 //! | [`Patient`] | `Policy::Eventual` with an endless patience | may be overtaken for ever, and is invited to try for a free room |
 //! | [`Eventual`] | `Policy::Eventual` | as `Patient` at first; loses its patience at any moment, and is handed the room from then on |
 //! | [`Cancelled`] | each of these, with timeouts and dropped futures | gives up once in each passage in which it has to wait, and then asks again |
+//! | [`Alone`] | each of these, with exclusive requests | wants the room to itself if its session is number 1 |
+//! | [`Limited`] | each of these, with `at_most` | shares session number `n` with `n` - 1 others at most |
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -14,14 +16,16 @@ use core::marker::PhantomData;
 pub trait Policy: fmt::Debug + Send + Sync + 'static {
     /// The name of the lock with this policy.
     const NAME: &'static str;
-    /// The name if waiters give up.
-    const NAME_IF_CANCELLED: &'static str;
     /// Nobody overtakes one who waits.
-    const STRICT: bool;
+    const STRICT: bool = false;
     /// A waiter may lose its patience, and then nobody overtakes it.
-    const IMPATIENT: bool;
+    const IMPATIENT: bool = false;
     /// A waiter gives up once in each passage, by turns as a thread whose time is over and as a task that is dropped.
     const GIVES_UP: bool = false;
+    /// Who asks for session 1 wants the room to itself.
+    const ALONE: bool = false;
+    /// At most `n` processes share session `n`.
+    const LIMITED: bool = false;
 }
 
 /// `Policy::Fifo`: by order of arrival.
@@ -40,31 +44,35 @@ pub struct Patient;
 #[derive(Debug)]
 pub struct Cancelled<P>(PhantomData<P>);
 
-impl Policy for Fifo {
-    const NAME: &'static str = "phases-fifo";
-    const NAME_IF_CANCELLED: &'static str = "phases-fifo-cancel";
-    const STRICT: bool = true;
-    const IMPATIENT: bool = false;
+/// As `P`, with exclusive requests.
+#[derive(Debug)]
+pub struct Alone<P>(PhantomData<P>);
+
+/// As `P`, with a limit of holders for each session.
+#[derive(Debug)]
+pub struct Limited<P>(PhantomData<P>);
+
+macro_rules! policies {
+    ($($policy:ty, $name:literal, $($flag:ident)*;)*) => {$(
+        impl Policy for $policy {
+            const NAME: &'static str = $name;
+            $(const $flag: bool = true;)*
+        }
+    )*};
 }
 
-impl Policy for Eventual {
-    const NAME: &'static str = "phases";
-    const NAME_IF_CANCELLED: &'static str = "phases-cancel";
-    const STRICT: bool = false;
-    const IMPATIENT: bool = true;
-}
-
-impl Policy for Patient {
-    const NAME: &'static str = "phases-patient";
-    const NAME_IF_CANCELLED: &'static str = "phases-patient-cancel";
-    const STRICT: bool = false;
-    const IMPATIENT: bool = false;
-}
-
-impl<P: Policy> Policy for Cancelled<P> {
-    const NAME: &'static str = P::NAME_IF_CANCELLED;
-    const NAME_IF_CANCELLED: &'static str = P::NAME_IF_CANCELLED;
-    const STRICT: bool = P::STRICT;
-    const IMPATIENT: bool = P::IMPATIENT;
-    const GIVES_UP: bool = true;
+policies! {
+    Fifo, "phases-fifo", STRICT;
+    Eventual, "phases", IMPATIENT;
+    Patient, "phases-patient", ;
+    Cancelled<Fifo>, "phases-fifo-cancel", STRICT GIVES_UP;
+    Cancelled<Eventual>, "phases-cancel", IMPATIENT GIVES_UP;
+    Cancelled<Patient>, "phases-patient-cancel", GIVES_UP;
+    Alone<Fifo>, "phases-fifo-alone", STRICT ALONE;
+    Alone<Eventual>, "phases-alone", IMPATIENT ALONE;
+    Alone<Patient>, "phases-patient-alone", ALONE;
+    Cancelled<Alone<Fifo>>, "phases-fifo-alone-cancel", STRICT ALONE GIVES_UP;
+    Cancelled<Alone<Patient>>, "phases-patient-alone-cancel", ALONE GIVES_UP;
+    Limited<Fifo>, "phases-fifo-limited", STRICT LIMITED;
+    Limited<Patient>, "phases-patient-limited", LIMITED;
 }

@@ -1,4 +1,7 @@
-//! How a thread of real memory waits: spin, then yield, then sleep.
+//! How a thread of real memory waits: spin, then sleep.
+//!
+//! It does not yield in between. A thread that yields lets every other busy thread of the core run for a whole slice, some
+//! milliseconds; one that sleeps for microseconds is let run again as soon as it wakes.
 
 use core::hint;
 use core::time::Duration;
@@ -7,8 +10,6 @@ use std::thread;
 /// Rounds of spinning; round `k` pauses `2^k` times. About a microsecond in all, which is less than a
 /// sleep costs and more than a hand-over between two running threads takes.
 const SPIN_ROUNDS: u32 = 6;
-/// Rounds of giving the processor to somebody else.
-const YIELD_ROUNDS: u32 = 8;
 /// The first sleep of a thread that nobody will wake.
 const SHORTEST_NAP: Duration = Duration::from_micros(20);
 /// Its longest: what a waiter costs when the wait is long is one look at memory in this time.
@@ -27,14 +28,11 @@ impl Backoff {
 
     /// Passes a little time without sleeping. Returns false, at once, when it is time to sleep.
     pub(super) fn pause(&mut self) -> bool {
-        if self.round < SPIN_ROUNDS {
-            for _ in 0..1_u32 << self.round {
-                hint::spin_loop();
-            }
-        } else if self.round < SPIN_ROUNDS + YIELD_ROUNDS {
-            thread::yield_now();
-        } else {
+        if self.round == SPIN_ROUNDS {
             return false;
+        }
+        for _ in 0..1_u32 << self.round {
+            hint::spin_loop();
         }
         self.round += 1;
         true

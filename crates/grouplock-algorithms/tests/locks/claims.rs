@@ -139,6 +139,14 @@ mod text {
     locks::for_each_algorithm! { specimen => listed!(Native, text_tests) }
     locks::for_each_algorithm! { policy => listed!(Native, text_tests) }
     locks::for_each_algorithm! { cancelled => listed!(Native, text_tests) }
+    locks::for_each_algorithm! { alone => listed!(Native, text_tests) }
+}
+
+/// What the lab explores and what `GroupLock` runs read the bits of the word with the same code.
+#[test]
+fn the_word_of_phases_is_that_of_grouplock() {
+    let explored = include_str!("../../src/group_exclusion/phases_word.rs");
+    assert_eq!(explored, include_str!("../../../grouplock/src/cores/phases/word.rs"));
 }
 
 /// A trace tells the number beside the line that was run: so the printed algorithm's lines stand there each in its own place.

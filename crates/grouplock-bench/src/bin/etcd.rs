@@ -20,7 +20,7 @@ use grouplock_bench::program::{ended, save};
 const PASSAGES: usize = 10;
 
 /// Measures rooms on etcd against etcd's own lock, on servers of its own, in turns. Needs etcd and etcdctl (packages etcd-server and
-/// etcd-client), and the program `grouplock` beside it: `cargo build --release -p grouplock-cli`.
+/// etcd-client), and the program `grouplock` beside it: `cargo build --release -p grouplock-cli --features etcd`.
 #[derive(Debug, Parser)]
 #[command(name = "etcd")]
 struct Arguments {

@@ -145,7 +145,7 @@ lock writes one (the place in the queue, and a mark by which others learn of a d
 in the same transaction, and makes its requests on a thread of its own, so that any number of threads and tasks share a connection, a
 lease and a watch. The slower the disk, the less of that is seen.
 
-To repeat it: `cargo build --release -p grouplock-cli && cargo run --release -p grouplock-bench --bin etcd -- --out docs/benchmarks/etcd.md`",
+To repeat it: `cargo build --release -p grouplock-cli --features etcd && cargo run --release -p grouplock-bench --bin etcd -- --out docs/benchmarks/etcd.md`",
             machine::told(),
             self.version,
             self.load,

@@ -28,7 +28,7 @@ impl<'s> Programs<'s> {
         let us = std::env::current_exe().map_err(EtcdError::system("tell where we are"))?;
         let grouplock = us.with_file_name("grouplock");
         if !grouplock.exists() {
-            let advice = "it is not there: `cargo build --release -p grouplock-cli` makes it";
+            let advice = "it is not there: `cargo build --release -p grouplock-cli --features etcd` makes it";
             return Err(EtcdError::program(grouplock.display().to_string(), advice));
         }
         Ok(Programs { server, grouplock, us })

@@ -1,6 +1,7 @@
 //! The options of `grouplock run`, and those it shares with `grouplock acquire`.
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -20,8 +21,14 @@ pub(crate) struct Entrance {
     pub(crate) room: String,
     /// The session: any text. Those of the same session are inside together, different sessions exclude each
     /// other.
-    #[arg(value_name = "SESSION")]
-    pub(crate) session: String,
+    #[arg(value_name = "SESSION", required_unless_present = "exclusive")]
+    session: Option<String>,
+    /// Alone: nobody else is inside, not even the same session. Then SESSION is only a name, and may be left out.
+    #[arg(long, short = 'x')]
+    exclusive: bool,
+    /// At most that many are inside together while this one is.
+    #[arg(long, value_name = "NUMBER")]
+    at_most: Option<NonZeroU32>,
     #[command(flatten)]
     pub(crate) at: At,
     /// Do not wait: fail if the room cannot be entered at once.
@@ -88,6 +95,16 @@ pub(crate) struct Arguments {
         required_unless_present = "command"
     )]
     shell: Option<OsString>,
+    /// If the room is not set up for the session, run this text with /bin/sh -c before, alone. If it fails, the command
+    /// does not run and the next one tries.
+    #[arg(long, value_name = "STRING")]
+    pub(super) setup: Option<OsString>,
+    /// When leaving, if nobody else is inside, run this text with /bin/sh -c before others are let in.
+    #[arg(long, value_name = "STRING")]
+    pub(super) teardown: Option<OsString>,
+    /// If the command succeeds, what those who died inside left behind is repaired: nobody is told of them any more.
+    #[arg(long)]
+    pub(super) repaired: bool,
     /// What to do with the command if the holding is lost.
     #[arg(long, value_enum, value_name = "ACTION", default_value = "term")]
     pub(super) on_loss: OnLoss,
@@ -97,6 +114,11 @@ pub(crate) struct Arguments {
     /// The command and its arguments.
     #[arg(value_name = "COMMAND", last = true)]
     command: Vec<OsString>,
+}
+
+/// A text as a command.
+pub(super) fn shell(text: &OsString) -> Vec<OsString> {
+    vec!["/bin/sh".into(), "-c".into(), text.clone()]
 }
 
 fn policy(text: &str) -> Result<Policy, RoomError> {
@@ -140,7 +162,9 @@ impl Entrance {
         Ok(Wish {
             place: self.at.place()?,
             room: self.room.clone(),
-            session: self.session.clone(),
+            session: self.session.clone().unwrap_or_default(),
+            alone: self.exclusive,
+            at_most: self.at_most,
             options,
             priority: self.priority,
             expected: self.duration,
@@ -162,7 +186,7 @@ impl Arguments {
     /// The program and its arguments.
     pub(super) fn command(&self) -> Vec<OsString> {
         match &self.shell {
-            Some(text) => vec!["/bin/sh".into(), "-c".into(), text.clone()],
+            Some(text) => shell(text),
             None => self.command.clone(),
         }
     }

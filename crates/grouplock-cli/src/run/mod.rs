@@ -7,6 +7,7 @@ pub(crate) mod family;
 mod guardian;
 mod inside;
 mod supervise;
+mod upkeep;
 mod words;
 
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ use child::Prepared;
 use events::{Event, Events};
 use inside::Inside;
 use supervise::{Over, Supervision};
+use upkeep::Upkeep;
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let mut events = match Events::to(arguments.json) {
@@ -85,7 +87,22 @@ fn inside(arguments: &Arguments, events: &mut Events) -> Result<Ending, RunError
     }
     let mut audience =
         Audible { teller: &mut teller, events: Some(events), wish: &wish, told: None };
-    let inside = match (waiting::enter(&wish, &signals, None, &mut audience), outer) {
+    let mut entered = waiting::enter(&wish, &signals, None, &mut audience);
+    let unprepared = match &entered {
+        Ok(Ended::Inside(guard)) if arguments.setup.is_some() => {
+            guard.prepared().map_err(WaitError::from)?.as_ref() != Some(&wish.session)
+        }
+        _ => false,
+    };
+    if unprepared && !wish.alone {
+        // Comes back alone. Until then somebody else may have set it up.
+        drop(entered);
+        let alone = Wish { alone: true, ..wish.clone() };
+        let mut audience =
+            Audible { teller: &mut teller, events: Some(events), wish: &alone, told: None };
+        entered = waiting::enter(&alone, &signals, None, &mut audience);
+    }
+    let inside = match (entered, outer) {
         (Ok(Ended::Inside(guard)), _) => Inside::Own(guard),
         (Ok(Ended::Signalled(signal)), _) => {
             let ending = Ending::Signal(signal as i32);
@@ -96,17 +113,25 @@ fn inside(arguments: &Arguments, events: &mut Events) -> Result<Ending, RunError
         (Err(WaitError::Room(error)), Some(outer)) if error.is_conflict() => Inside::Shared(outer),
         (Err(error), _) => return Err(error.into()),
     };
+    signals.take_children().map_err(RunError::system("take over signals"))?;
+    let mut upkeep = Upkeep::new(arguments, &wish, &signals, &teller, &inside);
+    let inside = match upkeep.set_up(inside, unprepared)? {
+        Ok(inside) => inside,
+        Err(failed) => return Ok(failed),
+    };
     events.tell(&Event::entered(&wish, &inside));
     teller.entered(inside.epoch(), &inside.holder(), inside.recovered());
-    let command = Prepared::new(arguments.command(), &environment(&wish, &inside))?;
-    signals.take_children().map_err(RunError::system("take over signals"))?;
+    let variables = environment(&wish, &inside, upkeep.previous.as_deref());
+    let command = Prepared::new(arguments.command(), &variables)?;
     let supervision =
         Supervision { signals: &signals, inside: &inside, on_loss: arguments.on_loss };
-    let Over { ending, loss, guardian, watch } = supervision.run(&command, events, &teller)?;
+    let Over { mut ending, loss, guardian, watch } = supervision.run(&command, events, &teller)?;
     let own = inside.guard().is_some();
-    let left = match loss {
-        Some(loss) => Err(RunError::Lost(loss.into())),
-        None => leave(inside, events).map(|()| ending),
+    let left = if let Some(loss) = loss {
+        Err(RunError::Lost(loss.into()))
+    } else {
+        ending = upkeep.tear_down(&inside, ending)?;
+        leave(inside, events).map(|()| ending)
     };
     // Who watches the place of the outer run goes on for as long as that does.
     if own
@@ -114,6 +139,7 @@ fn inside(arguments: &Arguments, events: &mut Events) -> Result<Ending, RunError
         && let Some(watch) = watch
     {
         watch.end();
+        upkeep.end();
     }
     guardian.dismiss();
     left
@@ -131,7 +157,11 @@ fn leave(inside: Inside, events: &mut Events) -> Result<(), RunError> {
 }
 
 /// What the command finds in its environment.
-fn environment(wish: &Wish, inside: &Inside) -> Vec<(&'static str, Option<String>)> {
+fn environment(
+    wish: &Wish,
+    inside: &Inside,
+    previous: Option<&str>,
+) -> Vec<(&'static str, Option<String>)> {
     let at = match &wish.place {
         Place::Directory(path) => path.display().to_string(),
         servers => servers.to_string(),
@@ -148,6 +178,9 @@ fn environment(wish: &Wish, inside: &Inside) -> Vec<(&'static str, Option<String
         ("GROUPLOCK_EPOCH", Some(epoch.to_string())),
         ("GROUPLOCK_HOLDER", Some(holder)),
         (outer::VARIABLE, held),
+        ("GROUPLOCK_PREVIOUS", previous.map(str::to_owned)),
         ("GROUPLOCK_RECOVERED", inside.recovered().map(|died| died.epoch.to_string())),
+        ("GROUPLOCK_RECOVERED_SESSION", inside.recovered().map(|died| died.session)),
+        ("GROUPLOCK_RECOVERED_COMMAND", inside.recovered().map(|died| died.command)),
     ]
 }

@@ -1,5 +1,6 @@
 //! `grouplock top`: the rooms of a place, live.
 
+mod screen;
 mod view;
 
 use std::io::{self, IsTerminal};
@@ -9,14 +10,12 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use grouplock_room::{Place, parse_duration};
 use nix::sys::signal::{Signal, raise};
-use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use ratatui::{DefaultTerminal, Terminal};
 
 use crate::exit;
 use crate::place::At;
 use crate::plain::print;
 use crate::status::overview;
+use screen::{Key, Screen};
 use view::View;
 
 /// Shows the rooms live, those in use first. Keys: arrows choose a room, page up and page down scroll its details, Ctrl-Z stops,
@@ -58,10 +57,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
     let mut view = View::new(&place);
     loop {
-        let shown = ratatui::try_init().and_then(|mut terminal| {
-            let shown = live(&place, arguments.interval, &mut terminal, &mut view);
-            ratatui::try_restore().and(shown)
-        });
+        let shown =
+            Screen::take().and_then(|screen| live(&place, arguments.interval, screen, &mut view));
         match shown {
             Ok(Pause::End) => return ExitCode::SUCCESS,
             // With the terminal as the shell expects it. When we go on, the screen is taken again.
@@ -80,46 +77,31 @@ enum Pause {
 fn once(place: &Place) -> ExitCode {
     let mut view = View::new(place);
     view.look(place);
-    // A terminal in memory cannot fail.
-    let Ok(mut terminal) = Terminal::new(TestBackend::new(80, 24));
-    let Ok(_) = terminal.draw(|frame| view.draw(frame));
-    let buffer = terminal.backend().buffer();
-    let width = usize::from(buffer.area.width).max(1);
-    let rows = buffer.content().chunks(width).map(|row| {
-        let line: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
-        line.trim_end().to_owned() + "\n"
-    });
-    print(&rows.collect::<String>())
+    let lines = view.draw(80, 24).into_iter().map(|line| line.text().trim_end().to_owned() + "\n");
+    print(&lines.collect::<String>())
 }
 
 fn live(
     place: &Place,
     interval: Duration,
-    terminal: &mut DefaultTerminal,
+    mut screen: Screen,
     view: &mut View,
 ) -> io::Result<Pause> {
     loop {
         view.look(place);
         let next = Instant::now() + interval;
-        loop {
-            terminal.draw(|frame| view.draw(frame))?;
-            if !event::poll(next.saturating_duration_since(Instant::now()))? {
-                break;
-            }
-            let Event::Key(key) = event::read()? else { continue };
-            if key.kind == KeyEventKind::Release {
-                continue;
-            }
-            let control = key.modifiers.contains(KeyModifiers::CONTROL);
-            match key.code {
-                KeyCode::Char('q') | KeyCode::Esc => return Ok(Pause::End),
-                KeyCode::Char('c') if control => return Ok(Pause::End),
-                KeyCode::Char('z') if control => return Ok(Pause::Stop),
-                KeyCode::PageDown | KeyCode::Char(' ') => view.scroll(1),
-                KeyCode::PageUp => view.scroll(-1),
-                KeyCode::Down | KeyCode::Char('j') => view.choose(1),
-                KeyCode::Up | KeyCode::Char('k') => view.choose(-1),
-                _ => {}
+        while Instant::now() < next {
+            let (width, height) = Screen::size();
+            screen.show(&view.draw(width, height))?;
+            for key in screen.keys(next)? {
+                match key {
+                    Key::End => return Ok(Pause::End),
+                    Key::Stop => return Ok(Pause::Stop),
+                    Key::PageDown => view.scroll(1),
+                    Key::PageUp => view.scroll(-1),
+                    Key::Down => view.choose(1),
+                    Key::Up => view.choose(-1),
+                }
             }
         }
     }

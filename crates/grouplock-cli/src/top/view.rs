@@ -4,12 +4,9 @@ use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use grouplock_room::{Participant, Phase, Place, Snapshot};
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Borders, Paragraph, Row, Table, TableState};
+use unicode_width::UnicodeWidthStr;
 
+use super::screen::{Line, RED, Style};
 use crate::plain::plain;
 use crate::run::since;
 use crate::span;
@@ -18,18 +15,31 @@ use crate::status::overview;
 /// How far back the strip of the recent past goes.
 const PAST: Duration = Duration::from_secs(300);
 
-const COLOURS: [Color; 6] =
-    [Color::Green, Color::Yellow, Color::Cyan, Color::Magenta, Color::Blue, Color::Red];
+/// Green, yellow, cyan, magenta, blue, red.
+const COLOURS: [u8; 6] = [2, 3, 6, 5, 4, 1];
+
+/// The columns of the list of rooms, and how wide they are; the first has what is left.
+const COLUMNS: [(&str, usize); 7] = [
+    ("ROOM", 0),
+    ("SESSION", 16),
+    ("INSIDE", 6),
+    ("SINCE", 9),
+    ("WAITING", 7),
+    ("NEXT", 12),
+    ("POLICY", 10),
+];
 
 /// The rooms as they were at the last look.
 pub(super) struct View {
     place: String,
     rooms: Vec<Snapshot>,
     trouble: Vec<String>,
-    chosen: TableState,
+    /// The number of the room whose details are shown, and of the first room on the screen.
+    chosen: usize,
+    first: usize,
     /// How many lines of the details are above the screen, and how many are on it.
-    scrolled: u16,
-    page: u16,
+    scrolled: usize,
+    page: usize,
     /// The sessions seen so far, in order: each keeps its letter and colour.
     sessions: Vec<String>,
 }
@@ -40,7 +50,8 @@ impl View {
             place: place.to_string(),
             rooms: Vec::new(),
             trouble: Vec::new(),
-            chosen: TableState::default().with_selected(0),
+            chosen: 0,
+            first: 0,
             scrolled: 0,
             page: 0,
             sessions: Vec::new(),
@@ -48,15 +59,14 @@ impl View {
     }
 
     pub(super) fn look(&mut self, place: &Place) {
-        let before = self.chosen.selected().and_then(|at| self.rooms.get(at));
-        let before = before.map(|room| room.room.clone());
+        let before = self.rooms.get(self.chosen).map(|room| room.room.clone());
         match overview(place) {
             Ok(overview) => {
                 self.rooms = overview.rooms;
                 // Those in use first, and each part by name as before.
                 self.rooms.sort_by_key(|room| room.holders() + room.waiters() == 0);
                 let still = |room: &Snapshot| Some(&room.room) == before.as_ref();
-                self.chosen.select(Some(self.rooms.iter().position(still).unwrap_or(0)));
+                self.chosen = self.rooms.iter().position(still).unwrap_or(0);
                 self.trouble = overview
                     .failed
                     .into_iter()
@@ -79,96 +89,103 @@ impl View {
     /// Moves the choice by so many rooms.
     pub(super) fn choose(&mut self, by: isize) {
         let last = self.rooms.len().saturating_sub(1);
-        let now = self.chosen.selected().unwrap_or(0).min(last);
-        self.chosen.select(Some(now.saturating_add_signed(by).min(last)));
+        self.chosen = self.chosen.min(last).saturating_add_signed(by).min(last);
         self.scrolled = 0;
     }
 
     /// Moves the details by so many pages.
-    pub(super) fn scroll(&mut self, by: i16) {
+    pub(super) fn scroll(&mut self, by: isize) {
         let page = self.page.saturating_sub(1).max(1).cast_signed();
         self.scrolled = self.scrolled.saturating_add_signed(by.saturating_mul(page));
     }
 
-    pub(super) fn draw(&mut self, frame: &mut Frame<'_>) {
-        let room_lines = u16::try_from(self.rooms.len()).unwrap_or(u16::MAX).saturating_add(1);
-        let [head, rooms, detail, strip, foot] = Layout::vertical([
-            Constraint::Length(1),
-            Constraint::Length(room_lines.min(frame.area().height / 3).max(2)),
-            Constraint::Min(3),
-            Constraint::Length(3),
-            Constraint::Length(1),
-        ])
-        .areas(frame.area());
+    /// The picture: so many lines of this width.
+    pub(super) fn draw(&mut self, width: usize, height: usize) -> Vec<Line> {
+        let rooms = (self.rooms.len() + 1).min(height / 3).max(2);
+        // Beside the rooms: a line above all, a strip of three, and a line below.
+        let details = height.saturating_sub(rooms + 5).max(3);
         let counts = format!("grouplock top  {}  {} rooms", self.place, self.rooms.len());
-        frame.render_widget(Paragraph::new(counts), head);
-        self.draw_rooms(frame, rooms);
-        let chosen = self.chosen.selected().and_then(|at| self.rooms.get(at));
-        if let Some(room) = chosen {
-            let (title, lines) = self.detail(room);
-            self.page = detail.height.saturating_sub(1);
-            let last = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_sub(self.page);
-            self.scrolled = self.scrolled.min(last);
-            let more = if self.scrolled < last { " PgDn for more " } else { "" };
-            let border = Block::new().borders(Borders::TOP).title(title);
-            let border = border.title(Line::raw(more).right_aligned());
-            let text = Paragraph::new(lines).block(border).scroll((self.scrolled, 0));
-            frame.render_widget(text, detail);
-            frame.render_widget(self.strip(room, strip), strip);
-        } else {
-            let text = if self.trouble.is_empty() { "no rooms yet" } else { "" };
-            frame.render_widget(Paragraph::new(text), detail);
-        }
-        let foot_text = match self.trouble.first() {
-            Some(trouble) => Line::styled(trouble.as_str(), Style::new().fg(Color::Red)),
-            None => Line::raw("↑ ↓ choose a room   PgUp PgDn scroll   q quit"),
-        };
-        frame.render_widget(Paragraph::new(foot_text), foot);
+        let mut lines = vec![Line::plain(counts)];
+        self.list(&mut lines, width, rooms);
+        self.details(&mut lines, width, details);
+        lines.push(match self.trouble.first() {
+            Some(trouble) => Line::of(trouble, RED),
+            None => Line::plain("↑ ↓ choose a room   PgUp PgDn scroll   q quit"),
+        });
+        lines.truncate(height);
+        lines.into_iter().map(|line| line.fitted(width)).collect()
     }
 
-    fn draw_rooms(&mut self, frame: &mut Frame<'_>, area: Rect) {
-        let rows = self.rooms.iter().map(|room| {
+    /// Adds the rooms, in `height` lines: as many as fit, the chosen one among them.
+    fn list(&mut self, lines: &mut Vec<Line>, width: usize, height: usize) {
+        let row = |mark: &str, cells: [Line; COLUMNS.len()]| {
+            let others: usize = COLUMNS.iter().map(|(_, width)| width + 1).sum();
+            let first = width.saturating_sub(mark.len() + others - 1).max(12);
+            let cells = cells.into_iter().zip(COLUMNS).map(|(cell, (_, width))| {
+                cell.fitted(if width == 0 { first } else { width }).and(" ", Style::Plain)
+            });
+            cells.fold(Line::plain(mark), Line::beside)
+        };
+        let head = row("  ", COLUMNS.map(|(title, _)| Line::plain(title)));
+        lines.push(head.fitted(width).emphasised(Style::Reversed));
+        let visible = height - 1;
+        self.first = self.first.min(self.chosen).max((self.chosen + 1).saturating_sub(visible));
+        let end = lines.len() + visible;
+        for (at, room) in self.rooms.iter().enumerate().skip(self.first).take(visible) {
             let session = room.session().unwrap_or("–");
             let next = room.waiting.first().map_or("", |phase| phase.session.as_str());
             let holders = room.inside.iter().flat_map(|phase| &phase.members);
             let longest = holders.map(|member| member.since).min();
-            Row::new([
-                Line::raw(plain(&room.room)),
-                Line::styled(plain(session), self.style(session)),
-                Line::raw(room.holders().to_string()),
-                Line::raw(longest.map_or_else(String::new, |then| since(then, room.taken))),
-                Line::raw(room.waiters().to_string()),
-                Line::styled(plain(next), self.style(next)),
-                Line::raw(room.policy.to_string()),
-            ])
-        });
-        let widths = [
-            Constraint::Min(12),
-            Constraint::Length(16),
-            Constraint::Length(6),
-            Constraint::Length(9),
-            Constraint::Length(7),
-            Constraint::Length(12),
-            Constraint::Length(10),
-        ];
-        let head = ["ROOM", "SESSION", "INSIDE", "SINCE", "WAITING", "NEXT", "POLICY"];
-        let table = Table::new(rows, widths)
-            .header(Row::new(head).style(Style::new().add_modifier(Modifier::REVERSED)))
-            .row_highlight_style(Style::new().add_modifier(Modifier::BOLD))
-            .highlight_symbol("> ");
-        frame.render_stateful_widget(table, area, &mut self.chosen);
+            let cells = [
+                Line::plain(plain(&room.room)),
+                Line::of(plain(session), self.style(session)),
+                Line::plain(room.holders().to_string()),
+                Line::plain(longest.map_or_else(String::new, |then| since(then, room.taken))),
+                Line::plain(room.waiters().to_string()),
+                Line::of(plain(next), self.style(next)),
+                Line::plain(room.policy.to_string()),
+            ];
+            lines.push(if at == self.chosen {
+                row("> ", cells).emphasised(Style::Bold)
+            } else {
+                row("  ", cells)
+            });
+        }
+        lines.resize(end, Line::default());
+    }
+
+    /// Adds the details of the chosen room in `height` lines, and its recent past in three.
+    fn details(&mut self, lines: &mut Vec<Line>, width: usize, height: usize) {
+        let end = lines.len() + height;
+        let Some(room) = self.rooms.get(self.chosen) else {
+            let text = if self.trouble.is_empty() { "no rooms yet" } else { "" };
+            lines.push(Line::plain(text));
+            lines.resize(end + 3, Line::default());
+            return;
+        };
+        let (title, details) = self.detail(room);
+        let past = self.past(room, width);
+        self.page = height - 1;
+        let last = details.len().saturating_sub(self.page);
+        self.scrolled = self.scrolled.min(last);
+        let more = if self.scrolled < last { " PgDn for more " } else { "" };
+        let rule = width.saturating_sub(title.width() + more.width());
+        lines.push(Line::plain(format!("{title}{}{more}", "─".repeat(rule))));
+        lines.extend(details.into_iter().skip(self.scrolled).take(self.page));
+        lines.resize(end, Line::default());
+        lines.push(Line::plain("─".repeat(width)));
+        lines.extend(past);
     }
 
     /// What is said about a room: its title and lines.
-    fn detail(&self, room: &Snapshot) -> (String, Vec<Line<'static>>) {
+    fn detail(&self, room: &Snapshot) -> (String, Vec<Line>) {
         let mut lines = Vec::new();
         for server in &room.unanswered {
-            let style = Style::new().fg(Color::Red);
-            lines.push(Line::styled(format!("no answer from {server}"), style));
+            lines.push(Line::of(format!("no answer from {server}"), RED));
         }
         match &room.inside {
             Some(phase) => self.phase(&mut lines, "inside", phase, room.taken),
-            None => lines.push(Line::raw("nobody is inside")),
+            None => lines.push(Line::plain("nobody is inside")),
         }
         for (at, phase) in room.waiting.iter().enumerate() {
             self.phase(&mut lines, &format!("waiting {}", at + 1), phase, room.taken);
@@ -181,12 +198,9 @@ impl View {
         (title, lines)
     }
 
-    fn phase(&self, lines: &mut Vec<Line<'static>>, what: &str, phase: &Phase, now: SystemTime) {
-        let style = self.style(&phase.session);
-        lines.push(Line::from(vec![
-            Span::raw(format!("{what}: ")),
-            Span::styled(plain(&phase.session), style),
-        ]));
+    fn phase(&self, lines: &mut Vec<Line>, what: &str, phase: &Phase, now: SystemTime) {
+        let session = (plain(&phase.session), self.style(&phase.session));
+        lines.push(Line::plain(format!("{what}: ")).and(session.0, session.1));
         for Participant { pid, user, host, command, since: then, expected, priority, .. } in
             &phase.members
         {
@@ -197,39 +211,41 @@ impl View {
             if priority.0 != 0 {
                 _ = write!(text, "  priority {priority}");
             }
-            lines.push(Line::raw(format!("{text}  {}", plain(command))));
+            lines.push(Line::plain(format!("{text}  {}", plain(command))));
         }
     }
 
     /// The recent past: a column for each moment, a letter for each session, now at the right.
-    fn strip(&self, room: &Snapshot, area: Rect) -> Paragraph<'_> {
-        let columns = u32::from(area.width.max(1));
+    fn past(&self, room: &Snapshot, width: usize) -> [Line; 2] {
+        let columns = u32::try_from(width.max(1)).unwrap_or(u32::MAX);
         let column = PAST / columns;
         let mut seen: Vec<&str> = Vec::new();
-        let mut spans = Vec::new();
+        let mut strip = Line::default();
         for at in 0..columns {
             let begins = room.taken.checked_sub(column * (columns - at));
             let ends = room.taken.checked_sub(column * (columns - at - 1));
             let longest = begins.zip(ends).and_then(|(from, to)| during(room, from, to));
             // The last column is now, however short now has been.
             let session = room.session().filter(|_| at + 1 == columns).or(longest);
-            spans.push(match session {
+            let (letter, style) = match session {
                 Some(session) => {
                     if !seen.contains(&session) {
                         seen.push(session);
                     }
-                    Span::styled(self.letter(session).to_string(), self.style(session))
+                    (self.letter(session), self.style(session))
                 }
-                None => Span::raw("·"),
-            });
+                None => ('·', Style::Plain),
+            };
+            strip = strip.and(letter, style);
         }
-        let mut legend = vec![Span::raw(format!("last {}: ", span::show(PAST)))];
-        for session in seen {
-            let text = format!("{} {}  ", self.letter(session), plain(session));
-            legend.push(Span::styled(text, self.style(session)));
-        }
-        Paragraph::new(vec![Line::from(legend), Line::from(spans)])
-            .block(Block::new().borders(Borders::TOP))
+        let legend = seen.into_iter().fold(
+            Line::plain(format!("last {}: ", span::show(PAST))),
+            |legend, session| {
+                let text = format!("{} {}  ", self.letter(session), plain(session));
+                legend.and(text, self.style(session))
+            },
+        );
+        [legend, strip]
     }
 
     fn number(&self, session: &str) -> Option<usize> {
@@ -242,8 +258,8 @@ impl View {
     }
 
     fn style(&self, session: &str) -> Style {
-        self.number(session)
-            .map_or_else(Style::new, |at| Style::new().fg(COLOURS[at % COLOURS.len()]))
+        let number = self.number(session);
+        number.map_or(Style::Plain, |at| Style::Colour(COLOURS[at % COLOURS.len()]))
     }
 }
 

@@ -32,7 +32,7 @@ fn a_run_tells_its_story() {
     let entered = &events[0];
     assert_eq!((&entered["room"], &entered["session"]), (&"r".into(), &"s".into()));
     assert_eq!(entered["at"].as_str(), place.rooms().to_str());
-    assert_eq!(entered["epoch"], 1);
+    assert!(entered["epoch"].is_u64());
     assert!(entered["holder"].is_string() && entered["recovered"].is_null());
     assert!(events[1]["pid"].is_u64());
     assert_eq!((&events[2]["code"], &events[2]["signal"]), (&3.into(), &Value::Null));

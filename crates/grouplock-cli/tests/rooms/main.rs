@@ -1,6 +1,8 @@
 //! The commands that deal with rooms, as their users call them: with real processes.
 
+mod abilities;
 mod acquire;
+mod demo;
 mod errors;
 mod events;
 mod generated;

@@ -56,7 +56,7 @@ fn scripts(recipe: &Recipe, place: &Place) -> Vec<String> {
 }
 
 /// The programs that `text` calls besides the shell's own and `grouplock`.
-const PROGRAMS: [&str; 15] = [
+const PROGRAMS: [&str; 18] = [
     "pg_dump",
     "migrate",
     "infer",
@@ -72,6 +72,9 @@ const PROGRAMS: [&str; 15] = [
     "ssh",
     "upgrade-kernel",
     "backup-tool",
+    "load-model",
+    "start-database",
+    "stop-database",
 ];
 
 fn try_out(recipe: &Recipe) -> Vec<String> {
@@ -110,22 +113,41 @@ fn try_out(recipe: &Recipe) -> Vec<String> {
     log.lines().map(str::to_owned).collect()
 }
 
-/// Asserts that no two sessions of a room were at work at the same time.
+/// Those that must be alone.
+const ALONE: [&str; 7] =
+    ["migrate", "apt-get", "flash", "write-chip", "load-model", "start-database", "stop-database"];
+/// Those that set something up for their session.
+const SET_UP: [&str; 3] = ["flash", "load-model", "start-database"];
+
+/// Asserts that no two sessions of a room were at work at the same time, that what must be alone was, and that the last thing
+/// that was set up is what was used.
 fn check(title: &str, log: &[String]) {
-    let mut inside: Vec<(&str, &str)> = Vec::new();
+    let mut inside: Vec<(&str, &str, &str)> = Vec::new();
+    let mut ready: Option<&str> = None;
+    let sets_up = log.iter().any(|line| SET_UP.iter().any(|program| line.ends_with(program)));
+    let most = if title.contains("At most four") { 4 } else { usize::MAX };
     for line in log {
         let parts: Vec<&str> = line.split('|').collect();
-        let [what, room, session, _] = parts[..] else { panic!("{title}: {line}") };
+        let [what, room, session, program] = parts[..] else { panic!("{title}: {line}") };
         // A recipe that acquires has its room, but not in the environment.
         if room == "nowhere" {
             continue;
         }
         if what == "begin" {
-            let other = inside.iter().find(|(r, s)| *r == room && *s != session);
-            assert!(other.is_none(), "{title}: {session} met {other:?}:\n{}", log.join("\n"));
-            inside.push((room, session));
+            let met = |(r, s, other): &&(&str, &str, &str)| {
+                *r == room && (*s != session || ALONE.contains(other) || ALONE.contains(&program))
+            };
+            let other = inside.iter().find(met);
+            assert!(other.is_none(), "{title}: {line} met {other:?}:\n{}", log.join("\n"));
+            inside.push((room, session, program));
+            assert!(inside.len() <= most, "{title}: {inside:?}");
+            let used = !sets_up || ALONE.contains(&program) || ready == Some(session);
+            assert!(used, "{title}: {line} where {ready:?} is set up:\n{}", log.join("\n"));
+            if ALONE.contains(&program) {
+                ready = SET_UP.contains(&program).then_some(session);
+            }
         } else {
-            let at = inside.iter().position(|here| *here == (room, session));
+            let at = inside.iter().position(|here| *here == (room, session, program));
             inside.swap_remove(at.expect("it has begun"));
         }
     }
@@ -133,9 +155,9 @@ fn check(title: &str, log: &[String]) {
 }
 
 #[test]
-fn ten_recipes_do_what_they_say() {
+fn the_recipes_do_what_they_say() {
     let recipes = recipes();
-    assert_eq!(recipes.len(), 10);
+    assert_eq!(recipes.len(), 13);
     for recipe in &recipes {
         let log = try_out(recipe);
         assert!(log.len() >= 4, "{}: {log:?}", recipe.title);
@@ -152,4 +174,12 @@ fn the_check_of_the_recipes_can_fail() {
     assert!(std::panic::catch_unwind(|| check("two sessions", &log)).is_err());
     let apart = ["begin|r|a|x", "end|r|a|x", "begin|r|b|x", "end|r|b|x"].map(str::to_owned);
     check("one after the other", &apart);
+    let wrong = |log: &[&str]| {
+        let log: Vec<_> = log.iter().map(|line| (*line).to_owned()).collect();
+        std::panic::catch_unwind(|| check("At most four", &log)).is_err()
+    };
+    assert!(wrong(&["begin|r|a|migrate", "begin|r|a|x", "end|r|a|x", "end|r|a|migrate"]));
+    assert!(wrong(&["begin|r|a|flash", "end|r|a|flash", "begin|r|b|x", "end|r|b|x"]));
+    assert!(!wrong(&["begin|r|a|flash", "end|r|a|flash", "begin|r|a|x", "end|r|a|x"]));
+    assert!(wrong(&["begin|r|a|x"; 5]));
 }

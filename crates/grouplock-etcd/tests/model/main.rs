@@ -1,8 +1,12 @@
 //! The transactions, explored: whatever is late, lost, repeated or expired, no two sessions are inside at once.
+//! Beside them the parts that need no server.
 
 mod asks;
+mod keys;
+mod settings;
 mod store;
 mod truth;
+mod view;
 mod world;
 
 use asks::Mutant;

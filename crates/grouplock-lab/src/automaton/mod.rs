@@ -53,7 +53,6 @@ use crate::subject::Subject;
 use crate::value::{Obs, Val};
 use run::{Known, Merge, Op, Phase, Shown, Stop, execute};
 
-/// The number of a local state.
 pub(crate) type LocalId = u32;
 
 /// A register as a process names it.
@@ -72,7 +71,6 @@ pub(crate) enum Note {
     DoorwayEnd,
 }
 
-/// A local state.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) phase: Phase,
@@ -83,7 +81,6 @@ pub(crate) struct Node {
     /// What it does next; nothing in the remainder section, inside if the exit section has no steps, and at other merge
     /// points, where nobody stays.
     pub(crate) step: Option<(Target, Op)>,
-    /// The line where it does that.
     pub(crate) at: Option<&'static Location<'static>>,
     /// If it is in an `await`, the head of that: perhaps this very state.
     pub(crate) head: Option<LocalId>,
@@ -97,7 +94,6 @@ pub(crate) struct Edge {
     pub(crate) env: Box<[u8]>,
     /// In the source's placeholders.
     pub(crate) notes: Box<[Note]>,
-    /// The algorithm panicked instead.
     pub(crate) panic: Option<String>,
 }
 
@@ -123,14 +119,12 @@ struct Witness {
 
 type MergeKey = (Merge, Phase, u64, String);
 
-/// The automaton.
 pub(crate) struct Automaton {
     subject: Subject,
     processes: usize,
     pub(crate) layout: Arc<Layout>,
     nodes: Vec<Arc<Node>>,
     witnesses: Vec<Witness>,
-    /// The ways to each local state.
     ways: Vec<Vec<usize>>,
     /// Edges as a run shows them: they may lead to merge points.
     raw: FxHashMap<(LocalId, Obs), (Edge, Shown)>,
@@ -144,7 +138,6 @@ pub(crate) struct Automaton {
     reaches: FxHashSet<(u32, LocalId)>,
     /// With how many handles passages end over an edge.
     handles: FxHashMap<(LocalId, Obs), usize>,
-    /// The first trouble, which stays.
     pub(crate) trouble: Option<Trouble>,
     runs: u64,
     /// The length of all texts that merging edges and merge points are told apart by.
@@ -202,7 +195,6 @@ impl Automaton {
         (id, env)
     }
 
-    /// A local state.
     pub(crate) fn node(&self, id: LocalId) -> Arc<Node> {
         Arc::clone(&self.nodes[id as usize])
     }
@@ -220,7 +212,6 @@ impl Automaton {
         (nodes + ways + edges + self.told) as u64
     }
 
-    /// Where `obs` leads to from `source`.
     pub(crate) fn edge(&mut self, source: LocalId, obs: Obs) -> Result<Arc<Edge>, Trouble> {
         if let Some(edge) = self.edges.get(&(source, obs)) {
             return Ok(Arc::clone(edge));
@@ -248,7 +239,6 @@ impl Automaton {
         Ok(edge)
     }
 
-    /// The edge as a run shows it.
     fn raw_edge(&mut self, source: LocalId, obs: Obs) -> Result<Edge, Trouble> {
         if let Some((edge, _)) = self.raw.get(&(source, obs)) {
             return Ok(edge.clone());
@@ -450,7 +440,6 @@ fn identity(arity: usize) -> Box<[u8]> {
     (0..arity as u8).collect()
 }
 
-/// One edge and then another.
 fn compose(first: &Edge, second: &Edge) -> Edge {
     let through = |placeholder: usize| usize::from(first.env[placeholder]);
     let target = |target: Target| match target {

@@ -2,27 +2,26 @@
 //!
 //! What is told of it has placeholders for objects.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::panic::Location;
+use std::rc::Rc;
 
 use super::{Note, Target};
 use crate::layout::{Layout, object_at, pack, try_pack, unpack};
-use crate::memory::context::{self, Access, Cue, Halt, Operation, Plan, Remark, Run};
+use crate::memory::context::{self, Access, Cue, Operation, Plan, Wish};
+use crate::memory::running::{Running, recycle, start};
 use crate::subject::Subject;
 use crate::value::{Obs, Val};
 
 /// Where a process is in its passage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// In its remainder section.
     Remainder,
-    /// In its entry section.
     Entering,
     /// In its critical section: it has taken no step of its exit section yet.
     Inside,
-    /// In its exit section.
     Exiting,
 }
 
@@ -30,7 +29,6 @@ pub(crate) enum Phase {
 pub(crate) type Op = Operation<Val>;
 
 impl Op {
-    /// The same operation with its objects replaced.
     pub(crate) fn renamed(self, f: impl Fn(usize) -> usize) -> Self {
         let Ok(renamed) = self.try_map(|value| Ok::<_, Infallible>(value.map(&f)));
         renamed
@@ -59,17 +57,17 @@ pub(super) enum Merge {
 /// Where a run stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// Before an operation.
-    Operation { target: Target, op: Op, at: &'static Location<'static> },
+    Operation {
+        target: Target,
+        op: Op,
+        at: &'static Location<'static>,
+    },
     /// At a merge point: what counts there (with its objects numbered anew), and which placeholders those were.
     Merge(Merge, String, Vec<u8>),
-    /// A round of an `await` has failed.
     RoundFailed,
-    /// The algorithm panicked.
     Panic(String),
 }
 
-/// What a run showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) stop: Stop,
@@ -113,41 +111,17 @@ pub(super) fn execute(
 ) -> Result<Shown, String> {
     let (joined, plan) = context::set_up(|| (subject.make)(processes));
     let mut joined = joined.expect("the same lock was made before, to know its layout");
-    let me = &mut joined[p];
-    let script_here = script.iter().map(|&cue| unpacked(cue, &plan)).collect();
-    let place = Cell::new((Phase::Remainder, 0));
-
-    let (result, run) = context::run(Run::along(script_here, &plan), || {
-        loop {
-            place.set((Phase::Remainder, 0));
-            let session = match context::with_run(Run::next) {
-                Some(Cue::Request(session)) => session,
-                Some(other) => unreachable!("{other:?} in the remainder section"),
-                None => return,
-            };
-            place.set((Phase::Entering, session));
-            me.enter(session);
-            place.set((Phase::Inside, session));
-            match context::with_run(Run::next) {
-                Some(Cue::Pass) => context::with_run(|run| run.answered = 0),
-                Some(other) => unreachable!("{other:?} on entry to the critical section"),
-                None => return,
-            }
-            place.set((Phase::Exiting, session));
-            me.exit();
-        }
-    });
-
-    let (mut phase, session) = place.get();
-    if phase == Phase::Exiting && run.answered == 0 {
-        phase = Phase::Inside;
-    }
+    let me = Rc::new(RefCell::new(joined.swap_remove(p)));
+    let mut running = start(Rc::clone(&me), Some(plan.objects.iter().map(|o| o.place).collect()));
+    let driven = drive(&mut running, layout, script, known, &plan)?;
+    context::end();
+    recycle(running);
+    let me = me.borrow();
     let mut handle = Telling::new(known);
     let mut told = Telling::new(known);
-    let merge = match (result, run.halt) {
-        (Err(message), _) => Err(Stop::Panic(message)),
-        (Ok(None), Some(Halt::RoundFailed)) => Err(Stop::RoundFailed),
-        (Ok(None), Some(Halt::Operation(Access { register, operation, at }))) => {
+    let merge = match driven.halt {
+        Err(stop) => Err(stop),
+        Ok(Wish::Access(Access { register, operation, at })) => {
             Err(match operation.try_map(|word| try_pack(word, &plan)) {
                 Ok(op) => Stop::Operation {
                     target: known.target(register, layout)?,
@@ -158,21 +132,20 @@ pub(super) fn execute(
                 Err(why) => Stop::Panic(format!("{at}: {why}")),
             })
         }
-        (Ok(None), Some(Halt::Live { words, at })) => {
+        Ok(Wish::Live(words, at)) => {
             for word in words {
                 told.value(pack(word, &plan));
             }
             Ok(Merge::Live { file: at.file(), line: at.line(), column: at.column() })
         }
-        (Ok(Some(())), _) if phase == Phase::Remainder => {
+        Ok(Wish::Remainder) => {
             me.inspect(&mut |name, word| {
                 _ = write!(told.text, "{name}=");
                 told.value(pack(word, &plan));
             });
             Ok(Merge::Remainder)
         }
-        (Ok(Some(())), _) => Ok(Merge::Inside),
-        (Ok(None), None) => unreachable!("a run that leaves says where"),
+        Ok(_) => Ok(Merge::Inside),
     };
     let stop = match merge {
         Err(stop) => stop,
@@ -188,14 +161,85 @@ pub(super) fn execute(
             Stop::Merge(merge, told.text, told.placeholders)
         }
     };
-    let notes = run.remarks.iter().map(|remark| match *remark {
-        Remark::Forget(register) => known.target(register, layout).map(Note::Forget),
-        Remark::DoorwayEnd => Ok(Note::DoorwayEnd),
-    });
-    let notes = notes.collect::<Result<_, _>>()?;
-    let in_round = run.round.map(|began| script.len() - began);
-    let passed = run.passed;
+    let Driven { notes, phase, session, passed, in_round, .. } = driven;
     Ok(Shown { stop, handle: handle.text, notes, phase, session, passed, in_round })
+}
+
+/// What a process did along a script. The last five are those of [`Shown`].
+struct Driven {
+    /// What it wants where the script ends, or why it does not come so far.
+    halt: Result<Wish, Stop>,
+    notes: Vec<Note>,
+    phase: Phase,
+    session: u64,
+    passed: bool,
+    in_round: Option<usize>,
+}
+
+/// Lets a process run along `script`.
+fn drive(
+    running: &mut Running,
+    layout: &Layout,
+    script: &[Cue<Val>],
+    known: &Known,
+    plan: &Plan,
+) -> Result<Driven, String> {
+    let (mut phase, mut session, mut answered) = (Phase::Remainder, 0, 0);
+    let (mut round, mut passed, mut notes) = (None, false, Vec::new());
+    let (mut position, mut cue) = (0, None);
+    let halt = loop {
+        let wish = match context::hushed(|| running.resume(cue.take())) {
+            Ok(resumed) => resumed.as_yield().expect("it was not told to stop"),
+            Err(payload) => break Err(Stop::Panic(context::message(&*payload))),
+        };
+        let is_over = position == script.len();
+        match &wish {
+            Wish::RoundBegins(at) if round.is_some() => {
+                let why = "an `await` in the condition of an `await`, which may only read";
+                break Err(Stop::Panic(format!("{at}: {why}")));
+            }
+            // A failed round leaves no mark, so it cannot be cut in two.
+            Wish::Live(_, at) if round.is_some() => {
+                let why = "`live` in the condition of an `await`, which may only read";
+                break Err(Stop::Panic(format!("{at}: {why}")));
+            }
+            Wish::RoundBegins(_) => round = Some(position),
+            Wish::RoundEnds(holds) => {
+                // True exactly if the last entry of the script decided this round.
+                passed = round.take() != Some(position) && is_over;
+                if !holds && !passed {
+                    let why = "an await that reads nothing can never end".to_owned();
+                    break Err(Stop::Panic(why));
+                } else if !holds {
+                    break Err(Stop::RoundFailed);
+                }
+            }
+            Wish::DoorwayEnd => notes.extend(is_over.then_some(Note::DoorwayEnd)),
+            Wish::Forget(_) if !is_over => {}
+            Wish::Forget(register) => notes.push(Note::Forget(known.target(*register, layout)?)),
+            Wish::Remainder | Wish::Inside | Wish::Access(_) | Wish::Live(..) => {
+                match &wish {
+                    Wish::Remainder => (phase, session) = (Phase::Remainder, 0),
+                    Wish::Inside => (phase, answered) = (Phase::Inside, 0),
+                    _ => answered += usize::from(!is_over && matches!(wish, Wish::Access(_))),
+                }
+                let Some(&next) = script.get(position) else { break Ok(wish) };
+                position += 1;
+                match next {
+                    Cue::Request(asked) => (phase, session) = (Phase::Entering, asked),
+                    Cue::Pass if phase == Phase::Inside => phase = Phase::Exiting,
+                    _ => {}
+                }
+                cue = Some(unpacked(next, plan));
+            }
+        }
+    };
+    // It has taken no step of its exit section yet.
+    if phase == Phase::Exiting && answered == 0 {
+        phase = Phase::Inside;
+    }
+    let in_round = round.map(|began| script.len() - began);
+    Ok(Driven { halt, notes, phase, session, passed, in_round })
 }
 
 /// The cue with its object where it lies in this run.
@@ -239,7 +283,6 @@ impl Known {
         })
     }
 
-    /// The register as the process names it.
     fn target(&self, register: usize, layout: &Layout) -> Result<Target, String> {
         let Some((object, field)) = layout.registers[register].object else {
             return Ok(Target::Global(register));
@@ -250,7 +293,6 @@ impl Known {
         })
     }
 
-    /// The value as the process names it.
     fn value(&self, value: Val, at: &Location<'_>) -> Result<Val, String> {
         let Some(object) = value.as_object() else { return Ok(value) };
         self.placeholder(object).map(Val::object).ok_or_else(|| {

@@ -83,7 +83,6 @@ impl Stepper {
         self.alone(state, p, if exit { Phase::Remainder } else { Phase::Inside })
     }
 
-    /// Why `circle` violates `property`.
     pub(super) fn tell_circle(&mut self, property: Property, circle: &[LocalId]) -> Fault {
         let section = if matches!(property, Property::BoundedExit | Property::GroupBoundedExit) {
             "exit"
@@ -108,7 +107,7 @@ impl Stepper {
 }
 
 /// How many steps the longest path along `steps` has; or a circle, if there is no longest path.
-pub(super) fn longest(steps: &[(LocalId, LocalId)]) -> Result<usize, Circle> {
+pub fn longest(steps: &[(LocalId, LocalId)]) -> Result<usize, Circle> {
     // Each local state that nothing leads to any more is taken away, with the steps from it (Kahn's algorithm).
     let mut into: FxHashMap<LocalId, Vec<LocalId>> = FxHashMap::default();
     let mut from: FxHashMap<LocalId, Vec<LocalId>> = FxHashMap::default();
@@ -148,22 +147,5 @@ pub(super) fn longest(steps: &[(LocalId, LocalId)]) -> Result<usize, Circle> {
             return Err(circle);
         }
         circle.push(before);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_longest_path_is_the_bound() {
-        assert_eq!(longest(&[]), Ok(0));
-        assert_eq!(longest(&[(1, 2), (2, 3), (1, 3), (3, 4), (7, 4)]), Ok(3));
-    }
-
-    #[test]
-    fn a_cycle_is_told_from_its_beginning_to_its_beginning() {
-        assert_eq!(longest(&[(5, 5)]), Err(vec![5, 5]));
-        assert_eq!(longest(&[(9, 1), (1, 2), (2, 3), (3, 1), (3, 4)]), Err(vec![1, 2, 3, 1]));
     }
 }

@@ -42,7 +42,6 @@ impl Reach {
         self.0[object] == 1 << p
     }
 
-    /// Blanks what nobody can reach.
     pub(crate) fn scrub(&self, state: &mut State, layout: &Layout) {
         for (object, who) in layout.objects.iter().zip(&self.0) {
             if *who == 0 {
@@ -184,11 +183,9 @@ impl<'a> Walk<'a> {
 /// What may change its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Renamed {
-    /// Nothing.
     Nothing,
     /// Objects: processes differ in their code.
     Objects,
-    /// Processes too.
     All,
 }
 
@@ -223,7 +220,7 @@ pub(crate) fn may_swap(state: &State, layout: &Layout, p: usize, q: usize) -> bo
 }
 
 /// Calls `f` with every order of the processes that keeps `looks` sorted.
-fn for_each_order(looks: &[(Vec<u32>, usize)], f: &mut dyn FnMut(&[usize])) {
+pub fn for_each_order(looks: &[(Vec<u32>, usize)], f: &mut dyn FnMut(&[usize])) {
     fn place(
         looks: &[(Vec<u32>, usize)],
         used: u16,
@@ -243,17 +240,4 @@ fn for_each_order(looks: &[(Vec<u32>, usize)], f: &mut dyn FnMut(&[usize])) {
         }
     }
     place(looks, 0, &mut Vec::with_capacity(looks.len()), f);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_ties_are_permuted() {
-        let looks = [(vec![1], 2), (vec![1], 0), (vec![5], 1)];
-        let mut orders = Vec::new();
-        for_each_order(&looks, &mut |order| orders.push(order.to_vec()));
-        assert_eq!(orders, [[2, 0, 1], [0, 2, 1]]);
-    }
 }

@@ -1,12 +1,12 @@
 //! Parts of a graph in which every place leads to every other.
 
 /// A place in the graph: a state and an order, as the number of the state times that of orders, plus the order.
-pub(super) type Pair = u32;
+pub type Pair = u32;
 
 /// Calls `each` with every strongly connected component (Tarjan's algorithm, without recursion) of the pairs that `through` allows,
 /// and with what belongs to it, until `each` has had enough. `next` tells the steps from a pair, one after another: the first from a
 /// number on, the number after it and where it leads.
-pub(super) fn components(
+pub fn components(
     pairs: usize,
     through: impl Fn(Pair) -> bool,
     next: impl Fn(Pair, usize) -> Option<(usize, Pair)>,
@@ -60,32 +60,5 @@ pub(super) fn components(
                 found += 1;
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn components_of_a_small_graph() {
-        // 0 → 1 ⇄ 2 → 3, 3 → 3, and 4, which is left out
-        let steps: [&[u32]; 5] = [&[1], &[2, 4], &[1, 3], &[3], &[0]];
-        let mut found = Vec::new();
-        let next = |pair: Pair, at: usize| steps[pair as usize].get(at).map(|&to| (at + 1, to));
-        components(
-            5,
-            |pair| pair != 4,
-            next,
-            |component, within| {
-                assert!((0..5).all(|pair| within(pair) == component.contains(&pair)));
-                let mut component = component.to_vec();
-                component.sort_unstable();
-                found.push(component);
-                false
-            },
-        );
-        found.sort();
-        assert_eq!(found, [vec![0], vec![1, 2], vec![3]]);
     }
 }

@@ -67,7 +67,6 @@ pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -
     outcome
 }
 
-/// What was found.
 enum Found {
     Cycle(Violation),
     Nothing,
@@ -86,36 +85,29 @@ struct Mark {
     came_undisturbed: u8,
     /// Cannot move: idle, or waits for what is not so.
     disabled: u8,
-    /// Could take an ideal lock.
     strong: u8,
 }
 
-/// A step of the graph.
 #[derive(Clone, Copy)]
 struct Step {
     to: u32,
     choice: Turn,
-    /// Who changes places.
     change: u16,
 }
 
-/// All states and steps.
 struct Graph {
     processes: usize,
     /// Whether all processes differ in names only.
     alike: bool,
     orders: Orders,
     marks: Vec<Mark>,
-    /// Where the steps from each state begin.
     begins: Vec<u32>,
     steps: Vec<Step>,
 }
 
 /// What a cycle must keep to, to be a violation.
 struct Complaint<'a> {
-    /// Through these pairs.
     through: &'a dyn Fn(Pair) -> bool,
-    /// By these steps.
     by: &'a dyn Fn(Pair, Step, Pair) -> bool,
     /// Whoever is inside may stay there.
     may_stay: bool,
@@ -167,7 +159,7 @@ impl Graph {
         let layout = Arc::clone(&stepper.layout);
         let processes = initial.procs.len();
         let Some(orders) = Orders::of(processes, renamed == Renamed::All) else { return Ok(None) };
-        let most = options.graph_limit.min(u64::from(u32::MAX)) as usize / orders.len();
+        let most = options.graph_limit.min(u64::from(u32::MAX)) as usize / orders.count();
         let mut graph = Graph {
             processes,
             alike: false,
@@ -227,7 +219,7 @@ impl Graph {
     }
 
     fn mark(&self, pair: Pair) -> (Mark, usize) {
-        let orders = self.orders.len();
+        let orders = self.orders.count();
         (self.marks[pair as usize / orders], pair as usize % orders)
     }
 
@@ -239,7 +231,7 @@ impl Graph {
 
     /// The steps from a pair, with where each leads.
     fn steps(&self, from: Pair) -> impl Iterator<Item = (Step, Pair)> {
-        let orders = self.orders.len();
+        let orders = self.orders.count();
         let (state, order) = (from as usize / orders, from as usize % orders);
         let steps = &self.steps[self.begins[state] as usize..self.begins[state + 1] as usize];
         steps.iter().map(move |&step| {
@@ -248,7 +240,6 @@ impl Graph {
         })
     }
 
-    /// Who takes a step from this pair.
     fn mover(&self, from: Pair, step: Step) -> u8 {
         let (_, order) = self.mark(from);
         self.orders.names(order)[usize::from(step.choice.process)]
@@ -309,7 +300,7 @@ impl Graph {
 
     /// The pairs of fair cycles that hang together.
     fn fair_cycle(&self, complaint: &Complaint<'_>) -> Option<Vec<Pair>> {
-        let pairs = self.marks.len() * self.orders.len();
+        let pairs = self.marks.len() * self.orders.count();
         // Where nobody comes; and where somebody could take an ideal lock who never moves in what hangs together there.
         let mut avoided = self.unreachable();
         loop {
@@ -351,9 +342,8 @@ impl Graph {
         }
     }
 
-    /// The pairs that no execution comes to.
     fn unreachable(&self) -> Vec<bool> {
-        let mut unreachable = vec![true; self.marks.len() * self.orders.len()];
+        let mut unreachable = vec![true; self.marks.len() * self.orders.count()];
         unreachable[0] = false;
         let mut stack = vec![0];
         while let Some(pair) = stack.pop() {

@@ -1,24 +1,27 @@
 //! Every interleaving, each state once.
 
-mod bounds;
-mod canon;
+#[doc(hidden)]
+pub mod bounds;
+#[doc(hidden)]
+pub mod canon;
 mod checks;
-mod components;
+#[doc(hidden)]
+pub mod components;
 mod fairness;
-mod orders;
+#[doc(hidden)]
+pub mod orders;
 mod quiet;
-mod replay;
-mod sample;
 mod search;
 mod start;
-mod state;
+#[doc(hidden)]
+pub mod state;
 mod stepper;
 mod traces;
-mod visited;
-mod waiting;
+#[doc(hidden)]
+pub mod visited;
+mod walk;
 
-pub use replay::replay;
-pub use sample::{Sampling, Schedule, sample};
+pub use walk::{Sampling, Schedule, replay, sample};
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -77,8 +80,8 @@ pub struct Options {
     /// How many states the graph may have in which cycles are looked for, counted once for each order of processes that
     /// are alike. A larger one is not looked at; zero: none is.
     pub graph_limit: u64,
-    /// Called after each level with how it goes.
-    pub progress: Option<fn(&Progress)>,
+    /// Told again and again how it goes.
+    pub progress: fn(&str),
     /// Set from outside to end the exploration early.
     pub stop: Arc<AtomicBool>,
 }
@@ -95,23 +98,10 @@ impl Options {
             workers: 2,
             memory_limit: 4 << 30,
             graph_limit: 3_000_000,
-            progress: None,
+            progress: |_| {},
             stop: Arc::default(),
         }
     }
-}
-
-/// How an exploration goes.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// States seen.
-    pub states: u64,
-    /// States of the present level.
-    pub frontier: u64,
-    /// The present level: steps from the start.
-    pub depth: u64,
-    /// Time since the start.
-    pub elapsed: Duration,
 }
 
 /// What an exploration found.
@@ -209,30 +199,15 @@ pub struct Turn {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
-    /// The number of processes is out of range.
-    #[error("{asked} processes were asked for: an exploration takes 1 to {most}")]
-    Processes {
-        /// What was asked for.
-        asked: usize,
-        /// The most that works.
-        most: usize,
-    },
-    /// The number of sessions is out of range.
-    #[error("{asked} sessions were asked for: this exploration takes 1 to {most}")]
-    Sessions {
-        /// What was asked for.
-        asked: u64,
-        /// The most that works.
-        most: u64,
-    },
-    /// A schedule does not fit the exploration.
-    #[error("the schedule does not fit: at move {at}, process {process} cannot do what it says")]
-    Schedule {
-        /// The move, counted from one.
-        at: usize,
-        /// Who should move.
-        process: usize,
-    },
+    /// So many processes were asked for, but at most so many work.
+    #[error("{0} processes were asked for: an exploration takes 1 to {1}")]
+    Processes(usize, usize),
+    /// So many sessions were asked for, but at most so many work.
+    #[error("{0} sessions were asked for: this exploration takes 1 to {1}")]
+    Sessions(u64, u64),
+    /// A schedule does not fit: at this move, counted from one, this process cannot do what it says.
+    #[error("the schedule does not fit: at move {0}, process {1} cannot do what it says")]
+    Schedule(usize, usize),
     /// The lock cannot be made.
     #[error(transparent)]
     Capacity(#[from] grouplock_algorithms::CapacityError),
@@ -247,18 +222,17 @@ pub fn check(subject: &Subject, options: &Options) -> Result<Outcome, CheckError
     Ok(search::run(subject, options))
 }
 
-/// Whether the sizes are within range.
 fn fits(subject: &Subject, options: &Options) -> Result<(), CheckError> {
     let most = match subject.claims.processes {
         Limit::Fixed(most) => most.min(state::MOST_PROCESSES as u64) as usize,
         Limit::None | Limit::NotApplicable => state::MOST_PROCESSES,
     };
     if options.processes == 0 || options.processes > most {
-        return Err(CheckError::Processes { asked: options.processes, most });
+        return Err(CheckError::Processes(options.processes, most));
     }
     let most = subject.claims.largest_session().min(MOST_SESSIONS);
     if subject.claims.kind == Kind::Group && (options.sessions == 0 || options.sessions > most) {
-        return Err(CheckError::Sessions { asked: options.sessions, most });
+        return Err(CheckError::Sessions(options.sessions, most));
     }
     let (made, _) = crate::memory::context::set_up(|| (subject.make)(options.processes));
     made?;

@@ -1,7 +1,7 @@
 //! Who is at which place, where processes change places.
 
 /// All orders of a few processes. Number zero is that in which everybody is at their own place.
-pub(super) struct Orders {
+pub struct Orders {
     /// For each order, who is at each place.
     names: Vec<Vec<u8>>,
     /// For each order, the one it becomes by each change of places.
@@ -13,7 +13,7 @@ const MOST: usize = 5;
 
 impl Orders {
     /// Those of `processes` that change places; `None` if there are too many.
-    pub(super) fn of(processes: usize, change: bool) -> Option<Self> {
+    pub fn of(processes: usize, change: bool) -> Option<Self> {
         if change && processes > MOST {
             return None;
         }
@@ -49,54 +49,29 @@ impl Orders {
     }
 
     /// The number of an order.
-    pub(super) fn find(&self, order: &[u8]) -> u16 {
+    pub fn find(&self, order: &[u8]) -> u16 {
         let at = self.names.iter().position(|names| names == order);
         at.expect("all orders are there") as u16
     }
 
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.names.len()
     }
 
     /// The order after `change`.
-    pub(super) fn after(&self, order: usize, change: u16) -> usize {
+    pub fn after(&self, order: usize, change: u16) -> usize {
         usize::from(self.after[order][usize::from(change)])
     }
 
     /// Who is at each place.
-    pub(super) fn names(&self, order: usize) -> &[u8] {
+    pub fn names(&self, order: usize) -> &[u8] {
         &self.names[order]
     }
 
     /// A set of places as a set of names.
-    pub(super) fn named(&self, order: usize, places: u8) -> u8 {
+    pub fn named(&self, order: usize, places: u8) -> u8 {
         let there = self.names[order].iter().enumerate();
         there.fold(0, |set, (place, &name)| set | (places >> place & 1) << name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn changes_of_places_follow_each_other() {
-        let orders = Orders::of(3, true).expect("three are few");
-        assert_eq!((orders.len(), orders.names(0)), (6, &[0, 1, 2][..]));
-        let change = orders.find(&[1, 2, 0]);
-        let once = orders.after(0, change);
-        assert_eq!(orders.names(once), [1, 2, 0]);
-        let twice = orders.after(once, change);
-        assert_eq!(orders.names(twice), [2, 0, 1]);
-        assert_eq!(orders.after(twice, change), 0);
-        // At places 0 and 1 are processes 2 and 0.
-        assert_eq!(orders.named(twice, 0b011), 0b101);
-    }
-
-    #[test]
-    fn where_nobody_changes_places_there_is_one_order() {
-        assert_eq!(Orders::of(8, false).map(|orders| orders.len()), Some(1));
-        assert!(Orders::of(8, true).is_none());
     }
 }

@@ -121,7 +121,7 @@ impl Stepper {
         let info = &self.layout.registers[register];
         let quiet = match info.object {
             Some((object, _)) => self.reductions.alone && reach.is_private(object, p),
-            None => self.reductions.own && info.owner == Some(p) && op == Op::Read,
+            None => self.reductions.own && info.owner() == Some(p) && op == Op::Read,
         };
         if !quiet || node.phase == Phase::Inside {
             return Ok(false);

@@ -19,7 +19,7 @@ use super::state::State;
 use super::stepper::{Fault, Obstacle, Stepper};
 use super::traces::Told;
 use super::visited::{Visited, fingerprint};
-use super::{Options, Outcome, Progress, StepBound, Trespass, Turn, Verdict, attempt, lock};
+use super::{Options, Outcome, StepBound, Trespass, Turn, Verdict, attempt, lock};
 use crate::automaton::{LocalId, Trouble};
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
@@ -72,7 +72,6 @@ impl Level {
     }
 }
 
-/// What ended the search.
 enum End {
     /// In the state at this place, or in the step from it.
     Found(Obstacle, Place, Option<Turn>),
@@ -126,7 +125,7 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     }
     let search = Search {
         options: &options,
-        visited: Visited::new(),
+        visited: Visited::default(),
         renamed: start.renamed,
         over: AtomicBool::new(false),
         end: Mutex::new(None),
@@ -145,14 +144,12 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     let mut measured = (0, Vec::new());
 
     loop {
-        if let Some(progress) = options.progress {
-            progress(&Progress {
-                states: search.visited.len(),
-                frontier: levels.iter().map(|level| level.states.len() as u64).sum(),
-                depth,
-                elapsed: began.elapsed(),
-            });
-        }
+        let frontier: usize = levels.iter().map(|level| level.states.len()).sum();
+        let (states, seconds) = (search.visited.count(), began.elapsed().as_secs_f64().max(0.001));
+        let speed = states as f64 / seconds;
+        (options.progress)(&format!(
+            "{states} states, {speed:.0}/s, frontier {frontier}, depth {depth}"
+        ));
         levels = search.level(&mut steppers, &mut logs, &levels);
         search.measure(&mut steppers[0], &mut measured);
         if search.over.load(Ordering::Relaxed) || levels.iter().all(|l| l.states.is_empty()) {
@@ -161,7 +158,7 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
         depth += 1;
     }
 
-    let states = search.visited.len();
+    let states = search.visited.count();
     let panic = lock(&search.panic).take();
     let mut end = lock(&search.end).take();
     if let (None | Some(End::Limit), Some((fault, place, choice, _))) = (&end, panic) {
@@ -274,7 +271,7 @@ impl Search<'_> {
     /// Whether there was a panic and the search has gone on long enough since.
     fn has_looked_on(&self) -> bool {
         let panic = lock(&self.panic);
-        panic.as_ref().is_some_and(|(.., at)| self.visited.len() > at * LOOK_ON)
+        panic.as_ref().is_some_and(|(.., at)| self.visited.count() > at * LOOK_ON)
     }
 
     /// Brings the bounds up to date, of which it is known for how many steps they were found. A circle ends the search.
@@ -346,7 +343,7 @@ impl Search<'_> {
                 Ok(moved) => moved,
                 Err(Obstacle::Fault(fault)) if fault.property == Property::NoPanic => {
                     let mut panic = lock(&self.panic);
-                    panic.get_or_insert_with(|| (fault, place, choice, self.visited.len()));
+                    panic.get_or_insert_with(|| (fault, place, choice, self.visited.count()));
                     continue;
                 }
                 Err(obstacle) => return Err(End::Found(obstacle, place, Some(choice))),

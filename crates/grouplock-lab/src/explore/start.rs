@@ -21,7 +21,6 @@ pub(super) struct Start {
     /// Whether all processes differ in names only.
     pub(super) alike: bool,
     pub(super) initial: State,
-    /// One for each worker.
     pub(super) steppers: Vec<Stepper>,
 }
 

@@ -1,7 +1,8 @@
 //! A global state: what memory holds, and where everybody is.
 
 use crate::automaton::{LocalId, Target};
-use crate::layout::{Layout, RegisterInfo};
+use crate::layout::Layout;
+use crate::memory::context::RegisterPlan;
 use crate::value::Val;
 
 /// The most processes an exploration can have.
@@ -11,13 +12,13 @@ const MOST_KNOWN: usize = 24;
 
 /// The objects that a process knows, by placeholder.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Env {
+pub struct Env {
     len: u8,
     objects: [u8; MOST_KNOWN],
 }
 
 impl Env {
-    pub(crate) fn from_objects(objects: impl IntoIterator<Item = u8>) -> Self {
+    pub fn from_objects(objects: impl IntoIterator<Item = u8>) -> Self {
         let mut env = Env { len: 0, objects: [0; MOST_KNOWN] };
         for object in objects {
             env.push(object);
@@ -27,7 +28,7 @@ impl Env {
 
     /// # Panics
     /// If the process knows too many objects. Then its text should say what it no longer needs.
-    pub(crate) fn push(&mut self, object: u8) {
+    pub fn push(&mut self, object: u8) {
         assert!(
             usize::from(self.len) < MOST_KNOWN,
             "a process holds too many pointers: say `live`"
@@ -36,37 +37,37 @@ impl Env {
         self.len += 1;
     }
 
-    pub(crate) fn as_slice(&self) -> &[u8] {
+    pub fn as_slice(&self) -> &[u8] {
         &self.objects[..usize::from(self.len)]
     }
 
-    pub(crate) fn placeholder(&self, object: usize) -> Option<usize> {
+    pub fn placeholder(&self, object: usize) -> Option<usize> {
         self.as_slice().iter().position(|&known| usize::from(known) == object)
     }
 }
 
 /// Where a process is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Proc {
-    pub(crate) local: LocalId,
-    pub(crate) env: Env,
+pub struct Proc {
+    pub local: LocalId,
+    pub env: Env,
     /// Who asked before this process did, as a set of processes, and has not entered.
-    pub(crate) before: u8,
+    pub before: u8,
     /// Whether it has finished its doorway, and has not entered.
-    pub(crate) past_doorway: bool,
+    pub past_doorway: bool,
     /// Whether nobody with another session was about when it finished its doorway, and it has not entered.
-    pub(crate) undisturbed: bool,
+    pub undisturbed: bool,
     /// Whether somebody who asked for its session after it has entered, and it has not.
-    pub(crate) enabled: bool,
+    pub enabled: bool,
     /// How many passages it has begun, if that is bounded.
-    pub(crate) passages: u8,
+    pub passages: u8,
 }
 
 /// A global state.
 #[derive(PartialEq, Eq)]
-pub(crate) struct State {
-    pub(crate) memory: Vec<Val>,
-    pub(crate) procs: Vec<Proc>,
+pub struct State {
+    pub memory: Vec<Val>,
+    pub procs: Vec<Proc>,
 }
 
 impl Clone for State {
@@ -94,7 +95,7 @@ impl State {
             enabled: false,
             passages: 0,
         });
-        let initial = |register: &RegisterInfo| {
+        let initial = |register: &RegisterPlan<Val>| {
             if forget && register.forgotten { Val::UNDEF } else { register.initial }
         };
         State { memory: layout.registers.iter().map(initial).collect(), procs: procs.collect() }
@@ -117,7 +118,7 @@ impl State {
     }
 
     /// Writes the state as a row of words, which `unpack` reads.
-    pub(crate) fn pack(&self, row: &mut Vec<u32>) {
+    pub fn pack(&self, row: &mut Vec<u32>) {
         row.clear();
         row.extend(self.memory.iter().map(|value| value.0));
         for proc in &self.procs {
@@ -137,7 +138,7 @@ impl State {
     }
 
     /// Reads a state that `pack` wrote, of `registers` registers.
-    pub(crate) fn unpack(row: &[u32], registers: usize) -> Self {
+    pub fn unpack(row: &[u32], registers: usize) -> Self {
         let mut procs = Vec::with_capacity(MOST_PROCESSES);
         let mut rest = &row[registers..];
         while let [local, marks, ..] = *rest {
@@ -162,30 +163,5 @@ impl State {
             rest = &rest[2 + words..];
         }
         State { memory: row[..registers].iter().map(|&word| Val(word)).collect(), procs }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_state_comes_back_as_it_was_packed() {
-        let proc = |local, objects: &[u8]| Proc {
-            local,
-            env: Env::from_objects(objects.iter().copied()),
-            before: 5,
-            past_doorway: true,
-            undisturbed: local == 9,
-            enabled: local == 4,
-            passages: 3,
-        };
-        let state = State {
-            memory: vec![Val::mark(0), Val::number(7).expect("it is small"), Val::object(2)],
-            procs: vec![proc(4, &[]), proc(9, &[1, 0, 111, 3, 4]), proc(1, &[9, 8, 7, 6])],
-        };
-        let mut row = Vec::new();
-        state.pack(&mut row);
-        assert!(State::unpack(&row, 3) == state);
     }
 }

@@ -17,7 +17,6 @@ use crate::trace::{Event, What};
 use crate::value::{Obs, Val};
 use grouplock_algorithms::claims::Kind;
 
-/// What went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) property: Property,
@@ -53,8 +52,9 @@ pub(crate) struct Stepper {
     edges: FxHashMap<(LocalId, Obs), Arc<Edge>>,
     /// For each remainder state, the registers that its next passage begins by writing.
     pub(super) overwritten: FxHashMap<LocalId, Arc<[Target]>>,
-    kind: Kind,
     in_range: fn(&str, u64, usize) -> bool,
+    conflict: fn(u64, u64) -> bool,
+    most: fn(u64) -> usize,
     properties: Properties,
     /// Those of the properties that bound own steps.
     pub(super) bounding: Vec<Property>,
@@ -85,7 +85,8 @@ impl Stepper {
             nodes: Vec::new(),
             edges: FxHashMap::default(),
             overwritten: FxHashMap::default(),
-            kind,
+            conflict: subject.conflict,
+            most: subject.most,
             in_range: subject.in_range,
             properties: options.properties,
             bounding: options.properties.and(Properties::BOUNDING).iter().collect(),
@@ -114,7 +115,6 @@ impl Stepper {
         lock(&self.automaton).bytes() + (here * workers) as u64
     }
 
-    /// A local state.
     pub(crate) fn node(&mut self, id: LocalId) -> Arc<Node> {
         let index = id as usize;
         if let Some(Some(node)) = self.nodes.get(index) {
@@ -144,11 +144,6 @@ impl Stepper {
         self.node(state.procs[p].local).phase
     }
 
-    /// Whether the requests of two sessions exclude each other.
-    fn conflict(&self, s: u64, t: u64) -> bool {
-        self.kind == Kind::Mutual || s != t
-    }
-
     /// Whether the algorithm tells a range for any register.
     pub(super) fn knows_a_range(&self) -> bool {
         let processes = 2;
@@ -156,7 +151,6 @@ impl Stepper {
         names.into_iter().any(|name| !(self.in_range)(name, u64::MAX, processes))
     }
 
-    /// The choices that `state` offers.
     pub(crate) fn choices(&mut self, state: &State, choices: &mut Vec<Turn>) {
         choices.clear();
         for (p, proc) in state.procs.iter().enumerate() {
@@ -234,7 +228,7 @@ impl Stepper {
         }
         let writes = !op.looks();
         let info = &self.layout.registers[register];
-        if writes && self.reductions.own && info.owner.is_some_and(|owner| owner != p) {
+        if writes && self.reductions.own && info.owner().is_some_and(|owner| owner != p) {
             return Err(Trouble::Trespass.into());
         }
         let (new, seen) = match op {
@@ -378,7 +372,8 @@ impl Stepper {
         let (mut conflicting, mut same) = (0, 0);
         for q in (0..state.procs.len()).filter(|&q| q != p && state.procs[q].past_doorway) {
             let theirs = self.node(state.procs[q].local).session;
-            *(if self.conflict(session, theirs) { &mut conflicting } else { &mut same }) |= 1 << q;
+            *(if (self.conflict)(session, theirs) { &mut conflicting } else { &mut same }) |=
+                1 << q;
         }
         (conflicting, same)
     }
@@ -387,15 +382,13 @@ impl Stepper {
     pub(super) fn disturbs(&mut self, state: &State, p: usize, q: usize) -> bool {
         let mine = self.node(state.procs[p].local).session;
         let node = self.node(state.procs[q].local);
-        node.phase != Phase::Remainder && self.conflict(mine, node.session)
+        node.phase != Phase::Remainder && (self.conflict)(mine, node.session)
     }
 
-    /// Whether anybody does.
     pub(super) fn is_disturbed(&mut self, state: &State, p: usize) -> bool {
         (0..state.procs.len()).any(|q| q != p && self.disturbs(state, p, q))
     }
 
-    /// Process `p` has entered its critical section.
     fn entered(&mut self, state: &mut State, p: usize) -> Result<(), Obstacle> {
         let mine = self.node(state.procs[p].local).session;
         let mut before = state.procs[p].before;
@@ -408,19 +401,25 @@ impl Stepper {
         if !self.watches(Property::StrongConcurrentEntering) {
             state.procs[p].before = 0;
         }
+        let mut inside = 1;
         for q in 0..state.procs.len() {
             state.procs[q].before &= !(1 << p);
             let node = self.node(state.procs[q].local);
             let conflict =
-                q != p && node.phase == Phase::Inside && self.conflict(mine, node.session);
+                q != p && node.phase == Phase::Inside && (self.conflict)(mine, node.session);
             if conflict && self.properties.contains(Property::MutualExclusion) {
                 let because = format!("processes {q} and {p} are inside, in conflict");
                 return Err(fault(Property::MutualExclusion, because));
             }
+            inside += usize::from(q != p && node.phase == Phase::Inside);
+        }
+        if inside > (self.most)(mine) && self.properties.contains(Property::MutualExclusion) {
+            let because = format!("{inside} processes are inside, more than session {mine} takes");
+            return Err(fault(Property::MutualExclusion, because));
         }
         for q in (0..state.procs.len()).filter(|&q| before >> q & 1 == 1) {
             let theirs = self.node(state.procs[q].local).session;
-            if !self.conflict(mine, theirs) {
+            if !(self.conflict)(mine, theirs) {
                 state.procs[q].enabled = true;
             } else if self.watches(Property::StrongFifo) {
                 let because = format!(

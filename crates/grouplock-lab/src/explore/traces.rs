@@ -35,7 +35,6 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// The execution that has yet to begin.
     pub(super) fn new(
         stepper: &Stepper,
         subject: &Subject,

@@ -8,22 +8,24 @@ use super::lock;
 
 const SHARDS: usize = 64;
 
-pub(crate) struct Visited {
+pub struct Visited {
     shards: Vec<Mutex<FxHashSet<u64>>>,
 }
 
-impl Visited {
-    pub(crate) fn new() -> Self {
+impl Default for Visited {
+    fn default() -> Self {
         Visited { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
+}
 
+impl Visited {
     /// Adds a fingerprint; whether it is new.
-    pub(crate) fn insert(&self, fingerprint: u64) -> bool {
+    pub fn insert(&self, fingerprint: u64) -> bool {
         let shard = (fingerprint >> 40) as usize % SHARDS;
         lock(&self.shards[shard]).insert(fingerprint)
     }
 
-    pub(crate) fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.each(|shard| shard.len() as u64)
     }
 
@@ -39,7 +41,7 @@ impl Visited {
 }
 
 /// A state's fingerprint: folded multiplication of its words, two at a time.
-pub(crate) fn fingerprint(row: &[u32]) -> u64 {
+pub fn fingerprint(row: &[u32]) -> u64 {
     const K: [u64; 3] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93, 0xA076_1D64_78BD_642F];
     let fold = |a: u64, b: u64| {
         let product = u128::from(a) * u128::from(b);
@@ -51,28 +53,4 @@ pub(crate) fn fingerprint(row: &[u32]) -> u64 {
         hash = fold(hash ^ K[0], word ^ K[1]).wrapping_add(hash.rotate_left(23));
     }
     fold(hash ^ K[1], hash.rotate_left(32) ^ K[0])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fingerprints_of_small_rows_differ() {
-        let mut seen = FxHashSet::default();
-        for a in 0..300 {
-            for b in 0..300 {
-                assert!(seen.insert(fingerprint(&[a, b, 0])), "{a} {b}");
-            }
-        }
-        assert!(seen.insert(fingerprint(&[0, 0])));
-    }
-
-    #[test]
-    fn a_fingerprint_is_new_once() {
-        let visited = Visited::new();
-        assert!(visited.insert(7));
-        assert!(!visited.insert(7));
-        assert_eq!(visited.len(), 1);
-    }
 }

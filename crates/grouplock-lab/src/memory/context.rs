@@ -4,17 +4,16 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe, Location};
 use std::ptr::NonNull;
+use std::rc::Rc;
 use std::sync::Once;
 
 use corosensei::Yielder;
-use grouplock_algorithms::memory::{Site, Word};
+use grouplock_algorithms::memory::{Home, Site, Word};
 
 /// What a process does to a register. The values are words in a run, packed where an exploration keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation<V = Word> {
-    /// Observes the value.
     Read,
-    /// Writes the value.
     Write(V),
     /// Writes the value, observes the old one.
     Fas(V),
@@ -22,7 +21,6 @@ pub(crate) enum Operation<V = Word> {
     Cas(V, V),
     /// Adds to a number of so many bits, which wraps around; observes the old value.
     Faa(u64, u32),
-    /// Waits until it holds the value.
     WaitFor(V),
     /// Waits until it holds the first, and writes the second.
     AwaitCas(V, V),
@@ -45,7 +43,6 @@ impl<V> Operation<V> {
         })
     }
 
-    /// Whether the operation may have to wait.
     pub(crate) fn blocks(&self) -> bool {
         matches!(self, Operation::WaitFor(_) | Operation::AwaitCas(..))
     }
@@ -90,11 +87,9 @@ pub(crate) fn sum(a: u64, b: u64, bits: u32) -> u64 {
 /// What makes a process go on: the answer to its operation, or a word to it. An entry of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cue<V = Word> {
-    /// The operation is done.
     Done,
     /// It is done, and this is what the register held.
     Value(V),
-    /// Whether a compare-and-swap succeeded.
     Swapped(bool),
     /// The process goes on from a merge point.
     Pass,
@@ -110,41 +105,53 @@ pub(crate) struct Access {
     pub(crate) at: &'static Location<'static>,
 }
 
-/// What a suspended process wants of its scheduler.
-#[derive(Clone, Copy, Debug)]
+/// Why a process is suspended: what it wants, or what it says.
+#[derive(Clone, Debug)]
 pub(crate) enum Wish {
-    /// It is in its remainder section.
     Remainder,
-    /// Its doorway is over.
     DoorwayEnd,
-    /// It is in its critical section.
     Inside,
     Access(Access),
     /// It starts to look whether what it waits for has come.
-    RoundBegins,
-    /// It has looked, in vain.
-    RoundFailed,
+    RoundBegins(&'static Location<'static>),
+    /// It has looked; whether what it waits for has come.
+    RoundEnds(bool),
+    /// If it is explored: the contents of this register are dead.
+    Forget(usize),
+    /// If it is explored: nothing of its past counts but its handle and these words.
+    Live(Vec<Word>, &'static Location<'static>),
 }
 
 /// The way out of a coroutine. It resumes with a cue, or with none if there are no more passages to make.
 pub(crate) type Suspend = Yielder<Option<Cue>, Wish>;
 
-/// A register, as told when it was made.
+/// A register, as told when it was made. What it holds at first is a word in a run, packed for an exploration.
 #[derive(Clone, Debug)]
-pub(crate) struct RegisterPlan {
+pub(crate) struct RegisterPlan<V = Word> {
     pub(crate) site: Site,
-    pub(crate) initial: Word,
-    /// The object it lies in, if it was made inside `Memory::allocate`.
-    pub(crate) object: Option<usize>,
+    pub(crate) initial: V,
+    /// The object it lies in, if it was made inside `Memory::allocate`, and its place there.
+    pub(crate) object: Option<(usize, usize)>,
     /// The text says that what it holds at first is dead.
     pub(crate) forgotten: bool,
 }
 
-/// An object made by `Memory::allocate`.
+impl<V> RegisterPlan<V> {
+    /// The process whose own it is, by name: an element of an array with one for each process. That nobody else
+    /// writes it is a guess, which the explorer watches.
+    pub(crate) fn owner(&self) -> Option<usize> {
+        match (self.site.home, self.site.index, self.object) {
+            (Home::Process(p), Some(index), None) if p == index => Some(p),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectPlan {
     pub(crate) place: *const (),
     pub(crate) type_name: &'static str,
+    pub(crate) registers: Vec<usize>,
 }
 
 /// Everything that was made while a lock was set up.
@@ -155,89 +162,20 @@ pub(crate) struct Plan {
     open: Vec<usize>,
 }
 
-/// Something a process says without taking a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Remark {
-    /// The contents of this register are dead.
-    Forget(usize),
-    /// The doorway is done.
-    DoorwayEnd,
-}
-
-/// Where a run along a script came to its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Halt {
-    /// Before this operation.
-    Operation(Access),
-    /// At `Memory::live`.
-    Live { words: Vec<Word>, at: &'static Location<'static> },
-    /// A round of an `await` has failed.
-    RoundFailed,
-}
-
-/// A run in progress.
-#[derive(Debug, Default)]
-pub(crate) struct Run {
-    script: Vec<Cue>,
-    position: usize,
-    pub(crate) remarks: Vec<Remark>,
-    pub(crate) halt: Option<Halt>,
-    /// Where in the script the present `await` began.
-    pub(crate) round: Option<usize>,
-    /// The script's last entry ended an `await`.
-    pub(crate) passed: bool,
-    /// Operations that were answered since the count was last reset.
-    pub(crate) answered: usize,
-    /// Where the lock's objects are.
-    places: Vec<*const ()>,
-}
-
-impl Run {
-    /// A run along `script`, of a lock that was made by `plan`.
-    pub(crate) fn along(script: Vec<Cue>, plan: &Plan) -> Self {
-        let places = plan.objects.iter().map(|object| object.place).collect();
-        Run { script, places, ..Run::default() }
-    }
-
-    pub(crate) fn at_end(&self) -> bool {
-        self.position == self.script.len()
-    }
-
-    /// The next entry, if there is one.
-    pub(crate) fn next(&mut self) -> Option<Cue> {
-        let entry = self.script.get(self.position).copied();
-        self.position += usize::from(entry.is_some());
-        entry
-    }
-}
-
 #[derive(Debug)]
 enum Context {
     None,
     SetUp(Plan),
-    Run(Run),
-    Coroutine(NonNull<Suspend>),
+    /// If it is explored, with the places of the lock's objects.
+    Coroutine(NonNull<Suspend>, Option<Rc<[*const ()]>>),
 }
 
 thread_local! {
     static CONTEXT: RefCell<Context> = const { RefCell::new(Context::None) };
 }
 
-/// What a run leaves with when it halts inside the algorithm.
-struct Leave;
-
 fn with<R>(f: impl FnOnce(&mut Context) -> R) -> R {
     CONTEXT.with_borrow_mut(f)
-}
-
-fn leave(halt: Halt) -> ! {
-    with(|context| {
-        if let Context::Run(run) = context {
-            run.halt = Some(halt);
-        }
-    });
-    // Not a panic: the hook stays silent.
-    panic::resume_unwind(Box::new(Leave))
 }
 
 /// Runs `f`, which makes a lock and lets its processes join, and tells what it made.
@@ -250,25 +188,9 @@ pub(crate) fn set_up<R>(f: impl FnOnce() -> R) -> (R, Plan) {
     }
 }
 
-/// Runs `f` along `run`'s script. Returns `f`'s result, `None` if it halted inside, and what was noted; an error
-/// if the algorithm panicked by itself.
-pub(crate) fn run<R>(run: Run, f: impl FnOnce() -> R) -> (Result<Option<R>, String>, Run) {
-    with(|context| *context = Context::Run(run));
-    let result = hushed(f);
-    let Context::Run(run) = with(|context| std::mem::replace(context, Context::None)) else {
-        unreachable!("nothing else changes the context during a run")
-    };
-    let result = match result {
-        Ok(value) => Ok(Some(value)),
-        Err(payload) if payload.is::<Leave>() => Ok(None),
-        Err(payload) => Err(message(&*payload)),
-    };
-    (result, run)
-}
-
-/// To be called once at the start of a coroutine.
-pub(crate) fn begin(suspend: &Suspend) {
-    with(|context| *context = Context::Coroutine(NonNull::from(suspend)));
+/// To be called once at the start of a coroutine; with the places of the lock's objects, if it is explored.
+pub(super) fn begin(suspend: &Suspend, objects: Option<Rc<[*const ()]>>) {
+    with(|context| *context = Context::Coroutine(NonNull::from(suspend), objects));
 }
 
 /// To be called when a coroutine has ended, be it by a panic.
@@ -277,18 +199,18 @@ pub(crate) fn end() {
 }
 
 /// Suspends the running coroutine, if there is one, until there is a cue for it.
-pub(crate) fn ask(wish: Wish) -> Option<Cue> {
-    let running = with(|context| match *context {
-        Context::Coroutine(running) => {
-            *context = Context::None;
-            Some(running)
+pub(super) fn ask(wish: Wish) -> Option<Cue> {
+    let (running, objects) = with(|context| match std::mem::replace(context, Context::None) {
+        Context::Coroutine(running, objects) => Some((running, objects)),
+        other => {
+            *context = other;
+            None
         }
-        _ => None,
     })?;
     // SAFETY: `begin` was called with a reference that lives as long as the body of the coroutine, and this is
     // called from within that body: `end` comes after it, and while others run, the context is theirs.
     let cue = unsafe { running.as_ref() }.suspend(wish);
-    with(|context| *context = Context::Coroutine(running));
+    with(|context| *context = Context::Coroutine(running, objects));
     cue
 }
 
@@ -299,7 +221,7 @@ pub(crate) fn hushed<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            let hushed = |context: &Context| !matches!(context, Context::None | Context::SetUp(_));
+            let hushed = |context: &Context| matches!(context, Context::Coroutine(..));
             let hushed =
                 CONTEXT.try_with(|context| context.try_borrow().map_or(true, |c| hushed(&c)));
             if !hushed.unwrap_or(false) {
@@ -310,27 +232,22 @@ pub(crate) fn hushed<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
     panic::catch_unwind(AssertUnwindSafe(f))
 }
 
-/// What a panic says.
 pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
     text.unwrap_or("a panic without a message").to_owned()
 }
 
-/// Access to the run in progress, for the code that drives the algorithm from passage to passage.
-pub(crate) fn with_run<R>(f: impl FnOnce(&mut Run) -> R) -> R {
-    with(|context| match context {
-        Context::Run(run) => f(run),
-        _ => unreachable!("only called during a run"),
-    })
-}
-
 pub(super) fn create(site: Site, initial: Word) -> usize {
     with(|context| match context {
         Context::SetUp(plan) => {
-            let object = plan.open.last().copied();
+            let id = plan.registers.len();
+            let object = plan.open.last().map(|&object| {
+                plan.objects[object].registers.push(id);
+                (object, plan.objects[object].registers.len() - 1)
+            });
             plan.registers.push(RegisterPlan { site, initial, object, forgotten: false });
-            plan.registers.len() - 1
+            id
         }
         _ => panic!("a register was made after the processes had joined: {site:?}"),
     })
@@ -348,7 +265,7 @@ fn with_plan(f: impl FnOnce(&mut Plan)) {
 pub(super) fn begin_object(type_name: &'static str) {
     with_plan(|plan| {
         plan.open.push(plan.objects.len());
-        plan.objects.push(ObjectPlan { place: std::ptr::null(), type_name });
+        plan.objects.push(ObjectPlan { place: std::ptr::null(), type_name, registers: Vec::new() });
     });
 }
 
@@ -363,7 +280,7 @@ pub(super) fn end_object(place: *const ()) {
 /// Whether there is an object at `place`, as far as can be told: where nothing is scripted everything is real.
 pub(super) fn is_object(place: *const ()) -> bool {
     with(|context| match context {
-        Context::Run(run) => run.places.contains(&place),
+        Context::Coroutine(_, Some(objects)) => objects.contains(&place),
         _ => place.addr() > 2,
     })
 }
@@ -374,35 +291,28 @@ pub(super) fn operate(
     operation: Operation,
     at: &'static Location<'static>,
 ) -> Option<Cue> {
-    let access = Access { register, operation, at };
-    let known = with(|context| match context {
-        Context::SetUp(plan) => {
-            assert!(!operation.blocks(), "{operation:?} while a lock is set up");
-            let held = &mut plan.registers[register].initial;
-            let answer = operation.answer(*held);
-            *held = operation.written(*held).unwrap_or(*held);
-            Some(answer)
-        }
-        Context::Run(run) => {
-            let answer = run.next();
-            run.answered += usize::from(answer.is_some());
-            answer
-        }
-        Context::Coroutine(_) | Context::None => None,
+    let known = with(|context| {
+        let Context::SetUp(plan) = context else { return None };
+        assert!(!operation.blocks(), "{operation:?} while a lock is set up");
+        let held = &mut plan.registers[register].initial;
+        let answer = operation.answer(*held);
+        *held = operation.written(*held).unwrap_or(*held);
+        Some(answer)
     });
-    if known.is_none() && with(|context| matches!(context, Context::Run(_))) {
-        leave(Halt::Operation(access));
-    }
-    known.or_else(|| ask(Wish::Access(access)))
+    known.or_else(|| ask(Wish::Access(Access { register, operation, at })))
+}
+
+fn is_explored() -> bool {
+    with(|context| matches!(context, Context::Coroutine(_, Some(_))))
 }
 
 fn is_coroutine() -> bool {
-    with(|context| matches!(context, Context::Coroutine(_)))
+    with(|context| matches!(context, Context::Coroutine(..)))
 }
 
 /// Waits until a flag holds `value`: one blocking step for an explorer, looks that count one by one for a meter.
 pub(super) fn wait_for(register: usize, value: Word, at: &'static Location<'static>) {
-    if is_coroutine() {
+    if is_coroutine() && !is_explored() {
         await_until(|| operate(register, Operation::Read, at) == Some(Cue::Value(value)), at);
     } else {
         operate(register, Operation::WaitFor(value), at);
@@ -411,65 +321,29 @@ pub(super) fn wait_for(register: usize, value: Word, at: &'static Location<'stat
 
 pub(super) fn await_until(condition: impl Fn() -> bool, at: &'static Location<'static>) {
     while is_coroutine() {
-        ask(Wish::RoundBegins);
-        if condition() {
+        ask(Wish::RoundBegins(at));
+        let holds = condition();
+        ask(Wish::RoundEnds(holds));
+        if holds {
             return;
         }
-        ask(Wish::RoundFailed);
     }
-    let began = with(|context| match context {
-        Context::Run(run) => Some((run.position, run.round.replace(run.position))),
-        _ => None,
-    });
-    let Some((began, outer)) = began else {
-        assert!(condition(), "waiting while a lock is set up or dropped");
-        return;
-    };
-    assert!(
-        outer.is_none(),
-        "{at}: an `await` in the condition of an `await`, which may only read"
-    );
-    let holds = condition();
-    let passed = with_run(|run| {
-        run.round = None;
-        // True exactly if the last entry of the script decided this round.
-        run.passed = run.at_end() && run.position > began;
-        run.passed
-    });
-    if !holds {
-        assert!(passed, "an await that reads nothing can never end");
-        leave(Halt::RoundFailed);
-    }
+    assert!(condition(), "waiting while a lock is set up or dropped");
 }
 
 pub(super) fn doorway_end() {
-    remark(Remark::DoorwayEnd);
     ask(Wish::DoorwayEnd);
 }
 
 pub(super) fn forget(register: usize) {
     with_plan(|plan| plan.registers[register].forgotten = true);
-    remark(Remark::Forget(register));
-}
-
-fn remark(remark: Remark) {
-    with(|context| {
-        if let Context::Run(run) = context
-            && run.at_end()
-        {
-            run.remarks.push(remark);
-        }
-    });
+    if is_explored() {
+        ask(Wish::Forget(register));
+    }
 }
 
 pub(super) fn live(words: impl FnOnce() -> Vec<Word>, at: &'static Location<'static>) {
-    let (halts, waits) = with(|context| match context {
-        Context::Run(run) => (run.round.is_none() && run.next().is_none(), run.round.is_some()),
-        _ => (false, false),
-    });
-    // A failed round leaves no mark, so it cannot be cut in two.
-    assert!(!waits, "{at}: `live` in the condition of an `await`, which may only read");
-    if halts {
-        leave(Halt::Live { words: words(), at });
+    if is_explored() {
+        ask(Wish::Live(words(), at));
     }
 }

@@ -6,14 +6,14 @@
 //! | context | an access |
 //! |---|---|
 //! | set-up: the lock is made and its processes join | happens at once, and the layout is noted |
-//! | a run along a script | returns what the script says; at the script's end it is noted as *pending*, and the run leaves by unwinding |
-//! | a coroutine of the [meter](crate::rmr) | suspends the process until the scheduler performs it |
+//! | a coroutine | suspends the process: until the [meter](crate::rmr) performs it, or an exploration tells the answer |
 //! | none: the lock is being dropped | returns the register's first value |
 //!
-//! To an exploration, code that cannot be suspended or copied is still an automaton: to know what it does next, run it again
+//! Code that can be suspended but not copied is still an automaton to an exploration: to know what it does next, run it again
 //! from the start with one more answer.
 
 pub(crate) mod context;
+pub(crate) mod running;
 
 use std::panic::Location;
 use std::ptr::NonNull;
@@ -23,6 +23,12 @@ use grouplock_algorithms::memory::{
 };
 
 use context::{Cue, Operation};
+
+/// Runs `f`, which makes things on this memory.
+#[doc(hidden)]
+pub fn set_up<R>(f: impl FnOnce() -> R) -> R {
+    context::set_up(f).0
+}
 
 /// A memory that exists only as the answers of an exploration.
 #[derive(Clone, Copy, Debug)]

@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::plan::Task;
 use crate::explore::{CheckError, Outcome, StepBound, Verdict, check};
 use crate::memory::context;
-use crate::property::Property;
-use crate::registry::{self, UnknownAlgorithm};
+use crate::property::{Properties, Property};
+use crate::registry::{self, UnknownName};
 use crate::rmr::{self, Measurement, RmrError};
 use crate::subject::Subject;
 use crate::trace::Step;
@@ -98,10 +98,10 @@ pub struct Exploration {
     pub only: Option<Property>,
     /// What was checked, if that is known. Of a violated one, nothing is known of the others.
     #[serde(default, rename = "looked_at")]
-    pub properties: Vec<Property>,
+    pub properties: Properties,
     /// Properties of which every state was looked at, but not the executions that go on for ever.
     #[serde(default)]
-    pub in_part: Vec<Property>,
+    pub in_part: Properties,
     /// By how many of its own steps a process gets through, for the properties that bound them.
     #[serde(default)]
     pub bounds: Vec<StepBound>,
@@ -162,15 +162,10 @@ impl RmrPoint {
 pub enum CollectError {
     /// No algorithm has that name.
     #[error(transparent)]
-    Unknown(#[from] UnknownAlgorithm),
-    /// An exploration cannot start.
-    #[error("{algorithm}: {error}")]
-    Check {
-        /// The algorithm.
-        algorithm: String,
-        /// Why not.
-        error: CheckError,
-    },
+    Unknown(#[from] UnknownName),
+    /// An exploration of this algorithm cannot start.
+    #[error("{0}: {1}")]
+    Check(String, #[source] CheckError),
 }
 
 impl Dossier {
@@ -189,7 +184,7 @@ impl Dossier {
             let subject = registry::find(&task.algorithm)?;
             let algorithm = task.algorithm.clone();
             let outcome = check(&subject, &task.options(&subject))
-                .map_err(|error| CollectError::Check { algorithm, error })?;
+                .map_err(|error| CollectError::Check(algorithm, error))?;
             explorations.push(Exploration::of(&subject, task, outcome));
         }
         Ok(Dossier { algorithms: registered(), explorations, ..Dossier::default() })
@@ -216,7 +211,7 @@ impl Dossier {
                     Ok(measured) => {
                         self.rmr.extend(measured.into_iter().map(|m| RmrPoint::of(m, bounds)));
                     }
-                    Err(RmrError::Capacity { .. }) => {}
+                    Err(RmrError::Capacity(..)) => {}
                     Err(error @ RmrError::Broken { .. }) => {
                         let (algorithm, because) = (name.to_owned(), error.to_string());
                         self.broken.push(Broken { algorithm, processes, because });
@@ -230,11 +225,8 @@ impl Dossier {
 
     /// Adds an exploration that was made before. One that tells of a violation has certainly checked that property.
     pub fn add(&mut self, mut exploration: Exploration) {
-        if let Some(property) = exploration.violated
-            && !exploration.properties.contains(&property)
-        {
-            exploration.properties.push(property);
-        }
+        let known = exploration.properties.iter().chain(exploration.violated);
+        exploration.properties = known.collect();
         self.explorations.push(exploration);
     }
 
@@ -278,8 +270,8 @@ impl Exploration {
             sessions: if subject.claims.kind == Kind::Mutual { 1 } else { task.sessions },
             passages: task.passages,
             only: task.property,
-            properties: looked_at.iter().collect(),
-            in_part: outcome.in_part.iter().collect(),
+            properties: looked_at,
+            in_part: outcome.in_part,
             bounds: outcome.bounds,
             states: outcome.states,
             depth: outcome.depth,

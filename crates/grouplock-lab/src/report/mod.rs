@@ -10,7 +10,7 @@
 //!
 //! let tasks = [Task::new("handover", 2, 2), Task::new("petrovic", 2, 2).passages(1)];
 //! let dossier = Dossier::collect(&tasks, &mut |_, _| {})?;
-//! let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
+//! let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier);
 //! assert!(table.to_markdown().contains("exhausted up to 2 × 2"));
 //! assert!(html::page(&dossier).starts_with("<!doctype html>"));
 //! # Ok::<(), grouplock_lab::report::CollectError>(())
@@ -40,13 +40,4 @@ fn grouped(number: u64, separator: char) -> String {
         text.push(digit);
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn thousands_are_set_apart() {
-        let grouped = [7, 1234, 1_234_567].map(|number| super::grouped(number, ','));
-        assert_eq!(grouped, ["7", "1,234", "1,234,567"]);
-    }
 }

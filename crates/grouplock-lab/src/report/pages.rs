@@ -31,24 +31,14 @@ pub enum PageError {
     /// A table begins and does not end.
     #[error("line {0}: a table begins here, and no line `{CLOSE}` ends it")]
     Endless(usize),
-    /// There is no such table.
+    /// In this line a table is asked for that does not exist.
     #[error(
-        "line {line}: {asked:?} is no table: expected claims, explored, properties, references or mutants"
+        "line {0}: {1:?} is no table: expected claims, explored, properties, references or mutants"
     )]
-    Unknown {
-        /// Where it is asked for.
-        line: usize,
-        /// What is asked for.
-        asked: String,
-    },
-    /// The evidence says nothing about that.
-    #[error("line {line}: the evidence has nothing for {asked:?}")]
-    Nothing {
-        /// Where it is asked for.
-        line: usize,
-        /// What is asked for.
-        asked: String,
-    },
+    Unknown(usize, String),
+    /// In this line something is asked for of which the evidence says nothing.
+    #[error("line {0}: the evidence has nothing for {1:?}")]
+    Nothing(usize, String),
 }
 
 /// The page with its tables made anew.
@@ -72,11 +62,9 @@ pub fn fill(page: &str, evidence: &Dossier) -> Result<String, PageError> {
             "properties" => properties(evidence, &names),
             "references" => references(evidence, &names),
             "mutants" => mutants(evidence, &names),
-            _ => return Err(PageError::Unknown { line: number, asked: asked.to_owned() }),
+            _ => return Err(PageError::Unknown(number, asked.to_owned())),
         };
-        let Some(table) = table else {
-            return Err(PageError::Nothing { line: number, asked: asked.to_owned() });
-        };
+        let table = table.ok_or_else(|| PageError::Nothing(number, asked.to_owned()))?;
         filled.push_str(&table);
         let end = lines.find(|(_, line)| line.trim() == CLOSE).ok_or(PageError::Endless(number))?;
         filled.push_str(end.1);
@@ -148,37 +136,18 @@ fn title(property: Property) -> String {
     name[..1].to_uppercase() + &name[1..]
 }
 
-fn listed(properties: &[Property]) -> String {
-    properties.iter().map(|p| p.name()).collect::<Vec<_>>().join(", ")
-}
-
 fn explored(evidence: &Dossier, names: &[&str]) -> Option<String> {
     let about = evidence.explorations.iter().filter(|e| is_named(&e.algorithm, names));
     let rows: Vec<_> = about
         .map(|exploration| {
-            let looked_at: Properties = exploration.properties.iter().copied().collect();
             let algorithm = evidence.algorithm(&exploration.algorithm);
-            let left = algorithm.map_or(Vec::new(), |a| looked_at.missing(&a.claims, None));
+            let left = algorithm
+                .map(|a| exploration.properties.missing(&a.claims, None))
+                .unwrap_or_default();
             let verdict = match exploration.verdict {
                 Verdict::Holds if exploration.only.is_some() => "holds".to_owned(),
-                Verdict::Holds if left.is_empty() => "all claims hold".to_owned(),
-                Verdict::Holds => {
-                    let in_part = |p: &Property| exploration.in_part.contains(p);
-                    let (in_part, not_at_all): (Vec<_>, Vec<_>) =
-                        left.iter().partition(|p| in_part(p));
-                    let mut verdict = "holds".to_owned();
-                    if !in_part.is_empty() {
-                        let _ = write!(
-                            verdict,
-                            "; executions without end not looked at: {}",
-                            listed(&in_part)
-                        );
-                    }
-                    if !not_at_all.is_empty() {
-                        let _ = write!(verdict, "; not looked at: {}", listed(&not_at_all));
-                    }
-                    verdict
-                }
+                Verdict::Holds if left == Properties::default() => "all claims hold".to_owned(),
+                Verdict::Holds => format!("holds{}", exploration.in_part.tell_missing(left)),
                 Verdict::Limit => "no end within its limits; nothing was found".to_owned(),
                 Verdict::Violated => {
                     let property = exploration.violated.map_or("?", Property::name);
@@ -225,7 +194,7 @@ fn properties(evidence: &Dossier, names: &[&str]) -> Option<String> {
 fn standing(evidence: &Dossier, algorithm: &Algorithm, property: Property) -> String {
     let about = || {
         let all = evidence.explorations.iter();
-        all.filter(|e| e.algorithm == algorithm.name && e.properties.contains(&property))
+        all.filter(|e| e.algorithm == algorithm.name && e.properties.contains(property))
     };
     let is_mutex = algorithm.claims.kind == Kind::Mutual;
     let refuted = about().find(|e| e.violated == Some(property));

@@ -2,13 +2,15 @@
 
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::explore::Options;
 use crate::property::{Properties, Property};
 use crate::rmr;
 use crate::subject::Subject;
 
 /// One exploration to make.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// The algorithm's name in the registry.
     pub algorithm: String,
@@ -19,6 +21,7 @@ pub struct Task {
     /// How many passages each process may begin; any number if not told.
     pub passages: Option<u8>,
     /// Check no more than mutual exclusion and deadlock freedom: far fewer states.
+    #[serde(default)]
     pub basic: bool,
     /// Look at this property alone, and go on where another one is violated.
     pub property: Option<Property>,
@@ -134,6 +137,13 @@ impl Plan {
                 Task::new("phases-fifo-cancel", 3, 2),
                 Task::new("phases-cancel", 2, 2),
                 Task::new("phases-patient-cancel", 2, 2),
+                Task::new("phases-alone", 2, 2),
+                Task::new("phases-fifo-alone", 3, 2),
+                Task::new("phases-patient-alone", 3, 2),
+                Task::new("phases-fifo-alone-cancel", 2, 2),
+                Task::new("phases-patient-alone-cancel", 2, 2),
+                Task::new("phases-fifo-limited", 3, 2),
+                Task::new("phases-patient-limited", 3, 2),
                 Task::new("handover+dvir-taubenfeld-1-swap", 3, 2),
             ]);
         }

@@ -79,16 +79,15 @@ impl<'a> Case<'a> {
                 cell.measured = format!("{first} {}; {label} {}", cell.measured, other.measured);
                 cell.how = format!("{first} {}; {label} {}", cell.how, other.how);
             }
-            cell.standing = cell.standing.worse(other.standing);
+            cell.standing = cell.standing.max(other.standing);
         }
         cell
     }
 
-    /// What the explorations tell of `property`.
     fn evidence(&self, property: Property) -> Evidence<'_> {
         let about = self.dossier.explorations.iter().filter(|exploration| {
             self.names.contains(&exploration.algorithm.as_str())
-                && exploration.properties.contains(&property)
+                && exploration.properties.contains(property)
         });
         let mut evidence = Evidence { ideal: self.ideal(), ..Evidence::default() };
         for exploration in about {
@@ -201,19 +200,15 @@ pub(super) fn plain(name: &str) -> &str {
     name.split('+').next().unwrap_or(name)
 }
 
-/// Which of two explorations reaches further.
 fn rank(exploration: &Exploration) -> (usize, u64, u8) {
     (exploration.processes, exploration.sessions, exploration.passages.unwrap_or(u8::MAX))
 }
 
-/// What explorations tell of one property.
 #[derive(Default)]
 struct Evidence<'a> {
-    /// The smallest that violates it.
     refuted: Option<&'a Exploration>,
     /// Those that exhausted their size, of which none reaches further than another in every respect.
     exhausted: Vec<&'a Exploration>,
-    /// The largest that came to no end.
     limited: Option<&'a Exploration>,
     ideal: Option<&'a str>,
 }

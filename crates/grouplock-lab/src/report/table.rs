@@ -65,14 +65,6 @@ pub enum Standing {
     Refuted,
 }
 
-impl Standing {
-    /// The worse of two.
-    #[must_use]
-    pub fn worse(self, other: Self) -> Self {
-        self.max(other)
-    }
-}
-
 impl Cell {
     pub(super) fn unmeasured(claimed: String) -> Self {
         let measured = "not measured".to_owned();
@@ -84,7 +76,7 @@ impl Cell {
 impl Table {
     /// The table of `paper` for the group locks in `dossier`: first those that the paper lists, then the others.
     pub fn measured(paper: Paper, dossier: &Dossier) -> Self {
-        let mut names: Vec<&str> = paper.printed().iter().map(|row| row[0]).collect();
+        let mut names: Vec<&str> = paper.printed.iter().map(|row| row[0]).collect();
         for algorithm in &dossier.algorithms {
             let name = plain(&algorithm.name);
             if algorithm.claims.kind == Kind::Group && !names.contains(&name) {
@@ -92,9 +84,9 @@ impl Table {
             }
         }
         Table {
-            paper: paper.name(),
-            title: paper.title(),
-            columns: paper.columns().iter().map(|column| column.0).collect(),
+            paper: paper.name,
+            title: paper.title,
+            columns: paper.columns.iter().map(|column| column.0).collect(),
             rows: names.iter().filter_map(|name| row(paper, dossier, name)).collect(),
         }
     }
@@ -135,11 +127,11 @@ impl Table {
 
 fn row(paper: Paper, dossier: &Dossier, name: &str) -> Option<Row> {
     let case = Case::of(dossier, name)?;
-    let printed = paper.printed().iter().find(|[algorithm, ..]| *algorithm == name);
+    let printed = paper.printed.iter().find(|[algorithm, ..]| *algorithm == name);
     // The first column is not printed: papers take mutual exclusion for granted.
     let words = printed.into_iter().flat_map(|[.., words]| words.split('|').map(Some));
     let words = std::iter::once(None).chain(words).chain(std::iter::repeat(None));
-    let answers = paper.columns().iter().map(|(_, answer)| answer(&case));
+    let answers = paper.columns.iter().map(|(_, answer)| answer(&case));
     Some(Row {
         algorithm: name.to_owned(),
         called: printed.map(|[_, called, _]| *called),

@@ -33,28 +33,28 @@
 
 mod bound;
 mod fit;
-mod model;
+#[doc(hidden)]
+pub mod model;
 mod run;
-mod running;
 mod schedule;
-mod search;
 mod story;
 mod survey;
 mod tally;
-mod workload;
 mod world;
 
-use grouplock_algorithms::{CapacityError, Claims};
+use grouplock_algorithms::CapacityError;
 use serde::Serialize;
 
 pub use bound::{Bounds, bounds, bounds_of};
+#[doc(hidden)]
+pub use bound::{PROCESSES, bounds_with};
 pub use fit::fit;
 pub use model::Model;
 pub use run::Failure;
 pub use story::{AccessTold, WorstPassage, worst_passage};
 
 use crate::memory::context;
-use crate::registry::{self, UnknownAlgorithm};
+use crate::registry::{self, UnknownName};
 use crate::subject::Subject;
 
 /// The largest number of processes that can be simulated.
@@ -108,24 +108,16 @@ impl Default for Options {
 pub enum RmrError {
     /// No algorithm that can be measured is called that.
     #[error(transparent)]
-    Unknown(#[from] UnknownAlgorithm),
+    Unknown(#[from] UnknownName),
     /// There cannot be so many processes.
-    #[error("{asked} processes were asked for, but 1 to {MOST_PROCESSES} can be simulated")]
-    Processes {
-        /// What was asked for.
-        asked: usize,
-    },
+    #[error("{0} processes were asked for, but 1 to {MOST_PROCESSES} can be simulated")]
+    Processes(usize),
     /// Without passages there is nothing to count.
     #[error("0 passages were asked for, but each process has to make at least 1")]
     Passages,
-    /// The lock does not take so many processes.
-    #[error("{algorithm}: {source}")]
-    Capacity {
-        /// The lock.
-        algorithm: String,
-        /// What it says.
-        source: CapacityError,
-    },
+    /// This lock does not take so many processes, and says why.
+    #[error("{0}: {1}")]
+    Capacity(String, #[source] CapacityError),
     /// The lock itself broke.
     #[error("{algorithm} with {processes} processes {failure} under the schedule \"{schedule}\"")]
     Broken {
@@ -155,14 +147,6 @@ pub fn names() -> Vec<&'static str> {
     registry::measured().iter().map(|lock| lock.name).collect()
 }
 
-/// What is claimed for the algorithm called `name`, with the lock inside that it is measured with.
-///
-/// # Errors
-/// [`RmrError::Unknown`].
-pub fn claims(name: &str) -> Result<Claims, RmrError> {
-    named(name).map(|lock| lock.claims)
-}
-
 /// Measures the algorithm called `name` under all schedules: one result for each of [`Model::ALL`], in that order.
 ///
 /// # Errors
@@ -190,28 +174,24 @@ pub fn measure(
     Ok(Model::ALL.map(measurement).into())
 }
 
-/// Whether [`measure`] would try.
+fn named(name: &str) -> Result<Subject, RmrError> {
+    Ok(registry::named("algorithm", &registry::measured(), |lock| lock.name, name)?)
+}
+
+/// The algorithm called `name`, with the lock inside that it is measured with, if [`measure`] would try.
 ///
 /// # Errors
 /// What is wrong with the question.
-pub fn accepts(name: &str, processes: usize, options: &Options) -> Result<(), RmrError> {
-    find(name, processes, options).map(|_| ())
-}
-
-fn named(name: &str) -> Result<Subject, RmrError> {
-    Ok(registry::named(&registry::measured(), name)?)
-}
-
-fn find(name: &str, processes: usize, options: &Options) -> Result<Subject, RmrError> {
+pub fn find(name: &str, processes: usize, options: &Options) -> Result<Subject, RmrError> {
     let lock = named(name)?;
     if !(1..=MOST_PROCESSES).contains(&processes) {
-        return Err(RmrError::Processes { asked: processes });
+        return Err(RmrError::Processes(processes));
     }
     if options.passages == 0 {
         return Err(RmrError::Passages);
     }
     let algorithm = lock.name.to_owned();
     let (made, _) = context::set_up(|| (lock.make)(processes));
-    made.map_err(|source| RmrError::Capacity { algorithm, source })?;
+    made.map_err(|source| RmrError::Capacity(algorithm, source))?;
     Ok(lock)
 }

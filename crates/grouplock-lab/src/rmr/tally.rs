@@ -15,12 +15,10 @@ pub(crate) struct Passage {
 }
 
 impl Passage {
-    /// The next passage of `process` begins.
     pub(crate) fn begin(&mut self, process: usize, session: u64) {
         *self = Passage { process, session, number: self.number + 1, costs: [0; 4] };
     }
 
-    /// It makes one access.
     pub(crate) fn count(&mut self, counts: PerModel<bool>) {
         for (cost, counts) in self.costs.iter_mut().zip(counts) {
             *cost += u64::from(counts);
@@ -43,10 +41,8 @@ pub(crate) struct Step {
 /// How many steps of a passage are kept.
 const MOST_STEPS: usize = 100_000;
 
-/// The result of one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// Steps taken by all.
     pub(crate) steps: u64,
     pub(crate) passages: u64,
     pub(crate) sums: PerModel<u64>,
@@ -78,7 +74,6 @@ impl Tally {
         }
     }
 
-    /// A passage is over.
     pub(crate) fn add(&mut self, passage: &Passage) {
         self.passages += 1;
         for (model, &cost) in passage.costs.iter().enumerate() {
@@ -89,7 +84,6 @@ impl Tally {
         }
     }
 
-    /// The cost of the most expensive passage.
     pub(crate) fn max(&self, model: usize) -> u64 {
         self.worst[model].map_or(0, |passage| passage.costs[model])
     }

@@ -1,15 +1,17 @@
 //! The simulated machine: memory, caches, and processes that take one step at a time.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use grouplock_algorithms::memory::Word;
 
 use super::model::{Caches, Effect, PerModel};
-use super::running::{self, Running};
+use super::run::Workload;
 use super::tally::{Passage, Step, Tally};
-use super::workload::Workload;
 use crate::memory::context::{Access, Cue, Plan, Wish};
+use crate::memory::running::{Running, recycle, start};
 use crate::subject::Process as Member;
 
-/// What a process does next.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     /// Leaves its remainder section, after as many idle steps.
@@ -19,7 +21,6 @@ enum Next {
     Access(Access),
     /// Nothing before somebody writes what it waits on.
     Wait,
-    /// Nothing more.
     Nothing,
 }
 
@@ -41,7 +42,6 @@ pub(super) struct Process {
     ticket: u32,
 }
 
-/// The machine.
 pub(crate) struct World {
     pub(super) processes: Vec<Process>,
     contents: Vec<Word>,
@@ -54,7 +54,6 @@ pub(crate) struct World {
     /// Those that can take a step, in no particular order, and where each of them is in there.
     pub(super) ready: Vec<usize>,
     place: Vec<Option<usize>>,
-    /// How often somebody became ready.
     pub(super) arrivals: u64,
     pub(super) tally: Tally,
 }
@@ -70,7 +69,7 @@ impl World {
         let (count, registers) = (joined.len(), plan.registers.len());
         let homes = plan.registers.iter().map(|register| register.site.home).collect();
         let process = |member| Process {
-            running: running::start(member),
+            running: start(Rc::new(RefCell::new(member)), None),
             next: Next::Nothing,
             passage: Passage::default(),
             begun: 0,
@@ -107,7 +106,6 @@ impl World {
         matches!(self.processes[p].next, Next::Leave(_))
     }
 
-    /// Whether all have made all their passages.
     pub(crate) fn is_done(&self) -> bool {
         self.processes.iter().all(|process| matches!(process.next, Next::Nothing))
     }
@@ -122,7 +120,7 @@ impl World {
     /// What was counted, at the end of a run.
     pub(crate) fn into_tally(self) -> Tally {
         for process in self.processes {
-            running::recycle(process.running);
+            recycle(process.running);
         }
         self.tally
     }
@@ -204,8 +202,8 @@ impl World {
                         break Next::Start(self.workload.dwell(p, process.begun, false));
                     }
                 }
-                Wish::RoundBegins => process.round.clear(),
-                Wish::RoundFailed => {
+                Wish::RoundBegins(_) => process.round.clear(),
+                Wish::RoundEnds(false) => {
                     let is_far = |&(register, _): &_| self.caches.is_far(p, register);
                     self.tally.remote_spinning |= process.round.iter().any(is_far);
                     let is_old = |&(register, seen): &_| self.writes[register] != seen;
@@ -217,6 +215,7 @@ impl World {
                         break Next::Wait;
                     }
                 }
+                Wish::RoundEnds(true) | Wish::Forget(_) | Wish::Live(..) => {}
             }
         };
         self.processes[p].next = next;

@@ -4,6 +4,7 @@ mod browser;
 mod careless;
 mod dossier;
 mod names;
+mod page;
 mod pages;
 mod plot;
 mod table;

@@ -26,6 +26,13 @@ fn every_point_is_drawn_inside_the_frame_and_names_are_escaped() {
 }
 
 #[test]
+fn a_single_point_has_a_place() {
+    let body = page(&Dossier { rmr: vec![point(4, 1)], ..Dossier::default() });
+    // In the middle between 56 and 538.
+    assert!(body.contains(r#"cx="297.0""#), "{body}");
+}
+
+#[test]
 fn a_size_at_which_a_lock_breaks_is_named_and_so_is_a_proven_bound() {
     let rmr = vec![RmrPoint { bound: Some(31), ..point(2, 28) }, point(64, 28)];
     let (algorithm, because) = ("a<b".to_owned(), "it stood still".to_owned());

@@ -17,7 +17,7 @@ fn cell<'a>(table: &'a Table, algorithm: &str, column: &str) -> &'a Cell {
 
 #[test]
 fn what_was_not_measured_says_so() {
-    let table = Table::measured(Paper::MaorTaubenfeld, &dossier(&[]));
+    let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier(&[]));
     assert_eq!(cell(&table, "handover", "Fairness").measured, "not measured");
     assert_eq!(cell(&table, "handover", "RMR in CC").measured, "not measured");
     assert_eq!(cell(&table, "handover", "Fairness").claimed, "FCFS, FIFE");
@@ -26,7 +26,7 @@ fn what_was_not_measured_says_so() {
 #[test]
 fn what_was_exhausted_says_how_far() {
     let dossier = dossier(&[Task::new("handover", 2, 1), Task::new("handover", 2, 2)]);
-    let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
+    let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier);
     let fairness = cell(&table, "handover", "Fairness");
     assert_eq!(fairness.measured, "holds");
     assert_eq!(fairness.how, "exhausted up to 2 × 2 (ideal inner lock)");
@@ -41,7 +41,7 @@ fn sizes_that_tell_different_things_are_all_told() {
         Task::new("handover", 2, 1),
         Task::new("handover", 3, 2).passages(1),
     ]);
-    let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
+    let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier);
     assert_eq!(
         cell(&table, "handover", "Fairness").how,
         "exhausted up to 2 × 2, 1 passage each; 3 × 2, 1 passage each (ideal inner lock); \
@@ -54,7 +54,7 @@ fn a_claim_that_an_exploration_refutes_says_so() {
     let mut dossier = dossier(&[Task::new("handover", 2, 2)]);
     let found: &mut Exploration = &mut dossier.explorations[0];
     (found.verdict, found.violated) = (Verdict::Violated, Some(Property::Fcfs));
-    let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
+    let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier);
     let fairness = cell(&table, "handover", "Fairness");
     assert_eq!(fairness.measured, "FCFS refuted; FIFE not measured");
     assert_eq!(fairness.standing, Standing::Refuted);
@@ -64,7 +64,7 @@ fn a_claim_that_an_exploration_refutes_says_so() {
 #[test]
 fn a_claim_known_to_be_false_does_not_look_true_because_a_run_was_short() {
     let dossier = dossier(&[Task::new("maor-taubenfeld", 2, 1)]);
-    let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
+    let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier);
     let exclusion = cell(&table, "maor-taubenfeld", "exclusion");
     assert_eq!(exclusion.claimed, "yes, refuted");
     assert_eq!(exclusion.measured, "no violation so far");
@@ -75,7 +75,7 @@ fn a_claim_known_to_be_false_does_not_look_true_because_a_run_was_short() {
 fn a_limit_is_never_told_as_a_proof() {
     let mut dossier = dossier(&[Task::new("handover", 2, 2)]);
     dossier.explorations[0].verdict = Verdict::Limit;
-    let table = Table::measured(Paper::He, &dossier);
+    let table = Table::measured(Paper::HE, &dossier);
     assert_eq!(cell(&table, "handover", "P5").measured, "nothing found");
     assert_eq!(cell(&table, "handover", "Bounded").measured, "not measured");
 }
@@ -97,7 +97,7 @@ fn counted(points: &[(usize, u64)], bound: Option<u64>) -> Dossier {
 fn counted_references_are_told_as_found_with_their_growth() {
     // The largest is not that of the most processes.
     let dossier = counted(&[(2, 22), (8, 29), (64, 28), (256, 28)], None);
-    let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
+    let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier);
     let rmr = cell(&table, "handover", "RMR in CC");
     assert_eq!(rmr.measured, "O(1), largest found 29");
     assert_eq!(rmr.how, "sampled to 256 processes");
@@ -107,7 +107,7 @@ fn counted_references_are_told_as_found_with_their_growth() {
 #[test]
 fn only_a_proven_bound_is_told_as_at_most() {
     let dossier = counted(&[(2, 22), (8, 29)], Some(31));
-    let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
+    let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier);
     let rmr = cell(&table, "handover", "RMR in CC");
     assert_eq!(rmr.measured, "O(1), at most 31; largest found 29");
     assert_eq!(rmr.how, "proven for any number of processes; sampled to 8 processes");
@@ -119,7 +119,7 @@ fn a_lock_that_broke_has_no_figures_and_no_tick() {
     let mut dossier = counted(&[(2, 22), (64, 28)], Some(31));
     let (algorithm, because) = ("handover".to_owned(), "it stood still".to_owned());
     dossier.broken.push(Broken { algorithm, processes: 8, because });
-    let table = Table::measured(Paper::MaorTaubenfeld, &dossier);
+    let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier);
     let rmr = cell(&table, "handover", "RMR in CC");
     assert_eq!((&*rmr.measured, &*rmr.how), ("breaks with 8 processes", "it stood still"));
     assert_eq!(rmr.standing, Standing::Partly);
@@ -127,15 +127,25 @@ fn a_lock_that_broke_has_no_figures_and_no_tick() {
 
 #[test]
 fn the_papers_words_stand_beside_ours() {
-    let table = Table::measured(Paper::He, &dossier(&[]));
+    let table = Table::measured(Paper::HE, &dossier(&[]));
     assert_eq!(cell(&table, "keane-moir", "RMR").printed, Some("O(log N)"));
     assert_eq!(cell(&table, "handover", "RMR").printed, None);
 }
 
 #[test]
 fn every_line_of_the_markdown_has_as_many_cells() {
-    let text = Table::measured(Paper::He, &dossier(&[])).to_markdown();
+    let text = Table::measured(Paper::HE, &dossier(&[])).to_markdown();
     let lines: Vec<_> = text.lines().filter(|line| line.starts_with('|')).collect();
     assert!(lines.len() > 20);
     assert!(lines.iter().all(|line| line.matches('|').count() == 11), "{text}");
+}
+
+#[test]
+fn a_printed_row_has_a_word_for_each_column_but_the_first() {
+    for paper in Paper::ALL {
+        let columns = Table::measured(paper, &dossier(&[])).columns.len();
+        for [_, called, words] in paper.printed {
+            assert_eq!(words.split('|').count() + 1, columns, "{called}");
+        }
+    }
 }

@@ -61,18 +61,3 @@ fn cut(mut text: String, most: usize) -> String {
     }
     text
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_is_too_long_for_a_frame() {
-        let myself = Myself::new(Some(&"ö".repeat(LONGEST_COMMAND)));
-        let about = myself.about(Time::ZERO, 3, None);
-        assert_eq!(about.command, "ö".repeat(LONGEST_COMMAND / 2));
-        assert!(!about.host.is_empty() && !about.user.is_empty());
-        assert_eq!(about.pid, std::process::id());
-        assert!(!Myself::new(None).about(Time::ZERO, 0, None).command.is_empty());
-    }
-}

@@ -82,33 +82,3 @@ pub(super) fn server_name(name: &str) -> Result<ServerName<'static>, String> {
 fn bad(what: &'static str, value: &str, expected: &str) -> RoomError {
     RoomError::BadOption { what, value: format!("`{value}`"), expected: expected.to_owned() }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refusal(place: &str) -> String {
-        let place: Place = place.parse().unwrap();
-        match Security::of(&place) {
-            Ok(_) => panic!("{place} is refused"),
-            Err(error) => error.to_string(),
-        }
-    }
-
-    #[test]
-    fn half_of_what_tls_needs_is_refused_with_what_is_missing() {
-        let message = refusal("gbp://127.0.0.1:1?cert=/c.pem");
-        assert!(message.contains("cacert (or GROUPLOCK_GBP_CACERT)"), "{message}");
-        assert!(message.contains("key (or GROUPLOCK_GBP_KEY)"), "{message}");
-        let message = refusal("gbp://127.0.0.1:1?cacert=/no/ca.pem&cert=/c.pem&key=/k.pem");
-        assert!(message.contains("/c.pem"), "{message}");
-    }
-
-    #[test]
-    fn what_is_not_known_is_refused() {
-        assert!(refusal("gbp://127.0.0.1:1?ttl=3").contains("ttl"));
-        assert!(refusal("gbp://127.0.0.1:1/path").contains("/path"));
-        let plain = "gbp://127.0.0.1:1".parse().unwrap();
-        assert!(matches!(Security::of(&plain), Ok(Security::PlainText)));
-    }
-}

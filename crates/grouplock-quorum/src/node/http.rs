@@ -160,20 +160,3 @@ async fn show(house: &House, all: bool) -> Option<(Gauges, Option<Status>)> {
     house.engine.send(Input::Show(answer, all)).await.ok()?;
     timeout(PATIENCE, shown).await.ok()?.ok()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_this_machine_is_here() {
-        for host in ["localhost", "LocalHost:80", "127.0.0.1", "127.0.0.1:7200", "[::1]:7200"] {
-            assert!(is_here(host), "{host}");
-        }
-        for host in
-            ["", "example.org", "example.org:7200", "localhost.example.org", "127.0.0.1.x:1"]
-        {
-            assert!(!is_here(host), "{host}");
-        }
-    }
-}

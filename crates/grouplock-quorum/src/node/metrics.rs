@@ -14,14 +14,14 @@ const BOUNDS: [f64; 7] = [0.000_1, 0.000_3, 0.001, 0.003, 0.01, 0.1, 1.0];
 
 /// Where a message went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Direction {
+pub enum Direction {
     Sent,
     Received,
 }
 
 /// Everything that is counted. Counters of different kinds need not be of the same moment.
 #[derive(Debug, Default)]
-pub(super) struct Metrics {
+pub struct Metrics {
     messages: Mutex<BTreeMap<(&'static str, Direction, bool), u64>>,
     refused: Mutex<BTreeMap<&'static str, u64>>,
     refused_by_others: Mutex<BTreeMap<&'static str, u64>>,
@@ -40,13 +40,13 @@ pub(super) struct Metrics {
 
 /// What is so now, and not counted.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Gauges {
-    pub(super) rooms: usize,
-    pub(super) inside: usize,
-    pub(super) waiting: usize,
-    pub(super) clients: usize,
-    pub(super) members_connected: usize,
-    pub(super) log_bytes: u64,
+pub struct Gauges {
+    pub rooms: usize,
+    pub inside: usize,
+    pub waiting: usize,
+    pub clients: usize,
+    pub members_connected: usize,
+    pub log_bytes: u64,
 }
 
 pub(super) fn peer_kind(message: &PeerMessage) -> &'static str {
@@ -77,12 +77,12 @@ pub(super) fn group_kind(message: &GroupMessage) -> &'static str {
 }
 
 impl Metrics {
-    pub(super) fn message(&self, kind: &'static str, direction: Direction, repeated: bool) {
+    pub fn message(&self, kind: &'static str, direction: Direction, repeated: bool) {
         add(&self.messages, (kind, direction, repeated));
     }
 
     /// Somebody was refused: also a line in the log.
-    pub(super) fn refuse(&self, whom: &str, reason: &Reason) {
+    pub fn refuse(&self, whom: &str, reason: &Reason) {
         tracing::warn!("refused {whom}: {reason}");
         add(&self.refused, reason.label());
     }
@@ -93,14 +93,14 @@ impl Metrics {
         add(&self.refused_by_others, reason.label());
     }
 
-    pub(super) fn flushed(&self, took: Duration) {
+    pub fn flushed(&self, took: Duration) {
         let bucket = BOUNDS.iter().position(|bound| took.as_secs_f64() <= *bound);
         self.flushes[bucket.unwrap_or(BOUNDS.len())].fetch_add(1, Relaxed);
         self.flush_micros.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Relaxed);
     }
 
     /// The text for Prometheus.
-    pub(super) fn text(&self, now: &Gauges) -> String {
+    pub fn text(&self, now: &Gauges) -> String {
         let mut page = Page(String::new());
         page.family("grouplock_messages_total", "counter", "Messages of the protocol.");
         for ((kind, direction, repeated), count) in snapshot(&self.messages) {
@@ -211,38 +211,5 @@ impl Page {
 
     fn plain(&mut self, name: &str, value: u64) {
         self.line(&format!("{name} {value}"));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_text_has_each_family_once_and_every_value() {
-        let metrics = Metrics::default();
-        metrics.message("request", Direction::Sent, false);
-        metrics.message("request", Direction::Sent, false);
-        metrics.refuse("somebody", &Reason::Ending);
-        metrics.flushed(Duration::from_micros(500));
-        metrics.flushed(Duration::from_secs(2));
-        let text = metrics.text(&Gauges { rooms: 3, ..Gauges::default() });
-        let sent = "kind=\"request\",direction=\"sent\",repeated=\"false\"";
-        for line in [
-            &format!("grouplock_messages_total{{{sent}}} 2"),
-            "grouplock_refused_total{reason=\"ending\"} 1",
-            "grouplock_flush_seconds_bucket{le=\"0.0003\"} 0",
-            "grouplock_flush_seconds_bucket{le=\"0.001\"} 1",
-            "grouplock_flush_seconds_bucket{le=\"+Inf\"} 2",
-            "grouplock_flush_seconds_sum 2.000500",
-            "grouplock_flush_seconds_count 2",
-            "grouplock_rooms 3",
-        ] {
-            assert_eq!(text.lines().filter(|l| *l == line).count(), 1, "{line}\n{text}");
-        }
-        let mut families: Vec<_> = text.lines().filter(|l| l.starts_with("# TYPE")).collect();
-        let all = families.len();
-        families.dedup();
-        assert_eq!(families.len(), all);
     }
 }

@@ -18,10 +18,12 @@ mod engine;
 mod hooks;
 mod http;
 mod link;
-mod metrics;
+#[doc(hidden)]
+pub mod metrics;
 mod room;
 mod status;
-mod storage;
+#[doc(hidden)]
+pub mod storage;
 
 use std::collections::HashMap;
 use std::io;

@@ -38,23 +38,23 @@ const HEAD: usize = 20;
 /// How many rooms are in one batch of a file that is written anew.
 const ROOMS_PER_BATCH: usize = 256;
 /// A file is not written anew before it is this long.
-const SMALL: u64 = 1024 * 1024;
+pub const SMALL: u64 = 1024 * 1024;
 /// It is written anew when it is so many times longer than when it was new.
 const GROWTH: u64 = 4;
 
 /// Whose file it is. Addresses and times are not in it: they may change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Head {
+pub struct Head {
     /// Of the file's format.
-    pub(super) format: u32,
-    pub(super) cluster: String,
-    pub(super) me: MemberId,
-    pub(super) members: u16,
-    pub(super) coterie: CoterieKind,
+    pub format: u32,
+    pub cluster: String,
+    pub me: MemberId,
+    pub members: u16,
+    pub coterie: CoterieKind,
 }
 
 /// The format of files that are written here.
-pub(super) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 enum Entry {
@@ -128,7 +128,7 @@ pub enum StorageError {
 
 /// An open log.
 #[derive(Debug)]
-pub(super) struct Storage {
+pub struct Storage {
     directory: PathBuf,
     head: Head,
     file: File,
@@ -145,7 +145,7 @@ pub(super) struct Storage {
 
 impl Storage {
     /// Opens a member's directory, and makes it if it is not there.
-    pub(super) fn open(directory: &Path, head: Head) -> Result<Self, StorageError> {
+    pub fn open(directory: &Path, head: Head) -> Result<Self, StorageError> {
         // Names of sessions are nobody else's business.
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
         made.map_err(io_error("make the directory", directory))?;
@@ -197,15 +197,12 @@ impl Storage {
     }
 
     /// What each room's part was when it was last saved.
-    pub(super) fn rooms(&self) -> &BTreeMap<Arc<str>, Durable> {
+    pub fn rooms(&self) -> &BTreeMap<Arc<str>, Durable> {
         &self.rooms
     }
 
     /// Puts all of it on disk, and tells how long the flush took. After an error nothing more may be sent.
-    pub(super) fn commit(
-        &mut self,
-        records: Vec<(Arc<str>, Record)>,
-    ) -> Result<Duration, StorageError> {
+    pub fn commit(&mut self, records: Vec<(Arc<str>, Record)>) -> Result<Duration, StorageError> {
         let path = self.directory.join("log");
         let entries: Vec<_> =
             records.iter().map(|(room, record)| EntryRef::Record(room, record)).collect();
@@ -238,7 +235,7 @@ impl Storage {
     }
 
     /// The length of the log, in bytes.
-    pub(super) fn length(&self) -> u64 {
+    pub fn length(&self) -> u64 {
         self.length
     }
 }
@@ -385,6 +382,3 @@ impl std::fmt::Display for Head {
         write!(f, "{me} of {members} ({coterie}) in the cluster `{cluster}`, format {format}")
     }
 }
-
-#[cfg(test)]
-mod tests;

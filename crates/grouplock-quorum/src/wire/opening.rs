@@ -67,18 +67,3 @@ fn check(theirs: [u8; 8]) -> Result<(), BadOpening> {
         _ => Err(BadOpening::Foreign(theirs)),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn another_version_is_told_from_another_protocol() {
-        assert!(check(opening()).is_ok());
-        let stale = check(*b"GBPLK\0\x09\0").unwrap_err();
-        assert_eq!(stale.to_string(), "it speaks version 9, expected version 1");
-        let foreign = check(*b"GET / HT").unwrap_err().to_string();
-        assert!(foreign.contains("no member or client"), "{foreign}");
-        assert!(matches!(check(*b"GBPLK\0\x01\x01"), Err(BadOpening::Foreign(_))));
-    }
-}

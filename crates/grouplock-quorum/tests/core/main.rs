@@ -1,6 +1,16 @@
-//! The protocol without sockets: in a few steps by hand, and in a simulated cluster.
+//! Everything that needs no sockets: the protocol in a few steps by hand and in a simulated cluster,
+//! and the parts of a member one by one.
 
 mod admission;
 mod again;
+mod cluster;
+mod codec;
+mod config;
+mod coterie;
+mod metrics;
+mod name;
+mod opening;
+mod rank;
 mod reconnect;
 mod simulated;
+mod storage;

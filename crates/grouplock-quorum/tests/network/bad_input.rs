@@ -393,6 +393,16 @@ fn the_status_page_refuses_what_it_does_not_serve() {
         let response = request(address, text);
         assert!(response.starts_with(&format!("HTTP/1.1 {expected} ")), "{text}: {response}");
     }
+    // Only this machine is here.
+    for (hosts, expected) in [
+        (["LocalHost:80", "127.0.0.1", "127.0.0.1:7200", "[::1]:7200"], "200"),
+        (["", "example.org:7200", "localhost.example.org", "127.0.0.1.x:1"], "403"),
+    ] {
+        for host in hosts {
+            let response = request(address, &format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+            assert!(response.starts_with(&format!("HTTP/1.1 {expected} ")), "{host}: {response}");
+        }
+    }
     assert!(cluster.get(0, "/").contains("status.json"));
     assert!(cluster.get(0, "/status.json?now").contains("\"member\":0"));
 }

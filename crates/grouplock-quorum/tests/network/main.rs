@@ -3,6 +3,7 @@
 //! In one program, so that what they all need is compiled and linked once.
 
 mod bad_input;
+mod client;
 mod cluster;
 mod conformance;
 mod enter;

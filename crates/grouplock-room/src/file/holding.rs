@@ -185,6 +185,7 @@ impl Holding for Inside {
             self.over.store(true, Ordering::SeqCst);
             // Not kept: those who watch it have to look for somebody else.
             self.room.give_up(&lease);
+            futex::wake(self.room.slot(self.slot).state().0, i32::MAX);
         }
         submitted
     }

@@ -445,10 +445,12 @@ impl<W: Words> Line<'_, W> {
         slot.filter(|slot| *slot < self.0.slots()).ok_or(Broken)
     }
 
+    #[inline(always)]
     fn of(&self, slot: Slot, field: Field) -> u64 {
         self.0.get(At::Of(slot, field))
     }
 
+    #[inline(always)]
     fn set(&mut self, slot: Slot, field: Field, value: u64) {
         self.0.set(At::Of(slot, field), value);
     }

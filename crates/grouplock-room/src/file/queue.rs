@@ -277,15 +277,17 @@ impl Sleeper {
 
 impl Drop for Queued {
     fn drop(&mut self) {
+        let room = &self.seat.room;
+        if !room.birth.is_ours() {
+            return;
+        }
         self.seat.end();
-        let (room, Some(lease)) = (&self.seat.room, self.lease.take()) else { return };
-        if room.birth.is_ours() {
-            // There is nobody to tell.
-            _ = room.leave(lease);
-            if self.sleeper.is_some() && room.verdict().is_ok() {
-                // Its thread sleeps there.
-                futex::wake(room.slot(self.seat.nudge.slot).state().0, i32::MAX);
-            }
+        let Some(lease) = self.lease.take() else { return };
+        // There is nobody to tell.
+        _ = room.leave(lease);
+        if self.sleeper.is_some() && room.verdict().is_ok() {
+            // Its thread sleeps there.
+            futex::wake(room.slot(self.seat.nudge.slot).state().0, i32::MAX);
         }
     }
 }

@@ -13,7 +13,9 @@ impl Latched<'_> {
         &self.room.map
     }
 
-    /// Where a word of eight bytes is; `None` for what has four.
+    /// Where a word of eight bytes is; `None` for what has four. Always inlined, as are its callers: which word it is
+    /// is known where it is written down.
+    #[inline(always)]
     fn offset(at: At) -> Option<usize> {
         Some(match at {
             At::Armed => header::ARMED,
@@ -48,6 +50,13 @@ impl Latched<'_> {
         &mut self,
         work: impl FnOnce(&mut Line<'_, Self>) -> Result<(), Contradiction>,
     ) -> Result<(), RoomError> {
+        if self.get(At::Armed) != 0 {
+            // Whoever was let in by an owner that died before it could wake them.
+            let inside =
+                self.room.used().filter(|slot| self.get(At::Of(*slot, Field::State)) == IN);
+            let inside: Vec<_> = inside.collect();
+            self.wake.extend(inside);
+        }
         if Line(self).mend().is_err() {
             self.bury_by_force()?;
         }
@@ -171,6 +180,7 @@ impl Latched<'_> {
 }
 
 impl Words for Latched<'_> {
+    #[inline(always)]
     fn get(&self, at: At) -> u64 {
         if let Some(offset) = Self::offset(at) {
             return self.map().word(offset).get();
@@ -192,6 +202,7 @@ impl Words for Latched<'_> {
         }
     }
 
+    #[inline(always)]
     fn set(&mut self, at: At, value: u64) {
         if let Some(offset) = Self::offset(at) {
             return self.map().word(offset).set(value);

@@ -204,7 +204,7 @@ impl<S: Eq + Clone> Striped<S> {
         if is_past(deadline) {
             return self.central.try_and_discard(asked);
         }
-        if self.central.spin(&mut asked) {
+        if self.central.spin(&mut asked, deadline) {
             discard(asked);
             return true;
         }

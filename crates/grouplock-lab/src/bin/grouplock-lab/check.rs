@@ -1,7 +1,6 @@
 //! `grouplock-lab check`.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,13 +10,13 @@ use clap::Args;
 use grouplock_algorithms::claims::{Claim, Kind};
 use grouplock_lab::report::Task;
 use grouplock_lab::{
-    Options, Outcome, Progress, Properties, Property, Sampling, Schedule, Subject, Turn, Verdict,
-    Violation, check, registry, replay, sample, trace,
+    Options, Outcome, Properties, Property, Sampling, Schedule, Subject, Turn, Verdict, Violation,
+    check, registry, replay, sample, trace,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{Answer, read, say, write};
+use crate::{Answer, read, say, show, write};
 
 /// What to explore.
 #[derive(Debug, Args)]
@@ -82,32 +81,20 @@ pub(crate) enum Drawn {
 /// An execution that can be repeated, as it lies in a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Recording {
-    algorithm: String,
-    processes: usize,
-    sessions: u64,
-    passages: Option<u8>,
-    property: Property,
+    #[serde(flatten)]
+    task: Task,
     schedule: Vec<Turn>,
 }
 
-pub(crate) fn run(mut arguments: Arguments) -> Answer {
+pub(crate) fn run(arguments: &Arguments) -> Answer {
     let recording: Option<Recording> =
         arguments.replay.as_deref().map(|file| read(file, "trace of this program")).transpose()?;
-    if let Some(Recording { algorithm, .. }) = &recording {
-        let asked = arguments.algorithm.replace(algorithm.clone());
-        if let Some(asked) = asked.filter(|asked| asked != algorithm) {
-            Err(format!("{asked:?} was asked for, but the file tells of {algorithm:?}"))?;
-        }
+    let task = recording.as_ref().map_or_else(|| arguments.task(), |known| known.task.clone());
+    if let Some(asked) = arguments.algorithm.as_ref().filter(|asked| **asked != task.algorithm) {
+        Err(format!("{asked:?} was asked for, but the file tells of {:?}", task.algorithm))?;
     }
-    if let Some(&Recording { processes, sessions, passages, property, .. }) = recording.as_ref() {
-        (arguments.processes, arguments.sessions) = (processes, sessions);
-        (arguments.passages, arguments.property) = (passages, Some(property));
-    }
-    let subject = registry::find(arguments.algorithm.as_deref().unwrap_or_default())?;
-    let mut options = arguments.options(&subject)?;
-    if std::io::stderr().is_terminal() {
-        options.progress = Some(show_progress);
-    }
+    let subject = registry::find(&task.algorithm)?;
+    let options = arguments.options(&subject, &task)?;
     // Ctrl-C ends the search, and what is known so far is told. Where it cannot be caught, it ends the program.
     let stop = Arc::clone(&options.stop);
     let _ = ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed));
@@ -116,22 +103,19 @@ pub(crate) fn run(mut arguments: Arguments) -> Answer {
         (None, Some(drawn)) => sample(&subject, &options, &arguments.sampling(drawn)),
         (None, None) => check(&subject, &options),
     }?;
-    if options.progress.is_some() {
-        eprint!("\r\x1b[K");
-    }
+    show("");
     let by_default = || {
-        let name =
-            format!("{}-{}x{}.trace.json", subject.name, arguments.processes, arguments.sessions);
+        let name = format!("{}-{}x{}.trace.json", subject.name, task.processes, task.sessions);
         (!arguments.json && recording.is_none()).then(|| PathBuf::from(name))
     };
     let file = arguments.trace.clone().or_else(by_default);
     if let (Some(file), Some(violation)) = (&file, &outcome.violation) {
-        arguments.record(&subject, &options, violation, file)?;
+        record(&task, &subject, &options, violation, file)?;
     }
     let looked_at = outcome.answered();
-    let missing = looked_at.missing(&subject.claims, arguments.property);
+    let missing = looked_at.missing(&subject.claims, task.property);
     // What was asked for by name was the question.
-    let unanswered = arguments.property.is_some_and(|asked| missing.contains(&asked));
+    let unanswered = task.property.is_some_and(|asked| missing.contains(asked));
     let verdict = match outcome.verdict {
         Verdict::Holds if unanswered => Verdict::Limit,
         verdict => verdict,
@@ -140,12 +124,12 @@ pub(crate) fn run(mut arguments: Arguments) -> Answer {
         let violation = outcome.violation.as_ref();
         let object = json!({
             "algorithm": subject.name,
-            "processes": arguments.processes,
-            "sessions": arguments.sessions,
-            "passages": arguments.passages,
-            "properties": options.properties.iter().collect::<Vec<_>>(),
-            "looked_at": looked_at.iter().collect::<Vec<_>>(),
-            "in_part": outcome.in_part.iter().collect::<Vec<_>>(),
+            "processes": task.processes,
+            "sessions": task.sessions,
+            "passages": task.passages,
+            "properties": options.properties,
+            "looked_at": looked_at,
+            "in_part": outcome.in_part,
             "not_looked_at": missing,
             "bounds": outcome.bounds,
             "states": outcome.states,
@@ -159,7 +143,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Answer {
         });
         say(&format!("{object:#}\n"));
     } else {
-        say(&as_text(&subject, &arguments, &outcome, looked_at, &missing));
+        say(&as_text(&subject, &task, arguments, &outcome, missing));
     }
     Ok(ExitCode::from(match verdict {
         Verdict::Holds => 0,
@@ -174,54 +158,25 @@ impl Arguments {
         self.sample.is_none() && self.replay.is_none()
     }
 
+    fn task(&self) -> Task {
+        let Arguments { processes, sessions, passages, basic, property, .. } = *self;
+        let algorithm = self.algorithm.clone().unwrap_or_default();
+        Task { algorithm, processes, sessions, passages, basic, property }
+    }
+
     /// What to explore, and how.
-    fn options(&self, subject: &Subject) -> Result<Options, String> {
+    fn options(&self, subject: &Subject, task: &Task) -> Result<Options, String> {
         if !self.memory_limit.is_finite() || self.memory_limit <= 0.0 {
             return Err("--memory-limit takes a number of GiB above zero".to_owned());
         }
-        if let Some(property) = self.property
+        if let Some(property) = task.property
             && property.claim(&subject.claims) == Claim::NotApplicable
         {
             return Err(format!("{property} means nothing for {}", subject.name));
         }
-        let Arguments { processes, sessions, passages, basic, property, .. } = *self;
-        let algorithm = subject.name.to_owned();
-        let task = Task { algorithm, processes, sessions, passages, basic, property };
         #[allow(clippy::cast_sign_loss, reason = "checked above")]
         let memory_limit = (self.memory_limit * f64::from(1 << 30)) as u64;
-        Ok(Options { memory_limit, ..task.options(subject) })
-    }
-
-    /// Writes the execution to `file`, from which it can be repeated.
-    fn record(
-        &self,
-        subject: &Subject,
-        options: &Options,
-        violation: &Violation,
-        file: &Path,
-    ) -> Result<(), String> {
-        let recording = Recording {
-            algorithm: subject.name.to_owned(),
-            processes: self.processes,
-            sessions: self.sessions,
-            passages: self.passages,
-            property: violation.property,
-            schedule: violation.schedule.clone(),
-        };
-        write(file, &format!("{:#}\n", json!(recording)))?;
-        let file = file.display();
-        let mut options = options.clone();
-        options.properties = Properties::only(violation.property);
-        let repeated = replay(subject, &options, &violation.schedule);
-        if repeated.is_ok_and(|outcome| outcome.verdict == Verdict::Violated) {
-            eprintln!(
-                "The execution is in {file}: `grouplock-lab check --replay {file}` repeats it."
-            );
-        } else {
-            // It would have to go on for ever, or is one of several.
-            eprintln!("The execution is in {file}. Once, and by itself, it violates nothing.");
-        }
-        Ok(())
+        Ok(Options { memory_limit, progress: show, ..task.options(subject) })
     }
 
     fn sampling(&self, drawn: Drawn) -> Sampling {
@@ -233,19 +188,42 @@ impl Arguments {
     }
 }
 
+/// Writes the execution to `file`, from which it can be repeated.
+fn record(
+    task: &Task,
+    subject: &Subject,
+    options: &Options,
+    violation: &Violation,
+    file: &Path,
+) -> Result<(), String> {
+    let Violation { property, schedule, .. } = violation;
+    let (task, schedule) = (task.clone().only(*property), schedule.clone());
+    write(file, &format!("{:#}\n", json!(Recording { task, schedule })))?;
+    let file = file.display();
+    let options = Options { properties: Properties::only(*property), ..options.clone() };
+    let repeated = replay(subject, &options, &violation.schedule);
+    if repeated.is_ok_and(|outcome| outcome.verdict == Verdict::Violated) {
+        eprintln!("The execution is in {file}: `grouplock-lab check --replay {file}` repeats it.");
+    } else {
+        // It would have to go on for ever, or is one of several.
+        eprintln!("The execution is in {file}. Once, and by itself, it violates nothing.");
+    }
+    Ok(())
+}
+
 fn as_text(
     subject: &Subject,
+    task: &Task,
     arguments: &Arguments,
     outcome: &Outcome,
-    looked_at: Properties,
-    missing: &[Property],
+    missing: Properties,
 ) -> String {
     let is_mutex = subject.claims.kind == Kind::Mutual;
-    let mut size = format!("{} processes", arguments.processes);
+    let mut size = format!("{} processes", task.processes);
     if !is_mutex {
-        let _ = write!(size, " × {} sessions", arguments.sessions);
+        let _ = write!(size, " × {} sessions", task.sessions);
     }
-    if let Some(passages) = arguments.passages {
+    if let Some(passages) = task.passages {
         let _ = write!(size, ", {passages} passages each");
     }
     let mut text = String::new();
@@ -253,30 +231,17 @@ fn as_text(
         text.push_str(&trace::table(&violation.trace, is_mutex));
         let _ = writeln!(text, "\n{}: {}", violation.property, violation.because);
     }
-    let names = |properties: Vec<Property>| {
-        let names: Vec<_> = properties.into_iter().map(Property::name).collect();
-        names.join(", ")
-    };
     let verdict = match outcome.verdict {
-        Verdict::Holds if missing.is_empty() && arguments.property.is_none() => {
+        Verdict::Holds if missing == Properties::default() && task.property.is_none() => {
             "all claims hold".to_owned()
         }
         Verdict::Holds => {
-            let held = |property: &Property| looked_at.contains(*property);
-            let in_part = |property: &Property| outcome.in_part.contains(*property);
-            let (partly, not_at_all) = missing.iter().partition(|property| in_part(property));
-            let held = names(Property::CLAIMABLE.into_iter().filter(held).collect());
-            let mut verdict = format!("holds: {}", if held.is_empty() { "nothing" } else { &held });
-            for (list, what) in [
-                (partly, "in every state, but executions that go on for ever were not looked at"),
-                (not_at_all, "not looked at"),
-            ] {
-                let list: Vec<Property> = list;
-                if !list.is_empty() {
-                    let _ = write!(verdict, "; {what}: {}", names(list));
-                }
-            }
-            verdict
+            let looked_at = outcome.answered();
+            let held =
+                Property::CLAIMABLE.into_iter().filter(|property| looked_at.contains(*property));
+            let held = held.collect::<Properties>().to_string();
+            let held = if held.is_empty() { "nothing" } else { &held };
+            format!("holds: {held}{}", outcome.in_part.tell_missing(missing))
         }
         Verdict::Limit if arguments.replay.is_some() => {
             "the execution, once and by itself, violates nothing".to_owned()
@@ -308,15 +273,4 @@ fn as_text(
         let _ = writeln!(text, "{}: at most {} of its own steps", bound.property, bound.steps);
     }
     text
-}
-
-fn show_progress(progress: &Progress) {
-    let seconds = progress.elapsed.as_secs_f64().max(0.001);
-    eprint!(
-        "\r\x1b[K{} states, {:.0}/s, frontier {}, depth {}",
-        progress.states,
-        progress.states as f64 / seconds,
-        progress.frontier,
-        progress.depth
-    );
 }

@@ -5,7 +5,6 @@ mod evidence;
 mod list;
 mod report;
 mod rmr;
-mod table;
 
 use std::fs;
 use std::io::{IsTerminal as _, Write as _};
@@ -28,7 +27,7 @@ enum Command {
     /// asked wrongly.
     Rmr(rmr::Arguments),
     /// Prints the tables of two papers, measured.
-    Table(table::Arguments),
+    Table(report::TableArguments),
     /// Writes one self-contained HTML page: the tables, plots, and counterexamples to step through.
     Report(report::Arguments),
     /// Explores by a plan and counts references, and keeps what was found in a file.
@@ -43,9 +42,9 @@ type Answer = Result<ExitCode, Box<dyn std::error::Error>>;
 fn main() -> ExitCode {
     let answer = match Command::parse() {
         Command::List(arguments) => Ok(list::run(&arguments)),
-        Command::Check(arguments) => check::run(arguments),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Rmr(arguments) => rmr::run(&arguments),
-        Command::Table(arguments) => table::run(&arguments),
+        Command::Table(arguments) => report::table(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Evidence(arguments) => evidence::run(&arguments),
         Command::Pages(arguments) => evidence::pages(&arguments),

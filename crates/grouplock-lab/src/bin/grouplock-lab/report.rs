@@ -1,12 +1,12 @@
-//! `grouplock-lab report`.
+//! `grouplock-lab report` and `grouplock-lab table`.
 
 use std::error::Error;
 use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
-use grouplock_lab::report::{CollectError, Dossier, Exploration, Plan, Task, html};
+use clap::{Args, ValueEnum};
+use grouplock_lab::report::{CollectError, Dossier, Exploration, Paper, Plan, Table, Task, html};
 use grouplock_lab::rmr::RmrError;
 
 use crate::{Answer, read, say, show, write};
@@ -40,6 +40,39 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
     let convicted = dossier.explorations.iter().filter(|e| e.violated.is_some()).count();
     let explored = dossier.explorations.len();
     say(&format!("{}: {explored} explorations, {convicted} counterexamples\n", out.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Which tables, and how.
+#[derive(Debug, Args)]
+pub(crate) struct TableArguments {
+    /// The paper whose table is wanted, `maor-taubenfeld` or `he`; both if not given.
+    #[arg(long)]
+    paper: Option<Paper>,
+    /// The form of the output.
+    #[arg(long, value_enum, default_value_t = Format::Markdown)]
+    format: Format,
+    #[command(flatten)]
+    from: From,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    Markdown,
+    Json,
+}
+
+pub(crate) fn table(arguments: &TableArguments) -> Answer {
+    let dossier = arguments.from.dossier()?;
+    let papers = arguments.paper.map_or(Paper::ALL.to_vec(), |paper| vec![paper]);
+    let tables: Vec<_> = papers.iter().map(|&paper| Table::measured(paper, &dossier)).collect();
+    match arguments.format {
+        Format::Markdown => {
+            let texts: Vec<_> = tables.iter().map(Table::to_markdown).collect();
+            say(&texts.join("\n"));
+        }
+        Format::Json => say(&format!("{:#}\n", serde_json::json!(tables))),
+    }
     Ok(ExitCode::SUCCESS)
 }
 

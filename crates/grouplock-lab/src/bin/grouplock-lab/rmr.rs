@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use clap::Args;
-use grouplock_algorithms::claims::{Bound, Growth};
+use grouplock_algorithms::claims::Growth;
+use grouplock_lab::Subject;
 use grouplock_lab::rmr::{self, Measurement, Model, Options, RmrError, WorstPassage};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::{Answer, say, show};
 
@@ -54,42 +55,41 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
         "all" => all,
         asked => vec![asked],
     };
-    // What is wrong with the question is said before any work is done.
-    for name in &names {
-        for &processes in &arguments.processes {
-            rmr::accepts(name, processes, &options)?;
-        }
-    }
     let mut sizes = arguments.processes.clone();
     sizes.sort_unstable();
     sizes.dedup();
-
+    // What is wrong with the question is said before any work is done.
     let mut found = Vec::new();
     for name in names {
-        let mut sizes_of = Vec::new();
-        for &processes in &sizes {
-            show(&format!("{name}, {processes} processes"));
-            sizes_of.push(
-                rmr::measure(name, processes, &options)
-                    .map(|all| all.into_iter().find(|measured| measured.model == arguments.model)),
-            );
+        let mut lock = None;
+        for &processes in &arguments.processes {
+            lock = Some(rmr::find(name, processes, &options)?);
         }
-        show(&format!("{name}, any number of processes"));
-        // Its name was found before.
-        let bound = rmr::bounds(name).ok().flatten().map(|bounds| bounds.of(arguments.model));
-        let (measured, broken): (Vec<_>, Vec<_>) = sizes_of.into_iter().partition(Result::is_ok);
-        found.push(Found {
-            name,
-            bound,
-            measured: measured.into_iter().flatten().flatten().collect(),
-            broken: broken.into_iter().filter_map(Result::err).collect(),
-        });
+        let (bound, measured, broken) = (None, Vec::new(), Vec::new());
+        found.extend(lock.map(|lock| Found { lock, bound, measured, broken }));
+    }
+    for Found { lock, bound, measured, broken } in &mut found {
+        for &processes in &sizes {
+            show(&format!("{}, {processes} processes", lock.name));
+            match rmr::measure(lock.name, processes, &options) {
+                Ok(all) => measured.extend(all.into_iter().filter(|m| m.model == arguments.model)),
+                Err(error) => broken.push(error),
+            }
+        }
+        show(&format!("{}, any number of processes", lock.name));
+        *bound = rmr::bounds(lock.name)?.map(|bounds| bounds.of(arguments.model));
     }
     show("");
     let mut broken = Vec::new();
     if arguments.json {
-        let rows: Vec<Row<'_>> = found.iter().flat_map(Found::rows).collect();
-        say(&(serde_json::to_string_pretty(&rows)? + "\n"));
+        let rows = found.iter().flat_map(|found| {
+            found.measured.iter().map(|measured| {
+                let mut row = json!(measured);
+                row["bound"] = json!(found.bound);
+                row
+            })
+        });
+        say(&format!("{:#}\n", rows.collect::<serde_json::Value>()));
     } else {
         say(&table(arguments.model, &found));
         for largest in found.iter().filter_map(|found| found.measured.last()) {
@@ -110,8 +110,8 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
 }
 
 /// What is known of one lock by one model.
-struct Found<'a> {
-    name: &'a str,
+struct Found {
+    lock: Subject,
     /// Proven for any number of processes.
     bound: Option<u64>,
     measured: Vec<Measurement>,
@@ -119,23 +119,11 @@ struct Found<'a> {
     broken: Vec<RmrError>,
 }
 
-/// A line of JSON.
-#[derive(Serialize)]
-struct Row<'a> {
-    #[serde(flatten)]
-    measured: &'a Measurement,
-    bound: Option<u64>,
-}
-
-impl Found<'_> {
-    fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        self.measured.iter().map(|measured| Row { measured, bound: self.bound })
-    }
-
+impl Found {
     /// What the cost comes to, against what is claimed.
     fn summary(&self, model: Model) -> String {
-        let Ok(claims) = rmr::claims(self.name) else { return String::new() };
-        let claim: Bound = if model == Model::Dsm { claims.rmr_dsm } else { claims.rmr_cc };
+        let claims = self.lock.claims;
+        let claim = if model == Model::Dsm { claims.rmr_dsm } else { claims.rmr_cc };
         if let Some(least) = self.broken.iter().filter_map(RmrError::breaks_with).min() {
             return format!(
                 "it breaks with {least} processes: figures of other sizes show nothing"
@@ -165,7 +153,7 @@ impl Found<'_> {
 }
 
 /// One line per lock and size, and one on what each lock's cost comes to.
-fn table(model: Model, found: &[Found<'_>]) -> String {
+fn table(model: Model, found: &[Found]) -> String {
     let mut text = format!("remote memory references per passage, {model}\n\n");
     _ = writeln!(
         text,

@@ -4,7 +4,6 @@
 use super::each;
 use crate::trace::{Section, Step};
 
-/// The height of a lane.
 const LANE: usize = 38;
 /// Room above the lanes for the mark of the violation.
 const TOP: usize = 20;
@@ -48,12 +47,10 @@ pub(super) fn colour(session: u64, process: usize, is_mutex: bool) -> u64 {
     (if is_mutex { process as u64 } else { session.saturating_sub(1) }) % COLOURS
 }
 
-/// How many processes there are in `steps`.
 pub(super) fn processes(steps: &[Step]) -> usize {
     steps.iter().map(|step| step.stages.len()).max().unwrap_or(0)
 }
 
-/// The picture.
 pub(super) fn svg(steps: &[Step], is_mutex: bool) -> String {
     let lanes = processes(steps);
     let height = TOP + lanes * LANE + 4;
@@ -109,30 +106,4 @@ fn block(
         r#"<rect class="seg {name} c{colour}" x="{x:.3}%" y="{y}" width="{width:.3}%" height="{height}"
 rx="2"><title>process {p} {name}{session}: steps {first} to {to}</title></rect>"#
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::report::{Dossier, Task};
-    use crate::trace::Stage;
-
-    fn step(sections: &[Section]) -> Step {
-        let stages = sections.iter().map(|&section| Stage { section, session: 1 }).collect();
-        Step { stages, ..Step::default() }
-    }
-
-    #[test]
-    fn steps_in_one_section_make_one_block() {
-        use Section::{Doorway, Inside, Remainder};
-        let steps = [[Doorway], [Doorway], [Inside], [Remainder], [Doorway]].map(|s| step(&s));
-        let stays: Vec<_> = stays(&steps, 0).iter().map(|s| (s.section, s.from, s.to)).collect();
-        assert_eq!(stays, [(Doorway, 0, 2), (Inside, 2, 3), (Doorway, 4, 5)]);
-    }
-
-    #[test]
-    fn a_picture_of_nothing_is_no_trouble() {
-        assert!(svg(&[], false).contains("Lanes of 0 processes"));
-        assert!(Dossier::collect(&[] as &[Task], &mut |_, _| {}).is_ok());
-    }
 }

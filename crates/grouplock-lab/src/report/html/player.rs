@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use grouplock_algorithms::claims::Text;
 use serde::Serialize;
 
-use super::program::{self, Excerpt};
 use super::{E, each, json, lanes, table};
 use crate::property::Property;
 use crate::registry;
 use crate::report::dossier::{Dossier, Exploration};
 use crate::trace::{Section, Step};
 
-/// What the script needs of a trace.
 #[derive(Serialize)]
 struct Played<'a> {
     mutex: bool,
@@ -47,7 +46,7 @@ fn trace(number: usize, exploration: &Exploration, is_mutex: bool) -> String {
     let because = E(exploration.because.as_deref().unwrap_or("A claim is violated"));
     let (picture, controls) = (picture(steps, is_mutex), controls(steps.len()));
     let texts: Vec<_> = registry::all().iter().map(|subject| subject.claims.text).collect();
-    let program = program::excerpts(steps, &texts);
+    let program = excerpts(steps, &texts);
     let data = json(&Played { mutex: is_mutex, colours: lanes::COLOURS, steps, program });
     let listing = listing(steps, is_mutex);
     format!(
@@ -118,7 +117,6 @@ max="{steps}" value="1" aria-label="Step"><output>step 1 of {steps}</output></di
     )
 }
 
-/// All steps, one line each.
 fn listing(steps: &[Step], is_mutex: bool) -> String {
     let rows = each(steps, |step| {
         let Step { step: number, process, operation, .. } = step;
@@ -133,4 +131,32 @@ fn listing(steps: &[Step], is_mutex: bool) -> String {
     let table = table("steps", "All steps", heads, &rows);
     let table = table.replacen("scroll", "scroll tall", 1);
     format!("<details class=\"listing\"><summary>All steps</summary>{table}</details>\n")
+}
+
+/// How many lines to show around each line that is executed.
+const AROUND: usize = 4;
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Excerpt {
+    from: usize,
+    lines: Vec<&'static str>,
+}
+
+/// The lines that `steps` execute and those around them, by the file's name.
+fn excerpts(steps: &[Step], texts: &[Text]) -> BTreeMap<String, Excerpt> {
+    let mut ranges: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for step in steps {
+        let place = step.source.as_deref().and_then(|source| source.rsplit_once(':'));
+        let Some((file, line)) = place else { continue };
+        let Ok(line) = line.parse::<usize>() else { continue };
+        let range = ranges.entry(file).or_insert((line, line));
+        *range = (range.0.min(line), range.1.max(line));
+    }
+    let excerpt = |(file, (first, last)): (&str, (usize, usize))| {
+        let text = texts.iter().find(|text| text.file.rsplit(['/', '\\']).next() == Some(file))?;
+        let from = first.saturating_sub(AROUND).max(1);
+        let lines = text.contents.lines().skip(from - 1).take(last + AROUND + 1 - from).collect();
+        Some((file.to_owned(), Excerpt { from, lines }))
+    };
+    ranges.into_iter().filter_map(excerpt).collect()
 }

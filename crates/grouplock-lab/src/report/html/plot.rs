@@ -73,7 +73,6 @@ fn look(i: usize) -> (usize, &'static str) {
     (i % COLOURS, if i / COLOURS % 2 == 1 { " dashed" } else { "" })
 }
 
-/// A logarithmic scale.
 struct Scale {
     low: f64,
     high: f64,
@@ -203,15 +202,4 @@ fn numbers(
     let heads = ["Largest found".to_owned()].into_iter().chain(sizes);
     let table = table("numbers", "Numbers", heads.chain(["proven, any N".to_owned()]), &rows);
     format!("<details><summary>As numbers</summary>{table}</details>")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_single_point_has_a_place() {
-        let scale = Scale::new([4.0].into_iter(), 0.0, 100.0);
-        assert!((scale.at(4.0) - 50.0).abs() < 0.1);
-    }
 }

@@ -95,10 +95,10 @@ fn explored(exploration: &Exploration, is_mutex: bool, decades: f64) -> String {
         }
     };
     let width = 100.0 * (exploration.states.max(1) as f64).log10() / decades;
-    let names: Vec<_> = exploration.properties.iter().map(|property| property.name()).collect();
     let (algorithm, size) = (E(&exploration.algorithm), E(exploration.size(is_mutex)));
     let Exploration { depth, seconds, .. } = exploration;
-    let (states, count, names) = (thousands(exploration.states), names.len(), names.join(", "));
+    let (states, names) = (thousands(exploration.states), exploration.properties);
+    let count = names.iter().count();
     format!(
         r#"<tr><th scope="row"><code>{algorithm}</code></th><td data-label="Size">{size}</td><td data-label="Verdict"
 class="{class}"><span class="measured">{word}</span></td>

@@ -20,10 +20,12 @@ pub(crate) type Schedule = Box<dyn FnMut(&World) -> usize>;
 pub(crate) enum Plan {
     /// Any that can, with equal chances.
     Random,
-    /// Each in turn.
     RoundRobin,
     /// One process is let run exactly when its next step counts by this model.
-    Victim { process: usize, model: Model },
+    Victim {
+        process: usize,
+        model: Model,
+    },
     /// After their doorways, the last process is sent back by each lower one in turn, over and over.
     Staircase,
     /// Fixed priorities with points where they change: what the search for expensive passages varies.
@@ -31,7 +33,6 @@ pub(crate) enum Plan {
 }
 
 impl Plan {
-    /// The schedule.
     pub(crate) fn start(&self, processes: usize, seed: u64) -> Schedule {
         let mut rng = Rng::with_seed(seed);
         match self {

@@ -211,13 +211,13 @@ impl<S: Eq + Clone> Phases<S> {
         sync::wake_all(&self.word);
     }
 
-    /// Takes the room for itself if nobody is inside and nobody waits.
+    /// Takes the room for itself if nobody is inside, and nobody waits who must not be overtaken. If somebody waits, the caller lets them in when it leaves.
     #[inline]
     fn exclusive_fast(&self) -> bool {
-        // Relaxed: only to see whether the room has a name and is set up. But for those bits, the word of an idle lock is zero.
+        // Relaxed: only to see whether the room is empty, and what is to stay as it is: a name, whether it is set up, and whether somebody waits.
         let word = self.word.load(Relaxed);
         // Acquire: what earlier holders did.
-        word & !(UNNAMED | SET_UP) == 0
+        word & !(UNNAMED | SET_UP | NOTIFY) == 0
             && self.word.compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed).is_ok()
     }
 }

@@ -60,6 +60,7 @@ mod tests;
 mod views;
 mod waiter;
 mod waiting;
+#[expect(unreachable_pub, reason = "the same file stands where the lab needs it public")]
 mod word;
 
 use std::borrow::Cow;
@@ -166,7 +167,7 @@ impl<S: Eq + Clone> Phases<S> {
         }
     }
 
-    /// The room was left empty, and somebody waits. Releasing the internal lock does what there is to do. Waits for nothing.
+    /// There is place in the room, and somebody waits. Releasing the internal lock does what there is to do. Waits for nothing.
     #[cold]
     fn see_to_waiters(&self, before: u32) {
         if !word::left_work(before) {
@@ -174,7 +175,7 @@ impl<S: Eq + Clone> Phases<S> {
         }
         // Relaxed: what matters is the step that succeeds.
         let mut word = self.word.load(Relaxed);
-        while word::needs_work(word) {
+        while word::needs_work(word, before) {
             // Acquire: as in `lock`.
             match self.word.compare_exchange_weak(word, word | LOCKED, Acquire, Relaxed) {
                 Ok(_) => return drop(Locked::new(self)),

@@ -164,3 +164,11 @@ fn a_promise_outlasts_an_upgrade() {
     lock.lock().remove(place.ticket);
     assert!(lock.try_enter(Some(1)).is_some(), "nobody waits");
 }
+
+// By the clock, it would end after ten milliseconds.
+#[test]
+fn spinning_ends_at_the_deadline() {
+    let mut spin = crate::sync::Spin::until(Some(Instant::now()));
+    let pauses = std::iter::from_fn(|| spin.pause().then_some(())).count();
+    assert_eq!(pauses, 3, "those that do not look at the clock");
+}

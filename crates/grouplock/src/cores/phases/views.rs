@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::locked::Locked;
 use super::waiter::{Kind, Signal};
-use super::word::{self, ASK, EXCLUSIVE, ONE};
+use super::word::{self, ASK, EXCLUSIVE, LOCKED, NOTIFY, ONE};
 use super::{Duty, Phases, Place};
 use crate::sync::{self, Shared, Word};
 
@@ -36,10 +36,10 @@ impl<S: Eq + Clone> Phases<S> {
     /// The caller is a holder, of the whole room if `exclusive`, and is none afterwards.
     pub(crate) unsafe fn leave_fairly(&self, exclusive: bool) {
         let count = if exclusive { ONE | EXCLUSIVE } else { ONE };
-        // Relaxed: only to see whether anybody waits. Threads that were invited do not count: they are awake.
+        // Relaxed: only to see whether anybody waits in the queue, or is about to. Threads that were invited do not count: they are awake.
         let word = self.word.load(Relaxed);
         // Release: as in `give_back`.
-        if !word::somebody_waits(word)
+        if word & (LOCKED | NOTIFY | ASK) == 0
             && self.word.compare_exchange(word, word - count, Release, Relaxed).is_ok()
         {
             return;

@@ -78,9 +78,13 @@ impl<S: Eq + Clone> Phases<S> {
     /// Tries for a while, as a room that is taken may be free in a moment. A request that must ask before it enters asks once.
     ///
     /// A request arrives when it joins the queue. So a request that joins while this one spins does not overtake it.
-    pub(in crate::cores) fn spin(&self, asked: &mut Asked<'_, S>) -> bool {
+    pub(in crate::cores) fn spin(
+        &self,
+        asked: &mut Asked<'_, S>,
+        deadline: Option<Instant>,
+    ) -> bool {
         let (mut was_open, mut has_asked) = (false, false);
-        let mut spin = sync::Spin::default();
+        let mut spin = sync::Spin::until(deadline);
         while spin.pause() {
             // Relaxed: only to see whether it is worth trying.
             let word = self.word.load(Relaxed);
@@ -111,7 +115,7 @@ impl<S: Eq + Clone> Phases<S> {
         if is_past(deadline) {
             return self.try_and_discard(asked);
         }
-        if self.spin(&mut asked) {
+        if self.spin(&mut asked, deadline) {
             discard(asked);
             return true;
         }

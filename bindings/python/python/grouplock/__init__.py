@@ -1,0 +1,215 @@
+"""Rooms that processes share. Those of the same session are inside together; other sessions wait.
+
+>>> import grouplock, tempfile
+>>> place = tempfile.TemporaryDirectory()
+>>> room = grouplock.Room("database", at=place.name)
+>>> with room.enter("backup") as one, room.enter("backup") as another:
+...     one.epoch == another.epoch
+True
+>>> with room.enter("backup"):
+...     room.enter("migration", timeout=0)
+Traceback (most recent call last):
+    ...
+grouplock._errors.Occupied: the room is occupied by the session `backup`
+
+A room lives in a directory of this machine, on etcd (`at="etcd://host:2379"`) or on a GBP cluster
+(`at="gbp://host:7100"`). By default it lives where the program `grouplock` has it: in `GROUPLOCK_AT`,
+else in `$XDG_RUNTIME_DIR/grouplock`, for root in `/run/grouplock`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any, Callable, Generator, Optional, Union
+
+from ._errors import Error, Forked, Invalid, Lost, NoSuchRoom, Occupied, Timeout, Unreachable
+from ._how import How
+from ._native import Inside, remove, rooms
+from ._native import Room as _Room
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ._native import Status
+
+__all__ = [
+    "Entry",
+    "Error",
+    "Forked",
+    "Inside",
+    "Invalid",
+    "Lost",
+    "NoSuchRoom",
+    "Occupied",
+    "Room",
+    "Timeout",
+    "Unreachable",
+    "remove",
+    "rooms",
+]
+
+
+class Room:
+    """A named room. It can be used by any number of threads and tasks, and pickled: the other process
+    opens it again.
+
+    `policy` is the order of admission: "fifo", "batch:PASSES" or "priority:AGING". A new room gets it
+    ("fifo" if it is not given); one that exists must have it. `existing` refuses to create the room,
+    `group` lets the group of a new room's file use it as well, and `label` is what others see of us
+    instead of the command line.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        at: Union[str, os.PathLike[str], None] = None,
+        *,
+        policy: Optional[str] = None,
+        existing: bool = False,
+        group: bool = False,
+        label: Optional[str] = None,
+    ) -> None:
+        self._native = _Room(name, at, policy, existing, group, label)
+        self._options = {"policy": policy, "existing": existing, "group": group, "label": label}
+        #: The name of the room.
+        self.name = name
+        #: Where it lives, as text.
+        self.at = self._native.at
+
+    def enter(
+        self,
+        session: str,
+        *,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        expected: Optional[float] = None,
+        at_most: Optional[int] = None,
+        set_up: Optional[Callable[[], Any]] = None,
+        tear_down: Optional[Callable[[], Any]] = None,
+    ) -> Inside:
+        """Enters, and waits while another session is inside. Leave by `with`, or by `leave()`.
+
+        Raises `Timeout` after `timeout` seconds; 0 does not wait at all. `priority` matters in rooms
+        with that policy, larger goes first; `expected` is how many seconds the stay will take, which
+        is shown to those who wait; `at_most` is how many holders there may be, this one included.
+        Other threads run while this one waits, and Ctrl-C ends the wait.
+
+        `set_up` is called, alone, before others of the session are let in, if the room is not set up
+        for the session yet; `tear_down` is called when this holder leaves as the last one. What they
+        raise is raised here, and the room is left. `Invalid` is raised where this kind of rooms cannot
+        do it.
+        """
+        how = How(timeout, priority, expected, False, at_most)
+        if set_up is None and tear_down is None:
+            return self._native.enter(session, how)
+        return self._native.enter_prepared(session, how, set_up, tear_down)
+
+    def exclusive(
+        self,
+        session: str = "",
+        *,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        expected: Optional[float] = None,
+    ) -> Inside:
+        """Enters alone: nobody else is inside, not even of the same session."""
+        return self._native.enter(session, How(timeout, priority, expected, True))
+
+    def enter_async(
+        self,
+        session: str,
+        *,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        expected: Optional[float] = None,
+        at_most: Optional[int] = None,
+    ) -> Entry:
+        """The same as `enter` for asyncio: `async with room.enter_async("model A") as inside: …`, or
+        `await` it.
+
+        A task that is cancelled while it waits leaves no trace in the room.
+        """
+        return Entry(self._native, session, How(timeout, priority, expected, False, at_most))
+
+    def exclusive_async(
+        self,
+        session: str = "",
+        *,
+        timeout: Optional[float] = None,
+        priority: int = 0,
+        expected: Optional[float] = None,
+    ) -> Entry:
+        """The same as `exclusive` for asyncio."""
+        return Entry(self._native, session, How(timeout, priority, expected, True))
+
+    def status(self) -> Status:
+        """Who is inside, who waits and what was before, with the fields of `grouplock status --json`.
+
+        >>> import tempfile
+        >>> place = tempfile.TemporaryDirectory()
+        >>> room = Room("gpu0", at=place.name)
+        >>> with room.enter("model A"):
+        ...     room.status()["inside"]["session"]
+        'model A'
+        """
+        return self._native.status()
+
+    def __reduce__(self) -> Any:
+        return _reopened, (self.name, self.at, self._options)
+
+    def __repr__(self) -> str:
+        return f"grouplock.Room({self.name!r}, at={self.at!r})"
+
+
+def _reopened(name: str, at: str, options: dict[str, Any]) -> Room:
+    return Room(name, at, **options)
+
+
+class Entry:
+    """An entry by asyncio that has not begun: for `async with`, or for `await`. It can be used once."""
+
+    def __init__(self, room: _Room, session: str, how: How) -> None:
+        self._room = room
+        self._session = session
+        self._how = how
+        self._inside: Optional[Inside] = None
+
+    def __await__(self) -> Generator[Any, None, Inside]:
+        return self._enter().__await__()
+
+    async def _enter(self) -> Inside:
+        loop = asyncio.get_running_loop()
+        entering = self._room.begin(self._session, self._how)
+        try:
+            while True:
+                woken = asyncio.Event()
+                inside = entering.poll(lambda: loop.call_soon_threadsafe(woken.set))
+                if inside is not None:
+                    return inside
+                await woken.wait()
+        finally:
+            # If it was cancelled. What has been granted is not there to be withdrawn any more.
+            entering.withdraw()
+
+    async def __aenter__(self) -> Inside:
+        self._inside = await self._enter()
+        return self._inside
+
+    async def __aexit__(
+        self,
+        kind: Optional[type[BaseException]],
+        value: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        inside, self._inside = self._inside, None
+        if inside is None:
+            return
+        if not self._room.remote:
+            inside.__exit__(kind, value, traceback)
+            return
+        # Servers take a while to answer. Cancelled or not, the room is left.
+        leaving = asyncio.get_running_loop().run_in_executor(
+            None, inside.__exit__, kind, value, traceback
+        )
+        await asyncio.shield(leaving)

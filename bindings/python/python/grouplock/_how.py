@@ -1,0 +1,11 @@
+"""How to enter a room, as the native part takes it."""
+
+from typing import NamedTuple, Optional
+
+
+class How(NamedTuple):
+    timeout: Optional[float] = None
+    priority: int = 0
+    expected: Optional[float] = None
+    alone: bool = False
+    at_most: Optional[int] = None

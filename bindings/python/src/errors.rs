@@ -1,0 +1,41 @@
+//! Errors of rooms as Python's exceptions.
+
+use grouplock_room::RoomError;
+use pyo3::prelude::*;
+use pyo3::types::PyAnyMethods;
+
+/// The exception for an error, with the text that the program shows. What a set-up or a tear-down has raised is raised
+/// as it is.
+pub(crate) fn exception(py: Python<'_>, error: RoomError) -> PyErr {
+    let error = match error {
+        RoomError::SetUp(raised) => match raised.downcast::<PyErr>() {
+            Ok(raised) => return *raised,
+            Err(other) => RoomError::SetUp(other),
+        },
+        RoomError::TearDown(raised) => match raised.downcast::<PyErr>() {
+            Ok(raised) => return *raised,
+            Err(other) => RoomError::TearDown(other),
+        },
+        error => error,
+    };
+    let name = match &error {
+        RoomError::TimedOut { .. } => "Timeout",
+        RoomError::Occupied { .. } => "Occupied",
+        RoomError::Lost(_) => "Lost",
+        RoomError::Forked => "Forked",
+        RoomError::NoSuchRoom { .. } => "NoSuchRoom",
+        RoomError::Unreachable { .. } => "Unreachable",
+        RoomError::BadPlace { .. }
+        | RoomError::BadRoomName { .. }
+        | RoomError::BadOption { .. }
+        | RoomError::SessionTooLong { .. }
+        | RoomError::PolicyMismatch { .. }
+        | RoomError::Unsupported { .. } => "Invalid",
+        _ => "Error",
+    };
+    let class = py.import("grouplock._errors").and_then(|module| module.getattr(name));
+    match class.and_then(|class| class.call1((error.to_string(),))) {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(trouble) => trouble,
+    }
+}

@@ -1,0 +1,123 @@
+//! Being inside.
+
+use std::sync::{Mutex, PoisonError};
+
+use grouplock_room::{Guard, RoomError, Standing};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::exception;
+
+/// A place inside a room. Leaves it at the end of a `with`, by `leave`, or when nothing refers to it any more.
+#[pyclass(frozen, module = "grouplock")]
+pub(crate) struct Inside {
+    /// Nothing once it was left.
+    guard: Mutex<Option<Guard<'static>>>,
+    /// The session, as it was asked for.
+    #[pyo3(get)]
+    session: String,
+    /// Grows with every change of session; all who are inside together have the same.
+    #[pyo3(get)]
+    epoch: u64,
+    /// What `status` calls this holder.
+    #[pyo3(get)]
+    holder: String,
+}
+
+impl Inside {
+    pub(crate) fn new(guard: Guard<'static>) -> Self {
+        Inside {
+            session: guard.session().to_owned(),
+            epoch: guard.epoch(),
+            holder: guard.holder().to_string(),
+            guard: Mutex::new(Some(guard)),
+        }
+    }
+
+    fn take(&self) -> Option<Guard<'static>> {
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn standing(&self) -> Standing {
+        let guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+        guard.as_ref().map_or(Standing::Left, Guard::standing)
+    }
+}
+
+#[pymethods]
+impl Inside {
+    /// Whether the room is held: neither left nor lost.
+    #[getter]
+    fn held(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.standing()) == Standing::Held
+    }
+
+    /// Raises `Lost` if the holding was lost, so that others may be inside.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        match py.detach(|| self.standing()) {
+            Standing::Lost(loss) => Err(exception(py, RoomError::Lost(loss))),
+            Standing::Held | Standing::Left => Ok(()),
+        }
+    }
+
+    /// If somebody died inside before, and nobody has acknowledged it: the last one's `epoch`, `session`, `pid` and
+    /// `command`. Else None.
+    #[getter]
+    fn recovered<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let died = py.detach(|| {
+            let guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+            guard.as_ref().and_then(Guard::recovered)
+        });
+        let Some(died) = died else { return Ok(None) };
+        let fields = PyDict::new(py);
+        fields.set_item("epoch", died.epoch)?;
+        fields.set_item("session", died.session)?;
+        fields.set_item("pid", died.pid)?;
+        fields.set_item("command", died.command)?;
+        Ok(Some(fields))
+    }
+
+    /// What the dead left behind is repaired: nobody is told of them any more.
+    fn acknowledge(&self, py: Python<'_>) -> PyResult<()> {
+        let acknowledged = py.detach(|| {
+            let guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+            guard.as_ref().map_or(Ok(()), Guard::acknowledge)
+        });
+        acknowledged.map_err(|error| exception(py, error))
+    }
+
+    /// Leaves the room; a second time does nothing. Raises `Lost` if the holding had ended before.
+    fn leave(&self, py: Python<'_>) -> PyResult<()> {
+        let left = py.detach(|| self.take().map_or(Ok(()), Guard::leave));
+        left.map_err(|error| exception(py, error))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// What went wrong inside matters more than that the room was lost.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let left = self.leave(py);
+        if kind.is_none() { left.map(|()| false) } else { Ok(false) }
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let held = if self.held(py) { "" } else { ", not held" };
+        format!("<grouplock.Inside session={:?} epoch={}{held}>", self.session, self.epoch)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        if let Some(guard) = self.take() {
+            Python::attach(|py| py.detach(|| drop(guard)));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+"""The same lines with rooms on etcd and on a GBP cluster."""
+
+import asyncio
+
+import grouplock
+import pytest
+from conftest import LONG
+
+
+@pytest.mark.parametrize("place", ["etcd", "gbp"])
+def test_rooms_on_servers(place, request):
+    at = request.getfixturevalue(place)
+    room = grouplock.Room("gpu0", at=at)
+    with room.enter("model A", timeout=LONG) as one, room.enter("model A") as another:
+        assert one.epoch == another.epoch and one.held
+        with pytest.raises(grouplock.Timeout):
+            room.enter("model B", timeout=0.2)
+        assert room.status()["inside"]["session"] == "model A"
+
+    async def main():
+        async with room.enter_async("model B", timeout=LONG) as inside:
+            assert inside.epoch > one.epoch
+            inside.check()
+
+    asyncio.run(main())
+    assert grouplock.rooms(at) == ["gpu0"]
+    with room.enter("model C", timeout=LONG):
+        assert room.status()["inside"]["session"] == "model C"
+
+
+def test_servers_that_are_not_there_are_a_connection_error():
+    with pytest.raises(ConnectionError, match="cannot be reached"):
+        grouplock.Room("r", at="etcd://127.0.0.1:1").enter("a", timeout=5)

@@ -1,0 +1,126 @@
+//! Alone, at most so many, set-up and tear-down, deaths until they are repaired: that each does its job.
+
+use std::fs;
+
+use nix::sys::signal::Signal;
+
+use crate::place::{Place, Running, until};
+
+/// Starts several runs at once, and waits until all have succeeded.
+fn all_succeed(place: &Place, runs: &[&[&str]]) {
+    let started: Vec<_> = runs.iter().map(|run| Running::start(place.grouplock(run))).collect();
+    for (run, arguments) in started.into_iter().zip(runs) {
+        assert_eq!(run.code(), Some(0), "{arguments:?}");
+    }
+}
+
+/// Fails if another that does the same runs at the same time.
+const ALONE: &str = "mkdir \"$0\" && sleep 0.1 && rmdir \"$0\"";
+
+#[test]
+fn two_migrations_are_never_inside_together() {
+    let place = Place::new();
+    let mark = place.file("mark").display().to_string();
+    let run = ["run", "-x", "database", "migration", "--", "sh", "-c", ALONE, &mark];
+    let unnamed = ["run", "--exclusive", "database", "--", "sh", "-c", ALONE, &mark];
+    all_succeed(&place, &[&run, &run, &unnamed, &run]);
+    // Without it they overlap.
+    let shared = "touch \"$0.$$\"; for i in $(seq 600); do \
+                  [ $(ls \"$0\".* | wc -l) = 2 ] && exit 0; sleep 0.1; done; exit 1";
+    let run = ["run", "database", "migration", "--", "sh", "-c", shared, &mark];
+    all_succeed(&place, &[&run, &run]);
+}
+
+#[test]
+fn at_most_two_builds_run_together() {
+    let place = Place::new();
+    let log = place.file("log").display().to_string();
+    let script = "echo + >> \"$0\"; sleep 0.1; echo - >> \"$0\"";
+    let run = ["run", "--at-most", "2", "machine", "build", "--", "sh", "-c", script, &log];
+    all_succeed(&place, &[&run, &run, &run, &run, &run]);
+    let (mut now, mut most) = (0, 0);
+    for line in fs::read_to_string(&log).expect("it was written").lines() {
+        now += if line == "+" { 1 } else { -1 };
+        most = most.max(now);
+    }
+    assert_eq!((now, most), (0, 2));
+}
+
+#[test]
+fn a_model_is_loaded_once_and_unloaded_by_the_last() {
+    let place = Place::new();
+    let (loaded, log) = (place.file("loaded"), place.file("log"));
+    let (file, log_text) = (loaded.display().to_string(), log.display().to_string());
+    let run = |model: &str| {
+        vec![
+            "run".to_owned(),
+            "--setup".to_owned(),
+            format!("[ ! -e {file} ] && echo $GROUPLOCK_SESSION > {file} && echo up >> {log_text}"),
+            "--teardown".to_owned(),
+            format!("rm {file} && echo down >> {log_text}"),
+            "gpu".to_owned(),
+            model.to_owned(),
+            "-c".to_owned(),
+            // The model that is loaded is the one that is needed.
+            format!("sleep 0.05; [ \"$(cat {file})\" = \"{model}\" ]"),
+        ]
+    };
+    let runs = [run("A"), run("B"), run("A"), run("A"), run("B")];
+    let runs: Vec<Vec<&str>> =
+        runs.iter().map(|run| run.iter().map(String::as_str).collect()).collect();
+    let runs: Vec<&[&str]> = runs.iter().map(Vec::as_slice).collect();
+    all_succeed(&place, &runs);
+    assert!(!loaded.exists(), "the last one unloads");
+    let log = fs::read_to_string(log).expect("it was written");
+    let lines: Vec<_> = log.lines().collect();
+    assert!(lines.chunks(2).all(|pair| pair == ["up", "down"]), "{lines:?}");
+}
+
+#[test]
+fn a_set_up_stays_and_the_next_is_told_of_another() {
+    let place = Place::new();
+    let show = "echo ${GROUPLOCK_PREVIOUS-nothing}";
+    let run =
+        |session| place.said(&["run", "--setup", "echo set up", "board", session, "-c", show]);
+    assert_eq!(run("v1").1, "set up\nnothing\n");
+    assert_eq!(run("v1").1, "nothing\n");
+    assert_eq!(run("v2").1, "set up\nv1\n");
+    let (code, text, trouble) =
+        place.said(&["run", "--setup", "exit 7", "board", "v3", "--", "echo", "not run"]);
+    assert_eq!((code, text.as_str()), (7, ""));
+    assert!(trouble.contains("the set-up failed"), "{trouble}");
+    assert_eq!(run("v3").1, "set up\nnothing\n", "the next one tries");
+    assert!(place.status("board")["inside"].is_null());
+}
+
+#[test]
+fn a_death_is_told_until_a_command_has_repaired_it() {
+    let place = Place::new();
+    let running = place.occupy("db", "migration");
+    running.send(Signal::SIGKILL);
+    drop(running);
+    let show = "echo ${GROUPLOCK_RECOVERED_SESSION-nobody}: ${GROUPLOCK_RECOVERED_COMMAND-nothing}";
+    let run = |options: &[&str], script: &str| {
+        let head = ["run", "-q", "-w", "60"];
+        let rest = ["db", "read", "-c", script];
+        place.said(&[&head[..], options, &rest].concat())
+    };
+    until("it is told", || run(&[], show).1.starts_with("migration: "));
+    assert!(run(&[], show).1.starts_with("migration: "), "nobody has repaired it");
+    assert_eq!(run(&["--repaired"], "exit 3").0, 3);
+    assert!(run(&[], show).1.starts_with("migration: "), "the repair has failed");
+    assert_eq!(run(&["--repaired"], "true").0, 0);
+    assert_eq!(run(&[], show).1, "nobody: nothing\n");
+}
+
+#[test]
+fn what_nobody_uses_is_removed() {
+    let place = Place::new();
+    let _holder = place.occupy("used", "s");
+    for room in ["one", "two"] {
+        assert_eq!(place.said(&["run", room, "s", "--", "true"]).0, 0);
+    }
+    assert_eq!(place.said(&["remove", "--unused"]), (0, "one\ntwo\n".to_owned(), String::new()));
+    assert_eq!(place.said(&["remove", "--unused"]), (0, String::new(), String::new()));
+    assert!(place.said(&["status"]).1.starts_with("used "));
+}

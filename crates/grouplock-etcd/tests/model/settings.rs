@@ -1,0 +1,60 @@
+//! What a place and the environment say about the servers.
+
+use std::time::Duration;
+
+use grouplock_etcd::settings::Settings;
+use grouplock_room::RoomError;
+
+fn read(place: &str, variables: &[(&str, &str)]) -> Result<Settings, RoomError> {
+    let place = place.parse()?;
+    Settings::read(&place, |name| {
+        let found = variables.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| (*value).to_owned())
+    })
+}
+
+#[test]
+fn a_place_says_everything_but_the_password() {
+    let text = "etcd://a:1,b:2/our/rooms?cacert=/ca&cert=/c&key=/k&ttl=7s&delay=1500ms&timeout=3";
+    let login = [("GROUPLOCK_ETCD_USER", "me"), ("GROUPLOCK_ETCD_PASSWORD", "open sesame")];
+    let settings = read(text, &login).unwrap();
+    assert_eq!(settings.hosts, ["a:1", "b:2"]);
+    assert_eq!(settings.prefix, "our/rooms");
+    assert_eq!(settings.files.certificate, Some("/c".into()));
+    assert_eq!(settings.ttl, Duration::from_secs(7));
+    assert_eq!(settings.delay, Duration::from_millis(1500));
+    assert_eq!(settings.timeout, Duration::from_secs(3));
+    assert_eq!(settings.login.as_ref().unwrap().password, "open sesame");
+    assert!(!format!("{settings:?}").contains("sesame"));
+}
+
+#[test]
+fn what_is_not_said_is_as_usual() {
+    let settings = read("etcd://a:1", &[("GROUPLOCK_ETCD_CACERT", "/ca")]).unwrap();
+    assert_eq!((settings.prefix.as_str(), settings.ttl), ("grouplock", Duration::from_secs(10)));
+    assert_eq!(settings.files.authority, Some("/ca".into()));
+    assert_eq!(settings.login, None);
+    let settings = read("etcd://a:1?cacert=/mine", &[("GROUPLOCK_ETCD_CACERT", "/ca")]);
+    assert_eq!(settings.unwrap().files.authority, Some("/mine".into()));
+}
+
+#[test]
+fn nonsense_is_refused_with_what_was_expected() {
+    for (place, said, expected) in [
+        ("etcd://a:1?ttl=0", "ttl cannot be `0`", "from 1 to"),
+        ("etcd://a:1?ttl=1500ms", "ttl cannot be `1500ms`", "whole seconds"),
+        ("etcd://a:1?ttl=99999999999999999999", "ttl", "whole seconds"),
+        ("etcd://a:1?delay=soon", "delay cannot be `soon`", "such as"),
+        ("etcd://a:1?timeout=0", "timeout cannot be `0`", "more than nothing"),
+        ("etcd://a:1?colour=red", "`colour`", "one of cacert"),
+        ("etcd://a:1?cert=/c", "cert cannot be given without key", "both"),
+        ("etcd://a:1?cert=/c&key=/k", "cacert", "authority"),
+        ("etcd://a:1?cacert=", "a file among", "a path"),
+    ] {
+        let message = read(place, &[]).unwrap_err().to_string();
+        assert!(message.contains(said) && message.contains(expected), "{message}");
+    }
+    let alone = read("etcd://a:1", &[("GROUPLOCK_ETCD_PASSWORD", "sesame")]).unwrap_err();
+    assert!(alone.to_string().contains("GROUPLOCK_ETCD_USER"), "{alone}");
+    assert!(!alone.to_string().contains("sesame"));
+}

@@ -1,0 +1,4 @@
+//! What the explorer is made of.
+
+mod parts;
+mod reductions;

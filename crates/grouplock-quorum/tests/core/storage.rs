@@ -1,0 +1,204 @@
+//! What a member must not forget, on disk.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use grouplock_quorum::node::StorageError;
+use grouplock_quorum::node::storage::{FORMAT, Head, SMALL, Storage};
+use grouplock_quorum::wire::CoterieKind;
+use grouplock_quorum::{MemberId, OpenStage, ProcessId, Record, Vote};
+
+/// A directory that goes away.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        let name = format!("grouplock-storage-{}-{}", std::process::id(), fastrand::u64(..));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).unwrap();
+        Scratch(path)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.0.join("log")
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn head() -> Head {
+    let coterie = CoterieKind::Plane;
+    Head { format: FORMAT, cluster: "test".to_owned(), me: MemberId(1), members: 3, coterie }
+}
+
+fn open(scratch: &Scratch) -> Result<Storage, StorageError> {
+    Storage::open(&scratch.0, head())
+}
+
+fn vote(grant: u64) -> Record {
+    Record::Vote(Vote { grant, ..Vote::default() })
+}
+
+fn room(name: &str) -> Arc<str> {
+    name.into()
+}
+
+#[test]
+fn what_was_committed_is_there_again() {
+    let scratch = Scratch::new();
+    let mut storage = open(&scratch).unwrap();
+    assert!(storage.rooms().is_empty());
+    let stage = OpenStage {
+        session: "s".to_owned(),
+        epoch: 4,
+        inside: BTreeMap::from([(ProcessId(7), 1)]),
+    };
+    storage.commit(vec![(room("a"), vote(1)), (room("b"), Record::Wanting { stage: 3 })]).unwrap();
+    storage.commit(vec![(room("a"), vote(2)), (room("b"), Record::Opened(stage.clone()))]).unwrap();
+    let (rooms, length) = (storage.rooms().clone(), storage.length());
+    drop(storage);
+    let storage = open(&scratch).unwrap();
+    assert_eq!(*storage.rooms(), rooms);
+    assert_eq!(storage.length(), length);
+    assert_eq!(rooms["a"].vote.grant, 2);
+    assert_eq!(rooms["b"].open, Some(stage));
+    assert_eq!(rooms["b"].stage, 3);
+}
+
+#[test]
+fn a_torn_end_is_cut_wherever_it_is_torn() {
+    let scratch = Scratch::new();
+    let mut storage = open(&scratch).unwrap();
+    storage.commit(vec![(room("a"), vote(1))]).unwrap();
+    let good = storage.length() as usize;
+    storage.commit(vec![(room("a"), vote(2)), (room("b"), vote(9))]).unwrap();
+    drop(storage);
+    let bytes = fs::read(scratch.log()).unwrap();
+    for end in good..bytes.len() {
+        fs::write(scratch.log(), &bytes[..end]).unwrap();
+        let mut storage = open(&scratch).unwrap();
+        assert_eq!(storage.rooms().len(), 1, "cut at {end}");
+        assert_eq!(storage.rooms()["a"].vote.grant, 1);
+        assert_eq!(fs::read(scratch.log()).unwrap().len(), good);
+        // And it can be written on.
+        storage.commit(vec![(room("a"), vote(3))]).unwrap();
+        drop(storage);
+        assert_eq!(open(&scratch).unwrap().rooms()["a"].vote.grant, 3);
+    }
+    // The file has its length, but what was in the last pages has not arrived.
+    for hole in good..bytes.len() {
+        let mut torn = bytes.clone();
+        torn[hole..].fill(0);
+        fs::write(scratch.log(), &torn).unwrap();
+        if torn != bytes {
+            assert_eq!(open(&scratch).unwrap().rooms()["a"].vote.grant, 1, "a hole from {hole}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_middle_is_not_started_with() {
+    let scratch = Scratch::new();
+    let mut storage = open(&scratch).unwrap();
+    let first = storage.length() as usize;
+    storage.commit(vec![(room("a"), vote(1))]).unwrap();
+    let second = storage.length() as usize;
+    storage.commit(vec![(room("a"), vote(2))]).unwrap();
+    drop(storage);
+    let bytes = fs::read(scratch.log()).unwrap();
+    for at in first..second {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x40;
+        fs::write(scratch.log(), &damaged).unwrap();
+        let error = open(&scratch).unwrap_err();
+        assert!(matches!(error, StorageError::Damaged { at, .. } if at == first as u64), "{error}");
+        assert_eq!(fs::read(scratch.log()).unwrap(), damaged, "it was changed");
+    }
+    // A whole batch is missing.
+    fs::write(scratch.log(), [&bytes[..first], &bytes[second..]].concat()).unwrap();
+    assert!(matches!(open(&scratch), Err(StorageError::Damaged { .. })));
+    for at in 0..first {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x40;
+        fs::write(scratch.log(), &damaged).unwrap();
+        assert!(matches!(open(&scratch), Err(StorageError::NotALog { .. })), "{at}");
+    }
+    fs::write(scratch.log(), b"").unwrap();
+    assert!(matches!(open(&scratch), Err(StorageError::NotALog { .. })));
+}
+
+#[test]
+fn a_long_log_is_written_anew_and_says_the_same() {
+    let scratch = Scratch::new();
+    let mut storage = open(&scratch).unwrap();
+    let (mut grant, mut longest) = (0, 0);
+    let mut shrunk = 0;
+    while shrunk < 2 {
+        let records = (0..2000).map(|number| {
+            grant += 1;
+            (room(&format!("room {}", number % 700)), vote(grant))
+        });
+        storage.commit(records.collect()).unwrap();
+        shrunk += u32::from(storage.length() < longest);
+        longest = storage.length();
+        assert_eq!(fs::metadata(scratch.log()).unwrap().len(), storage.length());
+    }
+    storage.commit(vec![(room("last"), vote(1))]).unwrap();
+    let rooms = storage.rooms().clone();
+    assert_eq!(rooms.len(), 701);
+    drop(storage);
+    assert_eq!(*open(&scratch).unwrap().rooms(), rooms);
+}
+
+#[test]
+fn a_long_log_is_written_anew_when_it_is_opened() {
+    let scratch = Scratch::new();
+    let mut storage = open(&scratch).unwrap();
+    let many =
+        |grant| (0..70_000).map(move |n| (room(&format!("room {n}")), vote(grant))).collect();
+    storage.commit(many(1)).unwrap();
+    let new = storage.length();
+    storage.commit(many(2)).unwrap();
+    storage.commit(many(3)).unwrap();
+    assert!(storage.length() > SMALL && storage.length() > 2 * new, "not long enough to tell");
+    let rooms = storage.rooms().clone();
+    drop(storage);
+    let storage = open(&scratch).unwrap();
+    assert!(storage.length() < 2 * new, "{} bytes, {new} would do", storage.length());
+    assert_eq!(*storage.rooms(), rooms);
+    drop(storage);
+    assert_eq!(*open(&scratch).unwrap().rooms(), rooms);
+}
+
+#[test]
+fn only_one_at_a_time_and_only_its_own() {
+    let scratch = Scratch::new();
+    let storage = open(&scratch).unwrap();
+    assert!(matches!(open(&scratch), Err(StorageError::InUse { .. })));
+    drop(storage);
+    for other in [
+        Head { me: MemberId(2), ..head() },
+        Head { cluster: "other".to_owned(), ..head() },
+        Head { coterie: CoterieKind::Majority, ..head() },
+        Head { members: 7, ..head() },
+    ] {
+        let error = Storage::open(&scratch.0, other).unwrap_err();
+        assert!(matches!(error, StorageError::Foreign { .. }), "{error}");
+    }
+    assert!(open(&scratch).is_ok());
+}
+
+#[test]
+fn a_directory_that_cannot_be_is_named() {
+    let scratch = Scratch::new();
+    let file = scratch.0.join("file");
+    fs::write(&file, "").unwrap();
+    let error = Storage::open(&file.join("data"), head()).unwrap_err().to_string();
+    assert!(error.contains("file/data"), "{error}");
+}

@@ -1,0 +1,171 @@
+//! `cargo xtask dist`: what is released. A static program, its manual pages and completions as a
+//! tarball and as a Debian package, which is installed into an empty root and tried.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::run::{LIMIT, Program, root};
+
+/// What the program is built for.
+pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Builds the static program and packs it, into target/dist.
+pub(crate) fn run() -> Result<(), String> {
+    let build = ["build", "--release", "-p", "grouplock-cli", "--all-features", "--target", MUSL];
+    Program::cargo(&build).run()?;
+    let program = root().join("target").join(MUSL).join("release/grouplock");
+    let made = pack(&program, "target/dist")?;
+    try_out(&made.package, "target/dist", Inside::Root)?;
+    for path in [&program, &made.tarball, &made.package] {
+        let bytes = fs::metadata(path).map_or(0, |about| about.len());
+        println!("{:6.2} MB  {}", bytes as f64 / 1e6, path.display());
+    }
+    Ok(())
+}
+
+/// The same with a program that is there already, as a test: it need not be static, so it is not run
+/// with the package's root as its own.
+pub(crate) fn test(program: &Path) -> Result<(), String> {
+    let made = pack(program, "target/dist-test")?;
+    try_out(&made.package, "target/dist-test", Inside::Here)
+}
+
+struct Made {
+    tarball: PathBuf,
+    package: PathBuf,
+}
+
+/// Packs a program into `out`, which is emptied first.
+fn pack(program: &Path, out: &str) -> Result<Made, String> {
+    let out = root().join(out);
+    _ = fs::remove_dir_all(&out);
+    let tree = out.join("tree");
+    fill(&tree, program).map_err(|error| format!("the files cannot be laid out: {error}"))?;
+    let name = format!("grouplock-{VERSION}-{MUSL}");
+    let tarball = out.join(format!("{name}.tar.gz"));
+    Program::new("tar")
+        .arguments(&["--create", "--gzip", "--owner=0", "--group=0", "--sort=name"])
+        .arguments(&[&format!("--transform=s,^tree,{name},"), "--file", &shown(&tarball)])
+        .arguments(&["--directory", &shown(&out), "tree"])
+        .quietly(LIMIT)?;
+    let package = out.join(format!("grouplock_{VERSION}_amd64.deb"));
+    let told = |error: io::Error| format!("the package cannot be made: {error}");
+    let control = fs::read_to_string(root().join("packaging/control")).map_err(told)?;
+    let control = control
+        .replace("{version}", VERSION)
+        .replace("{architecture}", "amd64")
+        .replace("{kilobytes}", &size(&tree).map_err(told)?.div_ceil(1024).to_string());
+    fs::create_dir(tree.join("DEBIAN")).map_err(told)?;
+    fs::write(tree.join("DEBIAN/control"), control).map_err(told)?;
+    Program::new("dpkg-deb")
+        .arguments(&["--root-owner-group", "-Zxz", "--build", &shown(&tree), &shown(&package)])
+        .quietly(LIMIT)?;
+    Ok(Made { tarball, package })
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Lays out what is installed, as below `/`.
+fn fill(tree: &Path, program: &Path) -> io::Result<()> {
+    let share = tree.join("usr/share");
+    let manual = share.join("man/man1");
+    let completions = [
+        ("bash", share.join("bash-completion/completions/grouplock")),
+        ("zsh", share.join("zsh/vendor-completions/_grouplock")),
+        ("fish", share.join("fish/vendor_completions.d/grouplock.fish")),
+    ];
+    let copies = [
+        (program.to_owned(), tree.join("usr/bin/grouplock")),
+        (root().join("packaging/tmpfiles.conf"), tree.join("usr/lib/tmpfiles.d/grouplock.conf")),
+        (root().join("LICENSE-MIT"), share.join("doc/grouplock/copyright")),
+        (root().join("LICENSE-APACHE"), share.join("doc/grouplock/LICENSE-APACHE")),
+    ];
+    for (from, to) in copies {
+        fs::create_dir_all(to.parent().unwrap_or(tree))?;
+        fs::copy(from, to)?;
+    }
+    fs::create_dir_all(&manual)?;
+    let said = |arguments: &[&str]| {
+        let ended = Program::new(program).arguments(arguments).quietly(LIMIT);
+        ended.map(|ended| ended.output).map_err(io::Error::other)
+    };
+    said(&["man", "--out", &shown(&manual)])?;
+    for (shell, path) in completions {
+        fs::create_dir_all(path.parent().unwrap_or(tree))?;
+        fs::write(path, said(&["completions", shell])?)?;
+    }
+    Ok(())
+}
+
+/// What the files below a directory take, in bytes.
+fn size(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let about = entry.metadata()?;
+        bytes += if about.is_dir() { size(&entry.path())? } else { about.len() };
+    }
+    Ok(bytes)
+}
+
+/// Where the installed program is run.
+#[derive(Clone, Copy)]
+enum Inside {
+    /// In the root it was installed into, where nothing else is.
+    Root,
+    /// In ours.
+    Here,
+}
+
+/// Installs the package into an empty root, and runs commands in a room with what is there then.
+fn try_out(package: &Path, out: &str, inside: Inside) -> Result<(), String> {
+    let clean = root().join(out).join("root");
+    let database = clean.join("var/lib/dpkg");
+    let made = fs::create_dir_all(database.join("info"))
+        .and_then(|()| fs::create_dir(database.join("updates")))
+        .and_then(|()| fs::write(database.join("status"), ""))
+        .and_then(|()| fs::create_dir_all(clean.join("rooms")));
+    made.map_err(|error| format!("an empty root cannot be made: {error}"))?;
+    Program::new("dpkg")
+        .arguments(&["--root", &shown(&clean), "--force-not-root", "--log=/dev/null"])
+        .arguments(&["--install", &shown(package)])
+        .quietly(LIMIT)?;
+    for file in ["usr/share/man/man1/grouplock-run.1", "usr/lib/tmpfiles.d/grouplock.conf"] {
+        if !clean.join(file).is_file() {
+            return Err(format!("`{file}` was not installed"));
+        }
+    }
+    let installed = clean.join("usr/bin/grouplock");
+    match inside {
+        // A root of one's own needs no privileges in a namespace of one's own.
+        Inside::Root => {
+            let chroot = ["--map-root-user", "chroot", &shown(&clean), "/usr/bin/grouplock"];
+            let grouplock = || Program::new("unshare").arguments(&chroot);
+            run_in_room(&grouplock, "/rooms", "/usr/bin/grouplock")
+        }
+        Inside::Here => {
+            let rooms = shown(&clean.join("rooms"));
+            run_in_room(&|| Program::new(&installed), &rooms, &shown(&installed))
+        }
+    }
+}
+
+/// Runs the program by `grouplock`, inside a room that is there afterwards.
+fn run_in_room(
+    grouplock: &dyn Fn() -> Program,
+    rooms: &str,
+    installed: &str,
+) -> Result<(), String> {
+    let run = ["run", "--at", rooms, "room", "session", "--", installed, "--version"];
+    let said = grouplock().arguments(&run).quietly(LIMIT)?.output;
+    if said.trim() != format!("grouplock {VERSION}") {
+        return Err(format!("the installed program said `{said}`"));
+    }
+    let said = grouplock().arguments(&["status", "--at", rooms, "room"]).quietly(LIMIT)?.output;
+    print!("{said}");
+    if said.contains("nobody is inside") { Ok(()) } else { Err("the room is not there".to_owned()) }
+}

@@ -1,0 +1,200 @@
+//! What the README shows and did not make itself: a recording of `grouplock demo`, and figures from
+//! the benchmarks.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::run::{LIMIT, Program, root};
+
+const RECORDING: &str = "docs/images/demo.svg";
+const BEGIN: &str = "<!-- figures: made by `cargo xtask readme` -->";
+const END: &str = "<!-- end of figures -->";
+
+/// The README is for whoever has a minute.
+const WORDS: usize = 800;
+
+/// The figures: the page, the words that its row begins with, and what they are called here.
+const FIGURES: &[(&str, &str, &str)] = &[
+    ("comparison.md", "uncontended enter + leave: time", "alone: time"),
+    ("comparison.md", "async, uncontended: time", "alone, a task: time"),
+    ("comparison.md", "one session, 8 threads: entries", "all share, 8 threads: entries"),
+    ("comparison.md", "two sessions, 8 threads: entries", "two groups, 8 threads: entries"),
+    ("comparison.md", "uncontended `exclusive`: time", "`exclusive`, alone: time"),
+    ("comparison.md", "a `try_enter` that fails: time", "a `try_enter` that fails: time"),
+    ("comparison.md", "all `exclusive`, 8 threads: entries", "all `exclusive`, 8 threads: entries"),
+];
+
+/// Makes the recording from a run of the program, and puts the figures in.
+pub(crate) fn make() -> Result<(), String> {
+    Program::cargo(&["build", "--release", "-p", "grouplock-cli"]).run()?;
+    let shown = record(&root().join("target/release/grouplock"))?;
+    write(RECORDING, &drawn("cargo run --release -p grouplock-cli -- demo", &shown))?;
+    let text = read("README.md")?;
+    write("README.md", &with_figures(&text, &figures()?)?)
+}
+
+/// Whether both are what they would be if they were made now, and the README is short.
+pub(crate) fn check(program: &Path) -> Result<(), String> {
+    let text = read("README.md")?;
+    if with_figures(&text, &figures()?)? != text {
+        return Err("the figures of the README are not those of docs/benchmarks; \
+                    `cargo xtask readme` makes them"
+            .to_owned());
+    }
+    let is_word = |word: &&str| word.contains(char::is_alphanumeric);
+    let words = text.split_whitespace().filter(is_word).count();
+    if words > WORDS {
+        return Err(format!("the README has {words} words; {WORDS} are enough"));
+    }
+    let recording = read(RECORDING)?;
+    let shown = record(program)?;
+    let missing = |line: &&(Duration, String)| !recording.contains(&escaped(&timeless(&line.1)));
+    if let Some((_, line)) = shown.iter().find(missing) {
+        return Err(format!("`{RECORDING}` does not show `{line}`; `cargo xtask readme` makes it"));
+    }
+    Ok(())
+}
+
+fn read(path: &str) -> Result<String, String> {
+    fs::read_to_string(root().join(path)).map_err(|error| format!("`{path}`: {error}"))
+}
+
+fn write(path: &str, text: &str) -> Result<(), String> {
+    fs::write(root().join(path), text).map_err(|error| format!("`{path}`: {error}"))
+}
+
+/// The lines of a demonstration, each with the moment at which it came.
+fn record(program: &Path) -> Result<Vec<(Duration, String)>, String> {
+    let (mut text, mut lines) = (String::new(), Vec::new());
+    let start = Instant::now();
+    let ended = Program::new(program).arguments(&["demo"]).watched(LIMIT, |written| {
+        text.push_str(written);
+        let complete = text.rfind('\n').map_or(0, |end| end + 1);
+        let at = start.elapsed();
+        lines.extend(text.drain(..complete).as_str().lines().map(|line| (at, line.to_owned())));
+        None
+    });
+    ended.trouble.map_or(Ok(lines), Err)
+}
+
+/// The part of a line that is the same in every run: what stands before the first measured time, or
+/// after it; of a bar, whose it is.
+fn timeless(line: &str) -> String {
+    let line = line.split_once(" s  ").map_or(line, |(_, rest)| rest);
+    line.trim_end_matches(['#', '.', ' ']).to_owned()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// A terminal as an animated picture: each line appears when it came, again and again. Whoever has
+/// asked for less motion sees all of it at once.
+fn drawn(command: &str, lines: &[(Duration, String)]) -> String {
+    // The reader looks at the command first, and at the whole in the end.
+    let (first, last) = (Duration::from_millis(800), Duration::from_secs(5));
+    let (line_height, width) = (20, 780);
+    let height = (lines.len() + 1) * line_height + 36;
+    let end = lines.last().map_or(Duration::ZERO, |(at, _)| *at);
+    let whole = (first + end + last).as_secs_f64();
+    let mut style = String::new();
+    let mut body = format!(
+        "<text x=\"16\" y=\"32\"><tspan class=\"p\">$ </tspan>{}</text>\n",
+        escaped(command)
+    );
+    for (number, (at, line)) in lines.iter().enumerate() {
+        let percent = (first + *at).as_secs_f64() / whole * 100.0;
+        _ = writeln!(
+            style,
+            "@keyframes l{number}{{0%,{percent:.2}%{{opacity:0}}{:.2}%,100%{{opacity:1}}}}\
+             .l{number}{{animation:l{number} {whole:.1}s infinite}}",
+            percent + 0.01
+        );
+        let y = 32 + (number + 1) * line_height;
+        let class = match line {
+            line if line.contains("$ grouplock") => " c",
+            line if line.contains(" waits") => " w",
+            line if line.contains(" is inside") => " i",
+            _ => "",
+        };
+        let line = escaped(line);
+        _ = writeln!(body, "<text class=\"l{number}{class}\" x=\"16\" y=\"{y}\">{line}</text>");
+    }
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+         height=\"{height}\" role=\"img\" aria-label=\"A recording of grouplock demo: two jobs share a \
+         room, a third waits\">\n<style>\ntext{{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,\
+         monospace;fill:#d7dae0;white-space:pre}}\n.p{{fill:#7ee787}}.c{{fill:#79c0ff}}\
+         .w{{fill:#ffa657}}.i{{fill:#7ee787}}\n@media (prefers-reduced-motion:no-preference){{\n\
+         {style}}}\n</style>\n<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#161b22\"/>\n\
+         {body}</svg>\n"
+    )
+}
+
+/// The table of figures.
+fn figures() -> Result<String, String> {
+    let mut table = String::from("| | `GroupLock` takes or gives | |\n|---|---|---|\n");
+    for (page, row, name) in FIGURES {
+        let text = read(&format!("docs/benchmarks/{page}"))?;
+        let line = text.lines().find(|line| line.starts_with(&format!("| {row} |")));
+        let figure = line.and_then(figure).ok_or_else(|| {
+            format!("docs/benchmarks/{page} has no row `{row}` with a goal and a ratio")
+        })?;
+        _ = writeln!(table, "| {name} | {figure} |");
+    }
+    Ok(table)
+}
+
+/// The ratio in a row of goals, to whom, and who is better.
+fn figure(line: &str) -> Option<String> {
+    let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+    let (goal, reached) = (cells.get(2)?, cells.get(3)?);
+    let peer = goal.split_once(" × ")?.1;
+    let ratio: f64 = reached.split(' ').next()?.parse().ok()?;
+    let less_is_better = goal.starts_with('≤');
+    let better = if (ratio < 1.0) == less_is_better { "better" } else { "**worse**" };
+    Some(format!("{reached} {peer} | {better}"))
+}
+
+/// The text with these figures between the marks.
+fn with_figures(text: &str, figures: &str) -> Result<String, String> {
+    let parts = text.split_once(BEGIN).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(END)?;
+        Some(format!("{before}{BEGIN}\n{figures}{END}{after}"))
+    });
+    parts.ok_or_else(|| format!("the README lacks the lines `{BEGIN}` and `{END}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_tells_who_is_better() {
+        let row = |goal, reached| format!("| a | {goal} | {reached} | met |");
+        let figure = |goal, reached| figure(&row(goal, reached)).expect("it is one");
+        assert_eq!(
+            figure("≤ 0.9 × std", "0.81 (0.79 – 0.82) ×"),
+            "0.81 (0.79 – 0.82) × std | better"
+        );
+        assert!(figure("≤ 1 × std", "1.06 ×").ends_with("**worse**"));
+        assert!(figure("≥ 1 × std", "1.06 ×").ends_with("| better"));
+        assert!(figure("≥ 1 × std", "0.74 ×").ends_with("**worse**"));
+    }
+
+    #[test]
+    fn what_differs_between_runs_is_left_out() {
+        assert_eq!(timeless(" 0.5 s  job 2 waits"), "job 2 waits");
+        assert_eq!(timeless("job 3  model B      ....####"), "job 3  model B");
+    }
+
+    #[test]
+    fn figures_are_put_between_the_marks() {
+        let text = format!("a\n{BEGIN}\nold\n{END}\nb");
+        let new = with_figures(&text, "new\n").expect("the marks are there");
+        assert_eq!(new, format!("a\n{BEGIN}\nnew\n{END}\nb"));
+        assert!(with_figures("a", "new").is_err());
+    }
+}
