@@ -111,7 +111,7 @@ impl Mirror {
         loop {
             let told = {
                 let mut state = self.used();
-                if state.view.turn(place) == Some(Turn::Gone) {
+                if state.view.is_gone(place) {
                     return;
                 }
                 let (tell, told) = oneshot::channel();
@@ -159,7 +159,7 @@ impl Mirror {
                 _ = tell.send((turn, Arc::clone(view)));
             }
         }
-        for (_, tell) in staying.extract_if(|place, _| turn(*place) == Some(Turn::Gone)) {
+        for (_, tell) in staying.extract_if(|place, _| view.is_gone(*place)) {
             // Who does not listen any more has left.
             _ = tell.send(());
         }

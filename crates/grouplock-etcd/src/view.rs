@@ -215,6 +215,11 @@ impl View {
         }
     }
 
+    /// Whether one who has come at that revision is known to be gone.
+    pub fn is_gone(&self, place: i64) -> bool {
+        place <= self.revision && !self.entries.contains_key(&place)
+    }
+
     /// The place of the last whom nobody of another session precedes.
     fn front(&self) -> i64 {
         let Some(first) = self.first_group() else { return 0 };

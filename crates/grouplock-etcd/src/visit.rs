@@ -227,7 +227,7 @@ impl Visit {
                 let revision = range.header.map_or(0, |header| header.revision);
                 View::of(keys, revision, &range.kvs)
             };
-            if view.turn(place) == Some(Turn::Gone) {
+            if view.is_gone(place) {
                 return Err(Trouble::Lost(forgotten()));
             }
             if let Some(inside) = self.ticket.inside(place, &view) {
@@ -393,30 +393,33 @@ impl Visit {
         true
     }
 
-    /// Leaves the room or the queue.
-    async fn leave(&self, place: i64, inside: bool) {
-        let until = self.lease.good_until().unwrap_or_else(Instant::now);
+    /// The transaction by which it leaves, if it takes one: to let others in, or to leave a tombstone. The view is not kept
+    /// longer than that: a mirror that changes copies what somebody else still has.
+    fn leaving(&self, place: i64, inside: bool) -> Option<TxnRequest> {
         let view = self.mirror.current().filter(|_| inside);
-        let heirs: Vec<_> = view.iter().flat_map(|view| view.heirs(place)).collect();
-        let rpc = &self.client.rpc;
-        // The number of its keys that were deleted, and whether an earlier attempt may have deleted them.
-        let left = match &view {
+        let heirs = view.as_ref().map(|view| view.heirs(place)).unwrap_or_default();
+        match &view {
             Some(view) if !heirs.is_empty() => {
                 let marked = heirs.iter().map(|(its, heir)| (*its, *heir, who::mark(&heir.value)));
                 let heirs: Vec<_> = marked.collect();
-                let request = self.ticket.hand_over(place, view, &heirs, self.resent);
-                let answer = rpc.txn(request, until).await;
-                answer.map(|answer| (Ticket::read_leave(answer.message), answer.resent))
+                Some(self.ticket.hand_over(place, view, &heirs, self.resent))
             }
-            _ if self.resent => {
-                let answer = rpc.txn(self.ticket.leave(true), until).await;
-                answer.map(|answer| (Ticket::read_leave(answer.message), answer.resent))
-            }
+            _ => self.resent.then(|| self.ticket.leave(true)),
+        }
+    }
+
+    /// Leaves the room or the queue.
+    async fn leave(&self, place: i64, inside: bool) {
+        let until = self.lease.good_until().unwrap_or_else(Instant::now);
+        let rpc = &self.client.rpc;
+        // The number of its keys that were deleted, and whether an earlier attempt may have deleted them.
+        let left = if let Some(request) = self.leaving(place, inside) {
+            let answer = rpc.txn(request, until).await;
+            answer.map(|answer| (Ticket::read_leave(answer.message), answer.resent))
+        } else {
             // The same without a transaction, which is faster.
-            _ => {
-                let answer = rpc.delete(self.ticket.pair(), until).await;
-                answer.map(|answer| (answer.message.deleted, answer.resent))
-            }
+            let answer = rpc.delete(self.ticket.pair(), until).await;
+            answer.map(|answer| (answer.message.deleted, answer.resent))
         };
         match left {
             Ok((2, _)) => self.desk.left(),
