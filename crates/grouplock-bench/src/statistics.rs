@@ -31,10 +31,13 @@ impl Spread {
 }
 
 impl fmt::Display for Spread {
-    /// As "median (low – high)", with the precision asked for.
+    /// As "median (low – high)", with the precision asked for; a dash if they are no numbers, as when the peer got nothing done.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(1);
         let Spread { median, low, high } = self;
+        if ![median, low, high].into_iter().all(|number| number.is_finite()) {
+            return f.write_str("–");
+        }
         write!(f, "{median:.digits$} ({low:.digits$} – {high:.digits$})")
     }
 }
