@@ -135,6 +135,7 @@ const BIG: &[&str] = &[
     "phases -p 3 -s 2",
     "phases-fifo-cancel -p 3 -s 2",
     "phases-patient-cancel -p 3 -s 2",
+    "phases-cancel -p 2 -s 2",
     "phases-fifo-alone-cancel -p 2 -s 2",
     "phases-patient-alone-cancel -p 2 -s 2",
 ];
