@@ -21,7 +21,7 @@ pub struct Page<'r> {
 }
 
 /// What a room should be at least, measured in passages of flock(2).
-const GOAL: f64 = 20.0;
+const GOAL: f64 = 10.0;
 
 impl fmt::Display for Page<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,7 +36,7 @@ One process takes a lock that other processes could take and gives it back, and 
 * {} rounds. In each, every lock has one turn, and each round begins with another lock. A figure is the
   median over the rounds, with the quartiles in parentheses; a ratio is taken within each round first.
 * `{ROOM}`: `Room::enter` and dropping the guard, in an empty room, through the public interface.
-* `{ROOM_JOIN}`: the same while a holder of the same session is inside: not the fast path, but the latch and a look at the slots.
+* `{ROOM_JOIN}`: the same while a holder of the same session is inside.
 * `{OFD}`: `F_OFD_SETLKW` and `F_OFD_SETLK` on one byte.
 * `{ROBUST_MUTEX}`: process-shared, in a mapped file. There is no robust readers-writers lock in pthreads, so this mutex is the
   peer that also survives the death of a holder; it has no sessions, no queue and no sharing.
