@@ -19,7 +19,7 @@
 //! * **Entering.** A thread adds itself to the count in one step. If the door was open, the name cannot change from then on, and the thread compares it. If it
 //!   is the thread's session, the thread is inside. If not, and nobody else is counted, the thread may give the room its name. Otherwise it takes the count
 //!   back.
-//! * **Leaving.** A thread subtracts itself from the count in one step. If that leaves the room empty while `NOTIFY` is set, it takes the internal lock and
+//! * **Leaving.** A thread subtracts itself from the count in one step. If that leaves the room empty while `NOTIFY` is set, or it was alone, it takes the internal lock and
 //!   lets waiters in. If another thread holds the internal lock, that thread does it. So leaving never waits.
 //! * **Trying.** A try that meets another thread at the internal lock fails. So a try never waits.
 //! * **Waiting.** A thread looks at the word for a while. Then it takes the internal lock, joins a phase of the queue, and sleeps. When the room is handed
