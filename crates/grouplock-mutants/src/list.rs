@@ -122,9 +122,9 @@ pub fn all() -> Vec<Case> {
         "generalized-bakery", "no Choosing":
             group mutants::glb_without_choosing::GeneralizedBakery<M>, 2 by 2 => MutualExclusion;
         "black-white-bakery-gme", "no \"number ≠ 1\" test":
-            group mutants::bwbgme_without_number_1::BlackWhiteBakeryGme<M>, 3 by 2 => MutualExclusion;
+            group mutants::bwbgme_without_number_1::BlackWhiteBakeryGme<M>, 3 by 2 => MutualExclusion long;
         "black-white-bakery-gme", "the naive generalisation":
-            group mutants::bwbgme_naive::BlackWhiteBakeryGme<M>, 3 by 2 => MutualExclusion;
+            group mutants::bwbgme_naive::BlackWhiteBakeryGme<M>, 3 by 2 => MutualExclusion long;
         // As section 3.3 of the paper says (item 5). With two processes, where the printed text holds as well.
         "maor-taubenfeld", "no line 39":
             group mutants::maor_taubenfeld_without_39::MaorTaubenfeld<M, IdealLock>, 2 by 2 => Nothing;
