@@ -29,11 +29,10 @@ from ._errors import Error, Forked, Invalid, Lost, NoSuchRoom, Occupied, Timeout
 from ._how import How
 from ._native import Inside, remove, rooms
 from ._native import Room as _Room
+from ._status import Member, PastPhase, Phase, Recovered, Status
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-    from ._native import Status
 
 __all__ = [
     "Entry",
@@ -42,9 +41,14 @@ __all__ = [
     "Inside",
     "Invalid",
     "Lost",
+    "Member",
     "NoSuchRoom",
     "Occupied",
+    "PastPhase",
+    "Phase",
+    "Recovered",
     "Room",
+    "Status",
     "Timeout",
     "Unreachable",
     "remove",
