@@ -2,13 +2,15 @@
 //! line. Whatever it is, it is refused or understood; nothing panics, hangs or takes much memory.
 //!
 //! Each target takes bytes. `tests` makes them up at random, for a moment or as long as
-//! `GROUPLOCK_FUZZ_MS` says; `guided` lets libFuzzer look for those that reach new code.
+//! `GROUPLOCK_FUZZ_MS` says.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use grouplock_quorum::node::storage::{FORMAT, Head, Storage};
@@ -199,11 +201,17 @@ impl RoomFile {
 }
 
 impl Target for RoomFile {
+    /// With one inside and one who waits: in a copy of the file they are dead.
     fn right(&self) -> Vec<u8> {
         _ = fs::remove_file(self.0.0.join("r.room"));
-        let entered = Room::open(self.0.0.as_path(), "r").and_then(|room| room.enter("a")?.leave());
-        entered.expect("a room");
-        fs::read(self.0.0.join("r.room")).expect("it is there")
+        let room = Room::open(self.0.0.as_path(), "r").expect("a room");
+        let inside = room.enter("a").expect("nobody is inside");
+        let mut waiting = room.request("b").enter_async();
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(Pin::new(&mut waiting).poll(&mut context).is_pending());
+        let bytes = fs::read(self.0.0.join("r.room")).expect("it is there");
+        drop((waiting, inside));
+        bytes
     }
 
     fn read(&self, bytes: &[u8]) {

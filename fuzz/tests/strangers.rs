@@ -37,6 +37,22 @@ fn made_up(_: &[u8], rng: &mut Rng) -> Vec<u8> {
     (0..length).map(|_| rng.u8(..)).collect()
 }
 
+/// Bytes that were right, as many as before, with some overwritten: mostly close to what is not zero, as a
+/// large file is mostly empty.
+fn overwritten(right: &[u8], rng: &mut Rng) -> Vec<u8> {
+    let mut bytes = right.to_vec();
+    for _ in 0..rng.usize(1..4) {
+        let mut at = rng.usize(..bytes.len());
+        if rng.u8(0..4) > 0 {
+            let busy = (at..bytes.len()).chain(0..at).find(|at| bytes[*at] != 0).unwrap_or(at);
+            at = (busy + rng.usize(0..8)).min(bytes.len() - 1);
+        }
+        let any = rng.u8(..);
+        bytes[at] = *rng.choice(&[0, 1, 2, 0x7f, 0x80, 0xff, any]).unwrap_or(&any);
+    }
+    bytes
+}
+
 /// Bytes that were right, with some changed, removed or repeated.
 fn changed(right: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = right.to_vec();
@@ -130,6 +146,11 @@ fn a_log_with_right_checksums() {
 #[test]
 fn a_rooms_file_that_was_right_before() {
     fuzz("room-file", 200, changed);
+}
+
+#[test]
+fn a_rooms_file_with_other_words() {
+    fuzz("room-file", 200, overwritten);
 }
 
 #[test]
