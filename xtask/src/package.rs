@@ -62,7 +62,8 @@ pub(crate) fn dry_run() -> Result<(), String> {
 /// Packs them all, against each other, in order, as `cargo publish` does, and looks at what was
 /// packed. Nothing is uploaded.
 fn publish(options: &[&str]) -> Result<Vec<Package>, String> {
-    let folder = root().join(TARGET).join("package");
+    // The registry that cargo makes of them, so that they find each other.
+    let folder = root().join(TARGET).join("package/tmp-registry");
     _ = fs::remove_dir_all(&folder);
     Program::cargo(&["publish", "--workspace", "--dry-run", "--allow-dirty", "--quiet"])
         .arguments(&["--target-dir", TARGET])
