@@ -15,7 +15,6 @@ use crate::handle::Handle;
 use crate::place::{At, places};
 use crate::plain::{plain, print};
 use crate::run::{family, since};
-use crate::status::look;
 
 /// Checks the place where rooms live. Exits with 1 if something is wrong.
 #[derive(Debug, Args)]
@@ -179,14 +178,18 @@ fn try_out(place: &Place, path: &Path, findings: &mut Findings) {
 }
 
 fn room(place: &Place, name: &RoomName, findings: &mut Findings) {
-    match look(place, name.as_str()) {
-        Ok(room) => occupants(&room, findings),
+    let options = RoomOptions::new().look_only();
+    let looked = places()
+        .open(place, name.as_str(), &options)
+        .and_then(|room| Ok((room.snapshot()?, room.file().map(Path::to_owned))));
+    match looked {
+        Ok((room, file)) => occupants(&room, file.as_deref(), findings),
         Err(RoomError::NoSuchRoom { .. } | RoomError::Removed { .. }) => {}
         Err(error) => findings.wrong(format!("room `{name}`: {error}"), advice(&error)),
     }
 }
 
-fn occupants(room: &Snapshot, findings: &mut Findings) {
+fn occupants(room: &Snapshot, file: Option<&Path>, findings: &mut Findings) {
     let name = &room.room;
     let waiters = room.waiters();
     let mut fine = true;
@@ -197,6 +200,16 @@ fn occupants(room: &Snapshot, findings: &mut Findings) {
             findings.wrong(
                 format!("room `{name}`: {what} is stopped inside, and {waiters} wait"),
                 format!("continue it with `kill -CONT {pid}` or end it with `kill -KILL {pid}`"),
+            );
+        }
+        if let Some(others) = left_behind(member, file) {
+            fine = false;
+            findings.note(
+                format!(
+                    "room `{name}`: process {} has ended, but {others} still has it open",
+                    member.pid
+                ),
+                "the place lasts until all of them have ended, or closed the descriptor",
             );
         }
         let stays = room.taken.duration_since(member.since).unwrap_or_default();
@@ -235,6 +248,22 @@ fn stopped(member: &Participant) -> Vec<(i32, String)> {
     let children = family::processes().into_iter().filter(|(_, parent)| *parent == holder);
     let stopped = children.filter(|(pid, _)| is_stopped(*pid));
     stopped.map(|(pid, _)| (pid, format!("process {pid}, the command of {holder},"))).collect()
+}
+
+/// The processes that keep the place of a holder on this machine that has ended.
+fn left_behind(member: &Participant, file: Option<&Path>) -> Option<String> {
+    let file = file?;
+    let here = nix::unistd::gethostname().is_ok_and(|host| host.to_string_lossy() == member.host);
+    if !here || Path::new("/proc").join(member.pid.to_string()).exists() {
+        return None;
+    }
+    let has_open = |pid: &i32| {
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|open| open == file)
+    };
+    let users = family::processes().into_iter().map(|(pid, _)| pid).filter(has_open);
+    let users: Vec<String> = users.map(|pid| format!("process {pid}")).collect();
+    (!users.is_empty()).then(|| users.join(", "))
 }
 
 fn is_stopped(pid: i32) -> bool {

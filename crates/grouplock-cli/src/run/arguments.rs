@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use grouplock_room::{Access, Patience, Policy, RoomError, RoomOptions, parse_duration};
 
-use super::words::Loudness;
+use super::events::Events;
+use super::words::{Loudness, Teller};
 use crate::exit;
 use crate::place::At;
 use crate::waiting::{WaitError, Wish};
@@ -86,6 +87,11 @@ pub(crate) enum OnLoss {
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) entrance: Entrance,
+    /// Another room and session to be inside at the same time; may be given several times. All options are about all rooms.
+    /// They are entered in one order for everybody, so that no two runs wait for each other.
+    #[arg(long = "and", value_names = ["ROOM", "SESSION"], num_args = 2, action = clap::ArgAction::Append,
+          conflicts_with_all = ["setup", "teardown"])]
+    others: Vec<String>,
     /// Run this text with /bin/sh -c.
     #[arg(
         long = "command",
@@ -174,13 +180,25 @@ impl Entrance {
 }
 
 impl Arguments {
-    pub(super) fn wish(&self) -> Result<Wish, super::RunError> {
+    /// One for each room.
+    pub(super) fn wishes(&self) -> Result<Vec<Wish>, super::RunError> {
         let words: Vec<_> = match &self.shell {
             Some(text) => vec![text.to_string_lossy()],
             None => self.command.iter().map(|word| word.to_string_lossy()).collect(),
         };
-        let wish = self.entrance.wish(&words.join(" "));
-        wish.map_err(|error| super::RunError::Wait(error.into()))
+        let first = self.entrance.wish(&words.join(" ")).map_err(WaitError::from)?;
+        let other = |names: &[String]| Wish {
+            room: names[0].clone(),
+            session: names[1].clone(),
+            ..first.clone()
+        };
+        let others: Vec<Wish> = self.others.chunks_exact(2).map(other).collect();
+        Ok(std::iter::once(first).chain(others).collect())
+    }
+
+    /// Who tells about the wish.
+    pub(super) fn teller(&self, wish: &Wish, events: &Events) -> Teller {
+        Teller::new(&wish.room, &wish.session, self.entrance.loudness(events.use_stderr()))
     }
 
     /// The program and its arguments.

@@ -4,7 +4,6 @@
 //! [guardian](super::guardian) who it is before it becomes the command: there is no moment at which it runs unguarded.
 
 use std::ffi::{CString, NulError, OsString};
-use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -15,6 +14,7 @@ use nix::unistd::{ForkResult, Pid, fork};
 
 use super::RunError;
 use super::guardian::Guardian;
+use super::inside::Inside;
 use crate::exit::{self, Ending};
 use crate::handle::Handle;
 use crate::signals::Signals;
@@ -45,10 +45,12 @@ impl Prepared {
     /// `words` with our environment and `variables`, of which those without a value are removed.
     pub(super) fn new(
         words: Vec<OsString>,
-        variables: &[(&str, Option<String>)],
+        variables: &[(String, Option<String>)],
     ) -> Result<Self, NulError> {
         let inherited = std::env::vars_os()
-            .filter(|(name, _)| !variables.iter().any(|(ours, _)| name.as_os_str() == *ours))
+            .filter(|(name, _)| {
+                !variables.iter().any(|(ours, _)| name.as_os_str() == ours.as_str())
+            })
             .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat());
         let ours = variables.iter().filter_map(|(name, value)| {
             value.as_ref().map(|value| format!("{name}={value}").into_bytes())
@@ -62,12 +64,12 @@ impl Prepared {
         })
     }
 
-    /// Makes the child. It inherits `place`, whose lock then lasts as long as the command.
+    /// Makes the child. It inherits the descriptors of our places, whose locks then last as long as the command.
     pub(super) fn fork(
         &self,
         signals: &Signals,
         guardian: &Guardian,
-        place: Option<BorrowedFd<'_>>,
+        inside: &Inside,
     ) -> Result<Child, RunError> {
         // SAFETY: what the child does before exec are system calls and small allocations, which the C libraries of
         // Linux keep possible in a child even if other threads were allocating.
@@ -82,27 +84,23 @@ impl Prepared {
                     Err(RunError::system("start the command")(errno))
                 }
             },
-            ForkResult::Child => self.become_command(signals, guardian, place),
+            ForkResult::Child => self.become_command(signals, guardian, inside),
         }
     }
 
     /// In the child.
-    fn become_command(
-        &self,
-        signals: &Signals,
-        guardian: &Guardian,
-        place: Option<BorrowedFd<'_>>,
-    ) -> ! {
+    fn become_command(&self, signals: &Signals, guardian: &Guardian, inside: &Inside) -> ! {
         if !guardian.is_told_of(std::process::id()) {
             complain("the guardian of the command was killed before the command began");
             end(exit::FAILED);
         }
-        if let Some(place) = place
-            && fcntl(place, FcntlArg::F_DUPFD(HIGH)).is_err()
-            && let Err(errno) = fcntl(place, FcntlArg::F_DUPFD(3))
-        {
-            complain(&format!("cannot hand on the descriptor of the room: {errno}"));
-            end(exit::FAILED);
+        for place in inside.descriptors() {
+            if fcntl(place, FcntlArg::F_DUPFD(HIGH)).is_err()
+                && let Err(errno) = fcntl(place, FcntlArg::F_DUPFD(3))
+            {
+                complain(&format!("cannot hand on the descriptor of the room: {errno}"));
+                end(exit::FAILED);
+            }
         }
         if let Err(errno) = signals.restore() {
             complain(&format!("cannot give signals back: {errno}"));
