@@ -7,6 +7,7 @@ mod conformance;
 mod deaths;
 mod errors;
 mod fork;
+mod kept;
 mod kill_points;
 mod process;
 mod scribble;
