@@ -8,8 +8,10 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use grouplock_room::{Participant, Place, Room, RoomError, RoomName, RoomOptions, Snapshot};
-use nix::unistd::getpid;
+use grouplock_room::{
+    Participant, Place, Places, Room, RoomError, RoomName, RoomOptions, Snapshot,
+};
+use nix::unistd::{getpid, getuid};
 
 use crate::handle::Handle;
 use crate::place::{At, places};
@@ -66,7 +68,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let mut findings = Findings::default();
     match arguments.at.place() {
         Ok(place) => {
-            findings.good(format!("rooms live in {place}"));
+            findings.good(format!("rooms live in {place}{}", whose(&place)));
+            other_places(&place, &mut findings);
             examine(&place, &mut findings);
         }
         Err(error) => findings.wrong(error.to_string(), advice(&error)),
@@ -90,6 +93,33 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     _ = writeln!(text, "{wrong} {} wrong", if wrong == 1 { "thing is" } else { "things are" });
     print(&text);
     ExitCode::from(WRONG)
+}
+
+/// Whose rooms they are, if it is a place that everybody knows.
+fn whose(place: &Place) -> &'static str {
+    match Place::local() {
+        _ if *place == Place::system() => ", those of the whole machine",
+        Ok(local) if *place == local => ", those of this user",
+        _ => "",
+    }
+}
+
+/// Rooms that whoever looks for theirs here may mean.
+fn other_places(place: &Place, findings: &mut Findings) {
+    let user = std::env::var("SUDO_UID").ok().and_then(|user| user.parse().ok());
+    let user = user.filter(|_| getuid().is_root()).map(Place::of_user);
+    let others = [Place::local().ok(), Some(Place::system()), user];
+    let mut seen = vec![place.clone()];
+    for other in others.into_iter().flatten() {
+        let count = Places::new().list(&other).map_or(0, |rooms| rooms.len());
+        if count > 0 && !seen.contains(&other) {
+            findings.note(
+                format!("there are rooms elsewhere: {count} in {other}"),
+                format!("if those are meant: --at {other}"),
+            );
+            seen.push(other);
+        }
+    }
 }
 
 fn examine(place: &Place, findings: &mut Findings) {
@@ -274,9 +304,6 @@ fn is_stopped(pid: i32) -> bool {
 /// What to do about an error.
 fn advice(error: &RoomError) -> &'static str {
     match error {
-        RoomError::NoRuntimeDirectory => {
-            "name a directory of your own: export GROUPLOCK_AT=$HOME/.local/state/grouplock"
-        }
         RoomError::BadPlace { .. } | RoomError::NoBackend { .. } => {
             "correct --at or GROUPLOCK_AT: a directory of this machine works without any server"
         }
@@ -288,7 +315,7 @@ fn advice(error: &RoomError) -> &'static str {
         }
         RoomError::NetworkFileSystem { .. } => "use a directory on a local disk or in /run",
         RoomError::Permission { .. } => {
-            "use a directory of your own, or have the room opened to your group with --group"
+            "use a directory of your own, or have one for your group: --group NAME"
         }
         RoomError::ReadOnly { .. } => "use a directory on a file system that can be written",
         RoomError::NoSpace { .. } => "make room on the file system, or use another directory",

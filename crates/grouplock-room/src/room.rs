@@ -25,7 +25,7 @@ use crate::snapshot::Snapshot;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
-    /// Only the user who creates it.
+    /// Only the user who creates it; in a directory with the set-group-ID bit that its group may write to, that group as well.
     #[default]
     Owner,
     /// The group of the file as well, which is the creator's or, in a directory with the set-group-ID bit, the

@@ -5,11 +5,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use grouplock_room::{Access, Patience, Policy, RoomError, RoomOptions, parse_duration};
+use grouplock_room::{Patience, Policy, RoomError, RoomOptions, parse_duration};
 
 use super::events::Events;
 use super::words::{Loudness, Teller};
-use crate::exit;
+use crate::exit::{self, complain};
 use crate::place::At;
 use crate::waiting::{WaitError, Wish};
 
@@ -60,9 +60,6 @@ pub(crate) struct Entrance {
     /// it (fifo if not given); one that exists must have it.
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     policy: Option<Policy>,
-    /// A room that is created may be used by its group as well, not by its owner alone.
-    #[arg(long)]
-    group: bool,
     /// Say nothing about waiting, nor that the room could not be entered in time.
     #[arg(long, short = 'q', conflicts_with = "verbose")]
     pub(crate) quiet: bool,
@@ -157,8 +154,13 @@ impl Entrance {
         let mut options = RoomOptions::new();
         options.policy = self.policy;
         options.command = Some(self.label.as_deref().unwrap_or(shown).to_owned());
-        if self.group {
-            options.access = Access::Group;
+        if !self.quiet
+            && let Some(other) = self.at.elsewhere(&self.room)
+        {
+            complain(format_args!(
+                "there is another room `{}` in {other}, which this is not; --at {other} enters that",
+                self.room
+            ));
         }
         let patience = match self.timeout {
             _ if self.no_wait => Patience::None,

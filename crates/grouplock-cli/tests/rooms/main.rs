@@ -17,3 +17,4 @@ mod shown;
 mod signals;
 mod storm;
 mod terminal;
+mod whose;

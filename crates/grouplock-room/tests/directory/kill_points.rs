@@ -51,6 +51,7 @@ impl Stage {
 
 /// Not a test: what a process of these plays does.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a few lines for each play")]
 fn actor() {
     let Some(role) = process::role() else { return };
     let (play, directory) = (role[0].as_str(), role[1].as_str());

@@ -13,3 +13,4 @@ mod process;
 mod scribble;
 mod storm;
 mod waking;
+mod whose;
