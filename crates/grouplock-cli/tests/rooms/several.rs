@@ -1,6 +1,7 @@
 //! Several rooms at once: `grouplock run ROOM SESSION --and ROOM SESSION`.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 
 use nix::sys::signal::Signal;
 
@@ -85,9 +86,11 @@ fn who_cannot_enter_all_in_time_keeps_none() {
         assert_eq!(place.said(&run).0, 124);
         assert!(place.is_empty("a"));
     }
-    // The rooms that it has already are given back when a signal ends the wait, or stops it.
-    let waiting =
-        Running::start(place.grouplock(&["run", "-q", "a", "s", "--and", "b", "s", "--", "true"]));
+    // The rooms that it has already are given back when a signal ends the wait, or stops it. In a process group of its own,
+    // since the kernel does not stop those of which no parent is outside.
+    let mut waiting = place.grouplock(&["run", "-q", "a", "s", "--and", "b", "s", "--", "true"]);
+    waiting.process_group(0);
+    let waiting = Running::start(waiting);
     until("it waits", || place.waiters("b") == 1);
     assert_eq!(place.status("a")["inside"]["session"], "s");
     waiting.send(Signal::SIGTSTP);
