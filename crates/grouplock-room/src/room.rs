@@ -128,7 +128,7 @@ impl RoomOptions {
 pub struct Room {
     pub(crate) backend: Arc<dyn Backend>,
     /// Where it is and what it is called, if it was opened by [`Places`]: what [`enter_all`](Room::enter_all) sorts by.
-    at: Option<Arc<(String, String)>>,
+    at: Option<Arc<(Place, RoomName)>>,
 }
 
 impl Room {
@@ -177,14 +177,7 @@ impl Room {
     }
 
     pub(crate) fn at(self, place: &Place, name: &RoomName) -> Self {
-        let place = match place {
-            // One directory may have several paths.
-            Place::Directory(path) => {
-                path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string()
-            }
-            Place::Servers { .. } => place.to_string(),
-        };
-        Room { at: Some(Arc::new((place, name.to_string()))), ..self }
+        Room { at: Some(Arc::new((place.clone(), name.clone()))), ..self }
     }
 
     /// What this room can do.
@@ -276,7 +269,7 @@ impl Room {
     ) -> Result<Vec<Guard<'r>>, RoomError> {
         let mut wanted = Vec::new();
         for (position, entry) in requests.into_iter().enumerate() {
-            let Some(at) = entry.room.at.clone() else {
+            let Some(at) = entry.room.entry_order() else {
                 return Err(entry.room.unsupported("several rooms at once without a place"));
             };
             wanted.push((at, position, entry));
@@ -304,8 +297,16 @@ impl Room {
 
     /// What [`enter_all`](Room::enter_all) sorts by, for those who enter several rooms in another way: the place and the name.
     /// `None` for a room that was not opened by [`Places`].
-    pub fn entry_order(&self) -> Option<(&str, &str)> {
-        self.at.as_ref().map(|at| (at.0.as_str(), at.1.as_str()))
+    pub fn entry_order(&self) -> Option<(String, String)> {
+        let (place, name) = self.at.as_deref()?;
+        let place = match place {
+            // One directory may have several paths.
+            Place::Directory(path) => {
+                path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string()
+            }
+            Place::Servers { .. } => place.to_string(),
+        };
+        Some((place, name.to_string()))
     }
 
     /// For tasks of any executor.

@@ -10,7 +10,7 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
-use nix::unistd::{ForkResult, Pid, fork};
+use nix::unistd::Pid;
 
 use super::RunError;
 use super::guardian::Guardian;
@@ -21,6 +21,10 @@ use crate::signals::Signals;
 
 /// The number from which on the command inherits the room's descriptor: scripts choose small ones for their own.
 const HIGH: i32 = 100;
+
+/// How much stack the child has until it is another program. execvpe(3) may need as much as a path is long, and more for the
+/// arguments.
+const STACK: usize = 128 << 10;
 
 /// A command that can be run without allocating much.
 pub(super) struct Prepared {
@@ -71,20 +75,18 @@ impl Prepared {
         guardian: &Guardian,
         inside: &Inside,
     ) -> Result<Child, RunError> {
-        // SAFETY: what the child does before exec are system calls and small allocations, which the C libraries of
-        // Linux keep possible in a child even if other threads were allocating.
-        match unsafe { fork() }.map_err(RunError::system("start the command"))? {
-            // Nobody but us can reap it, so the number means our child.
-            ForkResult::Parent { child } => match Handle::open(child) {
-                Ok(handle) => Ok(Child { pid: child, handle }),
-                Err(errno) => {
-                    // Once we have left, it must not be there any more.
-                    _ = nix::sys::signal::kill(child, nix::sys::signal::Signal::SIGKILL);
-                    _ = nix::sys::wait::waitpid(child, None);
-                    Err(RunError::system("start the command")(errno))
-                }
-            },
-            ForkResult::Child => self.become_command(signals, guardian, inside),
+        let stack = STACK + 2 * size_of_val(&self.words[..]);
+        let child = spawn(stack, || self.become_command(signals, guardian, inside));
+        let pid = child.map_err(RunError::system("start the command"))?;
+        // Nobody but us can reap it, so the number means our child.
+        match Handle::open(pid) {
+            Ok(handle) => Ok(Child { pid, handle }),
+            Err(errno) => {
+                // Once we have left, it must not be there any more.
+                _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+                _ = nix::sys::wait::waitpid(pid, None);
+                Err(RunError::system("start the command")(errno))
+            }
         }
     }
 
@@ -148,6 +150,28 @@ impl Child {
             }
         })
     }
+}
+
+/// Makes a child that does `work` and never returns from it. As vfork(2) does, it shares our memory until it is another
+/// program, and this thread sleeps until then: to copy the memory, and to copy again what we write to, takes longer than
+/// entering a room.
+fn spawn<F: Fn()>(stack: usize, work: F) -> nix::Result<Pid> {
+    extern "C" fn begin<F: Fn()>(work: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: it is what `spawn` has given to `clone`, and lives until that returns.
+        let work = unsafe { &*work.cast::<F>() };
+        work();
+        exit::FAILED.into()
+    }
+    let mut stack = vec![0_u128; stack.div_ceil(size_of::<u128>())];
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the stack is aligned, ours, and the child is done with it when `clone` returns, since it has become another
+    // program or has ended. `work` lives as long. What it writes to is not used by this thread meanwhile, which sleeps; other
+    // threads share memory with it as with any thread. Its signal actions and descriptors are its own.
+    let child = unsafe {
+        let top = stack.as_mut_ptr_range().end;
+        libc::clone(begin::<F>, top.cast(), flags, (&raw const work).cast_mut().cast())
+    };
+    Errno::result(child).map(Pid::from_raw)
 }
 
 /// Without the locks of the standard streams, which somebody may have held when we forked.
