@@ -14,7 +14,8 @@ grouplock._errors.Occupied: the room is occupied by the session `backup`
 
 A room lives in a directory of this machine, on etcd (`at="etcd://host:2379"`) or on a GBP cluster
 (`at="gbp://host:7100"`). By default it lives where the program `grouplock` has it: in `GROUPLOCK_AT`,
-else in `$XDG_RUNTIME_DIR/grouplock`, for root in `/run/grouplock`.
+else among the rooms of the user, `/run/lock/grouplock-UID` (`/tmp/grouplock-UID` on machines where not
+everybody may write to `/run/lock`), for root in `/run/grouplock`.
 """
 
 from __future__ import annotations
