@@ -252,7 +252,7 @@ impl Engine {
         room: String,
         message: PeerMessage,
     ) -> Result<(), Reason> {
-        if let PeerMessage::Request { rank } = &message {
+        if let PeerMessage::Request { rank, .. } = &message {
             // It may have been asked long ago, but not in the future.
             let ahead = rank.claim.asked().since(now);
             self.check_clock(ahead)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use grouplock_quorum::{Admission, Coterie, MemberId, Precedence, Settings, home};
+use grouplock_quorum::{Admission, Coterie, MemberId, Precedence, Settings, Votes, home};
 
 /// What is explored: everything that can happen within these bounds.
 #[derive(Clone)]
@@ -12,6 +12,7 @@ pub(crate) struct Scenario {
     pub(crate) coterie: Arc<Coterie>,
     pub(crate) precedence: Precedence,
     pub(crate) admission: Admission,
+    pub(crate) votes: Votes,
     pub(crate) processes: Vec<Plan>,
     /// Messages between two parties arrive in the order in which they were sent.
     pub(crate) ordered: bool,
@@ -81,6 +82,7 @@ impl Scenario {
             coterie: Arc::new(coterie),
             precedence: Precedence::Static,
             admission: Admission::Together,
+            votes: Votes::AnyQuorum,
             processes: processes.to_vec(),
             ordered: false,
             direct: true,
@@ -101,6 +103,7 @@ impl Scenario {
         Settings {
             precedence: self.precedence,
             admission: self.admission,
+            votes: self.votes,
             link_delay: Duration::ZERO,
             retry: Duration::from_millis(1),
             lease: None,
