@@ -149,6 +149,7 @@ impl Engine {
                 () = tokio::time::sleep(sleep) => None,
                 _ = look.tick() => {
                     self.look_at_clock();
+                    self.storage.rest()?;
                     None
                 }
             };

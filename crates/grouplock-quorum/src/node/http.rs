@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::accept::House;
+use super::descriptors::MOST_READERS;
 use super::engine::Input;
 use super::metrics::Gauges;
 use super::status::Status;
+use super::strangers::Strangers;
 
 /// The longest request, in bytes.
 const LONGEST: usize = 8 * 1024;
 /// How long a request and its answer may take, each.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How many are served at once.
-const AT_ONCE: usize = 64;
 
 const PAGE: &str = include_str!("page/index.html");
 
@@ -40,19 +40,20 @@ impl Answer {
 
 /// Serves for ever.
 pub(super) async fn serve(house: Arc<House>, listener: TcpListener) {
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let readers = Strangers::new(MOST_READERS);
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         let Ok((stream, address)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let house = house.clone();
+        let (house, reader) = (house.clone(), readers.admit());
         tokio::spawn(async move {
-            if let Err(error) = serve_one(&house, stream).await {
-                tracing::debug!("status page: {address}: {error}");
+            tokio::select! {
+                served = serve_one(&house, stream) => if let Err(error) = served {
+                    tracing::debug!("status page: {address}: {error}");
+                },
+                () = reader.evicted() => tracing::debug!("status page: {address} made room for others"),
             }
-            drop(place);
         });
     }
 }

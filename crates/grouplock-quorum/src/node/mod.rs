@@ -14,6 +14,7 @@
 mod accept;
 mod config;
 mod connection;
+mod descriptors;
 mod engine;
 mod hooks;
 mod http;
@@ -24,12 +25,13 @@ mod room;
 mod status;
 #[doc(hidden)]
 pub mod storage;
+mod strangers;
 
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -185,6 +187,8 @@ async fn serve(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeEr
         guests: Mutex::new(HashMap::new()),
         next: AtomicU64::new(0),
         open: AtomicU64::new(0),
+        places: descriptors::places(members),
+        clients: AtomicUsize::new(0),
     });
     let signals =
         |kind| signal(kind).map_err(|source| NodeError::Io { what: "wait for signals", source });

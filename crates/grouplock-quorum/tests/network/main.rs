@@ -9,6 +9,7 @@ mod conformance;
 mod enter;
 mod faults;
 mod long;
+mod many;
 mod page;
 mod storm;
 mod tls;

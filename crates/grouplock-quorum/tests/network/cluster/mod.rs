@@ -127,6 +127,8 @@ pub(crate) struct Cluster {
     environment: BTreeMap<usize, Vec<(String, String)>>,
     /// How large files may become, in the shell's blocks.
     pub(crate) limits: BTreeMap<usize, u32>,
+    /// How many descriptors there can be.
+    pub(crate) descriptors: BTreeMap<usize, u32>,
 }
 
 impl Cluster {
@@ -162,6 +164,7 @@ impl Cluster {
             running,
             environment: BTreeMap::new(),
             limits: BTreeMap::new(),
+            descriptors: BTreeMap::new(),
         };
         for id in 0..cluster.len() {
             fs::write(cluster.config(id), cluster.toml(id)).expect("a configuration");
@@ -255,12 +258,15 @@ impl Cluster {
     pub(crate) fn spawn(&self, config: &Path, id: usize) -> Child {
         let log = fs::File::options().create(true).append(true).open(self.log_path(id));
         let program = std::env::current_exe().expect("this program has a path");
-        let mut command = match self.limits.get(&id) {
+        // Where its log must not grow either, it is thrown away.
+        let limit = self.limits.get(&id).map(|blocks| {
+            format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\" 2>/dev/null")
+        });
+        let few = self.descriptors.get(&id);
+        let few = few.map(|most| format!("ulimit -n {most}; exec \"$0\" \"$@\""));
+        let mut command = match limit.or(few) {
             None => Command::new(program),
-            Some(blocks) => {
-                // Its log is thrown away: it must not grow either.
-                let script =
-                    format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\" 2>/dev/null");
+            Some(script) => {
                 let mut shell = Command::new("sh");
                 shell.arg("-c").arg(script).arg(program);
                 shell
