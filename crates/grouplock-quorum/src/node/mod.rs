@@ -19,6 +19,7 @@ mod engine;
 mod hooks;
 mod http;
 mod link;
+mod memory;
 #[doc(hidden)]
 pub mod metrics;
 mod room;

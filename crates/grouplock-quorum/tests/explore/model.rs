@@ -446,7 +446,9 @@ impl Model for Scenario {
                 _ => None,
             }));
         }
-        if state.left.passes > 0 {
+        let under_way: usize = state.links.values().map(Vec::len).sum();
+        let calm = under_way <= self.under_way;
+        if state.left.passes > 0 && calm {
             actions.push(Action::Pass);
         }
         let due = |at: Option<Time>| self.passes > 0 && at.is_some_and(|at| at <= state.now());
@@ -465,10 +467,10 @@ impl Model for Scenario {
             if due(state.members[m].poll_timeout()) {
                 actions.push(Action::Wake(m));
             }
-            if state.left.deaths > 0 {
+            if state.left.deaths > 0 && calm {
                 actions.push(Action::Die(m));
             }
-            if state.left.amnesias > 0 {
+            if state.left.amnesias > 0 && calm {
                 actions.push(Action::Forget(m));
             }
             if state.left.crashes > 0 {

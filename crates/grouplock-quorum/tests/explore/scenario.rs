@@ -42,6 +42,8 @@ pub(crate) struct Scenario {
     pub(crate) passes: u8,
     /// So long that every lease runs out, unless it is said otherwise.
     pub(crate) step: Duration,
+    /// How many messages may be on their way when time passes, or a member dies or forgets.
+    pub(crate) under_way: usize,
     /// How many members may die for good.
     pub(crate) deaths: u8,
     /// How many members may lose their memory: they ask the others and wait for the lease of a vote.
@@ -115,6 +117,7 @@ impl Scenario {
             forgetful: false,
             passes: 0,
             step: LEASE * 2,
+            under_way: 1,
             deaths: 0,
             amnesias: 0,
             rash: false,

@@ -200,12 +200,13 @@ fn a_member_that_says_what_cannot_be() {
     };
     let now = grouplock_quorum::Clock::start().now();
     let rank = |asked, member| Rank { claim: claim(asked), member: MemberId(member), stage: 1 };
-    // In another's name; not in its quorum, which is {1, 2}; of a stage that never was; from the future.
-    say("protocol", PeerMessage::Request { rank: rank(now, 2) });
-    say("protocol", PeerMessage::Request { rank: rank(now, 1) });
-    say("protocol", PeerMessage::Locked { stage: 1, grant: 1, epoch: 0, rival: None });
+    let request = |rank| PeerMessage::Request { rank, sent: now, epoch: 0 };
+    let locked = PeerMessage::Locked { stage: 1, grant: 1, epoch: 0, heard: now, rival: None };
+    // In another's name; of a stage that never was; from the future.
+    say("protocol", request(rank(now, 2)));
+    say("protocol", locked);
     let future = now + Duration::from_secs(3600);
-    say("clock", PeerMessage::Request { rank: rank(future, 1) });
+    say("clock", request(rank(future, 1)));
     refused(&cluster, "not_its_role", |_| {
         raw.ask("room", &session_at(0, 3), 1).unwrap();
         assert_eq!(raw.refusal(), "not_its_role");
