@@ -24,7 +24,7 @@ use crate::message::{GroupMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId, home};
 use crate::process::{Process, Standing};
 use crate::time::Time;
-use crate::wire::{About, Cluster, Frame};
+use crate::wire::{About, Cluster, Frame, Reason};
 
 /// What those who enter want done.
 pub(super) enum Order {
@@ -364,6 +364,7 @@ impl Driver {
                     self.arm(process);
                 }
             }
+            Frame::Denied { process, reason, .. } => self.denied(member, process, &reason),
             Frame::Seen { question, seen } => self.read_seen(member, question, seen),
             Frame::Pong => {
                 if let Link::Up { leaving, .. } = &mut self.links[member.index()]
@@ -374,6 +375,18 @@ impl Driver {
             }
             // Nothing that a client is sent.
             _ => {}
+        }
+    }
+
+    /// Its home refuses the request: nothing is left of it there.
+    fn denied(&mut self, from: MemberId, id: ProcessId, reason: &Reason) {
+        let asks = |entry: &Entry| entry.home == from && matches!(entry.phase, Phase::Asking(_));
+        if self.entries.get(&id).is_some_and(asks)
+            && let Some(entry) = self.forget(id)
+        {
+            let address = &self.cluster.members[from.index()].address;
+            let why = format!("{from} ({address}) refuses the request: {reason}");
+            entry.desk.failed(RoomError::Backend(why.into()));
         }
     }
 

@@ -84,6 +84,17 @@ pub enum Frame {
     Ping,
     /// Yes.
     Pong,
+    /// From home to client: that request is refused. The connection and all other requests stay.
+    Denied {
+        /// In which room.
+        room: String,
+        /// Which of the client's processes.
+        process: ProcessId,
+        /// The request.
+        attempt: u64,
+        /// Why.
+        reason: Reason,
+    },
 }
 
 /// Who dials.
@@ -163,10 +174,11 @@ impl Frame {
             Frame::Seen { .. } => "Seen",
             Frame::Ping => "Ping",
             Frame::Pong => "Pong",
+            Frame::Denied { .. } => "Denied",
         }
     }
 
-    /// Whether all names in it are names. Who reads a frame from a stranger asks first.
+    /// Whether all names in it are names. Who acts on a frame from a stranger asks first.
     ///
     /// # Errors
     /// The first that is none.

@@ -141,6 +141,36 @@ fn frames_out_of_turn_or_from_the_wrong_side() {
 }
 
 #[test]
+fn a_bad_request_costs_neither_the_connection_nor_what_is_held_over_it() {
+    let cluster = start();
+    let session = session_at(0, 3);
+    let mut raw = client(&cluster);
+    raw.ask("room", &session, 1).unwrap();
+    raw.entered(1, PATIENCE).unwrap().expect("the room is empty");
+    let mut denied = |process: u64, room: &str, session: &str, expected: &str| {
+        raw.ask(room, session, process).unwrap();
+        match raw.hear(PATIENCE).unwrap() {
+            Some(Frame::Denied { process: found, attempt: 1, reason, .. }) => {
+                assert_eq!((found, reason.label()), (ProcessId(process), expected));
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    denied(2, "room", &session_at(1, 3), "protocol");
+    denied(3, "", &session, "bad_name");
+    denied(4, "room", &"s".repeat(600), "bad_name");
+    assert_eq!(cluster.metric(0, "grouplock_inside", ""), 1, "the holding is lost");
+    assert_eq!(cluster.metric(0, "grouplock_waiting", ""), 0, "one of them waits");
+    // The connection is the same one, and good.
+    raw.ask("room", &session, 5).unwrap();
+    raw.entered(5, PATIENCE).unwrap().expect("its session is inside");
+    raw.leave("room", 5).unwrap();
+    raw.leave("room", 1).unwrap();
+    eventually("both are out", || cluster.metric(0, "grouplock_inside", "") == 0);
+    assert!(cluster.refused(0, "protocol") == 1 && cluster.refused(0, "bad_name") == 2);
+}
+
+#[test]
 fn a_process_of_another_client_is_not_touched() {
     let cluster = start();
     let session = session_at(0, 3);

@@ -6,6 +6,7 @@ mod bad_input;
 mod client;
 mod cluster;
 mod conformance;
+mod denied;
 mod enter;
 mod faults;
 mod long;

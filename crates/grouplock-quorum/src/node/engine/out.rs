@@ -73,6 +73,19 @@ impl Engine {
         }
     }
 
+    /// Tells a client that one of its requests is refused.
+    pub(super) fn deny(&self, connection: ConnectionId, denied: Frame) {
+        let Some(Connection { address, outbox, .. }) = self.connections.get(&connection) else {
+            return;
+        };
+        if let Frame::Denied { reason, .. } = &denied {
+            self.metrics.refuse(address, reason);
+        }
+        if outbox.push(denied) == Err(NotSent::Full) {
+            outbox.cut();
+        }
+    }
+
     /// Closes a connection. What else came over it is not looked at.
     pub(super) fn refuse(&mut self, connection: ConnectionId, reason: Reason) {
         let Some(Connection { who, address, outbox }) = self.connections.remove(&connection) else {

@@ -149,7 +149,9 @@ impl Raw {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             match self.hear(PATIENCE) {
-                Ok(Some(Frame::Refused { reason })) => return reason.label().to_owned(),
+                Ok(Some(Frame::Refused { reason } | Frame::Denied { reason, .. })) => {
+                    return reason.label().to_owned();
+                }
                 Ok(Some(Frame::Group { message: GroupMessage::Enter { .. }, .. })) => {
                     return "let in".to_owned();
                 }
@@ -208,7 +210,9 @@ impl Raw {
                     message: GroupMessage::Enter { epoch, .. },
                     ..
                 }) if found == process => return Ok(Some(epoch)),
-                Some(Frame::Refused { reason }) => return Err(io::Error::other(reason)),
+                Some(Frame::Refused { reason } | Frame::Denied { reason, .. }) => {
+                    return Err(io::Error::other(reason));
+                }
                 Some(_) => {}
                 None => return Ok(None),
             }
