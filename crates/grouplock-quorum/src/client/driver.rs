@@ -13,12 +13,12 @@ use grouplock_room::{Loss, Patience, RoomError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::clock::{before, instant, time};
-use super::decision::{DOUBT, Decision, FIRST_LOOK, FIRST_WORD};
+use super::decision::{Decision, FIRST_WORD};
 use super::dial::{Connection, Target};
 use super::entry::{Entry, FAREWELL, Phase, drift, notice};
 use super::link::{self, Dialler, News};
 use super::parts::Parts;
-use super::question::{Asker, Question};
+use super::question::{Asker, Extent, Question};
 use crate::clock::Clock;
 use crate::message::{GroupMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId, home};
@@ -74,6 +74,8 @@ pub(super) struct Driver {
     timers: BTreeSet<(Time, ProcessId)>,
     pub(super) questions: HashMap<u64, Question>,
     pub(super) last_question: u64,
+    /// Rooms that members are being asked about for requests, and those who want to know after that.
+    pub(super) looks: HashMap<String, Vec<ProcessId>>,
     tell: UnboundedSender<(MemberId, News)>,
     news: UnboundedReceiver<(MemberId, News)>,
 }
@@ -96,6 +98,7 @@ impl Driver {
             timers: BTreeSet::new(),
             questions: HashMap::new(),
             last_question: 0,
+            looks: HashMap::new(),
             tell,
             news,
         };
@@ -123,7 +126,7 @@ impl Driver {
         match order {
             Order::Enter(wanted) => self.enter(*wanted),
             Order::End(process) => self.end(process, None),
-            Order::Look { room, answer } => self.ask(room, Asker::Caller(answer)),
+            Order::Look { room, answer } => self.ask(room, Extent::Whole, Asker::Caller(answer)),
         }
     }
 
@@ -146,6 +149,7 @@ impl Driver {
             process,
             about,
             phase: Phase::Asking(decision),
+            claim: None,
             introduced: false,
             farewell: deadline.map(|deadline| before(deadline, FAREWELL)),
             deadline,
@@ -343,8 +347,7 @@ impl Driver {
         if let Link::Up { frames, .. } = &self.links[member.index()] {
             for (number, question) in &self.questions {
                 if question.open.contains_key(&member) {
-                    let (question, room) = (*number, question.room.clone());
-                    let _ = frames.send(Frame::Look { question, room });
+                    let _ = frames.send(question.frame(*number));
                 }
             }
         }
@@ -355,15 +358,7 @@ impl Driver {
             Frame::Group { room, process, message } => {
                 self.read_group(member, room, process, message);
             }
-            Frame::Queued { process, .. } => {
-                let now = self.clock.now();
-                if let Some(entry) = self.entries.get_mut(&process)
-                    && let Phase::Asking(decision @ Decision::Open { .. }) = &mut entry.phase
-                {
-                    *decision = Decision::Look { at: now + FIRST_LOOK, by: now + DOUBT };
-                    self.arm(process);
-                }
-            }
+            Frame::Queued { process, claim, inside, .. } => self.queued(process, claim, inside),
             Frame::Denied { process, reason, .. } => self.denied(member, process, &reason),
             Frame::Seen { question, seen } => self.read_seen(member, question, seen),
             Frame::Pong => {

@@ -238,8 +238,8 @@ impl Engine {
                     self.deny(connection, Frame::Denied { room, process, attempt, reason });
                 }
             }
-            (Who::Client(_), Frame::Look { question, room }) => {
-                self.look(now, connection, question, room.as_deref());
+            (Who::Client(_), Frame::Look { question, room, brief }) => {
+                self.look(now, connection, question, room.as_deref(), brief);
             }
             (who, frame) => {
                 let role = match who {

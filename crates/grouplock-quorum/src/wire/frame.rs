@@ -65,6 +65,11 @@ pub enum Frame {
         process: ProcessId,
         /// The request.
         attempt: u64,
+        /// How it stands among those who wait.
+        claim: Claim,
+        /// The session that is inside, if this member is its home. If it is the one that was asked for, others wait for whose sake
+        /// nobody joins it.
+        inside: Option<String>,
     },
     /// From a client: what do you see?
     Look {
@@ -72,6 +77,8 @@ pub enum Frame {
         question: u64,
         /// In which room. `None`: which rooms are there?
         room: Option<String>,
+        /// Only the stage, and of those who wait only the best claim for each session.
+        brief: bool,
     },
     /// A piece of the answer. The last is [`Seen::End`].
     Seen {

@@ -93,7 +93,11 @@ fn bytes_that_are_no_frames() {
     refused(&cluster, "malformed", |cluster| {
         let mut raw = client(cluster);
         let mut bytes = Vec::new();
-        encode(&Frame::Look { question: 1, room: Some("room".to_owned()) }, &mut bytes).unwrap();
+        encode(
+            &Frame::Look { question: 1, room: Some("room".to_owned()), brief: false },
+            &mut bytes,
+        )
+        .unwrap();
         raw.write(&bytes[..bytes.len() - 2]).unwrap();
         drop(raw);
     });
@@ -394,7 +398,7 @@ fn a_client_that_does_not_read() {
     }
     eventually("all are inside", || cluster.metric(0, "grouplock_inside", "") == 96);
     let mut deaf = client(&cluster);
-    let look = Frame::Look { question: 1, room: Some("crowded".to_owned()) };
+    let look = Frame::Look { question: 1, room: Some("crowded".to_owned()), brief: false };
     // Until the member has had enough of it.
     for _ in 0..20_000 {
         if deaf.send(&look).is_err() || cluster.log(0).contains("wait to be read") {
