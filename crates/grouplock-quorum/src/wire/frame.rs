@@ -10,8 +10,10 @@ use super::limits::{
 };
 use super::reason::Reason;
 use super::seen::Seen;
+use super::versions::Versions;
 use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId};
+use crate::rank::Claim;
 use crate::time::Time;
 
 /// One thing said.
@@ -113,6 +115,8 @@ pub struct Hello {
     pub role: Role,
     /// Its clock.
     pub now: Time,
+    /// What it speaks.
+    pub versions: Versions,
 }
 
 /// What a dialler is.
@@ -145,6 +149,8 @@ pub struct Welcome {
     pub incarnation: u64,
     /// Its clock.
     pub now: Time,
+    /// What both speak from now on.
+    pub version: u16,
 }
 
 /// What a process says of itself, for those who look.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use grouplock_quorum::wire::{
-    Cluster, CoterieKind, Frame, Peer, Reader, Reason, Welcome, exchange_openings, write,
+    Cluster, CoterieKind, Frame, Peer, Reader, Reason, Versions, Welcome, exchange_openings, write,
 };
 use grouplock_quorum::{Clock, GroupMessage, MemberId, ProcessMessage, Settings};
 use grouplock_room::{Places, RoomOptions};
@@ -20,7 +20,8 @@ async fn serve(mut stream: TcpStream, cluster: Cluster) -> Option<()> {
         let answer = match reader.next().await.ok()?? {
             Frame::Hello(_) => {
                 let (me, incarnation, now) = (MemberId(0), 1, Clock::start().now());
-                Frame::Welcome(Welcome { cluster: cluster.clone(), me, incarnation, now })
+                let (cluster, version) = (cluster.clone(), Versions::OURS.highest);
+                Frame::Welcome(Welcome { cluster, me, incarnation, now, version })
             }
             Frame::Ping => Frame::Pong,
             Frame::Process {

@@ -14,6 +14,7 @@ mod many;
 mod page;
 mod storm;
 mod tls;
+mod upgrade;
 
 /// Not a test: a member, if it was started as one.
 #[test]

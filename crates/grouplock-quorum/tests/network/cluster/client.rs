@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grouplock_quorum::wire::{
-    About, Fingerprint, Frame, Hello, Reader, Role, Welcome, encode, opening,
+    About, Fingerprint, Frame, Hello, Reader, Role, Versions, Welcome, encode, opening,
 };
 use grouplock_quorum::{
     Clock, GroupMessage, MemberId, Process, ProcessId, ProcessMessage, Settings, Standing, home,
@@ -71,7 +71,7 @@ impl Raw {
     }
 
     pub(crate) fn hello(&self, cluster: Option<Fingerprint>, role: Role) -> Frame {
-        Frame::Hello(Hello { cluster, role, now: self.clock.now() })
+        Frame::Hello(Hello { cluster, role, now: self.clock.now(), versions: Versions::OURS })
     }
 
     /// A client that has been welcomed.
