@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
@@ -12,7 +12,7 @@ use tokio::io::split;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::{Instant, timeout};
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::connection::{End, Outbox, Stream, Take, run};
 use super::descriptors::Places;
@@ -22,7 +22,7 @@ use super::strangers::{Stranger, Strangers};
 use crate::clock::Clock;
 use crate::name::MemberId;
 use crate::wire::{
-    BadOpening, Cluster, Fingerprint, Frame, Hello, Reader, Reason, Role, VERSION, Welcome,
+    BadOpening, Cluster, Fingerprint, Frame, Hello, Reader, Reason, Role, Versions, Welcome,
     exchange_openings, is_for, write,
 };
 
@@ -37,6 +37,9 @@ pub(super) struct House {
     pub(super) incarnation: u64,
     pub(super) cluster: Cluster,
     pub(super) fingerprint: Fingerprint,
+    pub(super) versions: Versions,
+    /// For the connections that are made from now on.
+    pub(super) tls: RwLock<Tls>,
     pub(super) clock: Clock,
     pub(super) metrics: Arc<Metrics>,
     pub(super) engine: mpsc::Sender<Input>,
@@ -60,7 +63,18 @@ pub(super) struct Guest {
     pong: Arc<Notify>,
 }
 
+/// Present or absent together.
+#[derive(Clone, Default)]
+pub(super) struct Tls {
+    pub(super) accept: Option<TlsAcceptor>,
+    pub(super) connect: Option<TlsConnector>,
+}
+
 impl House {
+    pub(super) fn tls(&self) -> Tls {
+        self.tls.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn check_clock(&self, theirs: crate::Time) -> Result<(), Reason> {
         let now = self.clock.now();
         let apart = theirs.since(now).max(now.since(theirs));
@@ -87,7 +101,7 @@ impl House {
 }
 
 /// Accepts for ever.
-pub(super) async fn accept(house: Arc<House>, listener: TcpListener, tls: Option<TlsAcceptor>) {
+pub(super) async fn accept(house: Arc<House>, listener: TcpListener) {
     let strangers = Strangers::new(house.places.strangers);
     loop {
         let (stream, address) = match listener.accept().await {
@@ -99,7 +113,8 @@ pub(super) async fn accept(house: Arc<House>, listener: TcpListener, tls: Option
                 continue;
             }
         };
-        let (house, tls, stranger) = (house.clone(), tls.clone(), strangers.admit());
+        let Some(stranger) = strangers.admit().await else { return };
+        let (house, tls) = (house.clone(), house.tls().accept);
         tokio::spawn(async move {
             house.open.fetch_add(1, Relaxed);
             house.metrics.connections.fetch_add(1, Relaxed);
@@ -180,7 +195,8 @@ async fn serve<S: Stream>(
         Some(Ok(())) => {}
         None => return,
         Some(Err(BadOpening::Version(theirs))) => {
-            let reason = Reason::Version { theirs, ours: VERSION };
+            let theirs = Versions { lowest: theirs, highest: theirs };
+            let reason = Reason::Version { theirs, ours: house.versions };
             return house.metrics.refuse(&address, &reason);
         }
         // Who only looks whether somebody listens is not worth a line.
@@ -193,8 +209,8 @@ async fn serve<S: Stream>(
     let pong = Arc::new(Notify::new());
     let connection = house.next.fetch_add(1, Relaxed);
     let greeted = greet(house, &mut reader, certificate.as_ref(), connection, &outbox, &pong);
-    let who = match soon(house, &address, &stranger, by, greeted).await {
-        Some(Ok(Some(who))) => who,
+    let (who, version) = match soon(house, &address, &stranger, by, greeted).await {
+        Some(Ok(Some(greeted))) => greeted,
         None | Some(Ok(None)) => return,
         Some(Err(reason)) => {
             house.metrics.refuse(&address, &reason);
@@ -209,6 +225,7 @@ async fn serve<S: Stream>(
         me: house.me,
         incarnation: house.incarnation,
         now: house.clock.now(),
+        version,
     });
     // The outbox is empty and large.
     let _ = outbox.push(welcome);
@@ -255,7 +272,7 @@ impl Take for ToEngine<'_> {
     }
 }
 
-/// Hears who it is; `None` if it went away.
+/// Hears who it is, and finds the version to speak; `None` if it went away.
 async fn greet<S: Stream>(
     house: &House,
     reader: &mut Reader<tokio::io::ReadHalf<S>>,
@@ -263,7 +280,7 @@ async fn greet<S: Stream>(
     connection: ConnectionId,
     outbox: &Outbox,
     pong: &Arc<Notify>,
-) -> Result<Option<Who>, Reason> {
+) -> Result<Option<(Who, u16)>, Reason> {
     let hello = match reader.next().await {
         Ok(None) => return Ok(None),
         Ok(Some(Frame::Hello(hello))) => hello,
@@ -272,7 +289,9 @@ async fn greet<S: Stream>(
         }
         Err(error) => return error.reason().map_or(Ok(None), Err),
     };
-    let Hello { cluster, role, now } = hello;
+    let Hello { cluster, role, now, versions: theirs } = hello;
+    let ours = house.versions;
+    let Some(version) = ours.common(theirs) else { return Err(Reason::Version { theirs, ours }) };
     if let Some(theirs) = cluster {
         house.check_cluster(theirs)?;
     }
@@ -282,7 +301,7 @@ async fn greet<S: Stream>(
             let most = house.places.clients;
             // Given back in `serve`, when the connection ends.
             if house.clients.fetch_add(1, Relaxed) < most {
-                return Ok(Some(Who::Client(client)));
+                return Ok(Some((Who::Client(client), version)));
             }
             house.clients.fetch_sub(1, Relaxed);
             Err(Reason::TooMany { what: "clients".to_owned(), most: most as u64 })
@@ -296,7 +315,7 @@ async fn greet<S: Stream>(
                 Guest { connection, incarnation, outbox: outbox.clone(), pong: pong.clone() };
             seat(house, id, guest).await?;
             house.awake[id.index()].notify_one();
-            Ok(Some(Who::Member(id)))
+            Ok(Some((Who::Member(id), version)))
         }
     }
 }

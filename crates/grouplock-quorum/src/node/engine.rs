@@ -241,6 +241,8 @@ impl Engine {
     fn said(&mut self, now: Time, connection: ConnectionId, frame: Frame) {
         // It may have been refused, with more of its frames on the way.
         let Some(Connection { who, .. }) = self.connections.get(&connection) else { return };
+        let named = frame.check_names().map_err(|bad| Reason::BadName(bad.to_string()));
+        // What else comes over the connection may be right, and others may depend on it: only the message is refused.
         match (*who, frame) {
             (Who::Member(_), Frame::Memory { mine, recall }) => {
                 if let Err(error) = self.hear_memory(now, connection, mine, recall) {
@@ -252,18 +254,22 @@ impl Engine {
                 if self.blank.is_some() || self.trusted[peer.index()] != Some(connection) => {}
             (Who::Client(_), Frame::Process { .. }) if self.blank.is_some() => {}
             (Who::Member(peer), Frame::Peer { room, message }) => {
-                if let Err(reason) = self.peer(now, peer, room, message) {
-                    // The others of its messages may be right.
+                if let Err(reason) = named.and_then(|()| self.peer(now, peer, &room, message)) {
                     self.metrics.refuse(&peer.to_string(), &reason);
                 }
             }
             (Who::Client(client), Frame::Process { room, process, message, about }) => {
-                if let Err(reason) = self.process(now, client, room, process, message, about) {
-                    self.refuse(connection, reason);
+                let (ProcessMessage::Ask { attempt, .. }
+                | ProcessMessage::Leave { attempt }
+                | ProcessMessage::Renew { attempt, .. }) = message;
+                let handled =
+                    named.and_then(|()| self.process(now, client, &room, process, message, about));
+                if let Err(reason) = handled {
+                    self.deny(connection, Frame::Denied { room, process, attempt, reason });
                 }
             }
-            (Who::Client(_), Frame::Look { question, room }) => {
-                self.look(now, connection, question, room.as_deref());
+            (Who::Client(_), Frame::Look { question, room, brief }) => {
+                self.look(now, connection, question, room.as_deref(), brief);
             }
             (who, frame) => {
                 let role = match who {
@@ -280,7 +286,7 @@ impl Engine {
         &mut self,
         now: Time,
         peer: MemberId,
-        room: String,
+        room: &str,
         message: PeerMessage,
     ) -> Result<(), Reason> {
         if let PeerMessage::Request { rank, .. } = &message {
@@ -302,7 +308,7 @@ impl Engine {
         &mut self,
         now: Time,
         client: u64,
-        room: String,
+        room: &str,
         process: ProcessId,
         message: ProcessMessage,
         about: Option<About>,
@@ -317,7 +323,7 @@ impl Engine {
         let name = if attempt.is_some() {
             self.room(room, now)?
         } else {
-            let Some((name, _)) = self.rooms.get_key_value(room.as_str()) else {
+            let Some((name, _)) = self.rooms.get_key_value(room) else {
                 self.unknown_room(client, room, process, &message);
                 return Ok(());
             };
@@ -350,14 +356,14 @@ impl Engine {
     fn unknown_room(
         &mut self,
         client: u64,
-        room: String,
+        room: &str,
         process: ProcessId,
         message: &ProcessMessage,
     ) {
         self.metrics.message(process_kind(message), Direction::Received, true);
         if let ProcessMessage::Renew { attempt, .. } = *message {
             let message = GroupMessage::Gone { attempt };
-            let frame = Frame::Group { room, process, message };
+            let frame = Frame::Group { room: room.to_owned(), process, message };
             self.wishes.send.push((To::Client(client), frame, false));
         }
     }
@@ -368,8 +374,8 @@ impl Engine {
     }
 
     /// The room of that name, which is made if there is none.
-    fn room(&mut self, name: String, now: Time) -> Result<Arc<str>, Reason> {
-        if let Some((name, _)) = self.rooms.get_key_value(name.as_str()) {
+    fn room(&mut self, name: &str, now: Time) -> Result<Arc<str>, Reason> {
+        if let Some((name, _)) = self.rooms.get_key_value(name) {
             return Ok(name.clone());
         }
         if self.rooms.len() >= MOST_ROOMS {

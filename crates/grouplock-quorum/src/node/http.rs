@@ -46,7 +46,8 @@ pub(super) async fn serve(house: Arc<House>, listener: TcpListener) {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let (house, reader) = (house.clone(), readers.admit());
+        let Some(reader) = readers.admit().await else { return };
+        let house = house.clone();
         tokio::spawn(async move {
             tokio::select! {
                 served = serve_one(&house, stream) => if let Err(error) = served {
@@ -127,6 +128,12 @@ async fn answer(house: &House, request: &str, local: SocketAddr) -> Answer {
     let path = target.split('?').next().unwrap_or_default();
     match path {
         "/" => Answer { status: "200 OK", kind: "text/html; charset=utf-8", body: PAGE.to_owned() },
+        "/healthz" => match show(house, false).await {
+            Some(_) => Answer::text("200 OK", "ok"),
+            None => {
+                Answer::text("503 Service Unavailable", "this member does not answer, or is ending")
+            }
+        },
         "/metrics" => match show(house, false).await {
             Some((gauges, _)) => Answer {
                 status: "200 OK",
@@ -142,7 +149,7 @@ async fn answer(house: &House, request: &str, local: SocketAddr) -> Answer {
             },
             None => Answer::text("503 Service Unavailable", "this member is ending"),
         },
-        _ => Answer::text("404 Not Found", "expected /, /status.json or /metrics"),
+        _ => Answer::text("404 Not Found", "expected /, /status.json, /metrics or /healthz"),
     }
 }
 

@@ -4,13 +4,13 @@
 //! it is known within a few round trips, long before so many others have come.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// See the module.
 pub(super) struct Strangers {
-    most: usize,
+    places: Arc<Semaphore>,
     oldest_first: Mutex<VecDeque<Arc<Notify>>>,
 }
 
@@ -18,24 +18,32 @@ pub(super) struct Strangers {
 pub(super) struct Stranger {
     all: Arc<Strangers>,
     told: Arc<Notify>,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Strangers {
     pub(super) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Strangers { most, oldest_first: Mutex::new(VecDeque::new()) })
+        let places = Arc::new(Semaphore::new(most));
+        Arc::new(Strangers { places, oldest_first: Mutex::new(VecDeque::new()) })
     }
 
-    /// Never waits: if there is no place, the oldest has to go.
-    pub(super) fn admit(self: &Arc<Self>) -> Stranger {
+    /// If there is no place, the oldest has to go; waits only until it has. `None` is never returned: the places are there as long as this is.
+    pub(super) async fn admit(self: &Arc<Self>) -> Option<Stranger> {
+        let free = self.places.clone().try_acquire_owned();
+        let place = if let Ok(place) = free {
+            place
+        } else {
+            let oldest = self.all().pop_front();
+            oldest.iter().for_each(|oldest| oldest.notify_one());
+            self.places.clone().acquire_owned().await.ok()?
+        };
         let told = Arc::new(Notify::new());
-        let mut all = self.oldest_first.lock().unwrap_or_else(PoisonError::into_inner);
-        while all.len() >= self.most
-            && let Some(oldest) = all.pop_front()
-        {
-            oldest.notify_one();
-        }
-        all.push_back(told.clone());
-        Stranger { all: self.clone(), told }
+        self.all().push_back(told.clone());
+        Some(Stranger { all: self.clone(), told, _place: place })
+    }
+
+    fn all(&self) -> MutexGuard<'_, VecDeque<Arc<Notify>>> {
+        self.oldest_first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -48,7 +56,6 @@ impl Stranger {
 
 impl Drop for Stranger {
     fn drop(&mut self) {
-        let mut all = self.all.oldest_first.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|other| !Arc::ptr_eq(other, &self.told));
+        self.all.all().retain(|other| !Arc::ptr_eq(other, &self.told));
     }
 }

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::cluster::Fingerprint;
 use super::frame::Memory;
+use super::versions::Versions;
 use crate::name::{MemberId, ProcessId};
 
 /// Why a member refused. It tells the other side, writes a line in its log and counts it under [`label`](Reason::label).
@@ -20,9 +21,9 @@ pub enum Reason {
     #[error("version {theirs} is spoken there, {ours} here")]
     Version {
         /// Of who was refused.
-        theirs: u16,
+        theirs: Versions,
         /// Of who refused.
-        ours: u16,
+        ours: Versions,
     },
     /// No or not the right certificate, or no TLS.
     #[error("not authenticated: {0}")]
@@ -59,7 +60,7 @@ pub enum Reason {
     },
     /// The configurations differ.
     #[error(
-        "another cluster: members, coterie or settings differ (fingerprint {theirs}, expected {ours})"
+        "another cluster: name, number of members, coterie, policy or lease differ (fingerprint {theirs}, expected {ours})"
     )]
     WrongCluster {
         /// Of who was refused.

@@ -7,6 +7,7 @@ mod cluster;
 mod codec;
 mod config;
 mod coterie;
+mod frames;
 mod metrics;
 mod name;
 mod opening;

@@ -6,6 +6,7 @@ mod bad_input;
 mod client;
 mod cluster;
 mod conformance;
+mod denied;
 mod enter;
 mod faults;
 mod long;
@@ -13,6 +14,7 @@ mod many;
 mod page;
 mod storm;
 mod tls;
+mod upgrade;
 
 /// Not a test: a member, if it was started as one.
 #[test]

@@ -34,10 +34,14 @@ impl Engine {
             self.send(to, frame, repeated);
         }
         for (name, process, attempt, client) in std::mem::take(&mut self.fresh) {
-            let waits = self.rooms.get(&name).and_then(|room| room.member.waits(process));
-            if waits.is_some_and(|(waiting, _)| waiting == attempt) {
+            let Some(member) = self.rooms.get(&name).map(|room| &room.member) else { continue };
+            if let Some((waiting, claim)) = member.waits(process)
+                && waiting == attempt
+            {
                 let room = name.to_string();
-                self.send(To::Client(client), Frame::Queued { room, process, attempt }, false);
+                let inside = member.stage_inside().map(|stage| stage.session.to_owned());
+                let queued = Frame::Queued { room, process, attempt, claim, inside };
+                self.send(To::Client(client), queued, false);
             }
         }
         Ok(())
@@ -80,6 +84,19 @@ impl Engine {
         }
     }
 
+    /// Tells a client that one of its requests is refused.
+    pub(super) fn deny(&self, connection: ConnectionId, denied: Frame) {
+        let Some(Connection { address, outbox, .. }) = self.connections.get(&connection) else {
+            return;
+        };
+        if let Frame::Denied { reason, .. } = &denied {
+            self.metrics.refuse(address, reason);
+        }
+        if outbox.push(denied) == Err(NotSent::Full) {
+            outbox.cut();
+        }
+    }
+
     /// Closes a connection. What else came over it is not looked at.
     pub(in super::super) fn refuse(&mut self, connection: ConnectionId, reason: Reason) {
         let Some(Connection { who, address, outbox }) = self.connections.remove(&connection) else {
@@ -100,9 +117,10 @@ impl Engine {
         connection: ConnectionId,
         question: u64,
         room: Option<&str>,
+        brief: bool,
     ) {
         let mut pieces: Vec<Seen> = if let Some(name) = room {
-            self.rooms.get(name).map(|room| room.look(now)).unwrap_or_default()
+            self.rooms.get(name).map(|room| room.look(now, brief)).unwrap_or_default()
         } else {
             let names: Vec<_> = self.rooms.keys().map(ToString::to_string).collect();
             names.chunks(128).map(|piece| Seen::Rooms(piece.to_vec())).collect()
