@@ -222,6 +222,18 @@ fn larger() {
 
 #[test]
 #[ignore = "takes minutes; cargo xtask soak runs it"]
+fn larger_with_leases() {
+    let base = Scenario { passes: 1, under_way: 1, ..Scenario::new(triangle(), &two()) };
+    let base = Scenario { ordered: true, ..base };
+    holds("2 groups, leases, 1 under way", &base, &[ALL, YIELDS]);
+    let dead = Scenario { deaths: 1, ..base.clone() };
+    holds("2 groups, leases, a death, 1 under way", &dead, &[ALL, YIELDS]);
+    let lost = Scenario { amnesias: 1, ..base };
+    holds("2 groups, leases, a lost memory, 1 under way", &lost, &[ALL, YIELDS]);
+}
+
+#[test]
+#[ignore = "takes minutes; cargo xtask soak runs it"]
 fn larger_with_processes_that_give_up_and_a_loss() {
     let lost = Scenario { losses: 1, patience: 6, ..Scenario::new(triangle(), &two()) };
     let lost = Scenario { cancel: true, direct: false, ..lost };

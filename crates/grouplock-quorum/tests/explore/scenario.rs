@@ -117,7 +117,7 @@ impl Scenario {
             forgetful: false,
             passes: 0,
             step: LEASE * 2,
-            under_way: 1,
+            under_way: 0,
             deaths: 0,
             amnesias: 0,
             rash: false,

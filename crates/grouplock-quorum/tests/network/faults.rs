@@ -30,9 +30,19 @@ fn client_at(cluster: &Cluster, id: usize) -> Raw {
     Raw::client(&cluster.address(id), fastrand::u64(..)).unwrap().0
 }
 
+/// The paper's mode.
 #[test]
-fn a_dead_member_stops_those_who_need_its_vote_and_nobody_else() {
-    let mut cluster = start(patient(7));
+fn a_dead_member_stops_those_who_need_its_vote_if_only_their_own_quorum_counts() {
+    dead_member("own");
+}
+
+#[test]
+fn a_dead_member_stops_nobody_if_any_quorum_counts() {
+    dead_member("any");
+}
+
+fn dead_member(votes: &'static str) {
+    let mut cluster = start(Options { votes, ..patient(7) });
     let coterie = Coterie::plane(7).unwrap();
     let dead = MemberId(3);
     cluster.kill(dead.index());
@@ -50,6 +60,10 @@ fn a_dead_member_stops_those_who_need_its_vote_and_nobody_else() {
     for id in needing {
         let mut client = client_at(&cluster, id.into());
         client.ask(&format!("room of {id}"), &session_at(id, 7), 1).unwrap();
+        if votes == "any" {
+            assert!(client.entered(1, PATIENCE).unwrap().is_some(), "others vote for {id}");
+            continue;
+        }
         assert_eq!(client.entered(1, A_WHILE).unwrap(), None, "member {id} needs it");
         waiting.push(client);
     }

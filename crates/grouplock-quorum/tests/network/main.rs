@@ -10,6 +10,7 @@ mod denied;
 mod enter;
 mod faults;
 mod long;
+mod lost;
 mod many;
 mod page;
 mod storm;
