@@ -62,7 +62,8 @@ impl Blank {
             let all = self.answers.len() + 1 == usize::from(coterie.members());
             return all.then_some(beginning);
         }
-        let knows = |member| self.answers.get(&member).is_some_and(|(theirs, _)| !theirs.is_blank());
+        let knows =
+            |member| self.answers.get(&member).is_some_and(|(theirs, _)| !theirs.is_blank());
         let unknown = coterie.quorum_in(me, |member| !knows(member));
         (unknown.is_none() && self.until(vote_lease) <= now).then_some(beginning)
     }
@@ -166,7 +167,9 @@ impl Engine {
                 "this member has no data, but others know it: it has lost its memory. It has no vote until every quorum has \
                  a member that has told what it knows, and the lease of a vote has gone by (no answer from: {names})"
             ),
-            _ => tracing::info!("a new cluster begins when all members have met (missing: {names})"),
+            _ => {
+                tracing::info!("a new cluster begins when all members have met (missing: {names})")
+            }
         }
     }
 

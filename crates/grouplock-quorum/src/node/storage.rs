@@ -407,11 +407,11 @@ fn write_anew(
 ) -> Result<New, StorageError> {
     let new = directory.join("log.new");
     let mut bytes = Vec::new();
-    batch(&mut bytes, 0, &[EntryRef::Head(head)], &new)?;
     let facts = facts.all();
-    let facts: Vec<_> = facts.iter().map(EntryRef::Fact).collect();
-    batch(&mut bytes, 1, &facts, &new)?;
-    let mut next = 2;
+    let first: Vec<_> =
+        [EntryRef::Head(head)].into_iter().chain(facts.iter().map(EntryRef::Fact)).collect();
+    batch(&mut bytes, 0, &first, &new)?;
+    let mut next = 1;
     let entries: Vec<_> =
         rooms.iter().map(|(room, durable)| EntryRef::Room(room, durable)).collect();
     for chunk in entries.chunks(ROOMS_PER_BATCH) {
@@ -451,8 +451,8 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
         return Err(not_a_log("it does not begin with a head"));
     };
     match head.as_slice() {
-        [Entry::Head(head)] if head == expected => {}
-        [Entry::Head(head)] => {
+        [Entry::Head(head), ..] if head == expected => {}
+        [Entry::Head(head), ..] => {
             return Err(StorageError::Foreign {
                 path: path.to_owned(),
                 found: head.to_string(),
@@ -463,6 +463,11 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
     }
     let mut rooms: BTreeMap<Arc<str>, Durable> = BTreeMap::new();
     let mut facts = Facts::default();
+    for entry in head {
+        if let Entry::Fact(fact) = entry {
+            facts.apply(fact);
+        }
+    }
     let (mut next, mut sealed) = (1, false);
     while at < bytes.len() {
         let Some((entries, end)) = take(bytes, at, Some(next)) else {

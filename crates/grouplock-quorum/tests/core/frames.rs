@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use grouplock_quorum::wire::{
-    About, Cluster, CoterieKind, Fingerprint, Frame, Hello, Inside, LONGEST, Memory,
-    Participant, PastStage, Peer, Reader, Reason, Recall, Role, Seen, Stage, Versions, Waiter, Welcome, encode,
+    About, Cluster, CoterieKind, Fingerprint, Frame, Hello, Inside, LONGEST, Memory, Participant,
+    PastStage, Peer, Reader, Reason, Recall, Role, Seen, Stage, Versions, Waiter, Welcome, encode,
 };
 use grouplock_quorum::{
     GroupMessage, MemberId, PeerMessage, Precedence, ProcessId, ProcessMessage, Rank, Settings,

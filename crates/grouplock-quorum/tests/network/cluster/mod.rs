@@ -180,7 +180,8 @@ impl Cluster {
 
     /// The configuration of a member.
     pub(crate) fn toml(&self, id: usize) -> String {
-        let Options { coterie, policy, votes, lease, retry, clock_tolerance, tls, .. } = self.options;
+        let Options { coterie, policy, votes, lease, retry, clock_tolerance, tls, .. } =
+            self.options;
         let mut members = String::new();
         for id in 0..self.len() {
             let address = self.address(id);
