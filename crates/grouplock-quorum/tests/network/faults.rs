@@ -21,9 +21,9 @@ fn start(options: Options) -> Cluster {
     cluster
 }
 
-/// With leases that do not run out during the test.
+/// With leases that do not run out during the test, and nobody who votes instead of another.
 fn patient(members: u16) -> Options {
-    Options { lease: "60s", ..Options::new(members) }
+    Options { lease: "60s", votes: "own", ..Options::new(members) }
 }
 
 fn client_at(cluster: &Cluster, id: usize) -> Raw {
