@@ -14,41 +14,43 @@
 mod accept;
 mod config;
 mod connection;
+mod descriptors;
 mod engine;
 mod hooks;
 mod http;
 mod link;
+mod memory;
 #[doc(hidden)]
 pub mod metrics;
 mod room;
 mod status;
 #[doc(hidden)]
 pub mod storage;
+mod strangers;
 
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Mutex, Notify, mpsc, oneshot};
-use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 pub use self::config::{Config, ConfigError, Security};
 pub use self::storage::StorageError;
 
-use self::accept::House;
+use self::accept::{House, Tls};
 use self::engine::{Engine, INBOX, Input};
 use self::metrics::Metrics;
-use self::storage::{FORMAT, Head, Storage};
+use self::storage::{FORMAT, Fact, Head, Storage};
 use crate::clock::Clock;
 use crate::coterie::CoterieError;
 use crate::name::MemberId;
-use crate::wire::{Identity, TlsError};
+use crate::wire::{Identity, Memory, TlsError, Versions};
 
 /// Why a member could not start, or ended.
 #[derive(Debug, Error)]
@@ -118,7 +120,7 @@ pub fn check(config: &Config) -> Result<(), NodeError> {
     Ok(())
 }
 
-/// Runs a member until SIGTERM or SIGINT. `ready` is called when it listens.
+/// Runs a member until SIGTERM or SIGINT; SIGHUP has it read its certificates again. `ready` is called when it listens.
 ///
 /// # Errors
 /// If it cannot start, or its disk fails.
@@ -134,15 +136,13 @@ pub fn run(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeError>
     result
 }
 
-type Tls = (Option<TlsAcceptor>, Option<TlsConnector>);
-
 fn security(config: &Config) -> Result<Tls, TlsError> {
     match &config.security {
-        Security::Plain => Ok((None, None)),
+        Security::Plain => Ok(Tls::default()),
         Security::Tls { cert, key, ca } => {
             let identity = Identity { cert, key, ca };
             let (server, client) = (identity.server_config()?, identity.client_config()?);
-            Ok((Some(server.into()), Some(client.into())))
+            Ok(Tls { accept: Some(server.into()), connect: Some(client.into()) })
         }
     }
 }
@@ -152,7 +152,7 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, NodeError> {
 }
 
 async fn serve(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeError> {
-    let (acceptor, connector) = security(config)?;
+    let tls = RwLock::new(security(config)?);
     let coterie = Arc::new(config.cluster.coterie.coterie(config.members())?);
     let (me, members) = (config.id, config.members());
     let head = Head {
@@ -162,7 +162,10 @@ async fn serve(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeEr
         members,
         coterie: config.cluster.coterie,
     };
-    let storage = Storage::open(&config.data, head)?;
+    let mut storage = Storage::open(&config.data, head)?;
+    if hooks::begun() && storage.memory().is_blank() {
+        storage.note(Fact::Memory(Memory { generation: 1, ..storage.memory() }))?;
+    }
     let clock = hooks::clock(Clock::start());
     let metrics = Arc::new(Metrics::default());
     let cluster = config.cluster.clone();
@@ -177,6 +180,8 @@ async fn serve(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeEr
         me,
         incarnation: fastrand::u64(..),
         fingerprint: cluster.fingerprint(),
+        versions: hooks::versions(Versions::OURS),
+        tls,
         awake: cluster.members.iter().map(|_| Notify::new()).collect(),
         cluster,
         clock,
@@ -185,25 +190,31 @@ async fn serve(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeEr
         guests: Mutex::new(HashMap::new()),
         next: AtomicU64::new(0),
         open: AtomicU64::new(0),
+        places: descriptors::places(members),
+        clients: AtomicUsize::new(0),
     });
     let signals =
         |kind| signal(kind).map_err(|source| NodeError::Io { what: "wait for signals", source });
     let (mut term, mut int) =
         (signals(SignalKind::terminate())?, signals(SignalKind::interrupt())?);
+    let mut hangup = signals(SignalKind::hangup())?;
     let mut ended = start(engine, inputs)?;
     let status = page.as_ref().and_then(|page| page.local_addr().ok());
     ready(&Ready { me, members, listen: config.listen, status });
-    tokio::spawn(accept::accept(house.clone(), listener, acceptor));
+    tokio::spawn(accept::accept(house.clone(), listener));
     for other in (0..members).map(MemberId).filter(|other| *other != me) {
-        tokio::spawn(link::keep(house.clone(), other, connector.clone()));
+        tokio::spawn(link::keep(house.clone(), other));
     }
     if let Some(page) = page {
         tokio::spawn(http::serve(house.clone(), page));
     }
-    tokio::select! {
-        result = &mut ended => return result.unwrap_or(Err(NodeError::Engine)),
-        _ = term.recv() => {}
-        _ = int.recv() => {}
+    loop {
+        tokio::select! {
+            result = &mut ended => return result.unwrap_or(Err(NodeError::Engine)),
+            _ = hangup.recv() => reload(config, &house),
+            _ = term.recv() => break,
+            _ = int.recv() => break,
+        }
     }
     tracing::info!("told to end");
     let _ = inbox.send(Input::Stop).await;
@@ -211,6 +222,17 @@ async fn serve(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeEr
     // Last words are being written; whoever does not read them has to do without.
     house.empty().await;
     result
+}
+
+/// Reads the certificates again. Connections that stand are not touched.
+fn reload(config: &Config, house: &House) {
+    match security(config) {
+        Ok(tls) => {
+            *house.tls.write().unwrap_or_else(PoisonError::into_inner) = tls;
+            tracing::info!("certificates were read again");
+        }
+        Err(error) => tracing::error!("certificates stay as they were: {error}"),
+    }
 }
 
 /// Gives the engine a thread of its own: flushing a disk takes time, and connections have to go on meanwhile.

@@ -6,12 +6,16 @@ mod bad_input;
 mod client;
 mod cluster;
 mod conformance;
+mod denied;
 mod enter;
 mod faults;
 mod long;
+mod lost;
+mod many;
 mod page;
 mod storm;
 mod tls;
+mod upgrade;
 
 /// Not a test: a member, if it was started as one.
 #[test]
