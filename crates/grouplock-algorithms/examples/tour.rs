@@ -33,6 +33,7 @@ fn tour() -> Vec<fn(&Workout) -> Line> {
         };
     }
     for_each_algorithm!(over => visit_each!(group));
+    for_each_algorithm!(withdrawing => visit_each!(group));
     for_each_algorithm!(group => visit_each!(group));
     for_each_algorithm!(policy => visit_each!(group));
     for_each_algorithm!(mutex => visit_each!(mutex));

@@ -332,6 +332,14 @@ impl Search {
                 let value = state.told(value);
                 all.map(|told| (told, (told == value).then_some(Obs::DONE))).collect()
             }
+            Op::WaitUnless(value) => {
+                let value = state.told(value);
+                all.flat_map(|told| {
+                    let waited = (told == value).then_some(Obs::WAITED);
+                    [(told, waited), (told, Some(Obs::GIVES_UP))]
+                })
+                .collect()
+            }
             Op::Write(_) | Op::AwaitCas(..) => vec![(Obs::DONE, Some(Obs::DONE))],
             Op::Cas(..) => [Obs::SWAPPED, Obs::FAILED].map(|obs| (obs, Some(obs))).into(),
             // Numbers without end.

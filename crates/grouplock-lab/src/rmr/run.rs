@@ -25,6 +25,9 @@ impl Case {
         if kind == Kind::Group {
             name = format!("{name}, {}", self.workload.sessions);
         }
+        if self.workload.withdraws {
+            name.push_str(", half of the waiters give up");
+        }
         if self.workload.active < processes {
             name = format!("{name}, {} take part", self.workload.active);
         }
@@ -62,6 +65,8 @@ pub(crate) struct Workload {
     pub(crate) passages: usize,
     /// Whether processes take their time, some of them much, inside and outside.
     pub(crate) dwells: bool,
+    /// Whether every other request, drawn at random, is given up if it has to wait.
+    pub(crate) withdraws: bool,
     pub(crate) seed: u64,
 }
 
@@ -84,13 +89,20 @@ impl Workload {
         }
     }
 
+    /// After how many idle steps the request is given up that has to wait, if it is.
+    pub(crate) fn gives_up(&self, process: usize, passage: usize) -> Option<u32> {
+        let gives_up = self.withdraws && self.draw(process, passage, 3).bool();
+        gives_up.then(|| self.idle(process, passage, 3))
+    }
+
     /// For how many steps a process idles in its critical section or its remainder section: none in half of the
     /// cases, and twice as many half as often from there.
     pub(crate) fn dwell(&self, process: usize, passage: usize, inside: bool) -> u32 {
-        if !self.dwells {
-            return 0;
-        }
-        let bits = self.draw(process, passage, 1 + u64::from(inside)).u32(..);
+        if self.dwells { self.idle(process, passage, 1 + u64::from(inside)) } else { 0 }
+    }
+
+    fn idle(&self, process: usize, passage: usize, what: u64) -> u32 {
+        let bits = self.draw(process, passage, what).u32(..);
         (1 << bits.trailing_zeros().min(8)) - 1
     }
 }

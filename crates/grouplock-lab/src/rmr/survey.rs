@@ -63,7 +63,7 @@ pub(crate) fn survey(
     options: &Options,
 ) -> Result<Survey, RmrError> {
     let mut survey = Survey::default();
-    for case in cases(lock.claims.kind, processes, options) {
+    for case in cases(lock, processes, options) {
         let (tally, _) = run::run(lock, processes, &case, None)?;
         survey.add(&case, &tally);
     }
@@ -72,8 +72,8 @@ pub(crate) fn survey(
 }
 
 /// The schedules that need no search, each with the workloads that make sense for it.
-fn cases(kind: Kind, processes: usize, options: &Options) -> Vec<Case> {
-    let workloads: &[Sessions] = match kind {
+fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
+    let workloads: &[Sessions] = match lock.claims.kind {
         Kind::Mutual => &[Sessions::Own],
         Kind::Group => &[Sessions::Own, Sessions::Drawn(2), Sessions::Drawn(4), Sessions::One],
     };
@@ -88,13 +88,21 @@ fn cases(kind: Kind, processes: usize, options: &Options) -> Vec<Case> {
         for &sessions in workloads {
             let seed = options.seed.wrapping_add(cases.len() as u64);
             let passages = options.passages;
-            let workload = Workload { sessions, active: processes, passages, dwells: true, seed };
-            cases.push(Case { plan: plan.clone(), workload, seed });
+            for withdraws in [false, true] {
+                let active = processes;
+                let workload =
+                    Workload { sessions, active, passages, dwells: true, withdraws, seed };
+                if lock.withdraws || !withdraws {
+                    cases.push(Case { plan: plan.clone(), workload, seed });
+                }
+            }
         }
     }
     // A second passage of those that have passed would only be in the way.
     let (sessions, seed) = (Sessions::Own, options.seed);
-    let workload = Workload { sessions, active: processes, passages: 1, dwells: false, seed };
+    let active = processes;
+    let workload =
+        Workload { sessions, active, passages: 1, dwells: false, withdraws: false, seed };
     cases.push(Case { plan: Plan::Staircase, workload, seed });
     cases
 }
@@ -142,7 +150,7 @@ fn search(
             (top.priorities.mutated(top.horizon, &mut rng), top.workload)
         } else {
             let active = if climb.few { rng.usize(2..=5).min(processes) } else { processes };
-            start(lock.claims.kind, active, processes, options.passages, &mut rng)
+            start(lock, active, processes, options.passages, &mut rng)
         };
         let plan = Plan::Searched(priorities.clone());
         let case = Case { plan, workload, seed: workload.seed };
@@ -163,19 +171,21 @@ fn search(
 }
 
 fn start(
-    kind: Kind,
+    lock: &Subject,
     active: usize,
     processes: usize,
     passages: usize,
     rng: &mut fastrand::Rng,
 ) -> (Priorities, Workload) {
-    let sessions = match (kind, rng.u8(..3)) {
+    let sessions = match (lock.claims.kind, rng.u8(..3)) {
         (Kind::Mutual, _) | (_, 0) => Sessions::Own,
         (_, 1) => Sessions::Drawn(2),
         _ => Sessions::Drawn(3),
     };
     // A passage has some dozens of steps, or a few for each process.
     let horizon = passages as u64 * rng.u64(32..=32 + 4 * processes as u64);
-    let workload = Workload { sessions, active, passages, dwells: false, seed: rng.u64(..) };
+    let withdraws = lock.withdraws && rng.u8(..4) != 0;
+    let seed = rng.u64(..);
+    let workload = Workload { sessions, active, passages, dwells: false, withdraws, seed };
     (Priorities::random(active, processes, horizon, rng), workload)
 }
