@@ -271,8 +271,8 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         match give_up {
             None => go.wait_for(true), // 10
             Some(give_up) => {
-                if !go.wait_unless(true, give_up) {
-                    // 10
+                let enabled = go.wait_unless(true, give_up); // 10
+                if !enabled {
                     return self.withdraw(me, s);
                 }
             }

@@ -8,7 +8,7 @@ use grouplock_algorithms::raw::WithdrawGroup;
 
 /// Half of the requests are given up if they have to wait. Mutual exclusion, first come first served among the others, nobody left behind.
 fn storm<G: WithdrawGroup<Watched> + 'static>(threads: usize, sessions: u64) -> Report {
-    const REQUESTS: usize = 16_000;
+    const REQUESTS: usize = 3_200;
     let (passages, seed) = (REQUESTS / threads, threads as u64 * 10 + sessions);
     let workout = Workout { threads, sessions, passages, seed, ..Workout::default() };
     let report = workout.withdrawing::<G>().unwrap_or_else(|violation| panic!("{violation}"));

@@ -166,6 +166,17 @@ impl<'a> Case<'a> {
             let standing = standing(claimed.claimed, Growth::Unbounded);
             return Cell { measured, how: sampled, standing, ..cell };
         }
+        if claimed.amortised {
+            let means = points.iter().filter_map(|point| Some((point.processes, point.amortised?)));
+            let means: Vec<_> = means.map(|(n, mean)| (n, mean.ceil() as u64)).collect();
+            let most = means.iter().map(|&(_, mean)| mean).max().unwrap_or(0);
+            let grows = suggested(&means);
+            let told = grows.map_or_else(String::new, |grows| format!("{grows} amortised, "));
+            let standing = grows.map_or(Standing::Partly, |g| standing(claimed.claimed, g));
+            let measured =
+                format!("{told}at most {most} on the mean of a run, largest passage {found}");
+            return Cell { measured, how: sampled, standing, ..cell };
+        }
         let sizes: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();
         let (measured, standing) = match suggested(&sizes) {
             Some(grows) => {

@@ -25,7 +25,7 @@ impl Case {
         if kind == Kind::Group {
             name = format!("{name}, {}", self.workload.sessions);
         }
-        if self.workload.withdraws {
+        if self.workload.withdraws == Withdraws::Half {
             name.push_str(", half of the waiters give up");
         }
         if self.workload.active < processes {
@@ -55,6 +55,15 @@ impl fmt::Display for Sessions {
     }
 }
 
+/// Which requests are given up if they have to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Withdraws {
+    None,
+    /// Drawn at random.
+    Half,
+    All,
+}
+
 /// The work of all processes. A passage's share of it depends on the seed, the process and the passage's number, not
 /// on the schedule: so two schedules can be compared.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +74,7 @@ pub(crate) struct Workload {
     pub(crate) passages: usize,
     /// Whether processes take their time, some of them much, inside and outside.
     pub(crate) dwells: bool,
-    /// Whether every other request, drawn at random, is given up if it has to wait.
-    pub(crate) withdraws: bool,
+    pub(crate) withdraws: Withdraws,
     pub(crate) seed: u64,
 }
 
@@ -91,20 +99,27 @@ impl Workload {
 
     /// After how many idle steps the request is given up that has to wait, if it is.
     pub(crate) fn gives_up(&self, process: usize, passage: usize) -> Option<u32> {
-        let gives_up = self.withdraws && self.draw(process, passage, 3).bool();
-        gives_up.then(|| self.idle(process, passage, 3))
+        match self.withdraws {
+            Withdraws::None => None,
+            Withdraws::Half => {
+                let mut draw = self.draw(process, passage, 3);
+                draw.bool().then(|| idle(draw.u32(..)))
+            }
+            Withdraws::All => Some(0),
+        }
     }
 
     /// For how many steps a process idles in its critical section or its remainder section: none in half of the
     /// cases, and twice as many half as often from there.
     pub(crate) fn dwell(&self, process: usize, passage: usize, inside: bool) -> u32 {
-        if self.dwells { self.idle(process, passage, 1 + u64::from(inside)) } else { 0 }
+        let what = 1 + u64::from(inside);
+        if self.dwells { idle(self.draw(process, passage, what).u32(..)) } else { 0 }
     }
+}
 
-    fn idle(&self, process: usize, passage: usize, what: u64) -> u32 {
-        let bits = self.draw(process, passage, what).u32(..);
-        (1 << bits.trailing_zeros().min(8)) - 1
-    }
+/// A number of idle steps from random bits.
+fn idle(bits: u32) -> u32 {
+    (1 << bits.trailing_zeros().min(8)) - 1
 }
 
 /// How a lock breaks.

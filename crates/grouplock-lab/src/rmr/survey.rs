@@ -3,7 +3,7 @@
 use grouplock_algorithms::claims::Kind;
 
 use super::model::{Model, PerModel};
-use super::run::{self, Case, Sessions, Workload};
+use super::run::{self, Case, Sessions, Withdraws, Workload};
 use super::schedule::{Plan, Priorities};
 use super::tally::{Passage, Tally};
 use super::{Options, RmrError};
@@ -24,6 +24,8 @@ pub(crate) struct Survey {
     pub(crate) remote_spinning: bool,
     fair_passages: u64,
     fair_sums: PerModel<u64>,
+    /// The largest mean over the requests of one run.
+    pub(crate) amortised: PerModel<f64>,
 }
 
 impl Survey {
@@ -46,6 +48,8 @@ impl Survey {
             }
         }
         for model in 0..Model::ALL.len() {
+            let mean = tally.sums[model] as f64 / tally.passages.max(1) as f64;
+            self.amortised[model] = self.amortised[model].max(mean);
             let cost = tally.max(model);
             let known = self.worst[model].as_ref();
             if let Some(passage) = tally.worst[model]
@@ -88,11 +92,11 @@ fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
         for &sessions in workloads {
             let seed = options.seed.wrapping_add(cases.len() as u64);
             let passages = options.passages;
-            for withdraws in [false, true] {
+            for withdraws in [Withdraws::None, Withdraws::Half] {
                 let active = processes;
                 let workload =
                     Workload { sessions, active, passages, dwells: true, withdraws, seed };
-                if lock.withdraws || !withdraws {
+                if lock.withdraws || withdraws == Withdraws::None {
                     cases.push(Case { plan: plan.clone(), workload, seed });
                 }
             }
@@ -101,9 +105,13 @@ fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
     // A second passage of those that have passed would only be in the way.
     let (sessions, seed) = (Sessions::Own, options.seed);
     let active = processes;
-    let workload =
-        Workload { sessions, active, passages: 1, dwells: false, withdraws: false, seed };
+    let withdraws = Withdraws::None;
+    let workload = Workload { sessions, active, passages: 1, dwells: false, withdraws, seed };
     cases.push(Case { plan: Plan::Staircase, workload, seed });
+    if lock.withdraws {
+        let workload = Workload { withdraws: Withdraws::All, ..workload };
+        cases.push(Case { plan: Plan::Late, workload, seed });
+    }
     cases
 }
 
@@ -185,6 +193,7 @@ fn start(
     // A passage has some dozens of steps, or a few for each process.
     let horizon = passages as u64 * rng.u64(32..=32 + 4 * processes as u64);
     let withdraws = lock.withdraws && rng.u8(..4) != 0;
+    let withdraws = if withdraws { Withdraws::Half } else { Withdraws::None };
     let seed = rng.u64(..);
     let workload = Workload { sessions, active, passages, dwells: false, withdraws, seed };
     (Priorities::random(active, processes, horizon, rng), workload)

@@ -108,6 +108,10 @@ impl World {
         matches!(self.processes[p].next, Next::Leave(_))
     }
 
+    pub(super) fn would_give_up(&self, p: usize) -> bool {
+        matches!(self.processes[p].next, Next::GiveUp(_))
+    }
+
     pub(crate) fn is_done(&self) -> bool {
         self.processes.iter().all(|process| matches!(process.next, Next::Nothing))
     }
