@@ -93,6 +93,14 @@ const MUTANTS: &[Mutant] = &[
         changes: &[("me.spare.ready = self.spare_node();", "")],
     },
     Mutant {
+        name: "withdraw_waits_for_a_late_successor",
+        text: HANDOVER_WITHDRAW,
+        changes: &[(
+            "let forwards = n.next.cas(Ptr::NIL, Node::<M>::FORWARD, AcqRel); // 31",
+            "M::await_until(|| !n.next.read(Acquire).is_nil()); let forwards = false; //",
+        )],
+    },
+    Mutant {
         name: "withdraw_loses_the_nodes_it_passed",
         text: HANDOVER_WITHDRAW,
         changes: &[(

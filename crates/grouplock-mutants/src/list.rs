@@ -103,6 +103,8 @@ pub fn all() -> Vec<Case> {
             withdrawing mutants::withdraw_leaves_prev::HandoverWithdraw<M, IdealLock>, 3 by 2 => DeadlockFreedom;
         "handover-withdraw", "a node marked FORWARD is used again at once":
             withdrawing mutants::withdraw_uses_a_forwarding_node_again::HandoverWithdraw<M, IdealLock>, 3 by 2 => DeadlockFreedom;
+        "handover-withdraw", "line 31 waits for the late successor":
+            withdrawing mutants::withdraw_waits_for_a_late_successor::HandoverWithdraw<M, IdealLock>, 3 by 2 => GroupBoundedAbort;
         // The reserve runs dry, and simulated memory makes no node then.
         "handover-withdraw", "passed nodes are lost":
             withdrawing mutants::withdraw_loses_the_nodes_it_passed::HandoverWithdraw<M, IdealLock>, 3 by 2 => NoPanic;
