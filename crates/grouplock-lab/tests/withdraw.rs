@@ -46,7 +46,7 @@ fn the_largest_request_grows_and_the_mean_of_a_run_does_not() {
         let cc = measured.into_iter().find(|point| point.model == Model::Cc).expect("all models");
         let mean = cc.amortised.expect("its waiters can give up");
         println!("{processes} processes: {} at most, {mean:.1} on the mean of a run", cc.max);
-        ((processes, cc.max), (processes, mean.ceil() as u64))
+        ((processes, cc.max), (processes, rmr::rounded_up(mean)))
     };
     let (largest, means): (Vec<_>, Vec<_>) = sizes.map(of).into_iter().unzip();
     assert_eq!(fit(&largest), Growth::Linear, "{largest:?}");

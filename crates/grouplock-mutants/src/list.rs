@@ -94,7 +94,7 @@ pub fn all() -> Vec<Case> {
         "handover-withdraw", "line 25 does not look at go":
             withdrawing mutants::withdraw_without_looking_at_go::HandoverWithdraw<M, IdealLock>, 2 by 2 => DeadlockFreedom;
         "handover-withdraw", "line 27 does not look whether it is being enabled":
-            withdrawing mutants::withdraw_though_it_is_being_enabled::HandoverWithdraw<M, IdealLock>, 2 by 2 => DeadlockFreedom;
+            withdrawing mutants::withdraw_though_it_is_being_enabled::HandoverWithdraw<M, IdealLock>, 2 by 2 => MutualExclusion;
         "handover-withdraw", "no line 29":
             withdrawing mutants::withdraw_without_29::HandoverWithdraw<M, IdealLock>, 2 by 2 => DeadlockFreedom;
         "handover-withdraw", "no line 34":

@@ -74,9 +74,9 @@
 //! 4. *The enabled are a prefix of the queue*, and `Head` is one of them. So a process that waits is strictly behind `Head`, and its `prev`
 //!    is in the queue.
 //! 5. *A node marked `FORWARD` is looked at by one late process only*, the one that comes to it in lines 4-8. That process takes the node.
-//! 6. *The reserve suffices.* Let q1, q2, … be the processes that hold passed nodes or are to come to nodes marked `FORWARD`, in the order of
-//!    the queue. The nodes of q_i come from processes whose requests stood directly before it, one from each, and none of them is one of q1
-//!    to q_i. So there are at most (N-1) + (N-2) + … = N(N-1)/2 of them. Exploration checks this: simulated memory has so many and no more.
+//! 6. *The reserve suffices.* Take the processes that hold passed nodes or are to come to nodes marked `FORWARD`, in the order of
+//!    the queue. Those of the i-th come from processes whose requests stood directly before it, one from each, and none of them is one of the
+//!    first i. So there are at most (N-1) + (N-2) + … = N(N-1)/2 of them. Exploration checks this: simulated memory has so many and no more.
 //!
 //! # Orderings
 //! As in `handover`: line 1 is relaxed and published by the releases of lines 2, 5 and 7. `prev` is written before line 7 by its user

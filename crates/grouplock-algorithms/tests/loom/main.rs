@@ -386,7 +386,8 @@ mod giving_up {
     /// The successor is between lines 2 and 7, or just past them.
     #[test]
     fn against_a_late_successor() {
-        withdraw::<Loom, Lock>(Some(2), &[&[(2, false)], &[(3, true)], &[(3, false)]]);
+        withdraw::<Loom, Lock>(Some(2), &[&[(2, false)], &[(3, true)], &[(4, false)]]);
+        withdraw::<Loom, Lock>(Some(2), &[&[(2, false)], &[(1, true)], &[(1, false)]]);
     }
 
     /// The same, and the successor joins the session before the gap.

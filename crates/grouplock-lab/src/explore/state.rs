@@ -48,6 +48,7 @@ impl Env {
 
 /// Where a process is.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "marks, each by itself")]
 pub struct Proc {
     pub local: LocalId,
     pub env: Env,

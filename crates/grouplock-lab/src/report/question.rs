@@ -7,7 +7,7 @@ use super::dossier::{Algorithm, Dossier, Exploration};
 use super::table::{Cell, Standing};
 use crate::explore::Verdict;
 use crate::property::Property;
-use crate::rmr::fit;
+use crate::rmr::{fit, rounded_up};
 
 /// An algorithm with all its variants: over an ideal lock, and over the one it ships with.
 pub(super) struct Case<'a> {
@@ -168,7 +168,7 @@ impl<'a> Case<'a> {
         }
         if claimed.amortised {
             let means = points.iter().filter_map(|point| Some((point.processes, point.amortised?)));
-            let means: Vec<_> = means.map(|(n, mean)| (n, mean.ceil() as u64)).collect();
+            let means: Vec<_> = means.map(|(n, mean)| (n, rounded_up(mean))).collect();
             let most = means.iter().map(|&(_, mean)| mean).max().unwrap_or(0);
             let grows = suggested(&means);
             let told = grows.map_or_else(String::new, |grows| format!("{grows} amortised, "));

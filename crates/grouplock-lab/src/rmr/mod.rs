@@ -180,6 +180,13 @@ pub fn measure(
     Ok(Model::ALL.map(measurement).into())
 }
 
+/// A mean cost as a whole number, to see how it grows.
+#[doc(hidden)]
+#[allow(clippy::cast_sign_loss, reason = "costs are not negative")]
+pub fn rounded_up(mean: f64) -> u64 {
+    mean.ceil() as u64
+}
+
 fn named(name: &str) -> Result<Subject, RmrError> {
     Ok(registry::named("algorithm", &registry::measured(), |lock| lock.name, name)?)
 }

@@ -135,7 +135,7 @@ impl Found {
             Growth::Unbounded
         } else {
             let cost = |m: &Measurement| match m.amortised {
-                Some(mean) if claim.amortised => mean.ceil() as u64,
+                Some(mean) if claim.amortised => rmr::rounded_up(mean),
                 _ => m.max,
             };
             let seen: Vec<_> = self.measured.iter().map(|m| (m.processes, cost(m))).collect();
