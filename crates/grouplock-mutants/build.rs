@@ -83,11 +83,6 @@ const MUTANTS: &[Mutant] = &[
         )],
     },
     Mutant {
-        name: "withdraw_leaves_prev",
-        text: HANDOVER_WITHDRAW,
-        changes: &[("q.prev.write(pred, Relaxed); // 33", "//")],
-    },
-    Mutant {
         name: "withdraw_uses_a_forwarding_node_again",
         text: HANDOVER_WITHDRAW,
         changes: &[("me.spare.ready = self.spare_node();", "")],
@@ -98,14 +93,6 @@ const MUTANTS: &[Mutant] = &[
         changes: &[(
             "let forwards = n.next.cas(Ptr::NIL, Node::<M>::FORWARD, AcqRel); // 31",
             "M::await_until(|| !n.next.read(Acquire).is_nil()); let forwards = false; //",
-        )],
-    },
-    Mutant {
-        name: "withdraw_loses_the_nodes_it_passed",
-        text: HANDOVER_WITHDRAW,
-        changes: &[(
-            "if !first.is_nil() {\n            let reserve",
-            "if false {\n            let reserve",
         )],
     },
     Mutant {

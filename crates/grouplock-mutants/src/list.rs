@@ -96,18 +96,13 @@ pub fn all() -> Vec<Case> {
         "handover-withdraw", "line 27 does not look whether it is being enabled":
             withdrawing mutants::withdraw_though_it_is_being_enabled::HandoverWithdraw<M, IdealLock>, 2 by 2 => MutualExclusion;
         "handover-withdraw", "no line 29":
-            withdrawing mutants::withdraw_without_29::HandoverWithdraw<M, IdealLock>, 2 by 2 => DeadlockFreedom;
+            withdrawing mutants::withdraw_without_29::HandoverWithdraw<M, IdealLock>, 3 by 2 => DeadlockFreedom long;
         "handover-withdraw", "no line 34":
             withdrawing mutants::withdraw_without_34::HandoverWithdraw<M, IdealLock>, 3 by 2 => ConcurrentOccupancy;
-        "handover-withdraw", "line 33 leaves prev":
-            withdrawing mutants::withdraw_leaves_prev::HandoverWithdraw<M, IdealLock>, 3 by 2 => DeadlockFreedom;
         "handover-withdraw", "a node marked FORWARD is used again at once":
-            withdrawing mutants::withdraw_uses_a_forwarding_node_again::HandoverWithdraw<M, IdealLock>, 3 by 2 => DeadlockFreedom;
+            withdrawing mutants::withdraw_uses_a_forwarding_node_again::HandoverWithdraw<M, IdealLock>, 3 by 2 => DeadlockFreedom long;
         "handover-withdraw", "line 31 waits for the late successor":
             withdrawing mutants::withdraw_waits_for_a_late_successor::HandoverWithdraw<M, IdealLock>, 3 by 2 => GroupBoundedAbort;
-        // The reserve runs dry, and simulated memory makes no node then.
-        "handover-withdraw", "passed nodes are lost":
-            withdrawing mutants::withdraw_loses_the_nodes_it_passed::HandoverWithdraw<M, IdealLock>, 3 by 2 => NoPanic;
         "maor-taubenfeld", "nodes are handed over, lines 26-31 are kept":
             group mutants::maor_taubenfeld_hands_over::MaorTaubenfeld<M, IdealLock>, 2 by 2 => MutualExclusion;
         "maor-taubenfeld", "no CAS in lines 13 and 30":
