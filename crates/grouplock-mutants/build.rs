@@ -13,6 +13,7 @@ struct Mutant {
 }
 
 const HANDOVER: &str = "group_exclusion/handover.rs";
+const HANDOVER_WITHDRAW: &str = "group_exclusion/handover_withdraw.rs";
 const MAOR_TAUBENFELD: &str = "group_exclusion/maor_taubenfeld.rs";
 const PHASES: &str = "group_exclusion/phases.rs";
 const BWBGME: &str = "group_exclusion/black_white_bakery_gme.rs";
@@ -54,6 +55,45 @@ const MUTANTS: &[Mutant] = &[
         }",
             ),
         ],
+    },
+    Mutant {
+        name: "withdraw_without_looking_at_go",
+        text: HANDOVER_WITHDRAW,
+        changes: &[("let enabled = go.holds(true); // 25", "let enabled = false; //")],
+    },
+    Mutant {
+        name: "withdraw_though_it_is_being_enabled",
+        text: HANDOVER_WITHDRAW,
+        changes: &[(
+            "let enabling = same && !p.link.cas(node, Ptr::NIL, AcqRel); // 27",
+            "let enabling = false; //",
+        )],
+    },
+    Mutant {
+        name: "withdraw_without_29",
+        text: HANDOVER_WITHDRAW,
+        changes: &[("p.next.write(Ptr::NIL, Relaxed); // 29", "//")],
+    },
+    Mutant {
+        name: "withdraw_without_34",
+        text: HANDOVER_WITHDRAW,
+        changes: &[(
+            "let joins = q.session.read(Relaxed) == p.session.read(Relaxed); // 34",
+            "let joins = false; //",
+        )],
+    },
+    Mutant {
+        name: "withdraw_uses_a_forwarding_node_again",
+        text: HANDOVER_WITHDRAW,
+        changes: &[("me.spare.ready = self.spare_node();", "")],
+    },
+    Mutant {
+        name: "withdraw_waits_for_a_late_successor",
+        text: HANDOVER_WITHDRAW,
+        changes: &[(
+            "let forwards = n.next.cas(Ptr::NIL, Node::<M>::FORWARD, AcqRel); // 31",
+            "M::await_until(|| !n.next.read(Acquire).is_nil()); let forwards = false; //",
+        )],
     },
     Mutant {
         name: "maor_taubenfeld_hands_over",

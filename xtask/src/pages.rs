@@ -11,14 +11,12 @@ const EVIDENCE: &str = "docs/lab/evidence.json";
 /// The largest explorations take minutes each.
 const LONG: Duration = Duration::from_secs(3 * 60 * 60);
 
-/// Explores the algorithms of these names by the full plan, or all and their mutants if there are none.
+/// Explores the algorithms of these names by the full plan, or all if there are none, and their mutants.
 pub(crate) fn explore(algorithms: &[String]) -> Result<(), String> {
     let names: Vec<&str> = algorithms.iter().map(String::as_str).collect();
     lab(&["evidence", EVIDENCE]).arguments(&names).run_within(LONG)?;
-    if names.is_empty() {
-        let mutants = ["run", "--release", "-p", "grouplock-mutants", "--", EVIDENCE];
-        Program::cargo(&mutants).run_within(LONG)?;
-    }
+    let mutants = ["run", "--release", "-p", "grouplock-mutants", "--", EVIDENCE];
+    Program::cargo(&mutants).arguments(&names).run_within(LONG)?;
     pages()
 }
 

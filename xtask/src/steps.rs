@@ -259,7 +259,7 @@ fn miri(tests: &Tests) -> Result<(), String> {
     };
     let units = tests.run("grouplock lib under miri", test("grouplock").arguments(&["--lib"]));
     let lock = test("grouplock").arguments(&["--test", "lock", "--", "sharing::", "views::"]);
-    let small = ["--test", "locks", "--", "data::", "misuse::", "schedules::"];
+    let small = ["--test", "locks", "--", "data::", "misuse::", "schedules::", "withdraw::"];
     let lock = tests.run("grouplock under miri", lock);
     let text = test("grouplock-algorithms").arguments(&["--lib"]);
     let text = tests.run("grouplock-algorithms lib under miri", text);
@@ -280,7 +280,8 @@ fn tsan(tests: &Tests) -> Result<(), String> {
     let locks = test("grouplock-algorithms").arguments(&["--test", "locks"]);
     let lock = test("grouplock").arguments(&["--test", "lock"]);
     let mut failures = tests.programs(units, &[])?;
-    failures.extend(tests.programs(locks, &["data::", "come_and_go::", "occupancy::"])?);
+    failures
+        .extend(tests.programs(locks, &["data::", "come_and_go::", "occupancy::", "withdraw::"])?);
     failures.extend(tests.programs(lock, &["storms::", "striped::"])?);
     told(&failures)
 }

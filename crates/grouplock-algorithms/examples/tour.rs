@@ -33,6 +33,7 @@ fn tour() -> Vec<fn(&Workout) -> Line> {
         };
     }
     for_each_algorithm!(over => visit_each!(group));
+    for_each_algorithm!(withdrawing => visit_each!(group));
     for_each_algorithm!(group => visit_each!(group));
     for_each_algorithm!(policy => visit_each!(group));
     for_each_algorithm!(mutex => visit_each!(mutex));
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
     for visit in &tour {
         let (claims, outcome) = visit(&workout);
         match outcome {
-            Ok(Report { entries, most_inside, switches, elapsed }) => {
+            Ok(Report { entries, most_inside, switches, elapsed, .. }) => {
                 let order = if claims.fcfs.is_claimed() { "held" } else { "not claimed" };
                 let name = claims.name;
                 let seconds = elapsed.as_secs_f64();

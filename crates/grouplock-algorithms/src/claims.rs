@@ -80,24 +80,36 @@ impl fmt::Display for Growth {
 pub struct Bound {
     /// The growth it claims.
     pub claimed: Growth,
+    /// Whether it bounds the cost of all requests together, divided by their number, and not that of each.
+    pub amortised: bool,
 }
 
 impl Bound {
     /// The bound that grows like this.
     pub const fn of(claimed: Growth) -> Self {
-        Bound { claimed }
+        Bound { claimed, amortised: false }
+    }
+
+    /// The same, amortised over requests.
+    #[must_use]
+    pub const fn amortised(self) -> Self {
+        Bound { amortised: true, ..self }
     }
 
     /// The bound of a whole of which this is one part and `other` another.
     #[must_use]
     pub fn and(self, other: Bound) -> Self {
-        Bound { claimed: self.claimed.max(other.claimed) }
+        Bound {
+            claimed: self.claimed.max(other.claimed),
+            amortised: self.amortised || other.amortised,
+        }
     }
 }
 
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.claimed.fmt(f)
+        self.claimed.fmt(f)?;
+        f.write_str(if self.amortised { " amortised" } else { "" })
     }
 }
 
@@ -227,7 +239,7 @@ pub struct Claims {
     /// Everyone who tries to enter gets in.
     pub starvation_freedom: Claim,
     /// First come, first served: between two conflicting requests, if one's doorway ended before the
-    /// other's began.
+    /// other's began. Requests that are given up do not count.
     pub fcfs: Claim,
     /// For a mutex, strong FIFO: who finishes its doorway first enters first.
     pub strong_fifo: Claim,
@@ -237,6 +249,9 @@ pub struct Claims {
     pub entering: Entering,
     /// On the way out.
     pub exit: Exit,
+    /// GBA, where waiters can give up. Everyone who gives up gets through, and while somebody is giving up, some process can
+    /// complete what it does by a bounded number of its own steps. Not applicable where nobody can give up.
+    pub group_bounded_abort: Claim,
     /// Remote memory references per passage on a machine with coherent caches.
     pub rmr_cc: Bound,
     /// The same on a machine with distributed shared memory.

@@ -9,7 +9,7 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use crate::memory::{Memory, Native};
-use crate::raw::{RawGroup, RawMutex};
+use crate::raw::{RawGroup, RawMutex, WithdrawGroup};
 use crate::{CapacityError, EnterError, Session};
 
 /// A process's private part, and whether it is in a passage. A process that never came back from one is
@@ -249,14 +249,56 @@ impl<L: RawGroup<M>, M: Memory> GroupProcess<'_, L, M> {
     /// cannot name, [`EnterError::StillInside`] if the guard of an earlier passage was leaked.
     #[inline]
     pub fn enter(&mut self, session: u64) -> Result<Inside<'_, L, M>, EnterError> {
-        if session > L::LARGEST_SESSION {
-            return Err(EnterError::SessionTooLarge { session, largest: L::LARGEST_SESSION });
-        }
-        let session = Session::new(session)?;
+        let session = Self::session(session)?;
         let process = self.seat.start()?;
         // SAFETY: the process joined `self.lock`, `start` found it in its remainder section, and the
         // session is not above the largest.
         unsafe { self.lock.enter(process, session) };
         Ok(Inside { lock: self.lock, seat: &mut self.seat })
+    }
+
+    /// The session of this number, if the algorithm can name it.
+    #[inline]
+    fn session(number: u64) -> Result<Session, EnterError> {
+        if number > L::LARGEST_SESSION {
+            let (session, largest) = (number, L::LARGEST_SESSION);
+            return Err(EnterError::SessionTooLarge { session, largest });
+        }
+        Session::new(number)
+    }
+}
+
+impl<L: WithdrawGroup<M>, M: Memory> GroupProcess<'_, L, M> {
+    /// Waits until `session` can be attended, and enters; or gives up, and returns `None`, if it has to wait and `give_up` says so. While
+    /// it waits, `give_up` is asked again and again, once in a millisecond or more often.
+    ///
+    /// ```
+    /// use grouplock_algorithms::{Group, handover_withdraw::HandoverWithdraw};
+    ///
+    /// let lock = Group::<HandoverWithdraw>::new(2)?;
+    /// let (mut p, mut q) = (lock.process()?, lock.process()?);
+    /// let inside = p.enter(1)?;
+    /// assert!(q.enter_unless(2, || true)?.is_none()); // another session is inside
+    /// drop(inside);
+    /// assert!(q.enter_unless(2, || true)?.is_some()); // no need to wait
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter).
+    pub fn enter_unless(
+        &mut self,
+        session: u64,
+        mut give_up: impl FnMut() -> bool,
+    ) -> Result<Option<Inside<'_, L, M>>, EnterError> {
+        let session = Self::session(session)?;
+        let process = self.seat.start()?;
+        // SAFETY: as in `enter`.
+        let inside = unsafe { self.lock.enter_unless(process, session, &mut give_up) };
+        if !inside {
+            self.seat.finish();
+            return Ok(None);
+        }
+        Ok(Some(Inside { lock: self.lock, seat: &mut self.seat }))
     }
 }

@@ -41,6 +41,7 @@
 //! | [`generalized_bakery`], [`black_white_bakery_gme`] | He, Gopalakrishnan and Gafni 2018 | group, reads and writes only |
 //! | [`maor_taubenfeld`] | Maor and Taubenfeld 2021, as printed | a specimen: it breaks |
 //! | [`handover`] | the last one, corrected | group, constant cost: **the one to use** |
+//! | [`handover_withdraw`] | ours, from `handover` | the same, and waiters can give up |
 //! | [`phases`] | ours: the protocol of `GroupLock` | group, with three of its policies, cancelled requests, exclusive ones and limits |
 //!
 //! [`for_each_algorithm!`] is the list of them for programs.

@@ -11,7 +11,8 @@
 /// | `mutex` | mutual exclusion |
 /// | `group` | group mutual exclusion |
 /// | `over` | group mutual exclusion over a mutex `L` |
-/// | `specimen` | the same, as printed and broken |
+/// | `withdrawing` | the same, whose waiters can give up |
+/// | `specimen` | group mutual exclusion over a mutex `L`, as printed and broken |
 /// | `policy` | [`phases`](crate::phases) with each policy |
 /// | `cancelled`, `alone` | the same with waiters that give up, and with exclusive requests or limits |
 ///
@@ -58,6 +59,12 @@ macro_rules! for_each_algorithm {
         $each! { ($($anything)*)
             keane_moir "keane-moir" $crate::keane_moir::KeaneMoir<M, L>;
             handover "handover" $crate::handover::Handover<M, L>;
+        }
+    };
+    (withdrawing => $each:ident!($($anything:tt)*)) => {
+        $each! { ($($anything)*)
+            handover_withdraw "handover-withdraw"
+                $crate::handover_withdraw::HandoverWithdraw<M, L>;
         }
     };
     (specimen => $each:ident!($($anything:tt)*)) => {

@@ -59,6 +59,10 @@ pub trait RawMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
     }
 }
 
+/// Asked wherever a process waits on real memory: whether it gives its request up. A simulated memory decides that itself and does
+/// not ask.
+pub type GiveUp<'a> = &'a mut dyn FnMut() -> bool;
+
 /// A group mutual exclusion algorithm.
 pub trait RawGroup<M: Memory>: Sized + Send + Sync + fmt::Debug {
     /// The largest session that can be asked for.
@@ -119,4 +123,19 @@ pub trait RawGroup<M: Memory>: Sized + Send + Sync + fmt::Debug {
     fn in_range(_register: &str, _number: u64, _processes: usize) -> bool {
         true
     }
+}
+
+/// A group mutual exclusion algorithm whose waiters can give up.
+pub trait WithdrawGroup<M: Memory>: RawGroup<M> {
+    /// The entry section for `session`, which is given up if `give_up` says so where the process waits. Returns whether the process is
+    /// in its critical section; else it is in its remainder section again.
+    ///
+    /// # Safety
+    /// As [`RawGroup::enter`].
+    unsafe fn enter_unless(
+        &self,
+        me: &mut Self::Process,
+        session: Session,
+        give_up: GiveUp<'_>,
+    ) -> bool;
 }

@@ -29,6 +29,14 @@
 //! it again and again does take it.) The graph is kept only if it fits [`Options::graph_limit`](crate::Options::graph_limit);
 //! [`Outcome::looked_at`](crate::Outcome::looked_at) says of what.
 //!
+//! # Giving up
+//! Where waiters can give up, an exploration lets them do so at every such wait, at any moment. From then on a process neither enters nor leaves
+//! until it is inside or idle. A request that is given up is as if it had not been made: an order of service is violated only if
+//! a process that was overtaken enters after all. Those who leave may have to wait for those who give up, so these count as able to get through in
+//! [`GroupBoundedExit`](Property::GroupBoundedExit); [`GroupConcurrentEntering`](Property::GroupConcurrentEntering),
+//! [`StrongGroupConcurrentEntering`](Property::StrongGroupConcurrentEntering) and [`BoundedEntry`](Property::BoundedEntry) ask for somebody who can
+//! enter by its own steps only while nobody is giving up.
+//!
 //! # Who came first
 //! Those that speak of doorways say nothing of a text that has none: then they are not looked at.
 
@@ -135,6 +143,9 @@ properties! {
     BoundedExit = "bounded-exit" (|c| c.exit.bounded) [EACH],
     /// While some are leaving, one of them can get out by a bounded number of its own steps, and everyone gets out.
     GroupBoundedExit = "group-bounded-exit" (|c| c.exit.group_bounded) [SOME, FOR_EVER],
+    /// While some are giving up, some process can complete what it does (enter, leave, or give up) by a bounded number of its own
+    /// steps, and everyone who gives up gets through. The bound told is that of those who give up.
+    GroupBoundedAbort = "group-bounded-abort" (|c| c.group_bounded_abort) [SOME, FOR_EVER],
     /// Registers keep within the range that the algorithm tells for them.
     BoundedRegisters = "bounded-registers" (|c| c.bounded_registers) [],
     /// Nobody reads what the text said is dead.
@@ -147,7 +158,7 @@ properties! {
 
 impl Property {
     /// The properties that can be claimed and checked.
-    pub const CLAIMABLE: [Property; 16] = *Property::ALL.first_chunk().unwrap();
+    pub const CLAIMABLE: [Property; 17] = *Property::ALL.first_chunk().unwrap();
 
     /// Whether it says that some process can get through, not each.
     pub(crate) fn is_of_some(self) -> bool {

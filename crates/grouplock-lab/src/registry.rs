@@ -46,10 +46,23 @@ pub fn all() -> Vec<Subject> {
             }
         )*};
     }
+    macro_rules! withdrawing {
+        (() $($ident:ident $name:literal $lock:ty;)*) => {$(
+            {
+                type L = IdealLock;
+                all.push(Subject::withdrawing::<$lock>($name));
+            }
+            {
+                type L = DvirTaubenfeld1Swap<M>;
+                all.push(Subject::withdrawing::<$lock>(concat!($name, "+dvir-taubenfeld-1-swap")));
+            }
+        )*};
+    }
     for_each_algorithm!(mutex => mutexes!());
     all.push(Subject::group::<TwoLocks>("dvir-taubenfeld-2-two-locks"));
     for_each_algorithm!(group => groups!());
     for_each_algorithm!(over => over!());
+    for_each_algorithm!(withdrawing => withdrawing!());
     for_each_algorithm!(specimen => over!());
     for_each_algorithm!(policy => groups!());
     for_each_algorithm!(cancelled => groups!());
@@ -69,6 +82,7 @@ pub(crate) fn measured() -> Vec<Subject> {
     for_each_algorithm!(mutex => add!(mutex));
     for_each_algorithm!(group => add!(group));
     for_each_algorithm!(over => add!(group));
+    for_each_algorithm!(withdrawing => add!(withdrawing));
     for_each_algorithm!(specimen => add!(group));
     for_each_algorithm!(policy => add!(group));
     all

@@ -3,14 +3,15 @@
 use std::rc::Rc;
 
 use grouplock_algorithms::memory::Word;
-use grouplock_algorithms::raw::{RawGroup, RawMutex};
+use grouplock_algorithms::raw::{RawGroup, RawMutex, WithdrawGroup};
 use grouplock_algorithms::{CapacityError, Claims, Session};
 
 use crate::memory::SimMemory;
 
 /// A process that has joined a lock, which it shares with the others.
 pub(crate) trait Process {
-    fn enter(&mut self, session: u64);
+    /// Whether it is inside: else it has given up.
+    fn enter(&mut self, session: u64) -> bool;
     fn exit(&mut self);
 
     /// The private variables, when idle, that the next passage may depend on.
@@ -36,6 +37,8 @@ pub struct Subject {
     pub(crate) conflict: fn(u64, u64) -> bool,
     /// How many may share a session.
     pub(crate) most: fn(u64) -> usize,
+    /// Whether waiters can give up.
+    pub(crate) withdraws: bool,
 }
 
 impl Subject {
@@ -48,6 +51,7 @@ impl Subject {
             in_range: L::in_range,
             conflict: |_, _| true,
             most: |_| 1,
+            withdraws: false,
         }
     }
 
@@ -63,11 +67,18 @@ impl Subject {
         Subject {
             name,
             claims: G::claims(),
-            make: make_group::<G>,
+            make: |processes| make_group::<G>(processes, enter::<G>),
             in_range: G::in_range,
             conflict: G::conflict,
             most: G::most,
+            withdraws: false,
         }
+    }
+
+    /// A group lock whose waiters may give up, wherever they wait.
+    pub fn withdrawing<G: WithdrawGroup<SimMemory> + 'static>(name: &'static str) -> Self {
+        let make = |processes| make_group::<G>(processes, enter_unless::<G>);
+        Subject { make, withdraws: true, ..Subject::group::<G>(name) }
     }
 }
 
@@ -77,9 +88,9 @@ fn make_mutex<L: RawMutex<SimMemory> + 'static>(processes: usize) -> Joined {
     (0..processes).map(join).collect()
 }
 
-fn make_group<G: RawGroup<SimMemory> + 'static>(processes: usize) -> Joined {
+fn make_group<G: RawGroup<SimMemory> + 'static>(processes: usize, enter: Enter<G>) -> Joined {
     let lock = Rc::new(G::new(processes)?);
-    let join = |_| Ok(Box::new(OfGroup { me: lock.join()?, lock: Rc::clone(&lock) }) as _);
+    let join = |_| Ok(Box::new(OfGroup { me: lock.join()?, lock: Rc::clone(&lock), enter }) as _);
     (0..processes).map(join).collect()
 }
 
@@ -89,9 +100,10 @@ struct OfMutex<L: RawMutex<SimMemory>> {
 }
 
 impl<L: RawMutex<SimMemory>> Process for OfMutex<L> {
-    fn enter(&mut self, _: u64) {
+    fn enter(&mut self, _: u64) -> bool {
         // SAFETY: `me` joined this lock, and passages follow each other: `enter` and `exit` are called by turns.
         unsafe { self.lock.acquire(&mut self.me) }
+        true
     }
 
     fn exit(&mut self) {
@@ -108,17 +120,40 @@ impl<L: RawMutex<SimMemory>> Process for OfMutex<L> {
     }
 }
 
+/// How a process of a group lock enters.
+type Enter<G> = unsafe fn(&G, &mut <G as RawGroup<SimMemory>>::Process, Session) -> bool;
+
 struct OfGroup<G: RawGroup<SimMemory>> {
     me: G::Process,
     lock: Rc<G>,
+    enter: Enter<G>,
+}
+
+/// # Safety
+/// As [`RawGroup::enter`].
+unsafe fn enter<G: RawGroup<SimMemory>>(lock: &G, me: &mut G::Process, session: Session) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { lock.enter(me, session) };
+    true
+}
+
+/// # Safety
+/// As [`RawGroup::enter`].
+unsafe fn enter_unless<G: WithdrawGroup<SimMemory>>(
+    lock: &G,
+    me: &mut G::Process,
+    session: Session,
+) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { lock.enter_unless(me, session, &mut || unreachable!("simulated memory decides")) }
 }
 
 impl<G: RawGroup<SimMemory>> Process for OfGroup<G> {
-    fn enter(&mut self, session: u64) {
+    fn enter(&mut self, session: u64) -> bool {
         let session = Session::new(session).expect("sessions are numbered from one");
         // SAFETY: `me` joined this lock, `enter` and `exit` are called by turns, and nobody asks for more
         // sessions than the algorithm can name.
-        unsafe { self.lock.enter(&mut self.me, session) }
+        unsafe { (self.enter)(&self.lock, &mut self.me, session) }
     }
 
     fn exit(&mut self) {

@@ -20,6 +20,7 @@ pub(crate) struct Event {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     Request(u64),
+    GiveUp,
     Step {
         register: usize,
         op: Op,
@@ -39,6 +40,7 @@ impl Event {
     ) -> Self {
         let what = match self.what {
             What::Request(session) => What::Request(session),
+            What::GiveUp => What::GiveUp,
             What::Step { register, op, old, new, at, leaves } => What::Step {
                 register: match layout.registers[register].object {
                     Some((o, field)) => layout.objects[object(o)].registers[field],
@@ -110,6 +112,8 @@ pub enum Section {
     Doorway,
     /// In its entry section, past the doorway.
     Waiting,
+    /// It has decided to give up.
+    Withdrawing,
     /// In its critical section.
     Inside,
     /// In its exit section.
@@ -137,6 +141,7 @@ pub(crate) fn tell(
     let (operation, at, access) = match &event.what {
         What::Request(_) if is_mutex => ("asks to enter".to_owned(), None, None),
         What::Request(session) => (format!("asks for session {session}"), None, None),
+        What::GiveUp => ("gives up".to_owned(), None, None),
         What::Step { register, op, old, new, at, leaves } => {
             let register = layout.register_name(*register);
             let [before, after] = [*old, *new].map(|value| layout.value_name(value));
@@ -155,7 +160,9 @@ pub(crate) fn tell(
                     format!("{register} := {after}, {} less", delta.wrapping_neg())
                 }
                 Op::Faa(delta, _) => format!("{register} := {after}, {delta} more"),
-                Op::WaitFor(_) => format!("{register} is {before}: waited for that"),
+                Op::WaitFor(_) | Op::WaitUnless(_) => {
+                    format!("{register} is {before}: waited for that")
+                }
                 Op::AwaitCas(..) => format!("{register} := {after}, waited until it was {before}"),
             };
             let told = if *leaves { format!("leaves; {told}") } else { told };

@@ -87,6 +87,8 @@ impl fmt::Debug for Val {
 /// | 4 | a compare-and-swap failed |
 /// | 5 | a compare-and-swap succeeded |
 /// | 6 | on from a merge point |
+/// | 7 | what was waited for has come, where the process could have given up |
+/// | 8 | the process gives up |
 /// | 128 to 191 | an object that the process does not know, of kind 0 to 63 |
 /// | 192 to 255 | the process asks for session 0 to 63 |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -97,6 +99,8 @@ impl Obs {
     pub const FAILED: Obs = Obs(4);
     pub const SWAPPED: Obs = Obs(5);
     pub const PASS: Obs = Obs(6);
+    pub const WAITED: Obs = Obs(7);
+    pub const GIVES_UP: Obs = Obs(8);
 
     pub fn request(session: u64) -> Self {
         debug_assert!(session <= MOST_SESSIONS);

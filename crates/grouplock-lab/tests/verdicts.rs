@@ -43,6 +43,7 @@ impl<M: Memory, const FLAW: u8> RawMutex<M> for Peterson<M, FLAW> {
             source: "Peterson 1981",
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
+            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Constant),
             primitives: &[Primitive::Read, Primitive::Write],
             processes: Limit::Fixed(2),

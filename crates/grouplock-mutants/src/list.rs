@@ -91,6 +91,18 @@ pub fn all() -> Vec<Case> {
             group mutants::handover_sets_head_late::Handover<M, IdealLock>, 3 by 2 => NoPanic;
         "handover", "no exit lock":
             group Handover<M, NoLock>, 3 by 2 => DeadlockFreedom;
+        "handover-withdraw", "line 25 does not look at go":
+            withdrawing mutants::withdraw_without_looking_at_go::HandoverWithdraw<M, IdealLock>, 2 by 2 => DeadlockFreedom;
+        "handover-withdraw", "line 27 does not look whether it is being enabled":
+            withdrawing mutants::withdraw_though_it_is_being_enabled::HandoverWithdraw<M, IdealLock>, 2 by 2 => MutualExclusion;
+        "handover-withdraw", "no line 29":
+            withdrawing mutants::withdraw_without_29::HandoverWithdraw<M, IdealLock>, 3 by 2 => DeadlockFreedom long;
+        "handover-withdraw", "no line 34":
+            withdrawing mutants::withdraw_without_34::HandoverWithdraw<M, IdealLock>, 3 by 2 => ConcurrentOccupancy;
+        "handover-withdraw", "a node marked FORWARD is used again at once":
+            withdrawing mutants::withdraw_uses_a_forwarding_node_again::HandoverWithdraw<M, IdealLock>, 3 by 2 => DeadlockFreedom long;
+        "handover-withdraw", "line 31 waits for the late successor":
+            withdrawing mutants::withdraw_waits_for_a_late_successor::HandoverWithdraw<M, IdealLock>, 3 by 2 => GroupBoundedAbort;
         "maor-taubenfeld", "nodes are handed over, lines 26-31 are kept":
             group mutants::maor_taubenfeld_hands_over::MaorTaubenfeld<M, IdealLock>, 2 by 2 => MutualExclusion;
         "maor-taubenfeld", "no CAS in lines 13 and 30":

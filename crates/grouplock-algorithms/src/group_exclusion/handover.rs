@@ -170,6 +170,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for Handover<M, L> {
             fife: Claim::Yes,
             entering: Entering::STRONG_GROUP,
             exit: Exit::through(&exit_lock),
+            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: exit_lock.rmr_cc,
             rmr_dsm: exit_lock.rmr_dsm,
             space: exit_lock.space,

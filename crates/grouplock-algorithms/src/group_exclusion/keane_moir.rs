@@ -135,6 +135,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for KeaneMoir<M, L> {
                 ..Entering::OCCUPANCY
             },
             exit: Exit { terminating: mutex.starvation_freedom, ..Exit::TERMINATING },
+            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: mutex.rmr_cc.and(Bound::of(Growth::Linear)),
             rmr_dsm: mutex.rmr_dsm.and(Bound::of(Growth::Linear)),
             space: Growth::Linear,

@@ -3,6 +3,7 @@
 pub mod black_white_bakery_gme;
 pub mod generalized_bakery;
 pub mod handover;
+pub mod handover_withdraw;
 pub mod keane_moir;
 pub mod maor_taubenfeld;
 pub mod petrovic;

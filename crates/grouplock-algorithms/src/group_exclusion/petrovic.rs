@@ -197,6 +197,7 @@ impl<M: Memory, T: Turns> RawGroup<M> for Petrovic<M, T> {
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,
             // Of the text as rebuilt, for the lock in its ME part. The notes say O(N) of a text that we do not have.
+            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Quadratic),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,

@@ -557,6 +557,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
                 Entering::OCCUPANCY
             },
             exit: Exit { terminating: Claim::No, group_bounded: Claim::No, bounded: Claim::No },
+            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Unbounded),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,

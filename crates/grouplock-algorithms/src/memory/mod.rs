@@ -38,6 +38,8 @@ pub use core::sync::atomic::Ordering;
 pub use native::{Native, NativeFlag, NativeRegister};
 pub use value::{Atomic, Number, Ptr, Value, Word};
 
+use crate::raw::GiveUp;
+
 /// A kind of shared memory: real or simulated.
 pub trait Memory: Sized + Send + Sync + fmt::Debug + 'static {
     /// A shared register that holds a `T`.
@@ -45,6 +47,10 @@ pub trait Memory: Sized + Send + Sync + fmt::Debug + 'static {
 
     /// A boolean register on which one process waits.
     type Flag: Flag;
+
+    /// Whether objects can be [allocated](Memory::allocate) after processes have joined. A simulated memory must know all registers
+    /// beforehand.
+    const GROWS: bool = true;
 
     /// Waits until `condition` holds. The condition reads registers and has no other effect.
     ///
@@ -142,6 +148,12 @@ pub trait Flag: Send + Sync + fmt::Debug {
 
     /// Waits until the flag holds `value`. An acquire.
     fn wait_for(&self, value: bool);
+
+    /// Waits until the flag holds `value`, an acquire, or until `give_up` says so. Returns whether it holds.
+    fn wait_unless(&self, value: bool, give_up: GiveUp<'_>) -> bool;
+
+    /// Whether the flag holds `value`. An acquire, if it does.
+    fn holds(&self, value: bool) -> bool;
 
     /// As [`Register::forget`].
     #[inline(always)]

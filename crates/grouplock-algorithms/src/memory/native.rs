@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::backoff::Backoff;
 use super::{Atomic, Flag, Memory, Number, Register, Site, Value};
+use crate::raw::GiveUp;
 
 /// The machine's own memory.
 ///
@@ -111,10 +112,28 @@ impl Flag for NativeFlag {
 
     #[inline(always)]
     fn wait_for(&self, value: bool) {
-        // Acquire: pairs with the release in `signal`.
-        if self.0.load(Ordering::Acquire) != u32::from(value) {
+        if !self.holds(value) {
             self.wait_in_turn(u32::from(value));
         }
+    }
+
+    /// In naps: nobody would wake a sleeper when its time is over.
+    #[inline]
+    fn wait_unless(&self, value: bool, give_up: GiveUp<'_>) -> bool {
+        let mut backoff = Backoff::new();
+        while !self.holds(value) {
+            if give_up() {
+                return false;
+            }
+            backoff.pause_or_nap();
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn holds(&self, value: bool) -> bool {
+        // Acquire: pairs with the release in `signal`.
+        self.0.load(Ordering::Acquire) == u32::from(value)
     }
 }
 

@@ -62,6 +62,15 @@ impl Journal {
         self.note(Event::Enter);
     }
 
+    /// The request that was noted last is given up: an execution without it is as good.
+    ///
+    /// # Panics
+    /// If something else was noted last.
+    pub fn withdraw(&mut self) {
+        let last = self.events.pop();
+        assert!(matches!(last, Some((_, Event::Request(_)))), "{last:?} is no request");
+    }
+
     /// Plays the journals of processes 0, 1, … to a monitor, in the order of their moments.
     ///
     /// # Errors

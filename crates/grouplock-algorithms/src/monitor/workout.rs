@@ -11,7 +11,7 @@ use super::{
     Concurrency, Event, Exclusion, Fcfs, Journal, LeftBehind, Property, Violation, Watched,
 };
 use crate::claims::Claims;
-use crate::raw::{RawGroup, RawMutex};
+use crate::raw::{RawGroup, RawMutex, WithdrawGroup};
 use crate::{Group, Mutual};
 
 /// A seeded load on a lock: so many threads, each of which makes so many passages for sessions drawn at random, and
@@ -55,16 +55,18 @@ pub struct Report {
     pub most_inside: usize,
     /// How often the session changed.
     pub switches: usize,
+    /// How many requests were given up.
+    pub given_up: usize,
     /// How long it took.
     pub elapsed: Duration,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { entries, most_inside, switches, elapsed } = self;
+        let Report { entries, most_inside, switches, given_up, elapsed } = self;
         write!(
             f,
-            "{entries} entries, at most {most_inside} inside, {switches} changes of session, {elapsed:.1?}"
+            "{entries} entries, at most {most_inside} inside, {switches} changes of session, {given_up} given up, {elapsed:.1?}"
         )
     }
 }
@@ -82,6 +84,7 @@ struct Passage<'t> {
     random: &'t mut fastrand::Rng,
     journal: &'t mut Journal,
     entries: &'t AtomicUsize,
+    given_up: &'t AtomicUsize,
 }
 
 impl Passage<'_> {
@@ -106,6 +109,19 @@ impl Passage<'_> {
         self.entries.fetch_add(1, Ordering::Relaxed);
         self.linger();
         self.journal.note(Event::Leave);
+    }
+
+    /// For the request that has just been made: whether to give it up when it has waited for so many looks. Every other one is.
+    fn patience(&mut self) -> Option<u32> {
+        let patience = 1 << self.random.u32(0..8);
+        self.random.bool().then_some(patience - 1)
+    }
+
+    /// The request is given up.
+    fn withdraw(&mut self) {
+        self.journal.withdraw();
+        // Relaxed: only a sign of life.
+        self.given_up.fetch_add(1, Ordering::Relaxed);
     }
 
     fn done(&mut self) {
@@ -139,6 +155,32 @@ impl<L: RawGroup<Watched> + 'static> Subject for Group<L, Watched> {
     }
 }
 
+/// A group lock half of whose requests are given up if they have to wait.
+struct Withdrawing<L>(Group<L, Watched>);
+
+impl<L: WithdrawGroup<Watched> + 'static> Subject for Withdrawing<L> {
+    fn passages(&self, passages: usize, passage: &mut Passage<'_>) -> Result<(), String> {
+        let mut process = self.0.process().map_err(|e| e.to_string())?;
+        for _ in 0..passages {
+            let session = passage.request();
+            let (mut looks, patience) = (0, passage.patience());
+            let give_up = || {
+                looks += 1;
+                patience.is_some_and(|patience| looks > patience)
+            };
+            let inside = process.enter_unless(session, give_up).map_err(|e| e.to_string())?;
+            if inside.is_some() {
+                passage.inside();
+                drop(inside);
+                passage.done();
+            } else {
+                passage.withdraw();
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<L: RawMutex<Watched> + 'static> Subject for Mutual<L, Watched> {
     fn passages(&self, passages: usize, passage: &mut Passage<'_>) -> Result<(), String> {
         let mut process = self.process().map_err(|e| e.to_string())?;
@@ -163,6 +205,15 @@ impl Workout {
         self.run(&L::claims(), &(Arc::new(lock) as Arc<dyn Subject>))
     }
 
+    /// Works out a group lock, and lets half of the requests give up, after random times, if they have to wait.
+    ///
+    /// # Errors
+    /// As [`Workout::group`].
+    pub fn withdrawing<L: WithdrawGroup<Watched> + 'static>(&self) -> Result<Report, Violation> {
+        let lock = Withdrawing(Group::<L, Watched>::new(self.threads).map_err(unable)?);
+        self.run(&L::claims(), &(Arc::new(lock) as Arc<dyn Subject>))
+    }
+
     /// Works out a mutual exclusion lock.
     ///
     /// # Errors
@@ -174,18 +225,19 @@ impl Workout {
 
     fn run(&self, claims: &Claims, lock: &Arc<dyn Subject>) -> Result<Report, Violation> {
         let start = Instant::now();
-        let entries = Arc::new(AtomicUsize::new(0));
+        let [entries, given_up] = [0, 0].map(|zero| Arc::new(AtomicUsize::new(zero)));
         let finished = Arc::new(Mutex::new(Vec::new()));
         // Not scoped: if the lock leaves somebody behind, the caller hears of it all the same.
         for process in 0..self.threads {
-            let (lock, entries, finished, workout) =
-                (Arc::clone(lock), Arc::clone(&entries), Arc::clone(&finished), *self);
+            let (lock, entries, given_up) =
+                (Arc::clone(lock), Arc::clone(&entries), Arc::clone(&given_up));
+            let (finished, workout) = (Arc::clone(&finished), *self);
             thread::spawn(move || {
-                let outcome = workout.thread(process, &*lock, &entries);
+                let outcome = workout.thread(process, &*lock, &entries, &given_up);
                 finished.lock().unwrap_or_else(PoisonError::into_inner).push((process, outcome));
             });
         }
-        self.watch(&entries, &finished)?;
+        self.watch([&entries, &given_up], &finished)?;
 
         let mut finished =
             core::mem::take(&mut *finished.lock().unwrap_or_else(PoisonError::into_inner));
@@ -203,7 +255,8 @@ impl Workout {
         }
         Journal::judge(&journals, &mut concurrency)?;
         let Concurrency { entries, most_inside, switches, .. } = concurrency;
-        Ok(Report { entries, most_inside, switches, elapsed: start.elapsed() })
+        let given_up = given_up.load(Ordering::Relaxed);
+        Ok(Report { entries, most_inside, switches, given_up, elapsed: start.elapsed() })
     }
 
     /// What one thread does.
@@ -212,12 +265,19 @@ impl Workout {
         process: usize,
         lock: &dyn Subject,
         entries: &AtomicUsize,
+        given_up: &AtomicUsize,
     ) -> Result<Journal, String> {
         let mut journal = Journal::default();
         let mut random = fastrand::Rng::with_seed(self.seed ^ (process as u64) << 32);
-        let sessions = self.sessions;
-        let mut passage =
-            Passage { process, sessions, random: &mut random, journal: &mut journal, entries };
+        let (sessions, journal_of, random_of) = (self.sessions, &mut journal, &mut random);
+        let mut passage = Passage {
+            process,
+            sessions,
+            random: random_of,
+            journal: journal_of,
+            entries,
+            given_up,
+        };
         let mut left = self.passages;
         while left > 0 {
             let now = if self.rejoin_every == 0 { left } else { left.min(self.rejoin_every) };
@@ -228,14 +288,19 @@ impl Workout {
     }
 
     /// Waits for all threads, or until nobody has entered for too long.
-    fn watch<T>(&self, entries: &AtomicUsize, finished: &Mutex<Vec<T>>) -> Result<(), Violation> {
+    fn watch<T>(
+        &self,
+        signs_of_life: [&AtomicUsize; 2],
+        finished: &Mutex<Vec<T>>,
+    ) -> Result<(), Violation> {
         let mut last = (0, Instant::now());
         loop {
             let done = finished.lock().unwrap_or_else(PoisonError::into_inner).len();
             if done == self.threads {
                 return Ok(());
             }
-            let seen = entries.load(Ordering::Relaxed) + done;
+            let signs = signs_of_life.iter().map(|sign| sign.load(Ordering::Relaxed));
+            let seen = signs.sum::<usize>() + done;
             if seen != last.0 {
                 last = (seen, Instant::now());
             } else if last.1.elapsed() > self.patience {

@@ -68,6 +68,7 @@ impl<M: Memory> RawMutex<M> for Bakery<M> {
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
+            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Linear),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,

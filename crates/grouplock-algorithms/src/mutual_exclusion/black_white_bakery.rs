@@ -157,6 +157,7 @@ impl<M: Memory, T: Ticket<M>> RawMutex<M> for BlackWhiteBakery<M, T> {
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
+            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Linear),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,

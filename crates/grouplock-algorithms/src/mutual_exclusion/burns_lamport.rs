@@ -50,6 +50,7 @@ impl<M: Memory> RawMutex<M> for BurnsLamport<M> {
             entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
             // At least: a process that others overtake again and again has no bound at all.
+            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Quadratic),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,

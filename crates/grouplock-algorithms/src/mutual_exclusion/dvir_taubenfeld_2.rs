@@ -146,6 +146,7 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld2<M> {
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::Yes),
             exit: Exit::BOUNDED,
+            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Constant),
             rmr_dsm: Bound::of(Growth::Constant),
             space: Growth::Linear,

@@ -75,6 +75,7 @@ impl<M: Memory> RawMutex<M> for Mcs<M> {
             fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::TERMINATING,
+            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Constant),
             rmr_dsm: Bound::of(Growth::Constant),
             space: Growth::Linear,

@@ -19,6 +19,7 @@ macro_rules! every_group {
     ($m:ty, $tests:ident) => {
         locks::for_each_algorithm! { group => listed!($m, $tests) }
         locks::for_each_algorithm! { over => listed!($m, $tests) }
+        locks::for_each_algorithm! { withdrawing => listed!($m, $tests) }
         each! { $tests:
             handover_over_dvir_taubenfeld_1 = locks::handover::Handover<$m, locks::dvir_taubenfeld_1::DvirTaubenfeld1<$m>>,
             handover_over_dvir_taubenfeld_2 = locks::handover::Handover<$m, locks::dvir_taubenfeld_2::DvirTaubenfeld2<$m>>,

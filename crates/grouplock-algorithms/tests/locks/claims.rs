@@ -49,12 +49,22 @@ fn check_text(claims: &Claims) {
     let text = claims.text;
     let (code, _) = text.contents.rsplit_once("fn inspect").unwrap_or((text.contents, ""));
     // Where the entry section begins, or what it begins with.
-    let entry = ["unsafe fn acquire", "unsafe fn enter", "fn enter_fast"];
+    let entry = ["unsafe fn acquire", "unsafe fn enter", "fn enter_fast", "fn request"];
     let begins = code.lines().position(|line| entry.iter().any(|entry| line.contains(entry)));
     let begins = begins.expect("an algorithm has an entry section");
     let mut numbered = 0;
     for (at, line) in code.lines().enumerate().skip(begins) {
-        let access = [".read(", ".write(", ".fas(", ".cas(", ".signal(", ".wait_for(", ".faa("];
+        let access = [
+            ".read(",
+            ".write(",
+            ".fas(",
+            ".cas(",
+            ".signal(",
+            ".wait_for(",
+            ".wait_unless(",
+            ".holds(",
+            ".faa(",
+        ];
         if !access.iter().any(|access| line.contains(access)) {
             continue;
         }
@@ -136,6 +146,7 @@ mod text {
     locks::for_each_algorithm! { mutex => listed!(Native, text_tests) }
     locks::for_each_algorithm! { group => listed!(Native, text_tests) }
     locks::for_each_algorithm! { over => listed!(Native, text_tests) }
+    locks::for_each_algorithm! { withdrawing => listed!(Native, text_tests) }
     locks::for_each_algorithm! { specimen => listed!(Native, text_tests) }
     locks::for_each_algorithm! { policy => listed!(Native, text_tests) }
     locks::for_each_algorithm! { cancelled => listed!(Native, text_tests) }

@@ -9,6 +9,7 @@ mod common;
 mod come_and_go;
 mod data;
 mod occupancy;
+mod withdraw;
 
 // These it would instrument in vain, and that takes long.
 #[cfg(not(tsan))]

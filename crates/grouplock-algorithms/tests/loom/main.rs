@@ -322,6 +322,99 @@ mod nodes_used_again {
     }
 }
 
+/// Requests that are given up, against each of their rivals.
+mod giving_up {
+    use super::*;
+    use core::cell::Cell;
+    use grouplock_algorithms::handover_withdraw::HandoverWithdraw;
+    use grouplock_algorithms::raw::WithdrawGroup;
+    use memory::Relaxed;
+
+    /// A session, and whether the request is given up as soon as it has to wait. Loom tries all moments for that.
+    type Plan = &'static [(u64, bool)];
+
+    thread_local! {
+        /// How many requests were given up, and how many were to be and got in. (Loom runs all threads of a model on one.)
+        static SEEN: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+
+    fn withdraw<M: Memory, G: WithdrawGroup<M> + 'static>(
+        bound: Option<usize>,
+        plans: &'static [Plan],
+    ) {
+        SEEN.set((0, 0));
+        let ended = explore(bound, LIMIT, plans.len(), move || {
+            let lock = G::new(plans.len()).expect("this many are possible");
+            let joined = plans.iter().map(|_| lock.join().expect("there is room")).collect();
+            run(lock, joined, move |p, lock, process, data| {
+                for &(session, gives_up) in plans[p] {
+                    let asked = Session::new(session).expect("not zero");
+                    // SAFETY: the process joined this lock and is idle.
+                    let inside = unsafe { lock.enter_unless(process, asked, &mut || gives_up) };
+                    let (given_up, entered) = SEEN.get();
+                    if !inside {
+                        SEEN.set((given_up + 1, entered));
+                        continue;
+                    }
+                    SEEN.set((given_up, entered + usize::from(gives_up)));
+                    data.inside(if session == 1 { Deed::Read } else { Deed::Write });
+                    // SAFETY: it is inside.
+                    unsafe { lock.exit(process) };
+                }
+            });
+        });
+        assert!(ended, "not explored to its end in {LIMIT:?}");
+        let (given_up, entered) = SEEN.get();
+        println!("{given_up} given up, {entered} entered though they were to be");
+        assert!(given_up > 0 && entered > 0, "{given_up} given up, {entered} entered");
+    }
+
+    type Lock = HandoverWithdraw<Loom>;
+
+    /// The predecessor leaves, and signals in line 20.
+    #[test]
+    fn against_an_exit() {
+        withdraw::<Loom, Lock>(Some(4), &[&[(2, false)], &[(3, true)]]);
+    }
+
+    /// The predecessor enables in line 12.
+    #[test]
+    fn against_the_predecessor() {
+        withdraw::<Loom, Lock>(Some(4), &[&[(1, false)], &[(1, true)]]);
+    }
+
+    /// The successor is between lines 2 and 7, or just past them.
+    #[test]
+    fn against_a_late_successor() {
+        withdraw::<Loom, Lock>(Some(2), &[&[(2, false)], &[(3, true)], &[(4, false)]]);
+        withdraw::<Loom, Lock>(Some(2), &[&[(2, false)], &[(1, true)], &[(1, false)]]);
+    }
+
+    /// The same, and the successor joins the session before the gap.
+    #[test]
+    fn against_a_successor_that_joins() {
+        withdraw::<Loom, Lock>(Some(2), &[&[(1, false)], &[(2, true)], &[(1, false)]]);
+    }
+
+    /// Both give up, one behind the other.
+    #[test]
+    fn against_another_that_gives_up() {
+        withdraw::<Loom, Lock>(Some(2), &[&[(2, false)], &[(3, true)], &[(1, true)]]);
+    }
+
+    /// The node is used again.
+    #[test]
+    fn and_coming_back() {
+        withdraw::<Loom, Lock>(Some(2), &[&[(1, false), (2, false)], &[(3, true), (1, true)]]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn needs_release_and_acquire() {
+        withdraw::<Relaxed, HandoverWithdraw<Relaxed>>(None, &[&[(2, false)], &[(3, true)]]);
+    }
+}
+
 /// The tests above can fail: with weaker orderings they do.
 mod weaker_orderings {
     use super::*;

@@ -1,9 +1,10 @@
 //! Memory by loom: every access is one operation of the Rust memory model, explored in all its outcomes.
 
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use core::marker::PhantomData;
 
 use grouplock_algorithms::memory::{Flag, Memory, Number, Ordering, Register, Site, Value, Word};
+use grouplock_algorithms::raw::GiveUp;
 use loom::sync::atomic::{AtomicBool, AtomicPtr, fence};
 
 /// Memory that takes the orderings as they are.
@@ -175,7 +176,21 @@ impl<const STRENGTH: u8> Flag for LoomFlag<STRENGTH> {
     }
 
     fn wait_for(&self, value: bool) {
+        wait(|| self.holds(value));
+    }
+
+    fn wait_unless(&self, value: bool, give_up: GiveUp<'_>) -> bool {
+        let (give_up, over) = (RefCell::new(give_up), Cell::new(false));
+        wait(|| {
+            let holds = self.holds(value);
+            over.set(!holds && (*give_up.borrow_mut())());
+            holds || over.get()
+        });
+        !over.get()
+    }
+
+    fn holds(&self, value: bool) -> bool {
         let acquire = Ordering::Acquire;
-        wait(|| ordered::<STRENGTH, _>(acquire, acquire, |order| self.0.load(order)) == value);
+        ordered::<STRENGTH, _>(acquire, acquire, |order| self.0.load(order)) == value
     }
 }

@@ -20,6 +20,8 @@ use crate::value::{Obs, Val};
 pub(crate) enum Phase {
     Remainder,
     Entering,
+    /// It has decided to give up, and is neither inside nor idle yet.
+    Withdrawing,
     /// In its critical section: it has taken no step of its exit section yet.
     Inside,
     Exiting,
@@ -214,6 +216,7 @@ fn drive(
                     break Err(Stop::RoundFailed);
                 }
             }
+            Wish::MayGiveUp => unreachable!("where code is explored, waiting is one step"),
             Wish::DoorwayEnd => notes.extend(is_over.then_some(Note::DoorwayEnd)),
             Wish::Forget(_) if !is_over => {}
             Wish::Forget(register) => notes.push(Note::Forget(known.target(*register, layout)?)),
@@ -228,6 +231,7 @@ fn drive(
                 match next {
                     Cue::Request(asked) => (phase, session) = (Phase::Entering, asked),
                     Cue::Pass if phase == Phase::Inside => phase = Phase::Exiting,
+                    Cue::Waited(false) => phase = Phase::Withdrawing,
                     _ => {}
                 }
                 cue = Some(unpacked(next, plan));
@@ -248,6 +252,7 @@ fn unpacked(cue: Cue<Val>, plan: &Plan) -> Cue {
         Cue::Value(value) => Cue::Value(unpack(value, plan)),
         Cue::Done => Cue::Done,
         Cue::Swapped(swapped) => Cue::Swapped(swapped),
+        Cue::Waited(waited) => Cue::Waited(waited),
         Cue::Pass => Cue::Pass,
         Cue::Request(session) => Cue::Request(session),
     }
@@ -278,6 +283,8 @@ impl Known {
             Obs::DONE => Cue::Done,
             Obs::SWAPPED => Cue::Swapped(true),
             Obs::FAILED => Cue::Swapped(false),
+            Obs::WAITED => Cue::Waited(true),
+            Obs::GIVES_UP => Cue::Waited(false),
             Obs::PASS => Cue::Pass,
             Obs(value) => Cue::Value(Val(value).map(|placeholder| self.0[placeholder])),
         })

@@ -29,7 +29,7 @@ impl Stepper {
             let tread = (property, from, to);
             if !self.trod.contains(&tread)
                 && self.concerns(property, state, p)
-                && (!property.is_of_some() || self.is_free(property, state, p)?)
+                && (!property.is_of_some() || self.is_free(state, p)?)
             {
                 self.trod.insert(tread);
                 self.fresh.push(tread);
@@ -44,6 +44,12 @@ impl Stepper {
         let leaves = matches!(node.phase, Phase::Inside | Phase::Exiting);
         if matches!(property, Property::BoundedExit | Property::GroupBoundedExit) {
             return leaves;
+        }
+        if property == Property::GroupBoundedAbort {
+            return node.phase == Phase::Withdrawing;
+        }
+        if property.is_of_some() && self.somebody_gives_up(state) {
+            return false;
         }
         let proc = &state.procs[p];
         let mut others = (0..state.procs.len()).filter(|&q| q != p);
@@ -72,22 +78,16 @@ impl Stepper {
             }
     }
 
-    /// Whether process `p` would get through if it ran alone.
-    pub(super) fn is_free(
-        &mut self,
-        property: Property,
-        state: &State,
-        p: usize,
-    ) -> Result<bool, Obstacle> {
-        let exit = property == Property::GroupBoundedExit;
-        self.alone(state, p, if exit { Phase::Remainder } else { Phase::Inside })
+    /// Whether somebody has decided to give up and is not done with that.
+    fn somebody_gives_up(&mut self, state: &State) -> bool {
+        (0..state.procs.len()).any(|q| self.phase(state, q) == Phase::Withdrawing)
     }
 
     pub(super) fn tell_circle(&mut self, property: Property, circle: &[LocalId]) -> Fault {
-        let section = if matches!(property, Property::BoundedExit | Property::GroupBoundedExit) {
-            "exit"
-        } else {
-            "entry"
+        let section = match property {
+            Property::BoundedExit | Property::GroupBoundedExit => "exit",
+            Property::GroupBoundedAbort => "abort",
+            _ => "entry",
         };
         let mut lines: Vec<String> = Vec::with_capacity(circle.len());
         for &local in circle {

@@ -43,14 +43,25 @@ pub(crate) fn check(
         // A process that has taken no step of its exit section may still want to stay.
         let counts =
             |p: usize| property != Property::GroupBoundedExit || phases[p] == Phase::Exiting;
-        let mut concerned = (0..phases.len()).filter(|&p| counts(p));
+        let concerned: Vec<usize> = (0..phases.len()).filter(|&p| counts(p)).collect();
         if property.is_of_some() {
-            let (mut any, mut able) = (false, false);
-            while !able && let Some(p) = concerned.next() {
-                if stepper.concerns(property, state, p) {
-                    any = true;
-                    able = stepper.is_free(property, state, p)?;
+            // Those who give up may have the lock that those who leave wait for, and so on.
+            let helps = |p: usize| match property {
+                Property::GroupBoundedExit => phases[p] == Phase::Withdrawing,
+                Property::GroupBoundedAbort => {
+                    matches!(phases[p], Phase::Exiting | Phase::Entering)
                 }
+                _ => false,
+            };
+            let (mut any, mut able) = (false, false);
+            for p in concerned {
+                if !able && stepper.concerns(property, state, p) {
+                    any = true;
+                    able = stepper.is_free(state, p)?;
+                }
+            }
+            for p in (0..phases.len()).filter(|&p| any && helps(p)) {
+                able = able || stepper.is_free(state, p)?;
             }
             if any && !able {
                 return fault(property, nobody_can(property));
@@ -96,6 +107,7 @@ fn nobody_can(property: Property) -> &'static str {
             "all ask for one session, and none of them can enter by itself"
         }
         Property::GroupBoundedExit => "some are leaving, and none of them can get out by itself",
+        Property::GroupBoundedAbort => "some are giving up, and nobody can get on by itself",
         _ => {
             "somebody came before all who ask for another session, and nobody of its session can enter by itself"
         }
@@ -106,16 +118,19 @@ fn nobody_can(property: Property) -> &'static str {
 const BOUND: usize = 500;
 
 impl Stepper {
-    /// Whether process `p` comes to `goal` by its own steps alone, from `state`.
-    pub(crate) fn alone(&mut self, state: &State, p: usize, goal: Phase) -> Result<bool, Obstacle> {
+    /// Whether process `p` would get through the section it is in if it ran alone from `state`: if it is inside, out of there.
+    pub(crate) fn is_free(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
+        let leaves = self.phase(state, p) == Phase::Inside;
         let mut state = state.clone();
         for proc in &mut state.procs {
             (proc.before, proc.past_doorway) = (0, false);
-            (proc.undisturbed, proc.enabled) = (false, false);
+            (proc.undisturbed, proc.enabled, proc.overtaken) = (false, false, false);
         }
         for _ in 0..BOUND {
-            if self.phase(&state, p) == goal {
-                return Ok(true);
+            match self.phase(&state, p) {
+                Phase::Remainder => return Ok(true),
+                Phase::Inside if !leaves => return Ok(true),
+                _ => {}
             }
             if self.is_stuck(&state, p)? {
                 return Ok(false);
@@ -153,7 +168,7 @@ impl Stepper {
         let Some((target, op)) = node.step else { return Ok(node.phase == Phase::Remainder) };
         let contents = state.memory[state.register(&self.layout, p, target)];
         match op {
-            Op::WaitFor(value) | Op::AwaitCas(value, _) => {
+            Op::WaitFor(value) | Op::WaitUnless(value) | Op::AwaitCas(value, _) => {
                 return Ok(contents != value && contents != Val::UNDEF);
             }
             _ => {}

@@ -34,8 +34,12 @@ pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -
     let asked: Vec<_> = asked.filter(|p| !p.follows_from().is_some_and(proved)).collect();
     // Nobody passes for ever where passages are bounded. That nobody enters can be seen even so.
     let (ended, looked_for): (Vec<Property>, Vec<Property>) = asked.iter().partition(|property| {
-        let passing =
-            [Property::StarvationFreedom, Property::TerminatingExit, Property::GroupBoundedExit];
+        let passing = [
+            Property::StarvationFreedom,
+            Property::TerminatingExit,
+            Property::GroupBoundedExit,
+            Property::GroupBoundedAbort,
+        ];
         options.passages.is_some() && passing.contains(property)
     });
     let mut options = options.clone();
@@ -79,6 +83,7 @@ struct Mark {
     entering: u8,
     inside: u8,
     exiting: u8,
+    withdrawing: u8,
     /// Asks, and nobody asks for another session.
     undisturbed: u8,
     /// Asks, and nobody asked for another session when its doorway ended.
@@ -141,6 +146,9 @@ impl Graph {
             }
             (Property::TerminatingExit | Property::GroupBoundedExit, p) => {
                 format!("process {p} never gets out while the last {moves} moves repeat")
+            }
+            (Property::GroupBoundedAbort, p) => {
+                format!("process {p} gives up for ever while the last {moves} moves repeat")
             }
             (_, p) => format!("process {p} never gets in while the last {moves} moves repeat"),
         };
@@ -266,6 +274,7 @@ impl Graph {
                     Property::TerminatingExit | Property::GroupBoundedExit => {
                         mark.inside | mark.exiting
                     }
+                    Property::GroupBoundedAbort => mark.withdrawing,
                     Property::StrongGroupConcurrentEntering => mark.came_undisturbed,
                     _ => mark.undisturbed,
                 };
@@ -467,6 +476,7 @@ fn mark(stepper: &mut Stepper, state: &State) -> Result<Mark, Trouble> {
         mark.entering |= u8::from(entering) << p;
         mark.inside |= u8::from(node.phase == Phase::Inside) << p;
         mark.exiting |= u8::from(node.phase == Phase::Exiting) << p;
+        mark.withdrawing |= u8::from(node.phase == Phase::Withdrawing) << p;
         mark.undisturbed |= u8::from(entering && !stepper.is_disturbed(state, p)) << p;
         mark.came_undisturbed |= u8::from(entering && state.procs[p].undisturbed) << p;
         let stuck = match stepper.is_stuck(state, p) {

@@ -191,8 +191,13 @@ impl Violation {
 pub struct Turn {
     /// Who moves.
     pub process: u8,
-    /// The session it asks for, if it was idle; else zero.
+    /// The session it asks for, if it was idle; [`Turn::GIVE_UP`] if it gives up; else zero.
     pub session: u8,
+}
+
+impl Turn {
+    /// Stands in the place of a session: the process gives up. There are not so many sessions.
+    pub const GIVE_UP: u8 = u8::MAX;
 }
 
 /// Why an exploration cannot start.

@@ -48,6 +48,7 @@ impl Env {
 
 /// Where a process is.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "marks, each by itself")]
 pub struct Proc {
     pub local: LocalId,
     pub env: Env,
@@ -59,6 +60,8 @@ pub struct Proc {
     pub undisturbed: bool,
     /// Whether somebody who asked for its session after it has entered, and it has not.
     pub enabled: bool,
+    /// Whether it is giving up, and somebody has entered who asked after it and is in conflict with it.
+    pub overtaken: bool,
     /// How many passages it has begun, if that is bounded.
     pub passages: u8,
 }
@@ -93,6 +96,7 @@ impl State {
             past_doorway: false,
             undisturbed: false,
             enabled: false,
+            overtaken: false,
             passages: 0,
         });
         let initial = |register: &RegisterPlan<Val>| {
@@ -128,6 +132,7 @@ impl State {
                     | u32::from(proc.past_doorway) << 8
                     | u32::from(proc.undisturbed) << 22
                     | u32::from(proc.enabled) << 23
+                    | u32::from(proc.overtaken) << 24
                     | u32::from(proc.passages) << 9
                     | u32::from(proc.env.len) << 17,
             );
@@ -158,6 +163,7 @@ impl State {
                 past_doorway: marks >> 8 & 1 == 1,
                 undisturbed: marks >> 22 & 1 == 1,
                 enabled: marks >> 23 & 1 == 1,
+                overtaken: marks >> 24 & 1 == 1,
                 passages: (marks >> 9) as u8,
             });
             rest = &rest[2 + words..];

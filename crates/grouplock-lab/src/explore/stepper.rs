@@ -154,9 +154,12 @@ impl Stepper {
     pub(crate) fn choices(&mut self, state: &State, choices: &mut Vec<Turn>) {
         choices.clear();
         for (p, proc) in state.procs.iter().enumerate() {
-            let idle = self.node(proc.local).phase == Phase::Remainder;
-            if !idle {
+            let node = self.node(proc.local);
+            if node.phase != Phase::Remainder {
                 choices.push(Turn { process: p as u8, session: 0 });
+                if matches!(node.step, Some((_, Op::WaitUnless(_)))) {
+                    choices.push(Turn { process: p as u8, session: Turn::GIVE_UP });
+                }
             } else if self.passages.is_none_or(|most| proc.passages < most) {
                 let sessions = 1..=self.sessions as u8;
                 choices.extend(sessions.map(|session| Turn { process: p as u8, session }));
@@ -170,6 +173,9 @@ impl Stepper {
         let p = usize::from(choice.process);
         let moved = if choice.session == 0 {
             self.step(state, p)?
+        } else if choice.session == Turn::GIVE_UP {
+            self.give_up(state, p)?;
+            true
         } else {
             self.request(state, p, choice.session.into())?;
             // Asking touches nothing: it goes with the first step, unless that may have to wait or is one of the exit section.
@@ -203,6 +209,15 @@ impl Stepper {
             log.push(Event { process: p, what: What::Request(session) });
         }
         let edge = self.edge(state.procs[p].local, Obs::request(session))?;
+        self.arrive(state, p, &edge, None)
+    }
+
+    /// Process `p`, which waits, gives up.
+    fn give_up(&mut self, state: &mut State, p: usize) -> Result<(), Obstacle> {
+        if let Some(log) = &mut self.log {
+            log.push(Event { process: p, what: What::GiveUp });
+        }
+        let edge = self.edge(state.procs[p].local, Obs::GIVES_UP)?;
         self.arrive(state, p, &edge, None)
     }
 
@@ -243,9 +258,9 @@ impl Stepper {
                 let after = Val::number(sum(before, delta, bits));
                 (after.map_err(|why| panics(p, &why))?, Some(old))
             }
-            Op::WaitFor(value) if value == old => (old, None),
+            Op::WaitFor(value) | Op::WaitUnless(value) if value == old => (old, None),
             Op::AwaitCas(expected, value) if expected == old => (value, None),
-            Op::WaitFor(_) | Op::AwaitCas(..) => return Ok(false),
+            Op::WaitFor(_) | Op::WaitUnless(_) | Op::AwaitCas(..) => return Ok(false),
         };
         self.tell(state, p, register, new);
         let (obs, stranger) = self.observe(state, p, op, seen);
@@ -291,6 +306,7 @@ impl Stepper {
             (Op::Cas(..), seen) => {
                 return (if seen.is_none() { Obs::SWAPPED } else { Obs::FAILED }, None);
             }
+            (Op::WaitUnless(_), _) => return (Obs::WAITED, None),
             (_, None) => return (Obs::DONE, None),
             (_, Some(seen)) => seen,
         };
@@ -352,6 +368,9 @@ impl Stepper {
         if is == Phase::Remainder {
             state.procs[p].before = 0;
         }
+        if is == Phase::Remainder && was == Phase::Withdrawing {
+            self.gave_up(state, p);
+        }
         if is == Phase::Inside && was != Phase::Inside {
             self.entered(state, p)?;
         }
@@ -389,6 +408,16 @@ impl Stepper {
         (0..state.procs.len()).any(|q| q != p && self.disturbs(state, p, q))
     }
 
+    /// The request of process `p` is as if it had not been made.
+    fn gave_up(&mut self, state: &mut State, p: usize) {
+        let proc = &mut state.procs[p];
+        (proc.past_doorway, proc.undisturbed) = (false, false);
+        (proc.enabled, proc.overtaken) = (false, false);
+        for proc in &mut state.procs {
+            proc.before &= !(1 << p);
+        }
+    }
+
     fn entered(&mut self, state: &mut State, p: usize) -> Result<(), Obstacle> {
         let mine = self.node(state.procs[p].local).session;
         let mut before = state.procs[p].before;
@@ -397,6 +426,10 @@ impl Stepper {
         }
         let proc = &mut state.procs[p];
         (proc.past_doorway, proc.undisturbed, proc.enabled) = (false, false, false);
+        if std::mem::take(&mut proc.overtaken) {
+            let because = format!("process {p} did not give up after all, and was overtaken");
+            return Err(fault(Property::Fcfs, because));
+        }
         // Whoever came before it may yet be hindered by it.
         if !self.watches(Property::StrongConcurrentEntering) {
             state.procs[p].before = 0;
@@ -418,9 +451,11 @@ impl Stepper {
             return Err(fault(Property::MutualExclusion, because));
         }
         for q in (0..state.procs.len()).filter(|&q| before >> q & 1 == 1) {
-            let theirs = self.node(state.procs[q].local).session;
-            if !(self.conflict)(mine, theirs) {
+            let node = self.node(state.procs[q].local);
+            if !(self.conflict)(mine, node.session) {
                 state.procs[q].enabled = true;
+            } else if node.phase == Phase::Withdrawing {
+                state.procs[q].overtaken = self.watches(Property::Fcfs);
             } else if self.watches(Property::StrongFifo) {
                 let because = format!(
                     "process {p} enters before process {q}, whose doorway ended before its own"

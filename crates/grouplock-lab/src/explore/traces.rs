@@ -57,7 +57,7 @@ impl Told {
         let events = stepper.log.take().unwrap_or_default();
         let after = stages(stepper, &self.state, names);
         // The mover's own step is where somebody enters or leaves; what is run alone afterwards is neither.
-        let turn = events.iter().position(|event| !matches!(event.what, What::Request(_)));
+        let turn = events.iter().position(|event| matches!(event.what, What::Step { .. }));
         for (i, event) in events.into_iter().enumerate() {
             let event = event.renamed(|p| names.processes[p], |o| names.objects[o], &layout);
             let mut at = if turn.is_some_and(|turn| i >= turn) { &after } else { &before }.clone();
@@ -119,6 +119,7 @@ fn stages(stepper: &mut Stepper, state: &State, names: &Names) -> Vec<Stage> {
             Phase::Entering if !stepper.orders() => Section::Entering,
             Phase::Entering if proc.past_doorway => Section::Waiting,
             Phase::Entering => Section::Doorway,
+            Phase::Withdrawing => Section::Withdrawing,
             Phase::Inside => Section::Inside,
             Phase::Exiting => Section::Exit,
         };

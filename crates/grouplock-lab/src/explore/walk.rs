@@ -152,7 +152,7 @@ fn draw(
                 stuck |= 1 << p;
             }
         }
-        able.retain(|choice| stuck >> choice.process & 1 == 0);
+        able.retain(|choice| stuck >> choice.process & 1 == 0 || choice.session == Turn::GIVE_UP);
         let Some(choice) = picker.pick(&able, step, random) else { return Ok(()) };
         choices.push(choice);
         stepper.take(&mut state, choice)?;

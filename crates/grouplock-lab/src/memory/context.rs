@@ -22,6 +22,8 @@ pub(crate) enum Operation<V = Word> {
     /// Adds to a number of so many bits, which wraps around; observes the old value.
     Faa(u64, u32),
     WaitFor(V),
+    /// The same, unless the process gives up; observes whether it did not.
+    WaitUnless(V),
     /// Waits until it holds the first, and writes the second.
     AwaitCas(V, V),
 }
@@ -39,17 +41,18 @@ impl<V> Operation<V> {
             Operation::Cas(old, new) => Operation::Cas(f(old)?, f(new)?),
             Operation::Faa(delta, bits) => Operation::Faa(delta, bits),
             Operation::WaitFor(value) => Operation::WaitFor(f(value)?),
+            Operation::WaitUnless(value) => Operation::WaitUnless(f(value)?),
             Operation::AwaitCas(old, new) => Operation::AwaitCas(f(old)?, f(new)?),
         })
     }
 
     pub(crate) fn blocks(&self) -> bool {
-        matches!(self, Operation::WaitFor(_) | Operation::AwaitCas(..))
+        matches!(self, Operation::WaitFor(_) | Operation::WaitUnless(_) | Operation::AwaitCas(..))
     }
 
     /// Whether the operation reads and does nothing else.
     pub(crate) fn looks(&self) -> bool {
-        matches!(self, Operation::Read | Operation::WaitFor(_))
+        matches!(self, Operation::Read | Operation::WaitFor(_) | Operation::WaitUnless(_))
     }
 }
 
@@ -65,7 +68,7 @@ impl Operation {
                 Some(Word::Number(sum(held, delta, bits)))
             }
             (Operation::Faa(..), Word::Pointer(_)) => unreachable!("only numbers are added to"),
-            (Operation::Read | Operation::WaitFor(_), _) => None,
+            (Operation::Read | Operation::WaitFor(_) | Operation::WaitUnless(_), _) => None,
         }
     }
 
@@ -74,6 +77,7 @@ impl Operation {
         match self {
             Operation::Read | Operation::Fas(_) | Operation::Faa(..) => Cue::Value(held),
             Operation::Cas(old, _) => Cue::Swapped(held == old),
+            Operation::WaitUnless(value) => Cue::Waited(held == value),
             Operation::Write(_) | Operation::WaitFor(_) | Operation::AwaitCas(..) => Cue::Done,
         }
     }
@@ -91,6 +95,8 @@ pub(crate) enum Cue<V = Word> {
     /// It is done, and this is what the register held.
     Value(V),
     Swapped(bool),
+    /// What it waited for has come; or it gives up.
+    Waited(bool),
     /// The process goes on from a merge point.
     Pass,
     /// The process leaves its remainder section and asks for a session.
@@ -116,6 +122,8 @@ pub(crate) enum Wish {
     RoundBegins(&'static Location<'static>),
     /// It has looked; whether what it waits for has come.
     RoundEnds(bool),
+    /// It has looked in vain, and may give up.
+    MayGiveUp,
     /// If it is explored: the contents of this register are dead.
     Forget(usize),
     /// If it is explored: nothing of its past counts but its handle and these words.
@@ -317,6 +325,27 @@ pub(super) fn wait_for(register: usize, value: Word, at: &'static Location<'stat
     } else {
         operate(register, Operation::WaitFor(value), at);
     }
+}
+
+/// The same, unless the process gives up. Returns whether the flag holds `value`.
+pub(super) fn wait_unless(register: usize, value: Word, at: &'static Location<'static>) -> bool {
+    if is_explored() {
+        return operate(register, Operation::WaitUnless(value), at) == Some(Cue::Waited(true));
+    }
+    while is_coroutine() {
+        ask(Wish::RoundBegins(at));
+        let holds = operate(register, Operation::Read, at) == Some(Cue::Value(value));
+        // Before the round ends: there a process that looked in vain goes to sleep.
+        let gives_up = !holds && ask(Wish::MayGiveUp) == Some(Cue::Waited(false));
+        if gives_up {
+            return false;
+        }
+        ask(Wish::RoundEnds(holds));
+        if holds {
+            return true;
+        }
+    }
+    panic!("waiting while a lock is set up or dropped")
 }
 
 pub(super) fn await_until(condition: impl Fn() -> bool, at: &'static Location<'static>) {

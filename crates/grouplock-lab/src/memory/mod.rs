@@ -22,6 +22,8 @@ use grouplock_algorithms::memory::{
     Flag, Memory, Number, Ordering, Ptr, Register, Site, Value, Word,
 };
 
+use grouplock_algorithms::raw::GiveUp;
+
 use context::{Cue, Operation};
 
 /// Runs `f`, which makes things on this memory.
@@ -37,6 +39,8 @@ pub struct SimMemory;
 impl Memory for SimMemory {
     type Register<T: Value> = SimRegister<T>;
     type Flag = SimFlag;
+
+    const GROWS: bool = false;
 
     /// Each read in a round is a step of its own. A round that fails leaves no mark, so it leads back to the
     /// place where it began; a round that succeeds leaves no mark but that.
@@ -168,6 +172,17 @@ impl Flag for SimFlag {
     #[track_caller]
     fn wait_for(&self, value: bool) {
         context::wait_for(self.0.id, value.word(), Location::caller());
+    }
+
+    /// Whoever explores or schedules decides, and `give_up` is not asked.
+    #[track_caller]
+    fn wait_unless(&self, value: bool, _: GiveUp<'_>) -> bool {
+        context::wait_unless(self.0.id, value.word(), Location::caller())
+    }
+
+    #[track_caller]
+    fn holds(&self, value: bool) -> bool {
+        self.0.read(Ordering::SeqCst) == value
     }
 
     fn forget(&self) {

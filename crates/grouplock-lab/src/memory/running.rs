@@ -37,9 +37,11 @@ pub(crate) fn start(
     Coroutine::with_stack(stack, move |suspend: &Suspend, _| {
         context::begin(suspend, objects);
         while let Some(Cue::Request(session)) = context::ask(Wish::Remainder) {
-            me.borrow_mut().enter(session);
-            context::ask(Wish::Inside);
-            me.borrow_mut().exit();
+            let inside = me.borrow_mut().enter(session);
+            if inside {
+                context::ask(Wish::Inside);
+                me.borrow_mut().exit();
+            }
         }
         context::end();
     })

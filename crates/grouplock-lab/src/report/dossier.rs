@@ -136,6 +136,9 @@ pub struct RmrPoint {
     pub max: u64,
     /// The mean of all passages.
     pub mean: f64,
+    /// Where waiters can give up: the largest mean over all requests of one run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amortised: Option<f64>,
     /// Whether somebody waited by reading remote memory again and again: then no number bounds the cost.
     pub remote_spinning: bool,
     /// What a passage costs at most, for any number of processes, if that is proven.
@@ -151,6 +154,7 @@ impl RmrPoint {
             processes: measured.processes,
             max: measured.max,
             mean: measured.mean,
+            amortised: measured.amortised,
             remote_spinning: measured.remote_spinning,
         }
     }

@@ -27,7 +27,7 @@ pub mod table;
 pub use dossier::{Algorithm, Broken, CollectError, Dossier, Exploration, Mutant, RmrPoint};
 pub use paper::Paper;
 pub use plan::{Plan, Task};
-pub use table::{Cell, Row, Standing, Table};
+pub use table::{Cell, Quoted, Row, Standing, Table};
 
 /// A number with its thousands set apart.
 fn grouped(number: u64, separator: char) -> String {

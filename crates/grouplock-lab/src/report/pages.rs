@@ -237,7 +237,10 @@ fn references(evidence: &Dossier, names: &[&str]) -> Option<String> {
                 let broken = evidence.broken.iter();
                 match of(size) {
                     Some(point) if point.remote_spinning => "∞".to_owned(),
-                    Some(point) => grouped(point.max, ','),
+                    Some(point) => {
+                        let mean = point.amortised.map(|mean| format!(" ({mean:.1})"));
+                        grouped(point.max, ',') + &mean.unwrap_or_default()
+                    }
                     None if broken
                         .clone()
                         .any(|b| b.algorithm == algorithm.name && b.processes == size) =>

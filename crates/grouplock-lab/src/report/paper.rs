@@ -17,6 +17,8 @@ pub struct Paper {
     /// The rows it prints for algorithms that the lab has.
     #[doc(hidden)]
     pub printed: &'static [PrintedRow],
+    /// The rows it prints for algorithms that the lab does not have: what it calls them, and a word for each column but the first.
+    pub(super) quoted: &'static [[&'static str; 2]],
 }
 
 /// A column: its heading and what it asks of an algorithm.
@@ -67,6 +69,15 @@ impl Paper {
                 "GBE|GCE|FCFS, FIFE|✓|O(n)|O(1)|O(1)|CAS, fetch&store",
             ],
         ],
+        quoted: &[
+            ["Joung 1988", "BE|CE|✗|✗|O(n)|∞|∞|read/write"],
+            ["Hadzilacos 2001", "BE|CE|FCFS|✗|O(n²)|O(n²)|∞|read/write"],
+            ["Jayanti et al. 2003", "BE|CE|FCFS, FIFE|✗|O(n)|O(n²)|∞|read/write"],
+            ["Danek & Hadzilacos 2004", "BE|CE|FCFS, FIFE|✗|O(n²)|O(n)|O(n)|CAS, fetch&add"],
+            ["Bhatt & Huang 2010", "BE|CE|✗|✗|O(mn)|O(min(k, log n))|∞|LL/SC"],
+            ["Aravind & Hesselink 2019", "BE|✗|FIFE|✗|O(L)|O(1)|∞|fetch&inc"],
+            ["Gokhale & Mittal 2019", "BE|CE|✗|✗|O(n²)|O(min(c, n))|O(n)|CAS, fetch&add"],
+        ],
     };
 
     /// He, Gopalakrishnan and Gafni, Group Mutual Exclusion in Linear Time and Space (2018).
@@ -92,6 +103,7 @@ impl Paper {
                 "O(N)|O(N)|Yes|Yes|Yes|Yes|Yes",
             ],
         ],
+        quoted: &[],
     };
 }
 

@@ -7,7 +7,7 @@ use super::dossier::{Algorithm, Dossier, Exploration};
 use super::table::{Cell, Standing};
 use crate::explore::Verdict;
 use crate::property::Property;
-use crate::rmr::fit;
+use crate::rmr::{fit, rounded_up};
 
 /// An algorithm with all its variants: over an ideal lock, and over the one it ships with.
 pub(super) struct Case<'a> {
@@ -164,6 +164,17 @@ impl<'a> Case<'a> {
         if points.iter().any(|point| point.remote_spinning) {
             let measured = "∞: waits on remote memory".to_owned();
             let standing = standing(claimed.claimed, Growth::Unbounded);
+            return Cell { measured, how: sampled, standing, ..cell };
+        }
+        if claimed.amortised {
+            let means = points.iter().filter_map(|point| Some((point.processes, point.amortised?)));
+            let means: Vec<_> = means.map(|(n, mean)| (n, rounded_up(mean))).collect();
+            let most = means.iter().map(|&(_, mean)| mean).max().unwrap_or(0);
+            let grows = suggested(&means);
+            let told = grows.map_or_else(String::new, |grows| format!("{grows} amortised, "));
+            let standing = grows.map_or(Standing::Partly, |g| standing(claimed.claimed, g));
+            let measured =
+                format!("{told}at most {most} on the mean of a run, largest passage {found}");
             return Cell { measured, how: sampled, standing, ..cell };
         }
         let sizes: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();

@@ -21,6 +21,17 @@ pub struct Table {
     pub columns: Vec<&'static str>,
     /// The algorithms.
     pub rows: Vec<Row>,
+    /// The rows of the paper's table whose algorithms are not here.
+    pub quoted: Vec<Quoted>,
+}
+
+/// A row of a paper's table whose algorithm is not here: nothing of it is measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Quoted {
+    /// What the paper's table calls the algorithm.
+    pub called: &'static str,
+    /// What it prints, for each column; nothing in the first, as papers take mutual exclusion for granted.
+    pub printed: Vec<&'static str>,
 }
 
 /// An algorithm's row.
@@ -88,6 +99,7 @@ impl Table {
             title: paper.title,
             columns: paper.columns.iter().map(|column| column.0).collect(),
             rows: names.iter().filter_map(|name| row(paper, dossier, name)).collect(),
+            quoted: paper.quoted.iter().map(quoted).collect(),
         }
     }
 
@@ -109,6 +121,10 @@ impl Table {
             line(String::new(), "measured", words(|cell| &cell.measured));
             line(String::new(), "how", words(|cell| &cell.how));
         }
+        for Quoted { called, printed } in &self.quoted {
+            let head = [format!("({called})"), "quoted, not here".to_owned()];
+            lines.push(head.into_iter().chain(printed.iter().map(|&w| w.to_owned())).collect());
+        }
         let widths = widths(&lines);
         let mut text = format!("## {}\n\n", self.title);
         for (i, line) in lines.iter().enumerate() {
@@ -123,6 +139,10 @@ impl Table {
         }
         text
     }
+}
+
+fn quoted([called, words]: &[&'static str; 2]) -> Quoted {
+    Quoted { called, printed: std::iter::once("").chain(words.split('|')).collect() }
 }
 
 fn row(paper: Paper, dossier: &Dossier, name: &str) -> Option<Row> {

@@ -20,10 +20,13 @@
 //! | random, round robin | prefer nobody; processes stay inside and outside for random times |
 //! | victim | lets one process run exactly when its next step counts |
 //! | staircase | the schedule by which He, Gopalakrishnan and Gafni show that the Burns-Lamport lock costs Ω(N²) |
+//! | late | where waiters can give up: one process has done its doorway and no more while all before it give up |
 //! | searched | priorities and points where they change, improved step by step for the most expensive passage |
 //!
 //! All are repeatable: equal options give equal figures. The largest cost that is *found* like this is a lower bound of the
 //! true one. For an upper bound, proven for any number of processes, see [`bounds`].
+//!
+//! Where waiters can give up, each of these is run as well with every other request given up, after a random time, if it has to wait.
 //!
 //! # Waiting
 //! A process that waits reads what it waits on, and if in vain is blocked until somebody writes one of the registers
@@ -45,7 +48,7 @@ mod world;
 use grouplock_algorithms::CapacityError;
 use serde::Serialize;
 
-pub use bound::{Bounds, bounds, bounds_of};
+pub use bound::{Bounds, SectionBounds, bounds, bounds_of, section_bounds};
 #[doc(hidden)]
 pub use bound::{PROCESSES, bounds_with};
 pub use fit::fit;
@@ -74,6 +77,8 @@ pub struct Measurement {
     /// The mean over the passages of the random and round robin schedules. The others choose whom to hurt,
     /// so a mean over them would say nothing.
     pub mean: f64,
+    /// Where waiters can give up: the largest mean over all requests of one run, those given up included.
+    pub amortised: Option<f64>,
     /// How many passages were made in all.
     pub passages: u64,
     /// The schedule that gave `max`.
@@ -166,12 +171,20 @@ pub fn measure(
             processes,
             max: worst.cost,
             mean: survey.mean(model),
+            amortised: lock.withdraws.then(|| survey.amortised[model.index()]),
             passages: survey.passages,
             schedule: worst.case.name(lock.claims.kind, processes),
             remote_spinning: model == Model::Dsm && survey.remote_spinning,
         }
     };
     Ok(Model::ALL.map(measurement).into())
+}
+
+/// A mean cost as a whole number, to see how it grows.
+#[doc(hidden)]
+#[allow(clippy::cast_sign_loss, reason = "costs are not negative")]
+pub fn rounded_up(mean: f64) -> u64 {
+    mean.ceil() as u64
 }
 
 fn named(name: &str) -> Result<Subject, RmrError> {

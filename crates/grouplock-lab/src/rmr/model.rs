@@ -114,7 +114,7 @@ impl Effect {
         let written = operation.written(held);
         let changes = written.is_some_and(|value| value != held);
         match operation {
-            Operation::Read | Operation::WaitFor(_) => Effect::Read,
+            Operation::Read | Operation::WaitFor(_) | Operation::WaitUnless(_) => Effect::Read,
             Operation::Write(_) => Effect::Write { changes },
             _ => Effect::Update { writes: written.is_some(), changes },
         }

@@ -25,6 +25,9 @@ impl Case {
         if kind == Kind::Group {
             name = format!("{name}, {}", self.workload.sessions);
         }
+        if self.workload.withdraws == Withdraws::Half {
+            name.push_str(", half of the waiters give up");
+        }
         if self.workload.active < processes {
             name = format!("{name}, {} take part", self.workload.active);
         }
@@ -52,6 +55,15 @@ impl fmt::Display for Sessions {
     }
 }
 
+/// Which requests are given up if they have to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Withdraws {
+    None,
+    /// Drawn at random.
+    Half,
+    All,
+}
+
 /// The work of all processes. A passage's share of it depends on the seed, the process and the passage's number, not
 /// on the schedule: so two schedules can be compared.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +74,7 @@ pub(crate) struct Workload {
     pub(crate) passages: usize,
     /// Whether processes take their time, some of them much, inside and outside.
     pub(crate) dwells: bool,
+    pub(crate) withdraws: Withdraws,
     pub(crate) seed: u64,
 }
 
@@ -84,15 +97,29 @@ impl Workload {
         }
     }
 
+    /// After how many idle steps the request is given up that has to wait, if it is.
+    pub(crate) fn gives_up(&self, process: usize, passage: usize) -> Option<u32> {
+        match self.withdraws {
+            Withdraws::None => None,
+            Withdraws::Half => {
+                let mut draw = self.draw(process, passage, 3);
+                draw.bool().then(|| idle(draw.u32(..)))
+            }
+            Withdraws::All => Some(0),
+        }
+    }
+
     /// For how many steps a process idles in its critical section or its remainder section: none in half of the
     /// cases, and twice as many half as often from there.
     pub(crate) fn dwell(&self, process: usize, passage: usize, inside: bool) -> u32 {
-        if !self.dwells {
-            return 0;
-        }
-        let bits = self.draw(process, passage, 1 + u64::from(inside)).u32(..);
-        (1 << bits.trailing_zeros().min(8)) - 1
+        let what = 1 + u64::from(inside);
+        if self.dwells { idle(self.draw(process, passage, what).u32(..)) } else { 0 }
     }
+}
+
+/// A number of idle steps from random bits.
+fn idle(bits: u32) -> u32 {
+    (1 << bits.trailing_zeros().min(8)) - 1
 }
 
 /// How a lock breaks.

@@ -3,7 +3,7 @@
 use grouplock_algorithms::claims::Kind;
 
 use super::model::{Model, PerModel};
-use super::run::{self, Case, Sessions, Workload};
+use super::run::{self, Case, Sessions, Withdraws, Workload};
 use super::schedule::{Plan, Priorities};
 use super::tally::{Passage, Tally};
 use super::{Options, RmrError};
@@ -24,6 +24,8 @@ pub(crate) struct Survey {
     pub(crate) remote_spinning: bool,
     fair_passages: u64,
     fair_sums: PerModel<u64>,
+    /// The largest mean over the requests of one run.
+    pub(crate) amortised: PerModel<f64>,
 }
 
 impl Survey {
@@ -46,6 +48,8 @@ impl Survey {
             }
         }
         for model in 0..Model::ALL.len() {
+            let mean = tally.sums[model] as f64 / tally.passages.max(1) as f64;
+            self.amortised[model] = self.amortised[model].max(mean);
             let cost = tally.max(model);
             let known = self.worst[model].as_ref();
             if let Some(passage) = tally.worst[model]
@@ -63,7 +67,7 @@ pub(crate) fn survey(
     options: &Options,
 ) -> Result<Survey, RmrError> {
     let mut survey = Survey::default();
-    for case in cases(lock.claims.kind, processes, options) {
+    for case in cases(lock, processes, options) {
         let (tally, _) = run::run(lock, processes, &case, None)?;
         survey.add(&case, &tally);
     }
@@ -72,8 +76,8 @@ pub(crate) fn survey(
 }
 
 /// The schedules that need no search, each with the workloads that make sense for it.
-fn cases(kind: Kind, processes: usize, options: &Options) -> Vec<Case> {
-    let workloads: &[Sessions] = match kind {
+fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
+    let workloads: &[Sessions] = match lock.claims.kind {
         Kind::Mutual => &[Sessions::Own],
         Kind::Group => &[Sessions::Own, Sessions::Drawn(2), Sessions::Drawn(4), Sessions::One],
     };
@@ -88,14 +92,26 @@ fn cases(kind: Kind, processes: usize, options: &Options) -> Vec<Case> {
         for &sessions in workloads {
             let seed = options.seed.wrapping_add(cases.len() as u64);
             let passages = options.passages;
-            let workload = Workload { sessions, active: processes, passages, dwells: true, seed };
-            cases.push(Case { plan: plan.clone(), workload, seed });
+            for withdraws in [Withdraws::None, Withdraws::Half] {
+                let active = processes;
+                let workload =
+                    Workload { sessions, active, passages, dwells: true, withdraws, seed };
+                if lock.withdraws || withdraws == Withdraws::None {
+                    cases.push(Case { plan: plan.clone(), workload, seed });
+                }
+            }
         }
     }
     // A second passage of those that have passed would only be in the way.
     let (sessions, seed) = (Sessions::Own, options.seed);
-    let workload = Workload { sessions, active: processes, passages: 1, dwells: false, seed };
+    let active = processes;
+    let withdraws = Withdraws::None;
+    let workload = Workload { sessions, active, passages: 1, dwells: false, withdraws, seed };
     cases.push(Case { plan: Plan::Staircase, workload, seed });
+    if lock.withdraws {
+        let workload = Workload { withdraws: Withdraws::All, ..workload };
+        cases.push(Case { plan: Plan::Late, workload, seed });
+    }
     cases
 }
 
@@ -142,7 +158,7 @@ fn search(
             (top.priorities.mutated(top.horizon, &mut rng), top.workload)
         } else {
             let active = if climb.few { rng.usize(2..=5).min(processes) } else { processes };
-            start(lock.claims.kind, active, processes, options.passages, &mut rng)
+            start(lock, active, processes, options.passages, &mut rng)
         };
         let plan = Plan::Searched(priorities.clone());
         let case = Case { plan, workload, seed: workload.seed };
@@ -163,19 +179,22 @@ fn search(
 }
 
 fn start(
-    kind: Kind,
+    lock: &Subject,
     active: usize,
     processes: usize,
     passages: usize,
     rng: &mut fastrand::Rng,
 ) -> (Priorities, Workload) {
-    let sessions = match (kind, rng.u8(..3)) {
+    let sessions = match (lock.claims.kind, rng.u8(..3)) {
         (Kind::Mutual, _) | (_, 0) => Sessions::Own,
         (_, 1) => Sessions::Drawn(2),
         _ => Sessions::Drawn(3),
     };
     // A passage has some dozens of steps, or a few for each process.
     let horizon = passages as u64 * rng.u64(32..=32 + 4 * processes as u64);
-    let workload = Workload { sessions, active, passages, dwells: false, seed: rng.u64(..) };
+    let withdraws = lock.withdraws && rng.u8(..4) != 0;
+    let withdraws = if withdraws { Withdraws::Half } else { Withdraws::None };
+    let seed = rng.u64(..);
+    let workload = Workload { sessions, active, passages, dwells: false, withdraws, seed };
     (Priorities::random(active, processes, horizon, rng), workload)
 }

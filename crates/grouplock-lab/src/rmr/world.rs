@@ -19,6 +19,8 @@ enum Next {
     /// Leaves its critical section, after as many idle steps.
     Leave(u32),
     Access(Access),
+    /// Gives up, after as many idle steps.
+    GiveUp(u32),
     /// Nothing before somebody writes what it waits on.
     Wait,
     Nothing,
@@ -106,6 +108,10 @@ impl World {
         matches!(self.processes[p].next, Next::Leave(_))
     }
 
+    pub(super) fn would_give_up(&self, p: usize) -> bool {
+        matches!(self.processes[p].next, Next::GiveUp(_))
+    }
+
     pub(crate) fn is_done(&self) -> bool {
         self.processes.iter().all(|process| matches!(process.next, Next::Nothing))
     }
@@ -131,7 +137,10 @@ impl World {
         let process = &mut self.processes[p];
         process.steps += 1;
         match &mut process.next {
-            Next::Start(idle @ 1..) | Next::Leave(idle @ 1..) => *idle -= 1,
+            Next::Start(idle @ 1..) | Next::Leave(idle @ 1..) | Next::GiveUp(idle @ 1..) => {
+                *idle -= 1;
+            }
+            Next::GiveUp(0) => self.go_on(p, Some(Cue::Waited(false))),
             Next::Start(0) => {
                 let session = self.workload.session(p, process.begun);
                 process.begun += 1;
@@ -213,6 +222,11 @@ impl World {
                             self.waiters[register].push((p as u16, process.ticket));
                         }
                         break Next::Wait;
+                    }
+                }
+                Wish::MayGiveUp => {
+                    if let Some(idle) = self.workload.gives_up(p, process.begun) {
+                        break Next::GiveUp(idle);
                     }
                 }
                 Wish::RoundEnds(true) | Wish::Forget(_) | Wish::Live(..) => {}

@@ -86,6 +86,7 @@ fn a_state_comes_back_as_it_was_packed() {
         past_doorway: true,
         undisturbed: local == 9,
         enabled: local == 4,
+        overtaken: local == 1,
         passages: 3,
     };
     let state = State {

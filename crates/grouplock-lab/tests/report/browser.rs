@@ -32,6 +32,7 @@ fn dossier() -> Dossier {
                     processes: n as usize,
                     max: slope * n + base,
                     mean: (slope * n + base) as f64 / 2.0,
+                    amortised: None,
                     remote_spinning: model == "dsm" && name == NAME,
                     bound: None,
                 });

@@ -33,6 +33,7 @@ impl<M: Memory> RawGroup<M> for Careless<M> {
             fife: Claim::No,
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,
+            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Unbounded),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Constant,

@@ -4,7 +4,16 @@ use grouplock_lab::report::{Broken, Dossier, RmrPoint, html::page};
 
 fn point(processes: usize, max: u64) -> RmrPoint {
     let (algorithm, model) = ("a<b".to_owned(), "cc".to_owned());
-    RmrPoint { algorithm, model, processes, max, mean: 1.5, remote_spinning: false, bound: None }
+    RmrPoint {
+        algorithm,
+        model,
+        processes,
+        max,
+        mean: 1.5,
+        amortised: None,
+        remote_spinning: false,
+        bound: None,
+    }
 }
 
 #[test]

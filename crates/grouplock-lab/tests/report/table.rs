@@ -88,6 +88,7 @@ fn counted(points: &[(usize, u64)], bound: Option<u64>) -> Dossier {
         max,
         mean: 20.0,
         remote_spinning: false,
+        amortised: None,
         bound,
     };
     Dossier { rmr: points.iter().map(point).collect(), ..dossier(&[]) }
@@ -148,4 +149,19 @@ fn a_printed_row_has_a_word_for_each_column_but_the_first() {
             assert_eq!(words.split('|').count() + 1, columns, "{called}");
         }
     }
+}
+
+/// Ten rows: four measured here (two of them make one), the others as quoted.
+#[test]
+fn rows_whose_algorithms_are_not_here_are_quoted() {
+    let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier(&[]));
+    let mut called: Vec<_> = table.rows.iter().filter_map(|row| row.called).collect();
+    called.dedup();
+    assert_eq!(called.len() + table.quoted.len(), 10);
+    for row in &table.quoted {
+        assert_eq!(row.printed.len(), table.columns.len(), "{}", row.called);
+    }
+    let text = table.to_markdown();
+    assert!(text.contains("(Gokhale & Mittal 2019)"), "{text}");
+    assert_eq!(text.matches("quoted, not here").count(), 7, "{text}");
 }

@@ -19,6 +19,7 @@ pub(crate) fn claims(name: &'static str, text: Text) -> Claims {
         fife: Claim::NotApplicable,
         entering: Entering::alone(Claim::No),
         exit: Exit::BOUNDED,
+        group_bounded_abort: Claim::NotApplicable,
         rmr_cc: Bound::of(Growth::Unbounded),
         rmr_dsm: Bound::of(Growth::Unbounded),
         space: Growth::Constant,

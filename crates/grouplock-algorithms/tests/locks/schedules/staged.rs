@@ -7,6 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::Sender;
 
 use grouplock_algorithms::memory::{Flag, Memory, Native, Site, Value};
+use grouplock_algorithms::raw::GiveUp;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -100,5 +101,16 @@ impl Flag for StagedFlag {
             about_to_wait();
         }
         self.flag.wait_for(value);
+    }
+
+    fn wait_unless(&self, value: bool, give_up: GiveUp<'_>) -> bool {
+        if self.value.load(Ordering::SeqCst) != value {
+            about_to_wait();
+        }
+        self.flag.wait_unless(value, give_up)
+    }
+
+    fn holds(&self, value: bool) -> bool {
+        self.flag.holds(value)
     }
 }

@@ -134,7 +134,11 @@ impl Found {
         } else if self.measured.iter().any(|point| point.remote_spinning) {
             Growth::Unbounded
         } else {
-            let seen: Vec<_> = self.measured.iter().map(|m| (m.processes, m.max)).collect();
+            let cost = |m: &Measurement| match m.amortised {
+                Some(mean) if claim.amortised => rmr::rounded_up(mean),
+                _ => m.max,
+            };
+            let seen: Vec<_> = self.measured.iter().map(|m| (m.processes, cost(m))).collect();
             rmr::fit(&seen)
         };
         let verdict = match claim.claimed {
@@ -147,7 +151,18 @@ impl Found {
             Growth::Unbounded => {
                 format!("grows as ∞ (waits on remote registers), claimed {claim}: {verdict}")
             }
-            _ => format!("what was found grows as {growth}, claimed {claim}: {verdict}"),
+            _ => {
+                let sections = rmr::section_bounds(self.lock.name).ok().flatten();
+                let proven = sections.map(|sections| {
+                    let [exit, withdrawal] =
+                        [sections.exit, sections.withdrawal].map(|bounds| bounds.of(model));
+                    format!(
+                        "; proven for any N: leaving costs at most {exit}, giving up at most {withdrawal}"
+                    )
+                });
+                let proven = proven.unwrap_or_default();
+                format!("what was found grows as {growth}, claimed {claim}: {verdict}{proven}")
+            }
         }
     }
 }
@@ -161,8 +176,15 @@ fn table(model: Model, found: &[Found]) -> String {
         "algorithm", "N", "found", "mean"
     );
     for found in found {
-        for Measurement { algorithm, processes, max, mean, schedule, .. } in &found.measured {
-            _ = writeln!(text, "{algorithm:<24} {processes:>4} {max:>8} {mean:>9.2}  {schedule}");
+        for Measurement { algorithm, processes, max, mean, amortised, schedule, .. } in
+            &found.measured
+        {
+            let largest_mean =
+                amortised.map_or_else(String::new, |m| format!("; largest mean of a run {m:.2}"));
+            _ = writeln!(
+                text,
+                "{algorithm:<24} {processes:>4} {max:>8} {mean:>9.2}  {schedule}{largest_mean}"
+            );
         }
         for error in &found.broken {
             _ = writeln!(text, "{error}");

@@ -94,6 +94,7 @@ fn block(
         Section::Entering => ("entering", 6),
         Section::Doorway => ("doorway", 6),
         Section::Waiting => ("waiting", 2),
+        Section::Withdrawing => ("withdrawing", 4),
         Section::Inside => ("inside", 13),
         Section::Exit => ("exit", 6),
     };

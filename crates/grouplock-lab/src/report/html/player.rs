@@ -80,6 +80,7 @@ fn picture(steps: &[Step], is_mutex: bool) -> String {
         (Section::Entering, "entering", "doorway"),
         (Section::Doorway, "doorway", "doorway"),
         (Section::Waiting, "waiting", "waiting"),
+        (Section::Withdrawing, "withdrawing", "waiting"),
         (Section::Inside, "inside", "inside"),
         (Section::Exit, "exit", "exit"),
     ];

@@ -1,5 +1,6 @@
 //! Who takes the next step.
 
+mod late;
 mod priorities;
 mod staircase;
 
@@ -28,6 +29,8 @@ pub(crate) enum Plan {
     },
     /// After their doorways, the last process is sent back by each lower one in turn, over and over.
     Staircase,
+    /// One process has done its doorway and no more while all before it give up.
+    Late,
     /// Fixed priorities with points where they change: what the search for expensive passages varies.
     Searched(Priorities),
 }
@@ -40,6 +43,7 @@ impl Plan {
             Plan::RoundRobin => Box::new(round_robin()),
             &Plan::Victim { process, model } => Box::new(victim(process, model, rng)),
             Plan::Staircase => Box::new(staircase::staircase(processes)),
+            Plan::Late => Box::new(late::late(processes)),
             Plan::Searched(priorities) => Box::new(priorities.clone().start()),
         }
     }
@@ -98,6 +102,7 @@ impl fmt::Display for Plan {
             Plan::RoundRobin => f.write_str("round robin"),
             Plan::Victim { process, model } => write!(f, "victim {process} by {model}"),
             Plan::Staircase => f.write_str("staircase after doorways"),
+            Plan::Late => f.write_str("late while all before it give up"),
             Plan::Searched(_) => f.write_str("searched"),
         }
     }

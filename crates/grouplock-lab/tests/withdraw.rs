@@ -1,0 +1,68 @@
+//! Waiters that give up: they do so in explorations and under the meter, and what is said of them can be wrong.
+
+use grouplock_algorithms::claims::Growth;
+use grouplock_algorithms::handover_withdraw::HandoverWithdraw;
+use grouplock_lab::ideal::IdealLock;
+use grouplock_lab::memory::SimMemory;
+use grouplock_lab::rmr::{self, Model, bounds, fit, measure, section_bounds};
+use grouplock_lab::{Options, Property, Subject, Verdict, check, registry};
+
+const NAME: &str = "handover-withdraw";
+
+fn subject() -> Subject {
+    registry::find(NAME).expect("it is listed")
+}
+
+#[test]
+fn who_gives_up_is_looked_at() {
+    let outcome = check(&subject(), &Options::new(&subject(), 2, 2)).expect("the sizes are right");
+    assert_eq!(outcome.verdict, Verdict::Holds);
+    for property in [
+        Property::GroupBoundedAbort,
+        Property::Fcfs,
+        Property::StarvationFreedom,
+        Property::GroupBoundedExit,
+    ] {
+        assert!(outcome.looked_at.contains(property), "{property}");
+    }
+    let steps = outcome.bounds.iter().find(|bound| bound.property == Property::GroupBoundedAbort);
+    assert!(steps.expect("it bounds steps").steps > 0, "nobody gave up");
+
+    // The same text without giving up has fewer states.
+    let patient = Subject::group::<HandoverWithdraw<SimMemory, IdealLock>>("patient");
+    let options = Options::new(&patient, 2, 2);
+    let outcome_of_patient = check(&patient, &options).expect("the sizes are right");
+    assert_eq!(outcome_of_patient.verdict, Verdict::Holds);
+    assert!(outcome_of_patient.states < outcome.states);
+}
+
+/// One late process pays for all who gave up before it, and on the mean of a run that is a constant.
+#[test]
+fn the_largest_request_grows_and_the_mean_of_a_run_does_not() {
+    let options = rmr::Options { passages: 3, search_rounds: 20, ..rmr::Options::default() };
+    let sizes = [4, 16, 64];
+    let of = |processes| {
+        let measured = measure(NAME, processes, &options).expect("it does not break");
+        let cc = measured.into_iter().find(|point| point.model == Model::Cc).expect("all models");
+        let mean = cc.amortised.expect("its waiters can give up");
+        println!("{processes} processes: {} at most, {mean:.1} on the mean of a run", cc.max);
+        ((processes, cc.max), (processes, rmr::rounded_up(mean)))
+    };
+    let (largest, means): (Vec<_>, Vec<_>) = sizes.map(of).into_iter().unzip();
+    assert_eq!(fit(&largest), Growth::Linear, "{largest:?}");
+    assert_eq!(fit(&means), Growth::Constant, "{means:?}");
+}
+
+#[test]
+fn leaving_and_giving_up_have_bounds_that_are_proven() {
+    assert_eq!(bounds(NAME).expect("it is listed"), None, "an entry may go round");
+    let proven = section_bounds(NAME).expect("it is listed").expect("these do not go round");
+    for model in [Model::Cc, Model::Dsm] {
+        let (exit, withdrawal) = (proven.exit.of(model), proven.withdrawal.of(model));
+        println!("{model}: leaving at most {exit}, giving up at most {withdrawal}");
+        // The exit lock alone costs eight and four.
+        assert!((5..60).contains(&exit), "{model}: {exit}");
+        assert!((exit..80).contains(&withdrawal), "{model}: {withdrawal}");
+    }
+    assert_eq!(section_bounds("handover").expect("it is listed"), None, "nobody gives up there");
+}
