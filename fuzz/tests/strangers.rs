@@ -126,7 +126,7 @@ fn frames_that_were_right_before() {
     let frames = [
         Frame::Ping,
         Frame::Process { room, process, message, about: None },
-        Frame::Look { question: 1, room: Some("room".to_owned()) },
+        Frame::Look { question: 1, room: Some("room".to_owned()), brief: false },
         Frame::Pong,
     ];
     let mut right = Vec::new();
