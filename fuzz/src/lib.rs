@@ -93,7 +93,7 @@ impl Target for Frames {
         let right = [
             Frame::Ping,
             Frame::Process { room, process, message, about: None },
-            Frame::Look { question: 1, room: Some("room".to_owned()) },
+            Frame::Look { question: 1, room: Some("room".to_owned()), brief: false },
             Frame::Pong,
         ];
         let bytes = written(&right);

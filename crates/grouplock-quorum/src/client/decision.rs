@@ -47,16 +47,13 @@ impl Driver {
         if !matches!(entry.phase, Phase::Asking(Decision::Open { .. })) {
             return;
         }
-        match inside {
-            Some(inside) => {
-                let other = (inside != entry.session).then_some(inside);
-                self.conclude(id, other);
-            }
-            None => {
-                let (at, by) = (now + FIRST_LOOK, now + DOUBT);
-                entry.phase = Phase::Asking(Decision::Look { at, by });
-                self.arm(id);
-            }
+        if let Some(inside) = inside {
+            let other = (inside != entry.session).then_some(inside);
+            self.conclude(id, other);
+        } else {
+            let (at, by) = (now + FIRST_LOOK, now + DOUBT);
+            entry.phase = Phase::Asking(Decision::Look { at, by });
+            self.arm(id);
         }
     }
 
@@ -73,7 +70,9 @@ impl Driver {
 
     /// All have answered, for these.
     pub(super) fn weigh_all(&mut self, room: &str, ids: &[ProcessId], parts: &Parts) {
-        ids.iter().for_each(|id| self.weigh(*id, parts));
+        for id in ids {
+            self.weigh(*id, parts);
+        }
         if let Some(next) = self.looks.remove(room)
             && !next.is_empty()
         {

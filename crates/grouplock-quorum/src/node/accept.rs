@@ -101,7 +101,7 @@ impl House {
 }
 
 /// Accepts for ever.
-pub(super) async fn accept(house: Arc<House>, listener: TcpListener) {
+pub(super) async fn accept(house: Arc<House>, listener: Arc<TcpListener>) {
     let strangers = Strangers::new(house.places.strangers);
     loop {
         let (stream, address) = match listener.accept().await {

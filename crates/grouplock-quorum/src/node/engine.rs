@@ -34,6 +34,8 @@ const TOGETHER: usize = 128;
 const MOST_ROOMS: usize = 65_536;
 /// How often the time of day is compared with the clock.
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
+/// How often in a row they have to differ before it is believed.
+const BELIEVED_AFTER: u32 = 5;
 
 /// How long others have their turn while there is much to say again.
 const BREATH: Duration = Duration::from_millis(5);
@@ -65,6 +67,14 @@ pub(super) enum Input {
     Show(oneshot::Sender<(Gauges, Option<Status>)>, bool),
     /// Time to end.
     Stop,
+}
+
+/// Why an engine ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Told,
+    /// The clock does not show the time of day any more.
+    ClockIsWrong,
 }
 
 pub(super) struct Connection {
@@ -100,7 +110,8 @@ pub(super) struct Engine {
     fresh: Vec<(Arc<str>, ProcessId, u64, u64)>,
     /// Members that can be reached again, and rooms in which they may have missed something.
     pub(super) resume: VecDeque<(MemberId, Arc<str>)>,
-    jumped: bool,
+    /// How often in a row the clock was seen to differ from the time of day.
+    off: u32,
 }
 
 impl Engine {
@@ -142,7 +153,7 @@ impl Engine {
             wishes: Wishes::default(),
             fresh: Vec::new(),
             resume: VecDeque::new(),
-            jumped: false,
+            off: 0,
         };
         let names: Vec<_> = engine.rooms.keys().cloned().collect();
         for name in names {
@@ -155,7 +166,7 @@ impl Engine {
     pub(super) async fn run(
         mut self,
         mut inbox: mpsc::Receiver<Input>,
-    ) -> Result<(), StorageError> {
+    ) -> Result<Ended, StorageError> {
         let mut look = tokio::time::interval(LOOK_AT_CLOCK);
         loop {
             let sleep = self.until_next_wake();
@@ -163,11 +174,15 @@ impl Engine {
                 input = inbox.recv() => input,
                 () = tokio::time::sleep(sleep) => None,
                 _ = look.tick() => {
-                    self.look_at_clock();
                     let now = self.clock.now();
                     self.recall(now)?;
                     self.complain(now);
                     self.storage.rest()?;
+                    if self.clock_is_wrong() {
+                        self.flush(true)?;
+                        self.say_goodbye();
+                        return Ok(Ended::ClockIsWrong);
+                    }
                     None
                 }
             };
@@ -177,7 +192,7 @@ impl Engine {
                 if matches!(input, Input::Stop) {
                     self.flush(true)?;
                     self.say_goodbye();
-                    return Ok(());
+                    return Ok(Ended::Told);
                 }
                 self.handle(input);
                 next = inbox.try_recv().ok();
@@ -468,18 +483,23 @@ impl Engine {
         }
     }
 
-    fn look_at_clock(&mut self) {
+    /// A clock that stood still, as that of a machine that was paused, or a time of day that was set.
+    fn clock_is_wrong(&mut self) -> bool {
         let drift = self.clock.drift();
-        let jumped = drift > self.cluster.clock_tolerance;
-        if jumped && !self.jumped {
+        if drift <= self.cluster.clock_tolerance {
+            self.off = 0;
+            return false;
+        }
+        self.off += 1;
+        if self.off == 1 {
             self.metrics.clock_jumps.fetch_add(1, Relaxed);
             tracing::warn!(
-                "the time of day is now {:.3} s away from this member's clock, which goes on as before; \
-                 other members may refuse a member that starts with the new time: restart all of them, or set it right",
-                drift.as_secs_f64()
+                "the time of day is now {:.3} s away from this member's clock; if it stays so for {} s, this member starts again with it",
+                drift.as_secs_f64(),
+                LOOK_AT_CLOCK.as_secs() * u64::from(BELIEVED_AFTER)
             );
         }
-        self.jumped = jumped;
+        self.off >= BELIEVED_AFTER
     }
 }
 

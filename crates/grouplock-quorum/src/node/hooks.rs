@@ -24,9 +24,12 @@ mod armed {
         std::env::var(variable).ok()?.parse().ok()
     }
 
-    /// `GROUPLOCK_TEST_CLOCK`: by how many seconds the clock is wrong.
+    /// `GROUPLOCK_TEST_CLOCK`: by how many seconds the clock is wrong. `GROUPLOCK_TEST_FIRST_CLOCK`: only that of the first start in this process.
     pub(in super::super) fn clock(clock: Clock) -> Clock {
-        clock.shifted(number("GROUPLOCK_TEST_CLOCK").unwrap_or(0))
+        static STARTS: AtomicU64 = AtomicU64::new(0);
+        let first = (STARTS.fetch_add(1, SeqCst) == 0).then_some("GROUPLOCK_TEST_FIRST_CLOCK");
+        let shift = first.and_then(number).or_else(|| number("GROUPLOCK_TEST_CLOCK"));
+        clock.shifted(shift.unwrap_or(0))
     }
 
     /// `GROUPLOCK_TEST_VERSIONS`: what the member says it speaks, as in `2-3`.

@@ -39,7 +39,7 @@ impl Answer {
 }
 
 /// Serves for ever.
-pub(super) async fn serve(house: Arc<House>, listener: TcpListener) {
+pub(super) async fn serve(house: Arc<House>, listener: Arc<TcpListener>) {
     let readers = Strangers::new(MOST_READERS);
     loop {
         let Ok((stream, address)) = listener.accept().await else {

@@ -37,14 +37,15 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Mutex, Notify, mpsc, oneshot};
+use tokio::task::JoinSet;
 
 pub use self::config::{Config, ConfigError, Security};
 pub use self::storage::StorageError;
 
 use self::accept::{House, Tls};
-use self::engine::{Engine, INBOX, Input};
+use self::engine::{Ended, Engine, INBOX, Input};
 use self::metrics::Metrics;
 use self::storage::{FORMAT, Fact, Head, Storage};
 use crate::clock::Clock;
@@ -147,11 +148,55 @@ fn security(config: &Config) -> Result<Tls, TlsError> {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, NodeError> {
-    TcpListener::bind(address).await.map_err(|source| NodeError::Listen { address, source })
+async fn listen(address: SocketAddr) -> Result<Arc<TcpListener>, NodeError> {
+    let listener = TcpListener::bind(address).await;
+    listener.map(Arc::new).map_err(|source| NodeError::Listen { address, source })
+}
+
+/// What stays when a member starts again by itself.
+struct Outside {
+    listener: Arc<TcpListener>,
+    page: Option<Arc<TcpListener>>,
+    term: Signal,
+    int: Signal,
+    hangup: Signal,
+    metrics: Arc<Metrics>,
+}
+
+impl Outside {
+    async fn new(config: &Config, metrics: Arc<Metrics>) -> Result<Self, NodeError> {
+        let signals = |kind| {
+            signal(kind).map_err(|source| NodeError::Io { what: "wait for signals", source })
+        };
+        let page = match config.status {
+            Some(status) => Some(listen(status).await?),
+            None => None,
+        };
+        Ok(Outside {
+            listener: listen(config.listen).await?,
+            page,
+            term: signals(SignalKind::terminate())?,
+            int: signals(SignalKind::interrupt())?,
+            hangup: signals(SignalKind::hangup())?,
+            metrics,
+        })
+    }
 }
 
 async fn serve(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeError> {
+    let (mut outside, mut ready) = (None, Some(ready));
+    // As if somebody had ended it and started it: those inside stay inside, with a new lease.
+    while live(config, &mut outside, &mut ready).await? == Ended::ClockIsWrong {
+        tracing::warn!("starts again with the time of day");
+    }
+    Ok(())
+}
+
+async fn live(
+    config: &Config,
+    outside: &mut Option<Outside>,
+    ready: &mut Option<impl FnOnce(&Ready)>,
+) -> Result<Ended, NodeError> {
     let tls = RwLock::new(security(config)?);
     let coterie = Arc::new(config.cluster.coterie.coterie(config.members())?);
     let (me, members) = (config.id, config.members());
@@ -167,14 +212,13 @@ async fn serve(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeEr
         storage.note(Fact::Memory(Memory { generation: 1, ..storage.memory() }))?;
     }
     let clock = hooks::clock(Clock::start());
-    let metrics = Arc::new(Metrics::default());
+    let metrics = outside.as_ref().map_or_else(Arc::default, |outside| outside.metrics.clone());
     let cluster = config.cluster.clone();
     let engine = Engine::new(me, cluster.clone(), coterie, clock, metrics.clone(), storage)?;
-    let listener = listen(config.listen).await?;
-    let page = match config.status {
-        Some(status) => Some(listen(status).await?),
-        None => None,
-    };
+    if outside.is_none() {
+        *outside = Some(Outside::new(config, metrics.clone()).await?);
+    }
+    let Some(outside) = outside else { return Err(NodeError::Engine) };
     let (inbox, inputs) = mpsc::channel(INBOX);
     let house = Arc::new(House {
         me,
@@ -193,35 +237,37 @@ async fn serve(config: &Config, ready: impl FnOnce(&Ready)) -> Result<(), NodeEr
         places: descriptors::places(members),
         clients: AtomicUsize::new(0),
     });
-    let signals =
-        |kind| signal(kind).map_err(|source| NodeError::Io { what: "wait for signals", source });
-    let (mut term, mut int) =
-        (signals(SignalKind::terminate())?, signals(SignalKind::interrupt())?);
-    let mut hangup = signals(SignalKind::hangup())?;
     let mut ended = start(engine, inputs)?;
-    let status = page.as_ref().and_then(|page| page.local_addr().ok());
-    ready(&Ready { me, members, listen: config.listen, status });
-    tokio::spawn(accept::accept(house.clone(), listener));
+    if let Some(ready) = ready.take() {
+        let status = outside.page.as_ref().and_then(|page| page.local_addr().ok());
+        ready(&Ready { me, members, listen: config.listen, status });
+    }
+    // They end with this.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(accept::accept(house.clone(), outside.listener.clone()));
     for other in (0..members).map(MemberId).filter(|other| *other != me) {
-        tokio::spawn(link::keep(house.clone(), other));
+        tasks.spawn(link::keep(house.clone(), other));
     }
-    if let Some(page) = page {
-        tokio::spawn(http::serve(house.clone(), page));
+    if let Some(page) = &outside.page {
+        tasks.spawn(http::serve(house.clone(), page.clone()));
     }
-    loop {
+    let result = loop {
         tokio::select! {
-            result = &mut ended => return result.unwrap_or(Err(NodeError::Engine)),
-            _ = hangup.recv() => reload(config, &house),
-            _ = term.recv() => break,
-            _ = int.recv() => break,
+            result = &mut ended => break result,
+            _ = outside.hangup.recv() => reload(config, &house),
+            _ = outside.term.recv() => stop(&inbox).await,
+            _ = outside.int.recv() => stop(&inbox).await,
         }
-    }
-    tracing::info!("told to end");
-    let _ = inbox.send(Input::Stop).await;
-    let result = ended.await.unwrap_or(Err(NodeError::Engine));
+    };
     // Last words are being written; whoever does not read them has to do without.
     house.empty().await;
-    result
+    result.unwrap_or(Err(NodeError::Engine))
+}
+
+async fn stop(engine: &mpsc::Sender<Input>) {
+    tracing::info!("told to end");
+    // If it has ended by itself, that is what it was told.
+    let _ = engine.send(Input::Stop).await;
 }
 
 /// Reads the certificates again. Connections that stand are not touched.
@@ -239,7 +285,7 @@ fn reload(config: &Config, house: &House) {
 fn start(
     engine: Engine,
     inputs: mpsc::Receiver<Input>,
-) -> Result<oneshot::Receiver<Result<(), NodeError>>, NodeError> {
+) -> Result<oneshot::Receiver<Result<Ended, NodeError>>, NodeError> {
     let cannot = |source| NodeError::Io { what: "start the engine", source };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(cannot)?;

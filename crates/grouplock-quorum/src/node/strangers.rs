@@ -11,6 +11,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 /// See the module.
 pub(super) struct Strangers {
     places: Arc<Semaphore>,
+    /// When so many are there, the oldest is told to go. The rest of the places is for those on their way out.
+    many: usize,
     oldest_first: Mutex<VecDeque<Arc<Notify>>>,
 }
 
@@ -23,20 +25,21 @@ pub(super) struct Stranger {
 
 impl Strangers {
     pub(super) fn new(most: usize) -> Arc<Self> {
-        let places = Arc::new(Semaphore::new(most));
-        Arc::new(Strangers { places, oldest_first: Mutex::new(VecDeque::new()) })
+        let (places, many) = (Arc::new(Semaphore::new(most)), most * 3 / 4);
+        Arc::new(Strangers { places, many, oldest_first: Mutex::new(VecDeque::new()) })
     }
 
-    /// If there is no place, the oldest has to go; waits only until it has. `None` is never returned: the places are there as long as this is.
+    /// When most places are taken, the oldest has to go; waits only if it has not gone by the time that all are. `None` is never
+    /// returned: the places are there as long as this is.
     pub(super) async fn admit(self: &Arc<Self>) -> Option<Stranger> {
-        let free = self.places.clone().try_acquire_owned();
-        let place = if let Ok(place) = free {
-            place
-        } else {
-            let oldest = self.all().pop_front();
-            oldest.iter().for_each(|oldest| oldest.notify_one());
-            self.places.clone().acquire_owned().await.ok()?
+        let oldest = {
+            let mut all = self.all();
+            if all.len() >= self.many { all.pop_front() } else { None }
         };
+        if let Some(oldest) = oldest {
+            oldest.notify_one();
+        }
+        let place = self.places.clone().acquire_owned().await.ok()?;
         let told = Arc::new(Notify::new());
         self.all().push_back(told.clone());
         Some(Stranger { all: self.clone(), told, _place: place })

@@ -82,7 +82,7 @@ fn decode(bytes: &[u8]) -> Result<Frame, WireError> {
     let malformed = |why: String| WireError::Malformed { length: bytes.len(), why };
     match postcard::take_from_bytes::<Frame>(bytes) {
         // In a later version there may be more at the end of these.
-        Ok((frame @ (Frame::Hello(_) | Frame::Welcome(_)), _)) | Ok((frame, [])) => Ok(frame),
+        Ok((frame @ (Frame::Hello(_) | Frame::Welcome(_)), _) | (frame, [])) => Ok(frame),
         Ok((frame, rest)) => {
             Err(malformed(format!("{} bytes are left over after {}", rest.len(), frame.kind())))
         }
@@ -119,11 +119,10 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             }
             self.buffer.drain(..self.start);
             self.start = 0;
-            let mut chunk = [0; 8 * 1024];
-            match self.stream.read(&mut chunk).await? {
-                0 if self.buffer.is_empty() => return Ok(None),
-                0 => return Err(WireError::Truncated(self.buffer.len())),
-                read => self.buffer.extend_from_slice(&chunk[..read]),
+            self.buffer.reserve(8 * 1024);
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                let left = self.buffer.len();
+                return if left == 0 { Ok(None) } else { Err(WireError::Truncated(left)) };
             }
         }
     }

@@ -22,6 +22,7 @@ fn time(seconds: u64) -> Time {
 }
 
 /// One of each kind, in all its forms.
+#[expect(clippy::too_many_lines, reason = "it is a list")]
 fn frames() -> Vec<Frame> {
     let room = || "gpu0".to_owned();
     let process = ProcessId(0x0123_4567_89ab_cdef);
@@ -147,7 +148,9 @@ fn frames() -> Vec<Frame> {
 
 fn bytes(frames: &[Frame]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    frames.iter().for_each(|frame| encode(frame, &mut bytes).unwrap());
+    for frame in frames {
+        encode(frame, &mut bytes).unwrap();
+    }
     bytes
 }
 

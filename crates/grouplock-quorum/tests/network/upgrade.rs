@@ -117,6 +117,28 @@ fn certificates_are_read_again_on_sighup() {
     assert!(open(&old).is_err(), "the old authority is not trusted any more");
 }
 
+/// As if its machine had been paused for a minute while it ran.
+#[test]
+fn a_member_whose_clock_stood_still_sets_it_by_itself() {
+    let mut cluster = Cluster::start(Options { lease: "60s", ..Options::new(3) });
+    cluster.wait_connected();
+    let room = open(&cluster.place(0)).unwrap();
+    let inside = room.enter(&session_at(1, 3)).unwrap();
+    cluster.kill(1);
+    cluster.set(1, "GROUPLOCK_TEST_FIRST_CLOCK", "-60");
+    cluster.launch(1);
+    eventually("the others refuse it", || cluster.refused(0, "clock") > 0);
+    eventually("it is one of them again", || {
+        cluster.metric(0, "grouplock_members_connected", "") == 2
+            && cluster.metric(1, "grouplock_members_connected", "") == 2
+    });
+    assert!(cluster.log(1).contains("starts again with the time of day"));
+    assert_eq!(cluster.metric(1, "grouplock_inside", ""), 1, "who was inside is not any more");
+    inside.leave().expect("it was kept");
+    assert_serves(&room, 3);
+    assert_eq!(cluster.stop(1), Some(0), "it does not hear signals any more");
+}
+
 #[test]
 fn health_is_told() {
     let cluster = Cluster::start(Options::new(1));
