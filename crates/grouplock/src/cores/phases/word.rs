@@ -1,10 +1,10 @@
 //! The word in front of the queue: who is inside, and what those who come or go have to do.
 //!
 //! ```text
-//!  31    30 ………… 9   8       7      6       5         4        3   2      1       0
-//! ┌────┬──────────┬───────┬──────┬───────┬─────────┬────────┬───┬──────┬───────┬──────┐
-//! │FULL│ holders  │LIMITED│SET_UP│UNNAMED│EXCLUSIVE│CHANGING│ASK│NOTIFY│SLEEPER│LOCKED│
-//! └────┴──────────┴───────┴──────┴───────┴─────────┴────────┴───┴──────┴───────┴──────┘
+//!  31    30 ………… 8   7       6      5         4        3   2      1       0
+//! ┌────┬──────────┬───────┬──────┬─────────┬────────┬───┬──────┬───────┬──────┐
+//! │FULL│ holders  │LIMITED│SET_UP│EXCLUSIVE│CHANGING│ASK│NOTIFY│SLEEPER│LOCKED│
+//! └────┴──────────┴───────┴──────┴─────────┴────────┴───┴──────┴───────┴──────┘
 //! ```
 //!
 //! This file stands in `grouplock` and in `grouplock-algorithms`, where the lab explores the protocol. A test sees that the two are the same.
@@ -21,21 +21,19 @@ pub const ASK: u32 = 1 << 3;
 pub const CHANGING: u32 = 1 << 4;
 /// The holder has the room to itself.
 pub const EXCLUSIVE: u32 = 1 << 5;
-/// No session has been inside yet: there is no name to compare with.
-pub const UNNAMED: u32 = 1 << 6;
 /// The room has been set up for the session that it is named after. Changed only by the thread that holds `LOCKED`.
-pub const SET_UP: u32 = 1 << 7;
+pub const SET_UP: u32 = 1 << 6;
 /// Sessions have a limit of holders: `ASK` is always set, and every holder that leaves lets waiters in. Never changes.
-pub const LIMITED: u32 = 1 << 8;
+pub const LIMITED: u32 = 1 << 7;
 /// One holder, or one who has come to see which session is inside.
-pub const ONE: u32 = 1 << 9;
+pub const ONE: u32 = 1 << 8;
 /// No more holders, please.
 pub const FULL: u32 = 1 << 31;
 
 /// All bits that count.
 const COUNT: u32 = !(ONE - 1);
 /// Any of these: who comes does not enter by the fast path.
-const DOOR: u32 = ASK | CHANGING | EXCLUSIVE | UNNAMED | FULL;
+const DOOR: u32 = ASK | CHANGING | EXCLUSIVE | FULL;
 
 /// As many can share a session; the next waits. (The word could count twice as many: so many may come at once and find it full.)
 pub const MOST_HOLDERS: usize = (FULL / ONE) as usize;
@@ -52,7 +50,7 @@ pub const fn is_empty(word: u32) -> bool {
 
 /// Whether the session inside can be joined by one who holds the internal lock and finds that the name is theirs.
 pub const fn is_joinable(word: u32) -> bool {
-    word & (EXCLUSIVE | UNNAMED | FULL) == 0
+    word & (EXCLUSIVE | FULL) == 0
 }
 
 /// Whether no more holders are admitted.
