@@ -237,8 +237,10 @@ impl<S> Phases<S> {
     unsafe fn name(&self) -> Option<&S> {
         // SAFETY: nobody writes it meanwhile, by invariants 1 and 2.
         let named = unsafe { *self.named.read() };
-        // SAFETY: as above, and there is a name.
-        named.then(|| unsafe { (*self.name.read()).assume_init_ref() })
+        // SAFETY: as above.
+        let name = unsafe { &*self.name.read() };
+        // SAFETY: there is one.
+        named.then(|| unsafe { name.assume_init_ref() })
     }
 
     /// Puts another name in place of the one there, if any, and gives the old one back.
