@@ -14,15 +14,15 @@ use crate::sync;
 
 /// What came of looking at the name.
 pub(super) enum Look {
-    /// It is ours: we are inside.
+    /// It is the caller's: the caller is inside.
     Inside,
-    /// It is another. We have counted ourselves in, and the word was `before`.
+    /// It is another. The caller has added its count, and the word was `before`.
     Other { before: u32 },
-    /// There was no looking.
+    /// The door is shut. The name was not read.
     Closed,
 }
 
-/// Somebody counted in to look at the name. Taken back when dropped, also when the comparison panics.
+/// A thread's count while it reads the name. Undone when dropped, also when the comparison panics.
 pub(super) struct Pin<'a, S: Eq + Clone>(pub(super) &'a Phases<S>);
 
 impl<S: Eq + Clone> Drop for Pin<'_, S> {
@@ -32,7 +32,7 @@ impl<S: Eq + Clone> Drop for Pin<'_, S> {
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Counts itself in if the door is open, and looks at the name.
+    /// Adds the caller's count if the door is open, and compares the name.
     #[inline]
     fn look(&self, session: &S) -> Look {
         // Relaxed: only to keep from disturbing a lock that is not open.
@@ -43,8 +43,8 @@ impl<S: Eq + Clone> Phases<S> {
         }
     }
 
-    /// As [`look`](Phases::look), but counts itself in first. That is one step less where the door is open, as it nearly always is when a thread
-    /// asks for the first time. Where it is not, that disturbs others; so a thread does it once.
+    /// As [`look`](Phases::look), but adds the count without a load before. That is one step less where the door is open, as it nearly always is when a
+    /// thread asks for the first time. Where the door is shut, it disturbs others; so a thread does it once.
     #[inline]
     fn look_at_once(&self, session: &S) -> Look {
         // Acquire: what earlier holders did, and the name.

@@ -161,19 +161,19 @@ impl<S> Phases<S> {
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
+    /// Undoes a count: of a holder that leaves, or of a thread that may not enter.
     #[inline]
     fn give_back(&self, count: u32) {
-        // Release: what the holder did is seen by who acquires the word later.
+        // Release: a thread that acquires the word later sees what the holder did.
         let word = self.word.fetch_sub(count, Release);
         if word & NOTIFY != 0 {
-            self.see_to_waiters(word);
+            self.let_waiters_in(word);
         }
     }
 
-    /// There is place in the room, and somebody waits. Releasing the internal lock does what there is to do. Waits for nothing.
+    /// The room has a place, and the queue is not empty. Takes the internal lock if it is free: its release lets waiters in. Never waits.
     #[cold]
-    fn see_to_waiters(&self, before: u32) {
+    fn let_waiters_in(&self, before: u32) {
         if !word::left_work(before) {
             return;
         }
