@@ -196,7 +196,7 @@ fn a_snapshot_does_not_name_a_session_for_one_that_only_tries() {
     assert!((0..rounds).any(tries), "session 1 was inside whenever one tried");
 }
 
-// By the clock, it would end after ten milliseconds.
+// By the clock alone, it would end after half a millisecond.
 #[test]
 fn spinning_ends_at_the_deadline() {
     let mut spin = crate::sync::Spin::until(Some(Instant::now()));
