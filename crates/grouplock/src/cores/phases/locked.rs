@@ -434,7 +434,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
     /// The word, with as few holders as there were in a few looks: a thread that only tries is counted for a moment too.
     fn fewest(&self) -> u32 {
         // Relaxed: the name stays while the lock is ours, and the count is that of some moment.
-        let look = |_| {
+        let look = |_: u32| {
             sync::relax();
             self.core.word.load(Relaxed)
         };

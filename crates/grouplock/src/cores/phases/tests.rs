@@ -172,7 +172,7 @@ fn a_snapshot_does_not_name_a_session_for_one_that_only_tries() {
     lock.enter(Some(1));
     // SAFETY: the holder leaves.
     unsafe { lock.leave(&mut ()) };
-    let tries = |_| {
+    let tries = |_: u32| {
         let (looks, done) = (AtomicBool::new(false), AtomicBool::new(false));
         lock.word.fetch_add(ONE, SeqCst);
         std::thread::scope(|scope| {
@@ -191,9 +191,9 @@ fn a_snapshot_does_not_name_a_session_for_one_that_only_tries() {
             (seen.session, seen.holders) == (None, 0)
         })
     };
-    // On a busy machine the other thread may be too late, but not always.
-    let rounds = if cfg!(miri) { 20 } else { 1_000 };
-    assert!((0..rounds).any(tries), "session 1 was inside whenever one tried");
+    // On a busy machine the other thread may be too late, but not always; and a snapshot that looks once may be lucky, but hardly ever.
+    let right = (0..20).filter(|round| tries(*round)).count();
+    assert!(right >= 3, "{right} of 20 snapshots showed an empty room");
 }
 
 // By the clock alone, it would end after half a millisecond.
