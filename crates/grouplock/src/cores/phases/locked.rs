@@ -431,19 +431,10 @@ impl<S: Eq + Clone> Locked<'_, S> {
         self.core.word.fetch_add(change, Release);
     }
 
-    /// The word, with as few holders as there were in a few looks: a thread that only tries is counted for a moment too.
-    fn fewest(&self) -> u32 {
-        // Relaxed: the name stays while the lock is ours, and the count is that of some moment.
-        let look = |_: u32| {
-            sync::relax();
-            self.core.word.load(Relaxed)
-        };
-        (0..sync::PATIENT_LOOKS).map(look).min_by_key(|word| word::holders(*word)).unwrap_or(0)
-    }
-
     /// What is to be seen.
     pub(super) fn snapshot(&mut self) -> Snapshot<S> {
-        let word = self.fewest();
+        // Relaxed: the name stays while the lock is ours, and the count is that of some moment.
+        let word = fewest(|| self.core.word.load(Relaxed));
         let (_, name) = self.name();
         let exclusive = word & EXCLUSIVE != 0;
         let inside = name.filter(|_| !exclusive && !word::is_empty(word)).cloned();
@@ -457,6 +448,15 @@ impl<S: Eq + Clone> Locked<'_, S> {
         let holders = word::holders(self.core.word.load(Relaxed));
         self.queue().crowd(holders)
     }
+}
+
+/// The word with the fewest holders of a few looks: a thread that only tries is counted for a moment too.
+pub(super) fn fewest(mut look: impl FnMut() -> u32) -> u32 {
+    let looks = (0..sync::PATIENT_LOOKS).map(|_| {
+        sync::relax();
+        look()
+    });
+    looks.min_by_key(|word| word::holders(*word)).unwrap_or(0)
 }
 
 impl<S: Eq + Clone> Drop for Locked<'_, S> {
