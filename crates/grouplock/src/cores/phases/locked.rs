@@ -452,7 +452,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
 
 /// The word with the fewest holders of a few looks: a thread that only tries is counted for a moment too.
 pub(super) fn fewest(mut look: impl FnMut() -> u32) -> u32 {
-    let looks = (0..sync::PATIENT_LOOKS).map(|_| {
+    let looks = (0..sync::SNAPSHOT_LOOKS).map(|_| {
         sync::relax();
         look()
     });
