@@ -161,8 +161,6 @@ pub fn all() -> Vec<Case> {
             group mutants::phases_forgets_a_declined_invitation::Phases<M, Patient>, 2 by 2 => DeadlockFreedom;
         "phases-fifo-alone", "a session joins an exclusive holder":
             group mutants::phases_joins_an_exclusive_holder::Phases<M, Alone<Fifo>>, 2 by 2 => MutualExclusion;
-        "phases-fifo-alone", "a room without a name stays so":
-            group mutants::phases_stays_unnamed::Phases<M, Alone<Fifo>>, 3 by 2 => ConcurrentOccupancy;
         "phases-fifo-alone", "handed over without `EXCLUSIVE`":
             group mutants::phases_hands_over_without_exclusive::Phases<M, Alone<Fifo>>, 3 by 2 => MutualExclusion;
         "phases-patient-alone", "who was alone leaves as the others do":
