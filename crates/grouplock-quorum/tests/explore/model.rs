@@ -419,7 +419,7 @@ impl Model for Scenario {
                     }
                 }
                 Standing::Waiting if self.cancel && !self.processes[p].patient => {
-                    actions.push(Action::GiveUp(p))
+                    actions.push(Action::GiveUp(p));
                 }
                 Standing::Waiting => {}
                 Standing::Inside { .. } => actions.push(Action::Leave(p)),
