@@ -141,7 +141,9 @@ impl Process {
                         let other = Some(*at).filter(|at| *at != from);
                         self.state = State::Inside { home: from, epoch, heard };
                         self.speak_at = self.lease.map(|lease| heard + lease / 4);
-                        other.into_iter().for_each(|other| self.deny(other, attempt));
+                        if let Some(other) = other {
+                            self.deny(other, attempt);
+                        }
                     }
                     State::Inside { home, heard: last, .. } if *home == from => {
                         *last = heard.max(*last);

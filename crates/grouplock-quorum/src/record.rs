@@ -97,7 +97,8 @@ impl Durable {
     /// below `floor`.
     pub fn above(floor: u64) -> Self {
         let vote = Vote { grant: floor, epoch: floor, ..Vote::default() };
-        Durable { vote, stage: floor, ..Durable::default() }
+        // The epoch too: it is told with the end of the stages that were forgotten.
+        Durable { vote, stage: floor, epoch: floor, ..Durable::default() }
     }
 
     /// Takes in one more record.

@@ -147,8 +147,9 @@ impl Engine {
             );
         }
         self.blank = None;
-        let peers: Vec<_> = (0..self.coterie.members()).map(MemberId).collect();
-        peers.into_iter().for_each(|peer| self.say_memory(peer));
+        for peer in (0..self.coterie.members()).map(MemberId) {
+            self.say_memory(peer);
+        }
         Ok(())
     }
 
@@ -168,7 +169,7 @@ impl Engine {
                  a member that has told what it knows, and the lease of a vote has gone by (no answer from: {names})"
             ),
             _ => {
-                tracing::info!("a new cluster begins when all members have met (missing: {names})")
+                tracing::info!("a new cluster begins when all members have met (missing: {names})");
             }
         }
     }

@@ -419,7 +419,7 @@ impl Model for Scenario {
                     }
                 }
                 Standing::Waiting if self.cancel && !self.processes[p].patient => {
-                    actions.push(Action::GiveUp(p))
+                    actions.push(Action::GiveUp(p));
                 }
                 Standing::Waiting => {}
                 Standing::Inside { .. } => actions.push(Action::Leave(p)),
@@ -621,12 +621,6 @@ impl Model for Scenario {
                     .any(|message| matches!(message, Message::Peer(PeerMessage::Relinquish { .. })))
             }),
             Property::sometimes("somebody is first", |_, state: &State| state.first.is_some()),
-            Property::sometimes("a dead home", |_, state: &State| {
-                // Somebody is inside, though the member that has had the room died.
-                let (epoch, home, _) = state.last;
-                let dead = state.down.get(&MemberId(home)) == Some(&Down::Dead);
-                dead && state.inside().any(|(_, later)| later > epoch)
-            }),
             Property::sometimes("a vote comes back", |_, state: &State| {
                 state.members.iter().any(|member| member.epoch() > 1 << 20)
             }),
