@@ -280,7 +280,8 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
 }
 
 impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
-    /// Enters `session` if that takes no waiting. Goes before those who wait only if the policy lets it.
+    /// Enters `session` if that takes no waiting. Goes before those who wait only if the policy lets it. As it never waits, it also fails if it has to ask
+    /// whether it may, and another thread is at the queue just then: to join it, to let waiters in, or to take a [`snapshot`](GroupLock::snapshot).
     ///
     /// ```
     /// use grouplock::GroupLock;

@@ -94,9 +94,6 @@ pub(crate) const PATIENT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1
 /// How often a request that does not wait tries for the internal lock of another thread.
 pub(crate) const TRY_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 32 };
 
-/// How often a snapshot looks at the word: less often than a try, which would fail meanwhile.
-pub(crate) const SNAPSHOT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { TRY_LOOKS / 4 };
-
 /// How many rounds a thread spins before it joins the queue.
 ///
 /// A thread that joins the queue sleeps, and it takes a thread's waking up to hand it the room. If a thread that has just left joined at once, the

@@ -2,8 +2,8 @@
 //!
 //! Each scenario is also run with a policy that does not give the guarantee, and must show it: so it is the policy that passes the test.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,20 +30,33 @@ struct Relayed {
     refused: Option<Duration>,
 }
 
+/// What is told while session 1 is inside without a gap.
+#[derive(Default)]
+struct Told {
+    /// When the last who got in asked.
+    entered: Mutex<Option<Instant>>,
+    /// A time at which the thread waits.
+    waits: OnceLock<Instant>,
+}
+
 /// One guard after the other of session 1, each taken before the last is dropped, so that the room is
-/// never empty: until one is refused, or until `stop`. `entered` is told when each was asked for.
-/// When one was refused, if one was.
+/// never empty: until one is refused, or until `stop`. When one was refused, if one was.
+///
+/// It looks itself whether the thread waits: a try that meets another's snapshot at the internal lock is refused too.
 fn relay<C: Cancellable<Session = u8> + Sync>(
     lock: &GroupLock<u8, (), C>,
     stop: &AtomicBool,
-    entered: &Mutex<Option<Instant>>,
+    told: &Told,
 ) -> Option<Instant> {
     let mut inside = lock.enter(1);
     while !stop.load(Ordering::SeqCst) {
         let asked = Instant::now();
         let Some(next) = lock.try_enter(1) else { return Some(Instant::now()) };
-        *entered.lock().expect("nobody panics") = Some(asked);
+        *told.entered.lock().expect("nobody panics") = Some(asked);
         inside = next;
+        if told.waits.get().is_none() && !lock.snapshot().waiting.is_empty() {
+            told.waits.get_or_init(Instant::now);
+        }
         thread::yield_now();
     }
     drop(inside);
@@ -53,20 +66,19 @@ fn relay<C: Cancellable<Session = u8> + Sync>(
 fn thread_against_relay<C: Cancellable<Session = u8> + Sync>(
     lock: &GroupLock<u8, (), C>,
 ) -> Relayed {
-    let (stop, entered) = (AtomicBool::new(false), Mutex::new(None));
+    let (stop, told) = (AtomicBool::new(false), Told::default());
+    let last_entered = || *told.entered.lock().expect("nobody panics");
     thread::scope(|scope| {
         let stop_relay = SetWhenDropped(&stop);
-        let relay = scope.spawn(|| relay(lock, &stop, &entered));
-        wait_until("session 1 is inside", || lock.snapshot().holders > 0);
+        let relay = scope.spawn(|| relay(lock, &stop, &told));
+        wait_until("session 1 is inside", || last_entered().is_some());
         let came = Instant::now();
         let waiting = scope.spawn(|| lock.try_enter_for(2, LATE).is_some());
         wait_until("the thread waits, or did", || {
-            !lock.snapshot().waiting.is_empty() || waiting.is_finished()
+            told.waits.get().is_some() || relay.is_finished()
         });
-        let waits = Instant::now();
-        let later_than = |time| {
-            entered.lock().expect("nobody panics").is_some_and(|asked: Instant| asked > time)
-        };
+        let waits = *told.waits.get_or_init(Instant::now);
+        let later_than = |time| last_entered().is_some_and(|asked| asked > time);
         wait_until("one of session 1 is refused, or should have been", || {
             relay.is_finished() || later_than(waits + PATIENCE + SLACK)
         });

@@ -433,13 +433,15 @@ impl<S: Eq + Clone> Locked<'_, S> {
 
     /// What is to be seen.
     pub(super) fn snapshot(&mut self) -> Snapshot<S> {
-        // Relaxed: the name stays while the lock is ours, and the count is that of some moment.
-        let word = fewest(|| self.core.word.load(Relaxed));
-        let (_, name) = self.name();
-        let exclusive = word & EXCLUSIVE != 0;
-        let inside = name.filter(|_| !exclusive && !word::is_empty(word)).cloned();
+        // Relaxed: the name and the queue stay while the lock is ours, and the count is that of some moment.
+        let first = self.core.word.load(Relaxed);
         let now = Instant::now();
         let waiting = self.any_queue().as_ref().map_or_else(Vec::new, |queue| queue.snapshot(now));
+        // A thread that only tries is counted for a moment too. It has had time to go. Not more than that: a try that meets this lock fails.
+        let (second, name) = self.name();
+        let word = if word::holders(first) < word::holders(second) { first } else { second };
+        let exclusive = word & EXCLUSIVE != 0;
+        let inside = name.filter(|_| !exclusive && !word::is_empty(word)).cloned();
         Snapshot { session: inside, exclusive, holders: word::holders(word), waiting }
     }
 
@@ -448,15 +450,6 @@ impl<S: Eq + Clone> Locked<'_, S> {
         let holders = word::holders(self.core.word.load(Relaxed));
         self.queue().crowd(holders)
     }
-}
-
-/// The word with the fewest holders of a few looks: a thread that only tries is counted for a moment too.
-pub(super) fn fewest(mut look: impl FnMut() -> u32) -> u32 {
-    let looks = (0..sync::SNAPSHOT_LOOKS).map(|_| {
-        sync::relax();
-        look()
-    });
-    looks.min_by_key(|word| word::holders(*word)).unwrap_or(0)
 }
 
 impl<S: Eq + Clone> Drop for Locked<'_, S> {
