@@ -322,22 +322,14 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "phases_joins_an_exclusive_holder",
         text: PHASES,
-        changes: &[(
-            "let same = s != ALONE && is_joinable(w)",
-            "let same = s != ALONE && w & UNNAMED == 0",
-        )],
-    },
-    Mutant {
-        name: "phases_stays_unnamed",
-        text: PHASES,
-        changes: &[("end = end.wrapping_sub(w & UNNAMED);", "")],
+        changes: &[("let same = s != ALONE && is_joinable(w)", "let same = s != ALONE")],
     },
     Mutant {
         name: "phases_hands_over_without_exclusive",
         text: PHASES,
         changes: &[(
-            "self.change(w, session, phase.len()); // 36, 37",
-            "self.change(w, session, phase.len()); if session == ALONE { lock.word.faa(EXCLUSIVE.wrapping_neg(), Relaxed); } //",
+            "self.change(session, phase.len()); // 36, 37",
+            "self.change(session, phase.len()); if session == ALONE { lock.word.faa(EXCLUSIVE.wrapping_neg(), Relaxed); } //",
         )],
     },
     Mutant {

@@ -86,6 +86,7 @@ fn fill(tree: &Path, program: &Path) -> io::Result<()> {
     let copies = [
         (program.to_owned(), tree.join("usr/bin/grouplock")),
         (root().join("packaging/tmpfiles.conf"), tree.join("usr/lib/tmpfiles.d/grouplock.conf")),
+        (root().join("packaging/sysusers.conf"), tree.join("usr/lib/sysusers.d/grouplock.conf")),
         (root().join("LICENSE-MIT"), share.join("doc/grouplock/copyright")),
         (root().join("LICENSE-APACHE"), share.join("doc/grouplock/LICENSE-APACHE")),
     ];

@@ -33,6 +33,7 @@ cargo xtask loaded [N] PACKAGE [PROGRAM…]
                               run test programs N times (20) with a busy loop on each core; count failures
 cargo xtask dist              build the static program, a tarball and a Debian package, into target/dist
 cargo xtask wheel             build the Python package, into target/wheels
+cargo xtask publish --dry-run what `cargo publish` would upload: packed, built, each feature, licences; nothing is uploaded
 cargo xtask readme            record the demonstration, and put the benchmarks' figures into the README
 cargo xtask pages             make the tables of the pages from docs/lab/evidence.json
 cargo xtask evidence [NAME…]  explore the algorithms by these names, or all, for the evidence; then the pages
@@ -65,6 +66,8 @@ fn main() -> ExitCode {
             Err(mistake) => refuse(&mistake),
         },
         ("dist", []) => finish(setup::Need::Musl.meet().and_then(|()| dist::run())),
+        ("publish", [option]) if option == "--dry-run" => finish(package::dry_run()),
+        ("publish", _) => refuse("`publish` needs `--dry-run`, and nothing else"),
         ("readme", []) => finish(readme::make()),
         ("wheel", []) => finish(setup::Need::Python.meet().and_then(|()| python::release())),
         ("pages", []) => finish(pages::pages()),

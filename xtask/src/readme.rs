@@ -30,7 +30,7 @@ const FIGURES: &[(&str, &str, &str)] = &[
 pub(crate) fn make() -> Result<(), String> {
     Program::cargo(&["build", "--release", "-p", "grouplock-cli"]).run()?;
     let shown = record(&root().join("target/release/grouplock"))?;
-    write(RECORDING, &drawn("cargo run --release -p grouplock-cli -- demo", &shown))?;
+    write(RECORDING, &drawn("grouplock demo", &shown))?;
     let text = read("README.md")?;
     write("README.md", &with_figures(&text, &figures()?)?)
 }
@@ -90,27 +90,30 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A terminal as an animated picture: each line appears when it came, again and again. Whoever has
-/// asked for less motion sees all of it at once.
+/// A terminal as an animated picture: all of it, which is also what is seen where nothing moves; then
+/// each line appears when it came, again and again. Whoever has asked for less motion sees all of it.
 fn drawn(command: &str, lines: &[(Duration, String)]) -> String {
-    // The reader looks at the command first, and at the whole in the end.
-    let (first, last) = (Duration::from_millis(800), Duration::from_secs(5));
+    // The reader looks at the whole, and then at the command.
+    let (complete, command_only) = (Duration::from_secs(4), Duration::from_millis(800));
     let (line_height, width) = (20, 780);
     let height = (lines.len() + 1) * line_height + 36;
     let end = lines.last().map_or(Duration::ZERO, |(at, _)| *at);
-    let whole = (first + end + last).as_secs_f64();
+    let whole = (complete + command_only + end).as_secs_f64() + 1.0;
+    let percent = |at: Duration| at.as_secs_f64() / whole * 100.0;
+    let empty = percent(complete);
     let mut style = String::new();
     let mut body = format!(
         "<text x=\"16\" y=\"32\"><tspan class=\"p\">$ </tspan>{}</text>\n",
         escaped(command)
     );
     for (number, (at, line)) in lines.iter().enumerate() {
-        let percent = (first + *at).as_secs_f64() / whole * 100.0;
+        let appears = percent(complete + command_only + *at);
         _ = writeln!(
             style,
-            "@keyframes l{number}{{0%,{percent:.2}%{{opacity:0}}{:.2}%,100%{{opacity:1}}}}\
-             .l{number}{{animation:l{number} {whole:.1}s infinite}}",
-            percent + 0.01
+            "@keyframes l{number}{{0%,{empty:.2}%{{opacity:1}}{:.2}%,{appears:.2}%{{opacity:0}}\
+             {:.2}%,100%{{opacity:1}}}}.l{number}{{animation:l{number} {whole:.1}s infinite}}",
+            empty + 0.01,
+            appears + 0.01
         );
         let y = 32 + (number + 1) * line_height;
         let class = match line {

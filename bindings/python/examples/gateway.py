@@ -22,19 +22,18 @@ class Gpu:
     def __init__(self, room):
         self.room = room
         self.model = None
-        self.loading = asyncio.Lock()
         self.swaps = 0
         self.most = self.inside = 0
 
+    async def load(self, model):
+        assert self.inside == 0, "another model is in use"
+        await asyncio.sleep(0.05)
+        self.model = model
+        self.swaps += 1
+
     async def infer(self, model, prompt):
-        async with self.room.enter_async(model, timeout=60):
-            # Whoever comes first loads; those of the same session wait for that, nobody else is inside.
-            async with self.loading:
-                if self.model != model:
-                    assert self.inside == 0, "another model is in use"
-                    await asyncio.sleep(0.05)
-                    self.model = model
-                    self.swaps += 1
+        # Whoever finds another model loads; those of the same session wait for that, nobody else is inside.
+        async with self.room.enter_async(model, timeout=60, set_up=lambda: self.load(model)):
             self.inside += 1
             self.most = max(self.most, self.inside)
             await asyncio.sleep(0.005)

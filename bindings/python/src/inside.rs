@@ -38,6 +38,17 @@ impl Inside {
         self.guard.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Does something with what is held, detached from the interpreter.
+    fn with_guard<T: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut Option<Guard<'static>>) -> Result<T, RoomError> + Send,
+    ) -> PyResult<T> {
+        let done =
+            py.detach(|| act(&mut self.guard.lock().unwrap_or_else(PoisonError::into_inner)));
+        done.map_err(|error| exception(py, error))
+    }
+
     fn standing(&self) -> Standing {
         let guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
         guard.as_ref().map_or(Standing::Left, Guard::standing)
@@ -64,10 +75,7 @@ impl Inside {
     /// `command`. Else None.
     #[getter]
     fn recovered<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let died = py.detach(|| {
-            let guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
-            guard.as_ref().and_then(Guard::recovered)
-        });
+        let died = self.with_guard(py, |guard| Ok(guard.as_ref().and_then(Guard::recovered)))?;
         let Some(died) = died else { return Ok(None) };
         let fields = PyDict::new(py);
         fields.set_item("epoch", died.epoch)?;
@@ -79,11 +87,37 @@ impl Inside {
 
     /// What the dead left behind is repaired: nobody is told of them any more.
     fn acknowledge(&self, py: Python<'_>) -> PyResult<()> {
-        let acknowledged = py.detach(|| {
-            let guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
-            guard.as_ref().map_or(Ok(()), Guard::acknowledge)
-        });
-        acknowledged.map_err(|error| exception(py, error))
+        self.with_guard(py, |guard| guard.as_ref().map_or(Ok(()), Guard::acknowledge))
+    }
+
+    /// For a set-up by asyncio: the session for which the room is set up.
+    #[pyo3(name = "_prepared")]
+    fn prepared(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.with_guard(py, |guard| guard.as_ref().map_or(Ok(None), Guard::prepared))
+    }
+
+    /// For a set-up by asyncio: remembers for which session the room is set up.
+    #[pyo3(name = "_set_prepared")]
+    fn set_prepared(&self, py: Python<'_>, session: Option<&str>) -> PyResult<()> {
+        self.with_guard(py, |guard| {
+            guard.as_ref().map_or(Ok(()), |guard| guard.set_prepared(session))
+        })
+    }
+
+    /// For a set-up by asyncio: lets others of the session in.
+    #[pyo3(name = "_downgrade")]
+    fn downgrade(&self, py: Python<'_>) -> PyResult<()> {
+        self.with_guard(py, |slot| {
+            let Some(guard) = slot.take() else { return Ok(()) };
+            *slot = Some(guard.downgrade(&self.session)?);
+            Ok(())
+        })
+    }
+
+    /// For a tear-down by asyncio: whether nobody else is inside; then nobody comes.
+    #[pyo3(name = "_try_alone")]
+    fn try_alone(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with_guard(py, |guard| guard.as_ref().map_or(Ok(false), Guard::try_alone))
     }
 
     /// Leaves the room; a second time does nothing. Raises `Lost` if the holding had ended before.

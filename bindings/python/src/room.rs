@@ -149,9 +149,16 @@ impl Room {
         }
     }
 
-    /// The same for asyncio.
-    fn begin(&self, session: &str, how: How) -> PyResult<Entering> {
-        Ok(Entering::new(self.request(session, how)?.enter_async()))
+    /// The same for asyncio. `prepared` says that a set-up or tear-down comes with it, which Python does;
+    /// where rooms cannot be set up, this is refused in the words of the rooms.
+    fn begin(&self, session: &str, how: How, prepared: bool) -> PyResult<Entering> {
+        let entry = self.request(session, how)?;
+        let entry = if prepared && !self.room.capabilities().set_up {
+            entry.set_up(|| Ok(()))
+        } else {
+            entry
+        };
+        Ok(Entering::new(entry.enter_async()))
     }
 
     /// Who is inside, who waits, what was before.

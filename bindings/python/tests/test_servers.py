@@ -28,6 +28,23 @@ def test_rooms_on_servers(place, request):
         assert room.status()["inside"]["session"] == "model C"
 
 
+@pytest.mark.parametrize("place", ["etcd", "gbp"])
+def test_servers_refuse_to_set_a_room_up(place, request):
+    room = grouplock.Room("gpu1", at=request.getfixturevalue(place))
+
+    async def main():
+        async with room.enter_async("model A", set_up=pytest.fail):
+            pass
+
+    # At once, not after a wait: another session is inside.
+    with room.enter("model B", timeout=LONG):
+        with pytest.raises(grouplock.Invalid, match="rooms cannot do this") as refused:
+            asyncio.run(main())
+        with pytest.raises(grouplock.Invalid) as too:
+            room.enter("model A", set_up=pytest.fail)
+    assert str(refused.value) == str(too.value)
+
+
 def test_servers_that_are_not_there_are_a_connection_error():
     with pytest.raises(ConnectionError, match="cannot be reached"):
         grouplock.Room("r", at="etcd://127.0.0.1:1").enter("a", timeout=5)

@@ -94,7 +94,7 @@ fn begin(arguments: &Arguments) -> Result<ExitCode, AcquireError> {
 fn owner(named: Option<i32>) -> Result<Handle, AcquireError> {
     match named {
         Some(pid) => Handle::open(Pid::from_raw(pid)).map_err(|_| AcquireError::NoOwner(pid)),
-        None => caller().ok_or(AcquireError::NoCaller),
+        None => caller().map(|caller| caller.handle).ok_or(AcquireError::NoCaller),
     }
 }
 
@@ -156,7 +156,7 @@ fn enter(arguments: &Arguments, caller: BorrowedFd<'_>) -> Result<Entered, (u8, 
         // Whoever waits in front of us waits for the outer run to end, and that waits for us.
         wish.patience = Patience::None;
     }
-    let mut teller = Teller::new(&wish, entrance.loudness(false));
+    let mut teller = Teller::new(&wish.room, &wish.session, entrance.loudness(false));
     let mut audience = Audible { teller: &mut teller, events: None, wish: &wish, told: None };
     match waiting::enter(&wish, &signals, Some(caller), &mut audience) {
         Ok(Ended::Inside(guard)) => {

@@ -1,4 +1,4 @@
-//! For whom `grouplock acquire` holds a room if nobody is named.
+//! For whom `grouplock acquire` and `enter` hold a room if nobody is named.
 //!
 //! The process that called us is often not the one that is meant: `$(grouplock acquire r s || exit 1)` runs in a subshell, and
 //! `timeout 9 grouplock acquire r s` is called by `timeout`. Both end at once, and the holding would end with them. So
@@ -53,8 +53,16 @@ fn words(line: &[u8]) -> Vec<String> {
     words.filter(|word| !word.is_empty()).collect()
 }
 
-/// A handle to the process for which we were called; `None` if it has ended, or /proc tells nothing.
-pub(crate) fn caller() -> Option<Handle> {
+/// The process for which we were called.
+pub(crate) struct Caller {
+    pub(crate) pid: Pid,
+    pub(crate) handle: Handle,
+    /// Its command line.
+    pub(crate) command: String,
+}
+
+/// The process for which we were called; `None` if it has ended, or /proc tells nothing.
+pub(crate) fn caller() -> Option<Caller> {
     let ours = words(&fs::read("/proc/self/cmdline").ok()?);
     // The program itself may be named differently, with its path or without.
     let ours = ours.get(1..)?;
@@ -68,5 +76,6 @@ pub(crate) fn caller() -> Option<Handle> {
     let handle = Handle::open(Pid::from_raw(pid)).ok()?;
     // If it had ended before the handle was made, somebody else may have its number.
     let now = Process::look(pid)?;
-    (now.program == process.program && now.words == process.words).then_some(handle)
+    let same = now.program == process.program && now.words == process.words;
+    same.then(|| Caller { pid: Pid::from_raw(pid), handle, command: now.words.join(" ") })
 }

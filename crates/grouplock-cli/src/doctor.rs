@@ -8,14 +8,15 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use grouplock_room::{Participant, Place, Room, RoomError, RoomName, RoomOptions, Snapshot};
-use nix::unistd::getpid;
+use grouplock_room::{
+    Participant, Place, Places, Room, RoomError, RoomName, RoomOptions, Snapshot,
+};
+use nix::unistd::{getpid, getuid};
 
 use crate::handle::Handle;
 use crate::place::{At, places};
 use crate::plain::{plain, print};
 use crate::run::{family, since};
-use crate::status::look;
 
 /// Checks the place where rooms live. Exits with 1 if something is wrong.
 #[derive(Debug, Args)]
@@ -67,7 +68,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let mut findings = Findings::default();
     match arguments.at.place() {
         Ok(place) => {
-            findings.good(format!("rooms live in {place}"));
+            findings.good(format!("rooms live in {place}{}", whose(&place)));
+            other_places(&place, &mut findings);
             examine(&place, &mut findings);
         }
         Err(error) => findings.wrong(error.to_string(), advice(&error)),
@@ -91,6 +93,33 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     _ = writeln!(text, "{wrong} {} wrong", if wrong == 1 { "thing is" } else { "things are" });
     print(&text);
     ExitCode::from(WRONG)
+}
+
+/// Whose rooms they are, if it is a place that everybody knows.
+fn whose(place: &Place) -> &'static str {
+    match Place::local() {
+        _ if *place == Place::system() => ", those of the whole machine",
+        Ok(local) if *place == local => ", those of this user",
+        _ => "",
+    }
+}
+
+/// Rooms that whoever looks for theirs here may mean.
+fn other_places(place: &Place, findings: &mut Findings) {
+    let user = std::env::var("SUDO_UID").ok().and_then(|user| user.parse().ok());
+    let user = user.filter(|_| getuid().is_root()).map(Place::of_user);
+    let others = [Place::local().ok(), Some(Place::system()), user];
+    let mut seen = vec![place.clone()];
+    for other in others.into_iter().flatten() {
+        let count = Places::new().list(&other).map_or(0, |rooms| rooms.len());
+        if count > 0 && !seen.contains(&other) {
+            findings.note(
+                format!("there are rooms elsewhere: {count} in {other}"),
+                format!("if those are meant: --at {other}"),
+            );
+            seen.push(other);
+        }
+    }
 }
 
 fn examine(place: &Place, findings: &mut Findings) {
@@ -179,14 +208,18 @@ fn try_out(place: &Place, path: &Path, findings: &mut Findings) {
 }
 
 fn room(place: &Place, name: &RoomName, findings: &mut Findings) {
-    match look(place, name.as_str()) {
-        Ok(room) => occupants(&room, findings),
+    let options = RoomOptions::new().look_only();
+    let looked = places()
+        .open(place, name.as_str(), &options)
+        .and_then(|room| Ok((room.snapshot()?, room.file().map(Path::to_owned))));
+    match looked {
+        Ok((room, file)) => occupants(&room, file.as_deref(), findings),
         Err(RoomError::NoSuchRoom { .. } | RoomError::Removed { .. }) => {}
         Err(error) => findings.wrong(format!("room `{name}`: {error}"), advice(&error)),
     }
 }
 
-fn occupants(room: &Snapshot, findings: &mut Findings) {
+fn occupants(room: &Snapshot, file: Option<&Path>, findings: &mut Findings) {
     let name = &room.room;
     let waiters = room.waiters();
     let mut fine = true;
@@ -197,6 +230,16 @@ fn occupants(room: &Snapshot, findings: &mut Findings) {
             findings.wrong(
                 format!("room `{name}`: {what} is stopped inside, and {waiters} wait"),
                 format!("continue it with `kill -CONT {pid}` or end it with `kill -KILL {pid}`"),
+            );
+        }
+        if let Some(others) = left_behind(member, file) {
+            fine = false;
+            findings.note(
+                format!(
+                    "room `{name}`: process {} has ended, but {others} still has it open",
+                    member.pid
+                ),
+                "the place lasts until all of them have ended, or closed the descriptor",
             );
         }
         let stays = room.taken.duration_since(member.since).unwrap_or_default();
@@ -237,6 +280,22 @@ fn stopped(member: &Participant) -> Vec<(i32, String)> {
     stopped.map(|(pid, _)| (pid, format!("process {pid}, the command of {holder},"))).collect()
 }
 
+/// The processes that keep the place of a holder on this machine that has ended.
+fn left_behind(member: &Participant, file: Option<&Path>) -> Option<String> {
+    let file = file?;
+    let here = nix::unistd::gethostname().is_ok_and(|host| host.to_string_lossy() == member.host);
+    if !here || Path::new("/proc").join(member.pid.to_string()).exists() {
+        return None;
+    }
+    let has_open = |pid: &i32| {
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|open| open == file)
+    };
+    let users = family::processes().into_iter().map(|(pid, _)| pid).filter(has_open);
+    let users: Vec<String> = users.map(|pid| format!("process {pid}")).collect();
+    (!users.is_empty()).then(|| users.join(", "))
+}
+
 fn is_stopped(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
@@ -245,9 +304,6 @@ fn is_stopped(pid: i32) -> bool {
 /// What to do about an error.
 fn advice(error: &RoomError) -> &'static str {
     match error {
-        RoomError::NoRuntimeDirectory => {
-            "name a directory of your own: export GROUPLOCK_AT=$HOME/.local/state/grouplock"
-        }
         RoomError::BadPlace { .. } | RoomError::NoBackend { .. } => {
             "correct --at or GROUPLOCK_AT: a directory of this machine works without any server"
         }
@@ -259,7 +315,7 @@ fn advice(error: &RoomError) -> &'static str {
         }
         RoomError::NetworkFileSystem { .. } => "use a directory on a local disk or in /run",
         RoomError::Permission { .. } => {
-            "use a directory of your own, or have the room opened to your group with --group"
+            "use a directory of your own, or have one for your group: --group NAME"
         }
         RoomError::ReadOnly { .. } => "use a directory on a file system that can be written",
         RoomError::NoSpace { .. } => "make room on the file system, or use another directory",

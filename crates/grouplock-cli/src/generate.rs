@@ -112,7 +112,17 @@ const SECTIONS: &[Section] = &[
     },
     Section {
         title: "EXIT STATUS",
-        of: &["grouplock-release", "grouplock-held"],
+        of: &["grouplock-enter"],
+        items: &[
+            ("0", "The descriptor keeps the place."),
+            ("124", "Not admitted in time; --conflict-exit-code replaces it."),
+            ("125", "Failure of grouplock itself, wrong arguments and descriptors included."),
+            ("by a signal", "It ended the wait."),
+        ],
+    },
+    Section {
+        title: "EXIT STATUS",
+        of: &["grouplock-release", "grouplock-held", "grouplock-leave"],
         items: &[
             ("0", "It was held."),
             ("123", "It is not held any more: it was released, lost, or its keeper has ended."),
@@ -121,7 +131,13 @@ const SECTIONS: &[Section] = &[
     },
     Section {
         title: "EXIT STATUS",
-        of: &["grouplock-status", "grouplock-top", "grouplock-remove", "grouplock-doctor"],
+        of: &[
+            "grouplock-status",
+            "grouplock-top",
+            "grouplock-path",
+            "grouplock-remove",
+            "grouplock-doctor",
+        ],
         items: &[
             ("0", "It worked; for doctor, nothing is wrong."),
             ("1", "Only of doctor: something is wrong."),
@@ -130,7 +146,7 @@ const SECTIONS: &[Section] = &[
     },
     Section {
         title: "ENVIRONMENT",
-        of: &["grouplock", "grouplock-run", "grouplock-acquire"],
+        of: &["grouplock", "grouplock-run", "grouplock-enter", "grouplock-acquire"],
         items: &[("GROUPLOCK_AT", "The default of --at.")],
     },
     Section {
@@ -150,8 +166,9 @@ const SECTIONS: &[Section] = &[
             ),
             (
                 "GROUPLOCK_RECOVERED",
-                "Only if somebody died inside in the phase before: the epoch of that phase.",
+                "Only if somebody died inside and nobody has said that it is repaired: the epoch of that phase.",
             ),
+            ("GROUPLOCK_ROOM_2, GROUPLOCK_SESSION_2, …", "The same of the rooms of --and."),
         ],
     },
     Section {
@@ -170,6 +187,21 @@ const SECTIONS: &[Section] = &[
                 "grouplock run -n -E 75 gpu0 'model A' -c 'infer < in > out'",
                 "Gives up with code 75 if another model is loaded.",
             ),
+        ],
+    },
+    Section {
+        title: "EXAMPLES",
+        of: &["grouplock-enter", "grouplock-leave", "grouplock-path"],
+        items: &[
+            (
+                "exec 9<>\"$(grouplock path database)\"",
+                "Opens the room for the script. 9> instead would empty it.",
+            ),
+            (
+                "grouplock enter --fd 9 database migration || exit",
+                "From now on descriptor 9 keeps the place, until it is closed by the script and all its children.",
+            ),
+            ("grouplock leave --fd 9", "Gives the place back."),
         ],
     },
     Section {

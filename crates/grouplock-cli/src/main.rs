@@ -6,6 +6,7 @@ mod acquire;
 mod caller;
 mod demo;
 mod doctor;
+mod enter;
 mod exit;
 mod generate;
 mod handle;
@@ -54,12 +55,18 @@ enum Command {
     #[cfg(not(feature = "top"))]
     #[command(hide = true)]
     Top(absent::Arguments),
-    /// Enters a room and keeps it in the background until `release`: for scripts that cannot be wrapped.
+    /// Enters a room and lets an open descriptor of the script keep the place.
+    Enter(enter::EnterArguments),
+    /// Leaves the place that a descriptor keeps.
+    Leave(enter::LeaveArguments),
+    /// Prints the file of a room, to be opened for `enter`.
+    Path(enter::PathArguments),
+    /// Enters a room and keeps it in the background until `release`: where no descriptor can keep it.
     Acquire(acquire::Arguments),
     /// Gives back what `acquire` has entered.
     Release(release::Arguments),
-    /// Tells by its exit code whether what `acquire` has entered is still held.
-    Held(release::Arguments),
+    /// Tells by its exit code whether what `acquire` or `enter` has entered is still held.
+    Held(release::HeldArguments),
     /// Removes a room that nobody uses.
     Remove(remove::Arguments),
     /// Checks the place where rooms live. Exits with 1 if something is wrong.
@@ -108,6 +115,9 @@ fn main() -> ExitCode {
         Command::Top(arguments) => top::run(&arguments),
         #[cfg(not(feature = "top"))]
         Command::Top(_) => exit::failed(absent::needs("`grouplock top`", "top")),
+        Command::Enter(arguments) => enter::enter(&arguments),
+        Command::Leave(arguments) => enter::leave(&arguments),
+        Command::Path(arguments) => enter::path(&arguments),
         Command::Acquire(arguments) => acquire::run(&arguments),
         Command::Release(arguments) => release::run(&arguments),
         Command::Held(arguments) => release::held(&arguments),

@@ -50,13 +50,13 @@ impl Outer {
         Err(WaitsForItself { room, outer: outer.session, inner })
     }
 
-    /// The variable for a command that is inside by `wish`.
-    pub(crate) fn variable(wish: &Wish, epoch: u64, holder: &str) -> String {
+    /// The variable for a command that is inside by `wish`, and by `others` before.
+    pub(crate) fn variable(others: Option<&str>, wish: &Wish, epoch: u64, holder: &str) -> String {
         let parts =
             [&wish.session, &epoch.to_string(), holder, &wish.room, &wish.place.to_string()];
         let ours = parts.map(encode).join(":");
-        match std::env::var(VARIABLE) {
-            Ok(others) if !others.is_empty() => format!("{others} {ours}"),
+        match others {
+            Some(others) if !others.is_empty() => format!("{others} {ours}"),
             _ => ours,
         }
     }

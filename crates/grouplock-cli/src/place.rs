@@ -1,7 +1,8 @@
 //! Where the rooms are that a command is about.
 
 use clap::Args;
-use grouplock_room::{Place, Places, RoomError};
+use grouplock_room::{Place, Places, RoomError, RoomName};
+use nix::unistd::{Group, getegid, geteuid, getgroups};
 
 #[cfg(not(all(feature = "etcd", feature = "gbp")))]
 use crate::absent::Absent;
@@ -24,17 +25,31 @@ pub(crate) fn places() -> Places {
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct At {
     /// Where rooms live: a directory of this machine, gbp://HOST:PORT[,HOST:PORT…] or etcd://HOST:PORT[,HOST:PORT…]. Default:
-    /// `$XDG_RUNTIME_DIR/grouplock`, for root /run/grouplock.
-    #[arg(long, value_name = "PLACE", env = "GROUPLOCK_AT", hide_env_values = true)]
-    at: Option<String>,
+    /// `$GROUPLOCK_AT`, else the rooms of this user, /run/lock/grouplock-UID (or /tmp/grouplock-UID where not everybody may
+    /// write to /run/lock), and for root those of the whole machine.
+    #[arg(long = "at", value_name = "PLACE", conflicts_with_all = ["system", "group"])]
+    named: Option<String>,
+    /// The rooms of the whole machine, /run/grouplock: for root, and for the group of that directory.
+    #[arg(long, conflicts_with = "group")]
+    system: bool,
+    /// The rooms of this group, for its members: a directory next to those of users, made by the member who comes first.
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
 }
+
+/// The variable that names a place if no option does.
+const VARIABLE: &str = "GROUPLOCK_AT";
 
 impl At {
     /// The place, a directory as an absolute path: it is handed on to commands that may run elsewhere.
     pub(crate) fn place(&self) -> Result<Place, RoomError> {
-        let place = match &self.at {
-            Some(text) => text.parse()?,
-            None => Place::local()?,
+        let variable = std::env::var_os(VARIABLE).map(|text| text.to_string_lossy().into_owned());
+        let place = match (&self.named, &self.group, variable) {
+            (Some(text), ..) => text.parse()?,
+            _ if self.system => Place::system(),
+            (_, Some(name), _) => Place::of_group(member_of(name)?),
+            (.., Some(text)) => text.parse()?,
+            _ => Place::local()?,
         };
         match place {
             Place::Directory(path) => {
@@ -43,5 +58,40 @@ impl At {
             }
             servers => Ok(servers),
         }
+    }
+
+    /// The place where others look for a room of this name, if there is one and nobody has said which is meant: root's
+    /// rooms are not those of the user who has become root, and a user's are not those of the whole machine.
+    pub(crate) fn elsewhere(&self, room: &str) -> Option<Place> {
+        let named = self.named.is_some() || self.system || self.group.is_some();
+        if named || std::env::var_os(VARIABLE).is_some() {
+            return None;
+        }
+        let other = if geteuid().is_root() {
+            let user = std::env::var("SUDO_UID").ok()?.parse().ok().filter(|user| *user != 0)?;
+            Place::of_user(user)
+        } else {
+            Place::system()
+        };
+        let Place::Directory(directory) = &other else { return None };
+        let file = RoomName::new(room).ok()?.encoded() + ".room";
+        directory.join(file).exists().then_some(other)
+    }
+}
+
+/// The number of a group of which we are a member.
+fn member_of(name: &str) -> Result<u32, RoomError> {
+    let wrong = |expected: &str| RoomError::BadOption {
+        what: "--group",
+        value: format!("`{name}`"),
+        expected: expected.to_owned(),
+    };
+    let group = Group::from_name(name).ok().flatten();
+    let gid = group.ok_or_else(|| wrong("there is no such group"))?.gid;
+    let member = getegid() == gid || getgroups().is_ok_and(|groups| groups.contains(&gid));
+    if member || geteuid().is_root() {
+        Ok(gid.as_raw())
+    } else {
+        Err(wrong("we are no member of it, so its rooms are not ours"))
     }
 }

@@ -9,6 +9,7 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
+use crate::enter;
 use crate::exit::{self, complain};
 use crate::handle::Handle;
 use crate::status::look;
@@ -19,6 +20,17 @@ use crate::token::{NoToken, Token, world};
 pub(crate) struct Arguments {
     /// What `grouplock acquire` has printed.
     token: String,
+}
+
+/// What is asked about.
+#[derive(Debug, Args)]
+pub(crate) struct HeldArguments {
+    /// What `grouplock acquire` has printed.
+    #[arg(required_unless_present = "fd", conflicts_with = "fd")]
+    token: Option<String>,
+    /// The descriptor that `grouplock enter` was given.
+    #[arg(long, value_name = "NUMBER")]
+    fd: Option<i32>,
 }
 
 /// How long a keeper may take to leave.
@@ -58,8 +70,11 @@ fn told(result: Result<(), ReleaseError>) -> ExitCode {
 }
 
 /// Whether a holding is still there.
-pub(crate) fn held(arguments: &Arguments) -> ExitCode {
-    told(find(&arguments.token).map(drop))
+pub(crate) fn held(arguments: &HeldArguments) -> ExitCode {
+    match arguments.fd {
+        Some(number) => enter::held(number),
+        None => told(find(arguments.token.as_deref().unwrap_or_default()).map(drop)),
+    }
 }
 
 fn release(text: &str) -> Result<(), ReleaseError> {

@@ -10,7 +10,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::exit::failed;
 
-/// Runs one member of a GBP cluster until SIGTERM or SIGINT.
+/// Runs one member of a GBP cluster until SIGTERM or SIGINT; SIGHUP has it read its certificates again.
 ///
 /// When it listens it prints one line that begins with `ready:`; its log goes to the standard error. Exit codes: 0 if it was
 /// told to end, 125 if it cannot start or its disk fails.

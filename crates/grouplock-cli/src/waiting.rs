@@ -78,14 +78,28 @@ pub(crate) fn enter(
     caller: Option<BorrowedFd<'_>>,
     audience: &mut dyn Audience,
 ) -> Result<Ended, WaitError> {
+    loop {
+        match enter_once(wish, signals, caller, audience)? {
+            // Nothing of us is in the queue while we are stopped: else everybody behind us would wait for us.
+            Ended::Signalled(stop @ Signal::SIGTSTP) => signals.stop_by(stop)?,
+            ended => return Ok(ended),
+        }
+    }
+}
+
+/// The same, but it is the caller who stops if it was told to.
+pub(crate) fn enter_once(
+    wish: &Wish,
+    signals: &Signals,
+    caller: Option<BorrowedFd<'_>>,
+    audience: &mut dyn Audience,
+) -> Result<Ended, WaitError> {
     // Somebody may remove the room between our opening and entering it; the next one is as good.
     let mut attempts = 0;
     loop {
         let room = places().open(&wish.place, &wish.room, &wish.options)?;
         match enter_room(&room, wish, signals, caller, audience) {
             Err(WaitError::Room(RoomError::Removed { .. })) if attempts < 10 => attempts += 1,
-            // Nothing of us is in the queue while we are stopped: else everybody behind us would wait for us.
-            Ok(Ended::Signalled(stop @ Signal::SIGTSTP)) => signals.stop_by(stop)?,
             done => return done,
         }
     }

@@ -1,6 +1,6 @@
 //! Every mutant breaks what it is known to break, at the size it is known to need; where it is known to hold, it does.
 
-use grouplock_lab::Verdict;
+use grouplock_lab::{Options, Properties, Sampling, Schedule, Verdict, sample};
 use grouplock_mutants::list::{Case, all};
 
 fn convict(cases: impl Iterator<Item = Case>) {
@@ -58,4 +58,24 @@ fn mutants_of_all_others_are_convicted() {
 #[ignore = "minutes; `cargo xtask soak` runs it"]
 fn mutants_that_take_minutes_are_convicted() {
     convict(all().into_iter().filter(|case| case.long));
+}
+
+/// Executions drawn from a seed find in seconds what an exploration finds among millions of states.
+#[test]
+fn mutants_that_take_minutes_are_convicted_by_draws() {
+    for case in all().into_iter().filter(|case| case.long) {
+        let Some(property) = case.breaks else { continue };
+        let mut options = Options::new(&case.subject, case.processes, case.sessions);
+        options.properties = Properties::only(property);
+        let sampling =
+            Sampling { schedule: Schedule::Pct { changes: 6 }, runs: 400_000, steps: 200, seed: 1 };
+        let outcome = sample(&case.subject, &options, &sampling).expect("the sizes are right");
+        let found = case.record(&outcome);
+        let (of, what) = (case.of, case.what);
+        println!(
+            "{of}, {what}: {:?}, {} steps, {:?}",
+            found.property, found.states, outcome.elapsed
+        );
+        assert_eq!(found.property, Some(property), "{of}, {what}");
+    }
 }

@@ -8,10 +8,13 @@
 use std::fmt;
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use crate::error::RoomError;
+#[cfg(unix)]
+use crate::guard::Kept;
 use crate::guard::{Recovered, Standing};
 use crate::name::RoomName;
 use crate::place::Place;
@@ -99,7 +102,37 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// As the backend has reason to.
     fn snapshot(&self) -> Result<Snapshot, RoomError>;
+
+    /// The file of a room in a directory.
+    fn file(&self) -> Option<&Path> {
+        None
+    }
+
+    /// The place that an open file [keeps](Holding::keep_by). Only rooms with a [`file`](Backend::file) have such places.
+    ///
+    /// # Errors
+    /// As the backend has reason to.
+    #[cfg(unix)]
+    fn kept_by(&self, descriptor: BorrowedFd<'_>) -> Result<Option<Kept>, RoomError> {
+        _ = descriptor;
+        Err(missing(KEPT))
+    }
+
+    /// Leaves the place that an open file keeps; if `repaired`, the deaths that it was told of are acknowledged before. False
+    /// if it keeps none.
+    ///
+    /// # Errors
+    /// As the backend has reason to.
+    #[cfg(unix)]
+    fn leave_kept(&self, descriptor: BorrowedFd<'_>, repaired: bool) -> Result<bool, RoomError> {
+        _ = (descriptor, repaired);
+        Err(missing(KEPT))
+    }
 }
+
+/// What only rooms in a directory can do.
+#[cfg(unix)]
+pub(crate) const KEPT: &str = "a place that an open file keeps";
 
 /// What became of a request.
 pub enum Submitted {
@@ -225,6 +258,20 @@ pub trait Holding: Send + Sync {
     /// Gives the place up for a holder that has died, in a child forked from it. Without a descriptor there is nothing to
     /// do: the lease ends.
     fn abandon(&self) {}
+
+    /// Hands the place to a file that somebody else has opened, and lets `pid` be shown as the holder. How snapshots call it.
+    ///
+    /// # Errors
+    /// As the backend has reason to. The room has been left then.
+    #[cfg(unix)]
+    fn keep_by(
+        self: Box<Self>,
+        descriptor: BorrowedFd<'_>,
+        pid: u32,
+    ) -> Result<HolderId, RoomError> {
+        _ = (descriptor, pid);
+        Err(missing(KEPT))
+    }
 }
 
 fn missing(what: &str) -> RoomError {

@@ -64,13 +64,6 @@ pub enum RoomError {
         expected: String,
     },
 
-    /// No directory was named and the default one is not known.
-    #[error(
-        "XDG_RUNTIME_DIR is not set, so there is no default directory for rooms; \
-         set it, or name a directory"
-    )]
-    NoRuntimeDirectory,
-
     /// The directory cannot be trusted or is none.
     #[error("rooms cannot live in `{path}`: {reason}", path = .path.display())]
     UnsafeDirectory {

@@ -8,6 +8,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
+#[cfg(unix)]
+use crate::backend::KEPT;
 use crate::backend::{Holding, Watch};
 use crate::error::RoomError;
 use crate::helper::OnThread;
@@ -68,6 +70,18 @@ impl Recovered {
     pub fn new(epoch: u64, session: impl Into<String>, pid: u32, noticed: SystemTime) -> Self {
         Recovered { epoch, session: session.into(), pid, command: String::new(), noticed }
     }
+}
+
+/// A place that an open file keeps, see [`Guard::keep_by`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Kept {
+    /// Its session.
+    pub session: String,
+    /// The epoch of its phase.
+    pub epoch: u64,
+    /// How snapshots call it.
+    pub holder: HolderId,
 }
 
 /// What runs when the last holder leaves.
@@ -271,6 +285,43 @@ impl Guard<'_> {
     /// death, whoever still has the [descriptor](Guard::descriptor). On servers it does nothing, since the lease ends.
     pub fn abandon(&self) {
         self.holding().abandon();
+    }
+
+    /// Hands the place to a file that somebody else has opened: a shell that called this program, say. From then on the place
+    /// lasts until the last process has closed that file, or until [`Room::leave_kept`]. Snapshots show `pid` as its
+    /// process; how they call the holder is returned.
+    ///
+    /// The descriptor must be open for writing on the [file](Room::file) of this room, and not keep a place in it yet. If it is
+    /// closed without leaving, that counts as a death inside.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = std::env::temp_dir().join(format!("grouplock-doc-keep-{}", std::process::id()));
+    /// # let directory = directory.as_path();
+    /// # use grouplock_room::Room;
+    /// use std::os::fd::AsFd;
+    ///
+    /// let room = Room::open(directory, "database")?;
+    /// let file = std::fs::File::options().append(true).open(room.file().unwrap())?;
+    /// room.enter("backup")?.keep_by(file.as_fd(), std::process::id())?;
+    /// assert!(room.try_enter("migration").is_err_and(|e| e.is_conflict()));
+    /// assert!(room.leave_kept(file.as_fd(), false)?);
+    /// room.try_enter("migration")?.leave()?;
+    /// # std::fs::remove_dir_all(directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RoomError::BadOption`] if the descriptor is none of that kind, [`RoomError::Unsupported`] for rooms on servers; else
+    /// as the room has reason to. The room has been left then. A tear-down is not run.
+    #[cfg(unix)]
+    pub fn keep_by(mut self, descriptor: BorrowedFd<'_>, pid: u32) -> Result<HolderId, RoomError> {
+        if self.room.file().is_none() {
+            return Err(self.room.unsupported(KEPT));
+        }
+        self.tear_down = Mutex::new(None);
+        self.into_holding()?.keep_by(descriptor, pid)
     }
 
     /// Leaves, and tells if that failed. Dropping the guard does the same without telling.

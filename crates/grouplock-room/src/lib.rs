@@ -58,7 +58,7 @@ pub use duration::parse_duration;
 pub use entry::{Entry, Progress};
 pub use error::RoomError;
 pub use future::Enter;
-pub use guard::{Guard, Loss, LossWatch, Recovered, Standing};
+pub use guard::{Guard, Kept, Loss, LossWatch, Recovered, Standing};
 pub use name::RoomName;
 pub use place::Place;
 pub use policy::{Policy, Priority};

@@ -46,20 +46,35 @@ pub enum Place {
 }
 
 impl Place {
-    /// The default on this machine: `$XDG_RUNTIME_DIR/grouplock`, for root `/run/grouplock`.
+    /// The default on this machine: for root the rooms of the [whole machine](Place::system), for others those of the
+    /// [user](Place::of_user). No variable has a say, so a login, a cron job and a service of one user find the same rooms.
     ///
     /// # Errors
-    /// If this is not root and `XDG_RUNTIME_DIR` is not set to an absolute path. There is no fallback to `/tmp`:
-    /// two programs of which only one has the variable would then use different rooms without a word.
+    /// Where there are no rooms in directories.
     pub fn local() -> Result<Self, RoomError> {
         #[cfg(unix)]
-        if nix::unistd::geteuid().is_root() {
-            return Ok(Place::Directory(PathBuf::from("/run/grouplock")));
-        }
-        match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
-            Some(base) if base.is_absolute() => Ok(Place::Directory(base.join("grouplock"))),
-            _ => Err(RoomError::NoRuntimeDirectory),
-        }
+        return match nix::unistd::geteuid().as_raw() {
+            0 => Ok(Place::system()),
+            uid => Ok(Place::of_user(uid)),
+        };
+        #[cfg(not(unix))]
+        Err(RoomError::Unsupported { backend: "directory", what: "rooms of a user".to_owned() })
+    }
+
+    /// The rooms of the whole machine: `/run/grouplock`. For root, and for the group that the directory belongs to.
+    pub fn system() -> Self {
+        Place::Directory(PathBuf::from("/run/grouplock"))
+    }
+
+    /// The rooms of a user: `/run/lock/grouplock-UID`, or `/tmp/grouplock-UID` on machines where not everybody may write to
+    /// `/run/lock`.
+    pub fn of_user(uid: u32) -> Self {
+        Place::Directory(public().join(format!("{OF_USER}{uid}")))
+    }
+
+    /// The rooms of a group, by its number: a directory next to those of users.
+    pub fn of_group(gid: u32) -> Self {
+        Place::Directory(public().join(format!("{OF_GROUP}{gid}")))
     }
 
     /// What kind of place it is: `file` for a directory.
@@ -67,6 +82,45 @@ impl Place {
         match self {
             Place::Directory(_) => "file",
             Place::Servers { scheme, .. } => scheme,
+        }
+    }
+}
+
+/// What the directories of users and groups are called.
+const OF_USER: &str = "grouplock-";
+const OF_GROUP: &str = "grouplock-group-";
+
+/// A directory in which everybody may make one, and that is the same for all. `/run` is kept in memory and never cleaned up;
+/// `$XDG_RUNTIME_DIR` disappears at logout, and `/dev/shm` is swept then.
+fn public() -> &'static Path {
+    #[cfg(unix)]
+    if let Ok(facts) = std::fs::symlink_metadata("/run/lock") {
+        use std::os::unix::fs::MetadataExt;
+        if facts.is_dir() && facts.uid() == 0 && facts.mode() & 0o1002 == 0o1002 {
+            return Path::new("/run/lock");
+        }
+    }
+    Path::new("/tmp")
+}
+
+/// Whom a directory belongs to by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    User(u32),
+    Group(u32),
+}
+
+impl Owner {
+    /// `None` for a directory whose name says nothing.
+    pub(crate) fn by_name(directory: &Path) -> Option<Self> {
+        let parent = directory.parent()?;
+        if parent != Path::new("/run/lock") && parent != Path::new("/tmp") {
+            return None;
+        }
+        let name = directory.file_name()?.to_str()?;
+        match name.strip_prefix(OF_GROUP) {
+            Some(gid) => gid.parse().ok().map(Owner::Group),
+            None => name.strip_prefix(OF_USER)?.parse().ok().map(Owner::User),
         }
     }
 }
@@ -201,6 +255,21 @@ mod tests {
         }
         assert_eq!("file:///run/x".parse::<Place>().unwrap().to_string(), "/run/x");
         assert_eq!("file:/run/x".parse::<Place>().unwrap().to_string(), "/run/x");
+    }
+
+    #[test]
+    fn the_name_of_a_directory_tells_whose_it_is() {
+        let owner = |place| match place {
+            Place::Directory(path) => Owner::by_name(&path),
+            Place::Servers { .. } => None,
+        };
+        assert_eq!(owner(Place::of_user(7)), Some(Owner::User(7)));
+        assert_eq!(owner(Place::of_group(7)), Some(Owner::Group(7)));
+        assert_eq!(owner(Place::system()), None);
+        for path in ["/home/grouplock-7", "/tmp/grouplock-x", "/tmp/other-7", "/tmp/grouplock-7/r"]
+        {
+            assert_eq!(Owner::by_name(Path::new(path)), None, "{path}");
+        }
     }
 
     #[test]

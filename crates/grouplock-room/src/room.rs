@@ -2,13 +2,20 @@
 
 use std::fmt;
 use std::num::NonZeroU16;
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
+use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(unix)]
+use crate::backend::KEPT;
 use crate::backend::{Backend, Capabilities, Places};
 use crate::entry::Entry;
 use crate::error::RoomError;
 use crate::future::Enter;
 use crate::guard::Guard;
+#[cfg(unix)]
+use crate::guard::Kept;
 use crate::name::RoomName;
 use crate::place::Place;
 use crate::policy::Policy;
@@ -18,7 +25,7 @@ use crate::snapshot::Snapshot;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
-    /// Only the user who creates it.
+    /// Only the user who creates it; in a directory with the set-group-ID bit that its group may write to, that group as well.
     #[default]
     Owner,
     /// The group of the file as well, which is the creator's or, in a directory with the set-group-ID bit, the
@@ -121,7 +128,7 @@ impl RoomOptions {
 pub struct Room {
     pub(crate) backend: Arc<dyn Backend>,
     /// Where it is and what it is called, if it was opened by [`Places`]: what [`enter_all`](Room::enter_all) sorts by.
-    at: Option<Arc<(String, String)>>,
+    at: Option<Arc<(Place, RoomName)>>,
 }
 
 impl Room {
@@ -170,14 +177,7 @@ impl Room {
     }
 
     pub(crate) fn at(self, place: &Place, name: &RoomName) -> Self {
-        let place = match place {
-            // One directory may have several paths.
-            Place::Directory(path) => {
-                path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string()
-            }
-            Place::Servers { .. } => place.to_string(),
-        };
-        Room { at: Some(Arc::new((place, name.to_string()))), ..self }
+        Room { at: Some(Arc::new((place.clone(), name.clone()))), ..self }
     }
 
     /// What this room can do.
@@ -269,7 +269,7 @@ impl Room {
     ) -> Result<Vec<Guard<'r>>, RoomError> {
         let mut wanted = Vec::new();
         for (position, entry) in requests.into_iter().enumerate() {
-            let Some(at) = entry.room.at.clone() else {
+            let Some(at) = entry.room.entry_order() else {
                 return Err(entry.room.unsupported("several rooms at once without a place"));
             };
             wanted.push((at, position, entry));
@@ -295,6 +295,20 @@ impl Room {
         Ok(guards.into_iter().map(|(_, guard)| guard).collect())
     }
 
+    /// What [`enter_all`](Room::enter_all) sorts by, for those who enter several rooms in another way: the place and the name.
+    /// `None` for a room that was not opened by [`Places`].
+    pub fn entry_order(&self) -> Option<(String, String)> {
+        let (place, name) = self.at.as_deref()?;
+        let place = match place {
+            // One directory may have several paths.
+            Place::Directory(path) => {
+                path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string()
+            }
+            Place::Servers { .. } => place.to_string(),
+        };
+        Some((place, name.to_string()))
+    }
+
     /// For tasks of any executor.
     pub fn enter_async(&self, session: &str) -> Enter {
         self.request(session).enter_async()
@@ -303,6 +317,40 @@ impl Room {
     /// A request with more to say than the session.
     pub fn request<'s>(&self, session: &'s str) -> Entry<'_, 's> {
         Entry::new(self, session)
+    }
+
+    /// The file of a room in a directory; `None` for rooms on servers. To be opened by those whom a place is
+    /// [handed to](Guard::keep_by), and never to be emptied.
+    pub fn file(&self) -> Option<&Path> {
+        self.backend.file()
+    }
+
+    /// The place that an open file [keeps](Guard::keep_by).
+    ///
+    /// # Errors
+    /// As [`Guard::keep_by`].
+    #[cfg(unix)]
+    pub fn kept_by(&self, descriptor: BorrowedFd<'_>) -> Result<Option<Kept>, RoomError> {
+        self.with_file()?.kept_by(descriptor)
+    }
+
+    /// Leaves the place that an open file [keeps](Guard::keep_by). If `repaired`, the deaths that it was told of are
+    /// [acknowledged](Guard::acknowledge) before. False if it keeps none.
+    ///
+    /// # Errors
+    /// As [`Guard::keep_by`].
+    #[cfg(unix)]
+    pub fn leave_kept(
+        &self,
+        descriptor: BorrowedFd<'_>,
+        repaired: bool,
+    ) -> Result<bool, RoomError> {
+        self.with_file()?.leave_kept(descriptor, repaired)
+    }
+
+    #[cfg(unix)]
+    fn with_file(&self) -> Result<&dyn Backend, RoomError> {
+        self.file().map(|_| &*self.backend).ok_or_else(|| self.unsupported(KEPT))
     }
 
     /// Who is inside, who waits, what was before. Does not disturb the room, and cannot be held up by it.

@@ -11,30 +11,12 @@
 ))]
 pub(crate) use atomic_wait::{wait, wake_all};
 
-#[cfg(not(any(
-    windows,
-    target_os = "macos",
-    target_os = "ios",
-    target_os = "watchos",
-    target_os = "linux",
-    target_os = "android",
-    target_os = "freebsd"
-)))]
-pub(crate) use self::parked::{wait, wake_all};
+// A name that is imported by itself, as above, goes before the same name here.
+#[allow(unused_imports, reason = "where the system has such a call")]
+pub(crate) use self::parked::*;
 
 /// Where the system has no such call. A program with one thread, on a platform without any, never comes here.
-#[cfg(any(
-    test,
-    not(any(
-        windows,
-        target_os = "macos",
-        target_os = "ios",
-        target_os = "watchos",
-        target_os = "linux",
-        target_os = "android",
-        target_os = "freebsd"
-    ))
-))]
+#[allow(dead_code, reason = "where the system has such a call")]
 mod parked {
     use std::ptr;
     use std::sync::atomic::AtomicU32;

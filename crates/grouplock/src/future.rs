@@ -45,6 +45,7 @@ impl<H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> Unpin for Switch<'
 impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Future for Request<H, S, C, A> {
     type Output = Guard<H, S, C, A>;
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Request { lock: place, session, waiting } = &mut *self;
         // The lock stays in its place until the guard is made: if polling panics, dropping the future gives the request up.
@@ -57,6 +58,7 @@ impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Future for Request
 }
 
 impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Drop for Request<H, S, C, A> {
+    #[inline]
     fn drop(&mut self) {
         if let (Some((lock, _)), Some(waiting)) = (&self.lock, self.waiting.take()) {
             lock.core().cancel(waiting, A::EXCLUSIVE);

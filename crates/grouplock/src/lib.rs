@@ -188,6 +188,9 @@ pub use policy::Policy;
 #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
 pub use raw::{Mutex, RawMutex, RawRwLock, RwLock};
 pub use snapshot::{Snapshot, WaitingPhase};
+#[cfg(loom)]
+#[doc(hidden)]
+pub use sync::LOOM_SPIN_ROUNDS;
 
 /// The guide's examples are tests.
 #[cfg(doctest)]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 /// Who is inside and who waits, at one moment. By [`GroupLock::snapshot`](crate::GroupLock::snapshot).
 ///
-/// It may be out of date when you look at it, and another thread that is just about to enter or to look may count among the holders.
+/// It may be out of date when you look at it. A thread that only tries to enter is counted for a moment too, as long as it compares its session with the one
+/// inside. The lock looks a few times and tells the fewest, so it counts here only if the comparison takes longer than that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot<S> {

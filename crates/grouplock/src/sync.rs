@@ -94,21 +94,33 @@ pub(crate) const PATIENT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1
 /// How often a request that does not wait tries for the internal lock of another thread.
 pub(crate) const TRY_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 32 };
 
+/// How often a snapshot looks at the word: less often than a try, which would fail meanwhile.
+pub(crate) const SNAPSHOT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { TRY_LOOKS / 4 };
+
 /// How many rounds a thread spins before it joins the queue.
 ///
 /// A thread that joins the queue sleeps, and it takes a thread's waking up to hand it the room. If a thread that has just left joined at once, the
 /// next one would find it there, and from then on every entry would take a change of threads. So it looks for long enough that another thread
-/// wakes up, passes and leaves. Loom explores what follows; shuttle explores looks as well.
-const SPIN_ROUNDS: u32 = if cfg!(loom) {
-    0
-} else if cfg!(shuttle) {
-    2
-} else {
-    30
-};
+/// wakes up, passes and leaves. Shuttle explores two rounds; loom none, or as many as a model says.
+#[cfg(not(loom))]
+fn spin_rounds() -> u32 {
+    if cfg!(shuttle) { 2 } else { 30 }
+}
 
-/// And for how long, at most. On a busy machine a thread that gives up its processor may not get it back for many milliseconds.
-const SPIN_TIME: Duration = Duration::from_millis(10);
+#[cfg(loom)]
+fn spin_rounds() -> u32 {
+    LOOM_SPIN_ROUNDS.get()
+}
+
+#[cfg(loom)]
+std::thread_local! {
+    /// For the model that is explored on this thread.
+    pub static LOOM_SPIN_ROUNDS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+/// And for how long, at most. A thread that gives up its processor may not get it back for milliseconds. Nobody knows of it meanwhile, so it should not
+/// do that twice. With a fifth of this time, threads begin to queue that had only to look once more.
+const SPIN_TIME: Duration = Duration::from_micros(500);
 
 /// The pauses between a thread's looks at the word.
 pub(crate) struct Spin {
@@ -126,7 +138,7 @@ impl Spin {
 
     /// Pauses before one more look. Each pause is twice as long as the one before, then the processor is given up. Whether there is to be a look.
     pub(crate) fn pause(&mut self) -> bool {
-        if self.round == SPIN_ROUNDS {
+        if self.round == spin_rounds() {
             return false;
         }
         if self.round < 3 {

@@ -452,3 +452,38 @@ mod striped {
         three_patient: PATIENT, Some(1) => [|l| { enter(l, READ); enter(l, READ) }, |l| enter(l, READ), |l| enter(l, WRITE)];
     }
 }
+
+/// Threads look before they queue. Two that conflict, and one that gives up: a request that joins the queue while another looks is not lost, and the one that looks
+/// asks before it enters.
+mod looking {
+    use super::*;
+
+    fn look(rounds: u32, policy: Policy, participants: &'static [fn(&Lock<Phases<u8>>)]) {
+        grouplock::LOOM_SPIN_ROUNDS.set(rounds);
+        explore::<Phases<u8>>(Some(4), move || Phases::with_policy(policy), participants);
+    }
+
+    #[test]
+    fn two_who_look_in_order() {
+        look(1, Policy::Fifo, &[|lock| enter(lock, WRITE), |lock| enter(lock, WRITE_TOO)]);
+    }
+
+    #[test]
+    fn one_who_looks_and_one_who_waits_as_a_task() {
+        look(
+            1,
+            Policy::Fifo,
+            &[|lock| enter(lock, WRITE), |lock| block_on(lock.enter_async(WRITE_TOO)).write()],
+        );
+    }
+
+    #[test]
+    fn exclusive_looks_too() {
+        look(1, Policy::Fifo, &[|lock| enter(lock, READ), exclusive]);
+    }
+
+    #[test]
+    fn two_looks_where_one_may_overtake() {
+        look(2, PATIENT, &[|lock| enter(lock, WRITE), exclusive]);
+    }
+}

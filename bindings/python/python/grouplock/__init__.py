@@ -14,24 +14,26 @@ grouplock._errors.Occupied: the room is occupied by the session `backup`
 
 A room lives in a directory of this machine, on etcd (`at="etcd://host:2379"`) or on a GBP cluster
 (`at="gbp://host:7100"`). By default it lives where the program `grouplock` has it: in `GROUPLOCK_AT`,
-else in `$XDG_RUNTIME_DIR/grouplock`, for root in `/run/grouplock`.
+else among the rooms of the user, `/run/lock/grouplock-UID` (`/tmp/grouplock-UID` on machines where not
+everybody may write to `/run/lock`), for root in `/run/grouplock`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
+import time
 from typing import TYPE_CHECKING, Any, Callable, Generator, Optional, Union
 
 from ._errors import Error, Forked, Invalid, Lost, NoSuchRoom, Occupied, Timeout, Unreachable
 from ._how import How
 from ._native import Inside, remove, rooms
 from ._native import Room as _Room
+from ._status import Member, PastPhase, Phase, Recovered, Status
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-    from ._native import Status
 
 __all__ = [
     "Entry",
@@ -40,9 +42,14 @@ __all__ = [
     "Inside",
     "Invalid",
     "Lost",
+    "Member",
     "NoSuchRoom",
     "Occupied",
+    "PastPhase",
+    "Phase",
+    "Recovered",
     "Room",
+    "Status",
     "Timeout",
     "Unreachable",
     "remove",
@@ -134,13 +141,18 @@ class Room:
         priority: int = 0,
         expected: Optional[float] = None,
         at_most: Optional[int] = None,
+        set_up: Optional[Callable[[], Any]] = None,
+        tear_down: Optional[Callable[[], Any]] = None,
     ) -> Entry:
         """The same as `enter` for asyncio: `async with room.enter_async("model A") as inside: …`, or
         `await` it.
 
-        A task that is cancelled while it waits leaves no trace in the room.
+        A task that is cancelled while it waits leaves no trace in the room. `set_up` and `tear_down` may
+        be coroutine functions. If the task is cancelled during the set-up, the room is set up for nobody,
+        and the next one tries. A `tear_down` needs `async with`.
         """
-        return Entry(self._native, session, How(timeout, priority, expected, False, at_most))
+        how = How(timeout, priority, expected, False, at_most)
+        return Entry(self._native, session, how, set_up, tear_down)
 
     def exclusive_async(
         self,
@@ -179,18 +191,53 @@ def _reopened(name: str, at: str, options: dict[str, Any]) -> Room:
 class Entry:
     """An entry by asyncio that has not begun: for `async with`, or for `await`. It can be used once."""
 
-    def __init__(self, room: _Room, session: str, how: How) -> None:
+    def __init__(
+        self,
+        room: _Room,
+        session: str,
+        how: How,
+        set_up: Optional[Callable[[], Any]] = None,
+        tear_down: Optional[Callable[[], Any]] = None,
+    ) -> None:
         self._room = room
         self._session = session
         self._how = how
+        self._set_up = set_up
+        self._tear_down = tear_down
         self._inside: Optional[Inside] = None
 
     def __await__(self) -> Generator[Any, None, Inside]:
+        if self._tear_down is not None:
+            raise Invalid("a tear_down needs `async with`: `leave` could not wait for it")
         return self._enter().__await__()
 
     async def _enter(self) -> Inside:
+        began = time.monotonic()
+        inside = await self._ask(self._how)
+        if self._set_up is None or inside._prepared() == self._session:
+            return inside
+        # It is not set up. Comes back alone, and sets it up unless somebody else has done so meanwhile.
+        inside.leave()
+        timeout = self._how.timeout
+        if timeout is not None:
+            timeout = max(0.0, began + timeout - time.monotonic())
+        inside = await self._ask(self._how._replace(alone=True, timeout=timeout))
+        try:
+            if inside._prepared() != self._session:
+                # First: if it does not come to its end, the room is set up for nobody.
+                inside._set_prepared(None)
+                await _called(self._set_up)
+                inside._set_prepared(self._session)
+            inside._downgrade()
+        except BaseException:
+            inside.leave()
+            raise
+        return inside
+
+    async def _ask(self, how: How) -> Inside:
         loop = asyncio.get_running_loop()
-        entering = self._room.begin(self._session, self._how)
+        prepared = self._set_up is not None or self._tear_down is not None
+        entering = self._room.begin(self._session, how, prepared)
         try:
             while True:
                 woken = asyncio.Event()
@@ -216,10 +263,26 @@ class Entry:
         if inside is None:
             return
         if not self._room.remote:
-            inside.__exit__(kind, value, traceback)
+            try:
+                if self._tear_down is not None and inside.held and inside._try_alone():
+                    inside._set_prepared(None)
+                    await _called(self._tear_down)
+            except Exception:
+                # What went wrong inside matters more.
+                if kind is None:
+                    raise
+            finally:
+                inside.__exit__(kind, value, traceback)
             return
         # Servers take a while to answer. Cancelled or not, the room is left.
         leaving = asyncio.get_running_loop().run_in_executor(
             None, inside.__exit__, kind, value, traceback
         )
         await asyncio.shield(leaving)
+
+
+async def _called(function: Callable[[], Any]) -> None:
+    """Calls a function, or a coroutine function and waits for it."""
+    result = function()
+    if inspect.isawaitable(result):
+        await result

@@ -1,52 +1,16 @@
 import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Optional, TypedDict, Union
+from typing import Any, Optional, Union, final
 
 from ._how import How
+from ._status import Recovered, Status
 
-Path = Union[str, "os.PathLike[str]"]
+__all__ = ["Entering", "Inside", "Room", "remove", "rooms"]
 
-class Recovered(TypedDict):
-    epoch: int
-    session: str
-    pid: int
-    command: str
+_Path = Union[str, "os.PathLike[str]"]
 
-class Member(TypedDict):
-    id: str
-    pid: int
-    host: str
-    user: str
-    command: str
-    since: float
-    priority: int
-    expected_seconds: Optional[float]
-
-class Phase(TypedDict):
-    session: str
-    members: list[Member]
-
-class PastPhase(TypedDict):
-    session: str
-    epoch: int
-    began: float
-    ended: float
-    entries: int
-    died: bool
-
-class Status(TypedDict):
-    room: str
-    policy: str
-    epoch: int
-    inside: Optional[Phase]
-    waiting: list[Phase]
-    recent: list[PastPhase]
-    deaths: int
-    taken: float
-    exact: bool
-    unanswered: list[str]
-
+@final
 class Inside:
     session: str
     epoch: int
@@ -58,6 +22,10 @@ class Inside:
     def check(self) -> None: ...
     def acknowledge(self) -> None: ...
     def leave(self) -> None: ...
+    def _prepared(self) -> Optional[str]: ...
+    def _set_prepared(self, session: Optional[str]) -> None: ...
+    def _downgrade(self) -> None: ...
+    def _try_alone(self) -> bool: ...
     def __enter__(self) -> Inside: ...
     def __exit__(
         self,
@@ -66,15 +34,17 @@ class Inside:
         traceback: Optional[TracebackType],
     ) -> bool: ...
 
+@final
 class Entering:
     def poll(self, wake: Callable[[], Any]) -> Optional[Inside]: ...
     def withdraw(self) -> None: ...
 
+@final
 class Room:
     def __new__(
         cls,
         name: str,
-        at: Optional[Path],
+        at: Optional[_Path],
         policy: Optional[str],
         existing: bool,
         group: bool,
@@ -90,8 +60,8 @@ class Room:
         set_up: Optional[Callable[[], Any]],
         tear_down: Optional[Callable[[], Any]],
     ) -> Inside: ...
-    def begin(self, session: str, how: How) -> Entering: ...
+    def begin(self, session: str, how: How, prepared: bool) -> Entering: ...
     def status(self) -> Status: ...
 
-def rooms(at: Optional[Path] = None) -> list[str]: ...
-def remove(name: str, at: Optional[Path] = None) -> None: ...
+def rooms(at: Optional[_Path] = None) -> list[str]: ...
+def remove(name: str, at: Optional[_Path] = None) -> None: ...

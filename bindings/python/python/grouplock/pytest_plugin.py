@@ -18,7 +18,7 @@ import pytest
 import grouplock
 
 _STACK = pytest.StashKey[contextlib.ExitStack]()
-_INSIDE = pytest.StashKey[dict]()
+_INSIDE = pytest.StashKey[dict[str, grouplock.Inside]]()
 _OF_ROOM = {"at", "policy", "existing", "group", "label"}
 
 
@@ -40,7 +40,7 @@ def _wanted(item: pytest.Item) -> dict[str, tuple[str, dict[str, Any]]]:
         if len(marker.args) != 2:
             raise pytest.UsageError('@pytest.mark.room("ROOM", "SESSION") needs a room and a session')
         name, session = marker.args
-        wanted.setdefault(name, (session, marker.kwargs))
+        wanted.setdefault(name, (session, dict(marker.kwargs)))
     return wanted
 
 

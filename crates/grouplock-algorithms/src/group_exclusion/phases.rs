@@ -28,8 +28,8 @@ use crate::memory::Ordering::{Acquire, Relaxed, Release};
 use crate::memory::{Memory, Native, Ptr, Register, Site, Word};
 use crate::nodes::Nodes;
 use crate::phases_word::{
-    ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, UNNAMED, holders, is_empty,
-    is_joinable, is_open, left_work, needs_work,
+    ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, holders, is_empty, is_joinable,
+    is_open, left_work, needs_work,
 };
 use crate::policy::{Eventual, Policy};
 use crate::prelude::*;
@@ -140,9 +140,11 @@ impl<M: Memory, P: Policy> Phases<M, P> {
 
     /// Takes an idle room for itself.
     fn exclusive_fast(&self) -> bool {
-        let w = self.word.read(Relaxed); // 41: only to see whether the room is empty, and what else there is
-        let idle = w & !(UNNAMED | NOTIFY) == 0;
-        let inside = idle && self.word.cas(w, w | EXCLUSIVE | ONE, Acquire); // 42: as 2
+        let mut inside = self.word.cas(0, EXCLUSIVE | ONE, Acquire); // 41: as 2
+        if !inside {
+            let w = self.word.read(Relaxed); // 42: only to see whether somebody waits and nobody is inside
+            inside = w == NOTIFY && self.word.cas(w, w | EXCLUSIVE | ONE, Acquire); // 42: as 2
+        }
         if inside {
             M::doorway_end();
             return true;
@@ -362,7 +364,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
         let lock = self.lock;
         loop {
             M::live(|| self.words(then));
-            let w = lock.word.read(Relaxed); // 25: the name, `EXCLUSIVE` and `UNNAMED` change only under our lock
+            let w = lock.word.read(Relaxed); // 25: the name and `EXCLUSIVE` change only under our lock
             let same = s != ALONE && is_joinable(w) && lock.name.read(Relaxed) == s; // 26
             if same {
                 if holders(w) >= <Phases<M, P> as RawGroup<M>>::most(s) {
@@ -376,22 +378,21 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
             }
             let changing = lock.word.cas(w, w | CHANGING, Acquire); // 27: what the last holders did
             if changing {
-                self.change(w, s, 1); // 28, 29
+                self.change(s, 1); // 28, 29
                 return true;
             }
         }
     }
 
-    /// Gives the room, which was empty at `w` and is changing, to `n` who ask for `s`.
+    /// Gives the room, which is empty and changing, to `n` who ask for `s`.
     #[track_caller]
-    fn change(&self, w: u32, s: u64, n: usize) {
+    fn change(&self, s: u64, n: usize) {
         let lock = self.lock;
         let mut end = (ONE * n as u32).wrapping_sub(CHANGING);
         if s == ALONE {
             end = end.wrapping_add(EXCLUSIVE);
         } else {
             lock.name.write(s, Relaxed); // 28, 36: published by line 29, 37
-            end = end.wrapping_sub(w & UNNAMED);
         }
         lock.word.faa(end, Release); // 29, 37: for 2, 23
     }
@@ -500,7 +501,7 @@ impl<M: Memory, P: Policy> Locked<'_, M, P> {
                     let changing = lock.word.cas(w, w | CHANGING, Acquire); // 35: as 27
                     if changing {
                         let phase = self.take(n.min(<Phases<M, P> as RawGroup<M>>::most(session))); // 36
-                        self.change(w, session, phase.len()); // 36, 37
+                        self.change(session, phase.len()); // 36, 37
                         self.tell(&phase); // 38
                     }
                     continue;
@@ -574,7 +575,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
     }
 
     fn new(_: usize) -> Result<Self, CapacityError> {
-        let at_first = if P::LIMITED { UNNAMED | LIMITED | ASK } else { UNNAMED };
+        let at_first = if P::LIMITED { LIMITED | ASK } else { 0 };
         Ok(Phases {
             word: M::Register::new(Site::shared("word"), at_first),
             name: M::Register::new(Site::shared("name"), 0),

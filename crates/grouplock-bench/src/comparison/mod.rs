@@ -6,7 +6,7 @@
 //!   is left out of those that count entries.
 //! * [`long_queues`], [`expensive_changes`], [`memory`], [`remote`]: what only the goals ask for.
 //! * [`run`]: all rounds of a plan, interleaved; [`goals`]: what was to be reached, and what was.
-//! * [`page`], [`tables`], [`plots`], [`svg`], [`json`]: the report.
+//! * [`page`], [`tables`], [`plots`], [`json`]: the report.
 
 pub mod alone;
 pub mod expensive_changes;
@@ -25,7 +25,6 @@ pub mod remote;
 pub mod run;
 pub mod starvation;
 pub mod subject;
-pub mod svg;
 pub mod tables;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
 //! The pictures of the report.
 
+use grouplock_testing::svg::{Anchor, Ink, Svg};
+
 use super::run::{Match, Probed, REFERENCE, Results, Score, Season};
 use super::starvation::Way;
-use super::svg::{Anchor, Ink, Svg};
 use super::workload::Workload;
 
 /// A picture and the name of its file.
@@ -24,23 +25,26 @@ pub fn all(results: &Results) -> Vec<Plot> {
     plots
 }
 
+/// Our own lock.
+const OURS: Ink = Ink::Red;
+
 /// The colour of a lock, and whether it is drawn in dashes: those that keep strict order are.
 fn look(lock: &str) -> (Ink, bool) {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| lock.starts_with(prefix));
     let ink = if starts(&["GroupLock"]) {
-        Ink::Ours
+        OURS
     } else if starts(&["std"]) {
-        Ink::Standard
+        Ink::Blue
     } else if starts(&["parking_lot", "usync"]) {
-        Ink::Parking
+        Ink::Green
     } else if starts(&["spin", "mcs"]) {
-        Ink::Spinning
+        Ink::Grey
     } else if starts(&["tokio", "async"]) {
-        Ink::Tasks
+        Ink::Violet
     } else if starts(&["crossbeam"]) {
-        Ink::Striped
+        Ink::Teal
     } else {
-        Ink::ByHand
+        Ink::Amber
     };
     (ink, ["fair", "Fifo", "handover", "mcs", "tokio"].iter().any(|word| lock.contains(word)))
 }
@@ -121,7 +125,7 @@ fn over_threads(season: &Season) -> Option<Plot> {
     let mut labels = Vec::new();
     for (index, score) in games[0].scores.iter().enumerate() {
         let (ink, dashed) = look(score.lock);
-        let width = if ink == Ink::Ours { 2.5 } else { 1.2 };
+        let width = if ink == OURS { 2.5 } else { 1.2 };
         let mut points = Vec::new();
         for (position, row) in table.iter().enumerate() {
             let ratio = row[index];
@@ -156,7 +160,7 @@ fn label(svg: &mut Svg, mut labels: Vec<(f64, f64, &str, Ink)>, x: f64, (top, bo
     }
     for ((from, end, name, ink), place) in labels.into_iter().zip(places) {
         svg.line(&[(from + 4.0, end), (x, place)], Ink::Grid, 0.8, false);
-        svg.text((x + 3.0, place + 4.0), Anchor::Start, ink, ink == Ink::Ours, name);
+        svg.text((x + 3.0, place + 4.0), Anchor::Start, ink, ink == OURS, name);
     }
 }
 
@@ -168,7 +172,7 @@ fn rows(svg: &mut Svg, names: &[&str], top: f64) {
     for (row, name) in names.iter().enumerate() {
         let (ink, _) = look(name);
         let at = (NAMES - 10.0, row_place(top, row) + 4.0);
-        svg.text(at, Anchor::End, ink, ink == Ink::Ours, name);
+        svg.text(at, Anchor::End, ink, ink == OURS, name);
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use grouplock_testing::svg::well_formed;
+
 use crate::comparison::lock::Kind;
 use crate::comparison::page::Page;
 use crate::comparison::plan::{Plan, Size, excluding, halves, sharing};
-use crate::comparison::svg::well_formed;
 use crate::comparison::throughput::Round;
 use crate::comparison::work::Length;
 use crate::comparison::workload::{Choice, Sessions, Workload};

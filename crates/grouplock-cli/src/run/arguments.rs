@@ -5,10 +5,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use grouplock_room::{Access, Patience, Policy, RoomError, RoomOptions, parse_duration};
+use grouplock_room::{Patience, Policy, RoomError, RoomOptions, parse_duration};
 
-use super::words::Loudness;
-use crate::exit;
+use super::events::Events;
+use super::words::{Loudness, Teller};
+use crate::exit::{self, complain};
 use crate::place::At;
 use crate::waiting::{WaitError, Wish};
 
@@ -59,9 +60,6 @@ pub(crate) struct Entrance {
     /// it (fifo if not given); one that exists must have it.
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     policy: Option<Policy>,
-    /// A room that is created may be used by its group as well, not by its owner alone.
-    #[arg(long)]
-    group: bool,
     /// Say nothing about waiting, nor that the room could not be entered in time.
     #[arg(long, short = 'q', conflicts_with = "verbose")]
     pub(crate) quiet: bool,
@@ -86,6 +84,11 @@ pub(crate) enum OnLoss {
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) entrance: Entrance,
+    /// Another room and session to be inside at the same time; may be given several times. All options are about all rooms.
+    /// They are entered in one order for everybody, so that no two runs wait for each other.
+    #[arg(long = "and", value_names = ["ROOM", "SESSION"], num_args = 2, action = clap::ArgAction::Append,
+          conflicts_with_all = ["setup", "teardown"])]
+    others: Vec<String>,
     /// Run this text with /bin/sh -c.
     #[arg(
         long = "command",
@@ -151,8 +154,13 @@ impl Entrance {
         let mut options = RoomOptions::new();
         options.policy = self.policy;
         options.command = Some(self.label.as_deref().unwrap_or(shown).to_owned());
-        if self.group {
-            options.access = Access::Group;
+        if !self.quiet
+            && let Some(other) = self.at.elsewhere(&self.room)
+        {
+            complain(format_args!(
+                "there is another room `{}` in {other}, which this is not; --at {other} enters that",
+                self.room
+            ));
         }
         let patience = match self.timeout {
             _ if self.no_wait => Patience::None,
@@ -174,13 +182,25 @@ impl Entrance {
 }
 
 impl Arguments {
-    pub(super) fn wish(&self) -> Result<Wish, super::RunError> {
+    /// One for each room.
+    pub(super) fn wishes(&self) -> Result<Vec<Wish>, super::RunError> {
         let words: Vec<_> = match &self.shell {
             Some(text) => vec![text.to_string_lossy()],
             None => self.command.iter().map(|word| word.to_string_lossy()).collect(),
         };
-        let wish = self.entrance.wish(&words.join(" "));
-        wish.map_err(|error| super::RunError::Wait(error.into()))
+        let first = self.entrance.wish(&words.join(" ")).map_err(WaitError::from)?;
+        let other = |names: &[String]| Wish {
+            room: names[0].clone(),
+            session: names[1].clone(),
+            ..first.clone()
+        };
+        let others: Vec<Wish> = self.others.chunks_exact(2).map(other).collect();
+        Ok(std::iter::once(first).chain(others).collect())
+    }
+
+    /// Who tells about the wish.
+    pub(super) fn teller(&self, wish: &Wish, events: &Events) -> Teller {
+        Teller::new(&wish.room, &wish.session, self.entrance.loudness(events.use_stderr()))
     }
 
     /// The program and its arguments.

@@ -9,7 +9,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 use serde::Serialize;
 
-use super::inside::Inside;
+use super::inside::Seat;
 use crate::exit::Ending;
 use crate::waiting::Wish;
 
@@ -40,7 +40,7 @@ pub(crate) enum Event<'a> {
     /// A signal was sent to us and passed on.
     Forwarded { signal: &'a str, passed: bool },
     /// The holding was lost.
-    Lost { reason: String },
+    Lost { room: &'a str, reason: String },
     /// The command ended, by itself or by a signal.
     Exited { code: Option<u8>, signal: Option<&'a str> },
     /// The room was left.
@@ -60,14 +60,14 @@ pub(crate) struct Died {
 }
 
 impl<'a> Event<'a> {
-    pub(super) fn entered(wish: &'a Wish, inside: &Inside) -> Self {
+    pub(super) fn entered(wish: &'a Wish, seat: &Seat) -> Self {
         Event::Entered {
             room: &wish.room,
             session: &wish.session,
             at: wish.place.to_string(),
-            epoch: inside.epoch(),
-            holder: inside.holder(),
-            recovered: inside.recovered().map(|died| Died {
+            epoch: seat.epoch(),
+            holder: seat.holder(),
+            recovered: seat.recovered().map(|died| Died {
                 epoch: died.epoch,
                 session: died.session,
                 pid: died.pid,

@@ -26,6 +26,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getppid, pipe2, read, write};
 
 use super::child::{Child, end};
+use super::inside::Inside;
 use super::{RunError, family};
 use crate::handle::{Handle, wait_for};
 
@@ -45,12 +46,8 @@ const FORGET: u32 = 1 << 31;
 const PATIENCE: u32 = 1000;
 
 impl Guardian {
-    /// Posts one, for a command that will tell it who it is or for one that runs already. `guard` is the place in the room, if
-    /// that is our own.
-    pub(super) fn post(
-        command: Option<&Child>,
-        guard: Option<&Guard<'_>>,
-    ) -> Result<Self, RunError> {
+    /// Posts one, for a command that will tell it who it is or for one that runs already.
+    pub(super) fn post(command: Option<&Child>, inside: &Inside) -> Result<Self, RunError> {
         let what = "post a guardian for the command";
         let (listen, line) = pipe2(OFlag::O_CLOEXEC).map_err(RunError::system(what))?;
         // SAFETY: the child makes system calls and small allocations, which the C libraries of Linux keep possible
@@ -60,7 +57,7 @@ impl Guardian {
             ForkResult::Child => {
                 // Else it would never be closed.
                 drop(line);
-                watch_over(command, guard, &listen)
+                watch_over(command, inside, &listen)
             }
         }
     }
@@ -121,7 +118,7 @@ impl Guardian {
 }
 
 /// In the guardian.
-fn watch_over(command: Option<&Child>, guard: Option<&Guard<'_>>, listen: &OwnedFd) -> ! {
+fn watch_over(command: Option<&Child>, inside: &Inside, listen: &OwnedFd) -> ! {
     // Nothing that is sent to the job or comes from the terminal is meant for it.
     _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None);
     // Whoever kills all processes with our name shall not hit it.
@@ -138,10 +135,8 @@ fn watch_over(command: Option<&Child>, guard: Option<&Guard<'_>>, listen: &Owned
     // It ends with the command as well: then there is nothing left to guard, and we need not wait for it to hear us.
     if is_orphaned(handle, listen) {
         family::kill(pid, handle);
-        if let Some(guard) = guard {
-            // Somebody who has left the family may still have the descriptor.
-            guard.abandon();
-        }
+        // Somebody who has left the family may still have the descriptor.
+        inside.guards().for_each(Guard::abandon);
     }
     end(0)
 }

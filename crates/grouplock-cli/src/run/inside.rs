@@ -6,42 +6,44 @@ use std::time::{Duration, Instant};
 use grouplock_room::{Guard, Loss, Recovered, RoomError, Standing};
 
 use crate::outer::Outer;
+use crate::waiting::Wish;
 
-/// A place in the room.
-pub(super) enum Inside {
+/// A place in a room.
+pub(super) enum Seat {
     /// Of our own.
     Own(Guard<'static>),
     /// Of the `grouplock run` in which we run.
     Shared(Outer),
 }
 
+/// Our places, with what was wished, in the order of the arguments.
+pub(super) struct Inside(pub(super) Vec<(Wish, Seat)>);
+
+/// Waits for the loss of a place, and names its room; gives nothing once it was left.
+pub(super) type Awaited = Box<dyn FnOnce() -> Option<(String, Loss)> + Send>;
+
 /// How often to look whether the place of another is still held.
 const LOOK: Duration = Duration::from_millis(500);
 
-impl Inside {
+impl Seat {
     pub(super) fn guard(&self) -> Option<&Guard<'static>> {
         match self {
-            Inside::Own(guard) => Some(guard),
-            Inside::Shared(_) => None,
+            Seat::Own(guard) => Some(guard),
+            Seat::Shared(_) => None,
         }
-    }
-
-    /// What keeps the place for as long as somebody has it open. That of another is open here already.
-    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.guard().and_then(Guard::descriptor)
     }
 
     pub(super) fn epoch(&self) -> u64 {
         match self {
-            Inside::Own(guard) => guard.epoch(),
-            Inside::Shared(outer) => outer.epoch,
+            Seat::Own(guard) => guard.epoch(),
+            Seat::Shared(outer) => outer.epoch,
         }
     }
 
     pub(super) fn holder(&self) -> String {
         match self {
-            Inside::Own(guard) => guard.holder().to_string(),
-            Inside::Shared(outer) => outer.holder.clone(),
+            Seat::Own(guard) => guard.holder().to_string(),
+            Seat::Shared(outer) => outer.holder.clone(),
         }
     }
 
@@ -50,40 +52,66 @@ impl Inside {
         self.guard().and_then(Guard::recovered)
     }
 
-    /// Waits for the loss of the place; gives nothing once it was left.
-    pub(super) fn loss(&self) -> Box<dyn FnOnce() -> Option<Loss> + Send> {
+    fn loss(&self, room: String) -> Awaited {
         match self {
-            Inside::Own(guard) => {
+            Seat::Own(guard) => {
                 let watch = guard.watch();
                 Box::new(move || match watch.wait() {
-                    Standing::Lost(loss) => Some(loss),
+                    Standing::Lost(loss) => Some((room, loss)),
                     Standing::Held | Standing::Left => None,
                 })
             }
-            Inside::Shared(outer) => {
+            Seat::Shared(outer) => {
                 let outer = outer.clone();
                 Box::new(move || {
                     while outer.holds() {
                         std::thread::sleep(LOOK);
                     }
-                    Some(given_back())
+                    Some((room, given_back()))
                 })
             }
         }
     }
 
-    /// When others may be let in, if that depends on time.
-    pub(super) fn valid_until(&self) -> Option<Instant> {
-        self.guard().and_then(|guard| guard.watch().valid_until())
+    fn leave(self) -> Result<(), RoomError> {
+        match self {
+            Seat::Own(guard) => guard.leave(),
+            Seat::Shared(outer) if outer.holds() => Ok(()),
+            Seat::Shared(_) => Err(given_back().into()),
+        }
+    }
+}
+
+impl Inside {
+    /// The places that are our own.
+    pub(super) fn guards(&self) -> impl Iterator<Item = &Guard<'static>> {
+        self.0.iter().filter_map(|(_, seat)| seat.guard())
     }
 
-    /// Gives the place back.
+    /// The guard of the only room, if it is our own: what is set up and torn down is one room.
+    pub(super) fn guard(&self) -> Option<&Guard<'static>> {
+        self.guards().next()
+    }
+
+    /// What keeps the places for as long as somebody has it open. Those of another are open here already.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.guards().filter_map(Guard::descriptor)
+    }
+
+    pub(super) fn losses(&self) -> Vec<Awaited> {
+        self.0.iter().map(|(wish, seat)| seat.loss(wish.room.clone())).collect()
+    }
+
+    /// When others may be let in, if that depends on time.
+    pub(super) fn valid_until(&self) -> Option<Instant> {
+        self.guards().filter_map(|guard| guard.watch().valid_until()).min()
+    }
+
+    /// Gives all places back. The first failure.
     pub(super) fn leave(self) -> Result<(), RoomError> {
-        match self {
-            Inside::Own(guard) => guard.leave(),
-            Inside::Shared(outer) if outer.holds() => Ok(()),
-            Inside::Shared(_) => Err(given_back().into()),
-        }
+        // All of them, whatever becomes of the first.
+        let left: Vec<_> = self.0.into_iter().map(|(_, seat)| seat.leave()).collect();
+        left.into_iter().collect()
     }
 }
 

@@ -18,7 +18,7 @@ use super::arguments::OnLoss;
 use super::child::{Child, News, Prepared};
 use super::events::{Event, Events};
 use super::guardian::Guardian;
-use super::inside::Inside;
+use super::inside::{Awaited, Inside};
 use super::words::Teller;
 use super::{RunError, family};
 use crate::exit::Ending;
@@ -57,8 +57,8 @@ impl Supervision<'_> {
         events: &mut Events,
         teller: &Teller,
     ) -> Result<Over, RunError> {
-        let guardian = Guardian::post(None, self.inside.guard())?;
-        let child = command.fork(self.signals, &guardian, self.inside.descriptor())?;
+        let guardian = Guardian::post(None, self.inside)?;
+        let child = command.fork(self.signals, &guardian, self.inside)?;
         let over = self.look_after(&child, guardian, events, teller);
         if over.is_err() {
             // Whatever went wrong with us: once we have left, the command must not be there any more.
@@ -86,7 +86,7 @@ impl Supervision<'_> {
                 (Some(_), None) => None,
             };
             if !self.doze(child, watch.as_ref(), wait)? && watch.is_none() {
-                watch = Some(Watch::start(self.inside.loss())?);
+                watch = Some(Watch::start(self.inside.losses())?);
             }
             while let Some(arrival) =
                 self.signals.next().map_err(RunError::system("read signals"))?
@@ -98,13 +98,13 @@ impl Supervision<'_> {
             }
             reap_others(child, &guardian);
             if guardian.is_gone() {
-                guardian = Guardian::post(Some(child), self.inside.guard())?;
+                guardian = Guardian::post(Some(child), self.inside)?;
             }
             if loss.is_none()
-                && let Some(found) = watch.as_ref().and_then(Watch::loss)
+                && let Some((room, found)) = watch.as_ref().and_then(Watch::loss)
             {
-                events.tell(&Event::Lost { reason: found.to_string() });
-                teller.lost(&found, self.on_loss);
+                events.tell(&Event::Lost { room: &room, reason: found.to_string() });
+                teller.lost(&room, &found, self.on_loss);
                 loss = Some(found);
                 kill_at = self.act_on_loss(child);
             }
@@ -213,41 +213,44 @@ fn reap_others(child: &Child, guardian: &Guardian) {
     }
 }
 
-/// Learns of a loss on a thread of its own.
+/// Learns of a loss, on a thread for each place.
 pub(super) struct Watch {
     bell: Arc<EventFd>,
-    found: Arc<Mutex<Option<Loss>>>,
-    thread: JoinHandle<()>,
+    found: Arc<Mutex<Option<(String, Loss)>>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Watch {
-    /// `wait` returns when the place was lost, or with nothing when it was left.
-    fn start(wait: impl FnOnce() -> Option<Loss> + Send + 'static) -> Result<Self, RunError> {
+    fn start(places: Vec<Awaited>) -> Result<Self, RunError> {
         let failed = |source: io::Error| RunError::System { what: "watch the holding", source };
         let bell = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC);
         let bell = Arc::new(bell.map_err(|errno| failed(errno.into()))?);
-        let found = Arc::new(Mutex::new(None));
-        let (theirs, put) = (Arc::clone(&bell), Arc::clone(&found));
-        let watch = move || {
-            if let Some(loss) = wait() {
-                *put.lock().unwrap_or_else(PoisonError::into_inner) = Some(loss);
-                // The first write to an event counter always fits.
-                _ = theirs.write(1);
-            }
-        };
-        let thread = std::thread::Builder::new().name("holding".to_owned());
-        let thread = thread.spawn(watch).map_err(failed)?;
-        Ok(Watch { bell, found, thread })
+        let mut watch = Watch { bell, found: Arc::default(), threads: Vec::new() };
+        for place in places {
+            let (bell, found) = (Arc::clone(&watch.bell), Arc::clone(&watch.found));
+            let wait = move || {
+                if let Some(loss) = place() {
+                    found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(loss);
+                    // An event counter has space for as many as we are.
+                    _ = bell.write(1);
+                }
+            };
+            let thread = std::thread::Builder::new().name("holding".to_owned());
+            watch.threads.push(thread.spawn(wait).map_err(failed)?);
+        }
+        Ok(watch)
     }
 
-    fn loss(&self) -> Option<Loss> {
+    fn loss(&self) -> Option<(String, Loss)> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits for the end of the thread, once the room has been left: with it goes the last share of the room, whose slot
+    /// Waits for the end of the threads, once the rooms have been left: with them goes the last share of a room, whose slot
     /// would else stay locked for as long as somebody has inherited the descriptor.
     pub(super) fn end(self) {
-        // It does not panic.
-        _ = self.thread.join();
+        for thread in self.threads {
+            // It does not panic.
+            _ = thread.join();
+        }
     }
 }

@@ -7,7 +7,7 @@ use grouplock_room::{Guard, RoomError};
 use super::arguments::{Arguments, shell};
 use super::child::Prepared;
 use super::events::Events;
-use super::inside::Inside;
+use super::inside::{Inside, Seat};
 use super::supervise::{Over, Supervision, Watch};
 use super::{RunError, environment};
 use crate::exit::{Ending, complain};
@@ -18,7 +18,6 @@ use super::words::Teller;
 
 pub(super) struct Upkeep<'a> {
     arguments: &'a Arguments,
-    wish: &'a Wish,
     signals: &'a Signals,
     teller: &'a Teller,
     /// For which session the room was set up before, if nobody has torn that down.
@@ -34,27 +33,23 @@ fn failed(error: RoomError) -> RunError {
 impl<'a> Upkeep<'a> {
     pub(super) fn new(
         arguments: &'a Arguments,
-        wish: &'a Wish,
         signals: &'a Signals,
         teller: &'a Teller,
         inside: &Inside,
     ) -> Self {
         // Where rooms cannot be set up, none was.
         let previous = inside.guard().and_then(|guard| guard.previous().ok().flatten());
-        Upkeep { arguments, wish, signals, teller, previous, watches: Vec::new() }
+        Upkeep { arguments, signals, teller, previous, watches: Vec::new() }
     }
 
-    /// Sets the room up if nobody has, and lets the session join. How the set-up ended if it failed: then the room
-    /// was left.
-    pub(super) fn set_up(
-        &mut self,
-        inside: Inside,
-        alone: bool,
-    ) -> Result<Result<Inside, Ending>, RunError> {
-        let (Some(text), Inside::Own(guard), true) = (&self.arguments.setup, &inside, alone) else {
+    /// Sets the room up if nobody has meanwhile, and lets the session join. How the set-up ended if it failed: then the
+    /// room was left.
+    pub(super) fn set_up(&mut self, inside: Inside) -> Result<Result<Inside, Ending>, RunError> {
+        let (Some(text), [(wish, Seat::Own(guard))]) = (&self.arguments.setup, &inside.0[..])
+        else {
             return Ok(Ok(inside));
         };
-        let session = self.wish.session.as_str();
+        let session = wish.session.as_str();
         if guard.prepared().map_err(failed)?.as_deref() != Some(session) {
             guard.set_prepared(None).map_err(failed)?;
             let ending = self.run(text, &inside)?;
@@ -66,10 +61,15 @@ impl<'a> Upkeep<'a> {
             }
             guard.set_prepared(Some(session)).map_err(failed)?;
         }
-        let Inside::Own(guard) = inside else { return Ok(Ok(inside)) };
-        let guard =
-            if self.wish.alone { guard } else { guard.downgrade(session).map_err(failed)? };
-        Ok(Ok(Inside::Own(guard)))
+        let join = |(wish, seat): (Wish, Seat)| match seat {
+            Seat::Own(guard) if !wish.alone => {
+                let guard = guard.downgrade(&wish.session)?;
+                Ok((wish, Seat::Own(guard)))
+            }
+            seat => Ok((wish, seat)),
+        };
+        let seats: Result<_, RoomError> = inside.0.into_iter().map(join).collect();
+        Ok(Ok(Inside(seats.map_err(failed)?)))
     }
 
     /// After the command: says that the deaths are repaired, and tears down if this is the last one. How we end.
@@ -78,11 +78,14 @@ impl<'a> Upkeep<'a> {
         inside: &Inside,
         ending: Ending,
     ) -> Result<Ending, RunError> {
-        let Some(guard) = inside.guard() else { return Ok(ending) };
-        if self.arguments.repaired && ending == Ending::Code(0) && !guard.deaths().is_empty() {
-            guard.acknowledge().map_err(failed)?;
+        if self.arguments.repaired && ending == Ending::Code(0) {
+            for guard in inside.guards().filter(|guard| !guard.deaths().is_empty()) {
+                guard.acknowledge().map_err(failed)?;
+            }
         }
-        let Some(text) = &self.arguments.teardown else { return Ok(ending) };
+        let (Some(text), Some(guard)) = (&self.arguments.teardown, inside.guard()) else {
+            return Ok(ending);
+        };
         if !guard.try_alone().map_err(failed)? {
             return Ok(ending);
         }
@@ -95,7 +98,7 @@ impl<'a> Upkeep<'a> {
     }
 
     fn run(&mut self, text: &OsString, inside: &Inside) -> Result<Ending, RunError> {
-        let variables = environment(self.wish, inside, self.previous.as_deref());
+        let variables = environment(inside, self.previous.as_deref());
         let command = Prepared::new(shell(text), &variables)?;
         let on_loss = self.arguments.on_loss;
         let supervision = Supervision { signals: self.signals, inside, on_loss };

@@ -41,13 +41,13 @@ pub(crate) struct Teller {
 }
 
 impl Teller {
-    pub(crate) fn new(wish: &Wish, loudness: Loudness) -> Self {
+    pub(crate) fn new(room: &str, session: &str, loudness: Loudness) -> Self {
         Teller {
             loudness,
             terminal: loudness != Loudness::Quiet && std::io::stderr().is_terminal(),
             last: String::new(),
-            room: wish.room.clone(),
-            session: wish.session.clone(),
+            room: room.to_owned(),
+            session: session.to_owned(),
         }
     }
 
@@ -120,14 +120,14 @@ impl Teller {
         }
     }
 
-    pub(super) fn lost(&self, loss: &Loss, action: OnLoss) {
+    pub(super) fn lost(&self, room: &str, loss: &Loss, action: OnLoss) {
         let action = match action {
             OnLoss::Term => "the command is asked to end",
             OnLoss::Kill => "the command is killed",
             OnLoss::Warn => "the command goes on, and others may be inside",
         };
         if self.loudness != Loudness::Quiet {
-            complain(format_args!("the place in `{}` was lost: {loss}; {action}", self.room));
+            complain(format_args!("the place in `{room}` was lost: {loss}; {action}"));
         }
     }
 }

@@ -104,16 +104,6 @@ fn bad_names_and_places_are_named() {
 }
 
 #[test]
-fn without_a_default_place_that_is_said() {
-    let place = Place::new();
-    let mut command = unprivileged(&place, &["run", "r", "s", "--", "true"]);
-    let command = command.env_remove("GROUPLOCK_AT").env_remove("XDG_RUNTIME_DIR");
-    let (code, _, trouble) = told(command);
-    assert_eq!(code, 125);
-    assert!(trouble.contains("XDG_RUNTIME_DIR is not set"), "{trouble}");
-}
-
-#[test]
 fn a_room_keeps_its_policy() {
     let place = Place::new();
     assert_eq!(place.said(&["run", "--policy=batch:2", "r", "s", "--", "true"]).0, 0);

@@ -3,6 +3,7 @@
 mod abilities;
 mod acquire;
 mod demo;
+mod descriptor;
 mod errors;
 mod events;
 mod generated;
@@ -11,7 +12,9 @@ mod nested;
 mod place;
 mod recipes;
 mod run;
+mod several;
 mod shown;
 mod signals;
 mod storm;
 mod terminal;
+mod whose;

@@ -156,22 +156,6 @@ fn what_was_said_about_the_duration_is_shown() {
 }
 
 #[test]
-fn a_room_for_a_group_has_the_mode_for_it() {
-    let place = Place::new();
-    assert_eq!(place.said(&["run", "--group", "shared", "s", "--", "true"]).0, 0);
-    assert_eq!(place.said(&["run", "own", "s", "--", "true"]).0, 0);
-    let mode = |room: &str| {
-        let entries = fs::read_dir(place.rooms()).expect("the directory is there");
-        let file = entries
-            .flatten()
-            .find(|entry| entry.file_name().to_string_lossy().starts_with(room))
-            .expect("the room has a file");
-        file.metadata().expect("it is there").permissions().mode() & 0o777
-    };
-    assert_eq!((mode("shared"), mode("own")), (0o660, 0o600));
-}
-
-#[test]
 fn of_our_descriptors_only_that_of_the_room_reaches_the_command_and_all_of_the_caller_do() {
     let place = Place::new();
     // The listing runs as the command itself, and has a descriptor of the directory.

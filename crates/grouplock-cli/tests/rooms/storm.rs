@@ -1,8 +1,10 @@
-//! Many `grouplock run` come and go and are killed at random moments.
+//! Many commands come and go and are killed at random moments: in a session, alone (`-x`), at most three together
+//! (`--at-most`), by `run` and by the descriptor of a script (`enter --fd`).
 //!
 //! The commands inside watch each other by locks that the kernel keeps, in which the room has no part: each locks the
 //! file of its session for as long as it lives and then looks whether any other session's file is locked. Of two that
-//! overlap, the second sees the first, killed or not.
+//! overlap, the second sees the first, killed or not. Whoever is alone locks its file exclusively. Whoever is limited takes one of
+//! three more locks, one of which must be free.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -23,6 +25,12 @@ const ROLE: &str = "GROUPLOCK_TEST_VISITOR";
 
 /// Exit code of a visitor that met somebody of another session.
 const MET: i32 = 99;
+
+/// How many of those that are limited may be inside together.
+const MOST: usize = 3;
+
+/// How somebody enters: what is said to `grouplock`.
+const WAYS: [(&str, &[&str]); 3] = [("", &[]), ("-x", &["-x"]), ("--at-most", &["--at-most", "3"])];
 
 /// A generator of numbers that are random enough, from a seed that is printed.
 struct Random(u64);
@@ -48,6 +56,7 @@ fn visitor() {
     let session: usize = next().parse().expect("a number");
     let stay: u64 = next().parse().expect("a number");
     let mark = directory.join(format!("inside-{}", next()));
+    let how = next();
     File::create(&mark).expect("it can be made");
     let files: Vec<File> = (0..SESSIONS.len())
         .map(|number| {
@@ -55,7 +64,23 @@ fn visitor() {
             File::options().create(true).append(true).open(path).expect("it can be opened")
         })
         .collect();
-    files[session].try_lock_shared().expect("nobody locks it exclusively");
+    let locked = match how {
+        "-x" => files[session].try_lock().is_ok(),
+        _ => files[session].try_lock_shared().is_ok(),
+    };
+    if !locked {
+        report(directory, &format!("{} met one that is alone, or is", SESSIONS[session]));
+    }
+    // Kept until the end.
+    let _place = (how == "--at-most").then(|| {
+        let free = (0..MOST).find_map(|number| {
+            let path = directory.join(format!("limit-{session}-{number}"));
+            let file =
+                File::options().create(true).append(true).open(path).expect("it can be opened");
+            file.try_lock().is_ok().then_some(file)
+        });
+        free.unwrap_or_else(|| report(directory, &format!("too many in {}", SESSIONS[session])))
+    });
     look(&files, session, directory);
     std::thread::sleep(Duration::from_micros(stay));
     look(&files, session, directory);
@@ -71,17 +96,16 @@ fn look(files: &[File], session: usize, directory: &Path) {
     let locks = fs::read_to_string("/proc/locks").expect("/proc is mounted");
     for (number, file) in files.iter().enumerate() {
         if number != session && is_locked(file, &locks) {
-            let trouble = format!("{} met {}\n", SESSIONS[session], SESSIONS[number]);
-            let mut report =
-                File::options().create(true).append(true).open(directory.join("trouble"));
-            report
-                .as_mut()
-                .expect("it can be opened")
-                .write_all(trouble.as_bytes())
-                .expect("it fits");
-            std::process::exit(MET);
+            report(directory, &format!("{} met {}", SESSIONS[session], SESSIONS[number]));
         }
     }
+}
+
+fn report(directory: &Path, trouble: &str) -> ! {
+    let report = File::options().create(true).append(true).open(directory.join("trouble"));
+    let trouble = format!("{trouble}\n");
+    report.expect("it can be opened").write_all(trouble.as_bytes()).expect("it fits");
+    std::process::exit(MET);
 }
 
 /// Whether anybody has locked the file, without locking it.
@@ -98,15 +122,35 @@ struct Storm {
 }
 
 impl Storm {
-    fn start(&self, place: &Place, number: usize, random: &mut Random) -> Running {
-        let session = random.below(SESSIONS.len());
+    fn start(place: &Place, number: usize, random: &mut Random) -> Running {
+        let mut session = random.below(SESSIONS.len());
         let stay = random.below(40_000);
         let this = std::env::current_exe().expect("we know who we are");
         let this = this.to_string_lossy();
-        let mut command =
-            place.grouplock(&["run", "-q", "-w", FOREVER, "storm", SESSIONS[session]]);
-        command.args(["--", &this, "storm::visitor", "--exact", "--nocapture", "--test-threads=1"]);
-        command.env(ROLE, format!("{}|{session}|{stay}|{number}", place.path.display()));
+        // All of one session are limited: the others would fill it up without asking.
+        let way = if session == 0 { 2 } else { usize::from(random.below(5) == 0) };
+        let (how, options) = WAYS[way];
+        if how == "-x" {
+            // Where others share.
+            session = session.max(1);
+        }
+        let name = SESSIONS[session];
+        let visitor = [&this, "storm::visitor", "--exact", "--nocapture", "--test-threads=1"];
+        let mut command = if random.below(3) == 0 {
+            let enter = format!(
+                "exec 9<>\"$(\"$G\" path storm)\" || exit; \"$G\" enter -q -w {FOREVER} --fd 9 {} storm '{name}' || exit; \
+                 \"$0\" \"$@\" || exit; \"$G\" leave --fd 9",
+                options.join(" ")
+            );
+            let mut script = place.script(&enter);
+            script.args(visitor);
+            script
+        } else {
+            let mut run = place.grouplock(&["run", "-q", "-w", FOREVER]);
+            run.args(options).args(["storm", name, "--"]).args(visitor);
+            run
+        };
+        command.env(ROLE, format!("{}|{session}|{stay}|{number}|{how}", place.path.display()));
         command.stdout(Stdio::null());
         Running::start(command)
     }
@@ -119,7 +163,7 @@ impl Storm {
         let place = Place::new();
         let trouble = || fs::read_to_string(place.file("trouble")).unwrap_or_default();
         let mut running: Vec<Option<Running>> =
-            (0..self.processes).map(|n| Some(self.start(&place, n, &mut random))).collect();
+            (0..self.processes).map(|n| Some(Self::start(&place, n, &mut random))).collect();
         let (mut finished, mut kills, mut inside) = (0, 0, 0);
         let visits = || -> u64 {
             let file = |n| place.file(&format!("session-{n}"));
@@ -147,7 +191,7 @@ impl Storm {
                 // Dropping kills it with SIGKILL.
                 running[number] = None;
                 _ = fs::remove_file(place.file(&format!("inside-{number}")));
-                running[number] = Some(self.start(&place, number, &mut random));
+                running[number] = Some(Self::start(&place, number, &mut random));
                 continue;
             }
             for (number, slot) in running.iter_mut().enumerate() {
@@ -155,7 +199,7 @@ impl Storm {
                 if let Some(status) = child.0.try_wait().expect("it is our child") {
                     assert_eq!(status.code(), Some(0), "{status}: {}", trouble());
                     finished += 1;
-                    *slot = Some(self.start(&place, number, &mut random));
+                    *slot = Some(Self::start(&place, number, &mut random));
                 }
             }
         }
@@ -196,22 +240,35 @@ fn a_long_storm_of_commands() {
 fn visitors_of_different_sessions_see_each_other() {
     let place = Place::new();
     let this = std::env::current_exe().expect("we know who we are");
-    let visit = |session: usize, stay: u64| {
+    let visit = |session: usize, stay: u64, how: &str| {
         let mut command = std::process::Command::new(&this);
         command.args(["storm::visitor", "--exact", "--nocapture", "--test-threads=1"]);
-        command.env(ROLE, format!("{}|{session}|{stay}|{session}", place.path.display()));
+        command.env(ROLE, format!("{}|{session}|{stay}|{session}|{how}", place.path.display()));
         Running::start({
             command.stdout(Stdio::null());
             command
         })
     };
-    let first = visit(0, u64::MAX);
+    let first = visit(0, u64::MAX, "");
     until("the first is there", || {
         let locks = fs::read_to_string("/proc/locks").expect("/proc is mounted");
         File::open(place.file("session-0")).is_ok_and(|file| is_locked(&file, &locks))
     });
-    assert_eq!(visit(0, 0).code(), Some(0), "the same session may be there");
-    assert_eq!(visit(1, 0).code(), Some(MET));
+    assert_eq!(visit(0, 0, "").code(), Some(0), "the same session may be there");
+    assert_eq!(visit(1, 0, "").code(), Some(MET));
+    assert_eq!(visit(0, 0, "-x").code(), Some(MET));
     drop(first);
-    assert_eq!(visit(1, 0).code(), Some(0), "the first is gone");
+    assert_eq!(visit(1, 0, "").code(), Some(0), "the first is gone");
+    assert_eq!(visit(0, 0, "-x").code(), Some(0));
+    let limited: Vec<_> = (0..MOST).map(|_| visit(2, u64::MAX, "--at-most")).collect();
+    until("all are there", || {
+        let locks = fs::read_to_string("/proc/locks").expect("/proc is mounted");
+        let locked = |number| {
+            let file = File::open(place.file(&format!("limit-2-{number}")));
+            file.is_ok_and(|file| is_locked(&file, &locks))
+        };
+        (0..MOST).all(locked)
+    });
+    assert_eq!(visit(2, 0, "--at-most").code(), Some(MET), "one too many");
+    drop(limited);
 }

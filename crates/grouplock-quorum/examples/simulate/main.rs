@@ -1,7 +1,5 @@
 //! Simulates, and writes a page with tables and plots: `simulate --out DIRECTORY [--seed NUMBER]`.
 
-mod plot;
-
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +7,7 @@ use std::time::Duration;
 
 use grouplock_quorum::simulation::{Load, Report, run};
 use grouplock_quorum::{Coterie, CoterieError, Precedence, Settings, Time};
-use plot::{Line, draw};
+use grouplock_testing::plot::{Line, draw};
 
 const USAGE: &str = "simulate --out DIRECTORY [--seed NUMBER]";
 
@@ -138,7 +136,7 @@ fn messages(seed: u64) -> Texts {
         lines[1].1.push((f64::from(members), each));
     }
     let title = "Messages between members, per stage";
-    Ok((idle, contended, draw(title, "members", "messages", false, &lines)))
+    Ok((idle, contended, draw(title, "members", "messages", false, &lines).to_string()))
 }
 
 type TextAndPlot = Result<(String, String), Box<dyn std::error::Error>>;
@@ -191,7 +189,7 @@ fn waits(seed: u64) -> TextAndPlot {
         lines.push((name.to_owned(), points));
     }
     let title = "Longest wait of priority 0";
-    Ok((table, draw(title, "length of the run, seconds", "milliseconds", true, &lines)))
+    Ok((table, draw(title, "length of the run, seconds", "milliseconds", true, &lines).to_string()))
 }
 
 fn concurrency(seed: u64) -> TextAndPlot {
@@ -221,7 +219,7 @@ fn concurrency(seed: u64) -> TextAndPlot {
         );
     }
     let lines = [("1,000 processes".to_owned(), points)];
-    Ok((table, draw("Entries per stage", "sessions", "entries", true, &lines)))
+    Ok((table, draw("Entries per stage", "sessions", "entries", true, &lines).to_string()))
 }
 
 fn faults(seed: u64) -> Result<String, Box<dyn std::error::Error>> {

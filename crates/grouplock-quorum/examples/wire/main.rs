@@ -3,8 +3,6 @@
 //! `cargo run --release -p grouplock-quorum --example wire -- --out docs/quorum` writes `wire.md` and `wire.svg`.
 
 mod members;
-#[path = "../simulate/plot.rs"]
-mod plot;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use grouplock_quorum::{Coterie, MemberId, home};
 use grouplock_room::{Places, Room, RoomOptions};
+use grouplock_testing::plot;
 use members::Members;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -268,7 +267,7 @@ fn write_page(directory: &Path) -> Result<()> {
         }
     }
     let svg = plot::draw("Messages per stage, without 3l", "members", "messages", false, &lines);
-    fs::write(directory.join("wire.svg"), svg)?;
+    fs::write(directory.join("wire.svg"), svg.to_string())?;
     fs::write(directory.join("wire.md"), page(&idle_rows, &contended_rows, &latency_rows))?;
     Ok(())
 }

@@ -2,9 +2,9 @@
 //!
 //! [`Backend::submit`](grouplock_room::Backend::submit) has to know: who has no patience goes away then, and others are told
 //! how the wait goes. The home of a session does not know it by itself. It says that the request is in its queue,
-//! as it is whenever votes have to be asked for, also in an idle room. So the members are asked what they see: if
-//! somebody of another session is inside, or waits and comes first, it has to wait. If nobody does, the votes are
-//! on their way.
+//! as it is whenever votes have to be asked for, also in an idle room, and which of its own sessions is inside. If none is, the
+//! members are asked what they see, in brief, once for all requests in that room that want to know: if somebody of another session is
+//! inside, or waits and comes first, it has to wait. If nobody does, the votes are on their way.
 
 use std::time::Duration;
 
@@ -13,9 +13,10 @@ use grouplock_room::{Patience, RoomError};
 use super::driver::{Driver, Link};
 use super::entry::{Entry, Phase};
 use super::parts::Parts;
-use super::question::Asker;
+use super::question::{Asker, Extent};
 use super::view::{self, Obstacle};
 use crate::name::ProcessId;
+use crate::rank::Claim;
 use crate::time::Time;
 
 /// How long a blocking request waits for its home's first word before it counts as one that waits.
@@ -38,6 +39,48 @@ pub(super) enum Decision {
 }
 
 impl Driver {
+    /// Its home has put it in the queue.
+    pub(super) fn queued(&mut self, id: ProcessId, claim: Claim, inside: Option<String>) {
+        let now = self.clock.now();
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        entry.claim = Some(claim);
+        if !matches!(entry.phase, Phase::Asking(Decision::Open { .. })) {
+            return;
+        }
+        if let Some(inside) = inside {
+            let other = (inside != entry.session).then_some(inside);
+            self.conclude(id, other);
+        } else {
+            let (at, by) = (now + FIRST_LOOK, now + DOUBT);
+            entry.phase = Phase::Asking(Decision::Look { at, by });
+            self.arm(id);
+        }
+    }
+
+    /// Asks what members see of its room; if they are being asked already, when they have answered, as what they say may be older
+    /// than this request.
+    fn look(&mut self, id: ProcessId) {
+        let Some(room) = self.entries.get(&id).map(|entry| entry.room.clone()) else { return };
+        if let Some(next) = self.looks.get_mut(&room) {
+            return next.push(id);
+        }
+        self.looks.insert(room.clone(), Vec::new());
+        self.ask(Some(room), Extent::Brief, Asker::Entries(vec![id]));
+    }
+
+    /// All have answered, for these.
+    pub(super) fn weigh_all(&mut self, room: &str, ids: &[ProcessId], parts: &Parts) {
+        for id in ids {
+            self.weigh(*id, parts);
+        }
+        if let Some(next) = self.looks.remove(room)
+            && !next.is_empty()
+        {
+            self.looks.insert(room.to_owned(), Vec::new());
+            self.ask(Some(room.to_owned()), Extent::Brief, Asker::Entries(next));
+        }
+    }
+
     /// It does, or nothing is known to the contrary.
     fn conclude(&mut self, id: ProcessId, inside: Option<String>) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
@@ -51,12 +94,12 @@ impl Driver {
     }
 
     /// The members have answered.
-    pub(super) fn weigh(&mut self, id: ProcessId, parts: &Parts) {
+    fn weigh(&mut self, id: ProcessId, parts: &Parts) {
         let now = self.clock.now();
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let Phase::Asking(Decision::Looking { by }) = entry.phase else { return };
         let admission = self.cluster.settings.admission;
-        match view::in_the_way(id, &entry.session, admission, parts) {
+        match view::in_the_way(entry.claim, &entry.session, admission, parts) {
             Obstacle::Session(inside) => self.conclude(id, Some(inside)),
             Obstacle::Waiters => self.conclude(id, None),
             Obstacle::None => {
@@ -74,7 +117,7 @@ impl Driver {
                 let home = self.entries.get(&id).map(|entry| entry.home);
                 let why = home.and_then(|home| match &self.links[home.index()] {
                     Link::Up { .. } => None,
-                    Link::Down { why } => Some(why.clone()),
+                    Link::Down { why, .. } => Some(why.clone()),
                     Link::Unused | Link::Dialling => Some("no answer".to_owned()),
                 });
                 let impatient = |entry: &Entry| entry.desk.patience() == Patience::None;
@@ -91,8 +134,7 @@ impl Driver {
             Decision::Look { at, by } if at <= now => {
                 let Some(entry) = self.entries.get_mut(&id) else { return };
                 entry.phase = Phase::Asking(Decision::Looking { by });
-                let room = entry.room.clone();
-                self.ask(Some(room), Asker::Entry(id));
+                self.look(id);
             }
             _ => {}
         }

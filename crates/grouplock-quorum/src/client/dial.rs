@@ -10,7 +10,8 @@ use tokio::net::TcpStream;
 use super::security::{Security, server_name};
 use crate::name::MemberId;
 use crate::wire::{
-    BadOpening, Frame, Hello, Reader, Reason, Welcome, WireError, exchange_openings, write,
+    BadOpening, Frame, Hello, Reader, Reason, Versions, Welcome, WireError, exchange_openings,
+    write,
 };
 
 /// How long a member may take to welcome us.
@@ -70,6 +71,8 @@ pub(super) enum DialError {
     Wire(#[from] WireError),
     #[error("it refused us: {0}")]
     Refused(Reason),
+    #[error("it wants to speak version {0}, expected {ours}", ours = Versions::OURS)]
+    Version(u16),
     #[error("it closed the connection instead of welcoming us")]
     Closed,
     #[error("it said {0} instead of welcoming us")]
@@ -115,9 +118,16 @@ async fn reach(
     let mut reader = Reader::new(reader);
     write(&mut writer, &Frame::Hello(hello)).await?;
     match reader.next().await? {
+        Some(Frame::Welcome(Welcome { version, .. })) if !spoken(version) => {
+            Err(DialError::Version(version))
+        }
         Some(Frame::Welcome(welcome)) => Ok(Connection { reader, writer, welcome }),
         Some(Frame::Refused { reason }) => Err(DialError::Refused(reason)),
         Some(other) => Err(DialError::Unexpected(other.kind())),
         None => Err(DialError::Closed),
     }
+}
+
+fn spoken(version: u16) -> bool {
+    (Versions::OURS.lowest..=Versions::OURS.highest).contains(&version)
 }

@@ -9,6 +9,7 @@ use super::clock::before;
 use super::decision::Decision;
 use crate::name::MemberId;
 use crate::process::Process;
+use crate::rank::Claim;
 use crate::time::Time;
 use crate::wire::About;
 
@@ -24,6 +25,8 @@ pub(super) struct Entry {
     pub(super) about: About,
     pub(super) desk: Desk,
     pub(super) phase: Phase,
+    /// How it stands, once its home has told.
+    pub(super) claim: Option<Claim>,
     /// Whether its home has been told what it is on this connection.
     pub(super) introduced: bool,
     /// When it is told if its home is down, until then.

@@ -11,7 +11,9 @@ use tokio::time::{Instant, sleep, timeout};
 use super::dial::{Connection, Target, dial};
 use super::security::Security;
 use crate::clock::Clock;
-use crate::wire::{Fingerprint, Frame, Hello, PING_AFTER, Role, SILENT_AFTER, WireError, encode};
+use crate::wire::{
+    Fingerprint, Frame, Hello, PING_AFTER, Role, SILENT_AFTER, Versions, WireError, encode,
+};
 
 /// The first pause after a failure; then twice as long each time, up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -43,7 +45,8 @@ pub(super) struct Dialler {
 impl Dialler {
     pub(super) async fn dial(&self, target: &Target) -> Result<Connection, super::dial::DialError> {
         let role = Role::Client { client: self.client };
-        let hello = Hello { cluster: self.cluster, role, now: self.clock.now() };
+        let (now, versions) = (self.clock.now(), Versions::OURS);
+        let hello = Hello { cluster: self.cluster, role, now, versions };
         dial(target, &self.security, hello).await
     }
 }

@@ -16,6 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What is asked, and who has not answered.
 pub(super) struct Question {
     pub(super) room: Option<String>,
+    extent: Extent,
     /// Those who have not answered yet, with the beginning of their answers.
     pub(super) open: BTreeMap<MemberId, Part>,
     pub(super) parts: Parts,
@@ -26,10 +27,23 @@ pub(super) struct Question {
 /// Who wants to know.
 pub(super) enum Asker {
     Caller(Sender<Parts>),
-    Entry(ProcessId),
+    /// Requests in that room.
+    Entries(Vec<ProcessId>),
+}
+
+/// How much members are to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    Whole,
+    /// What is enough to know whether somebody has to wait.
+    Brief,
 }
 
 impl Question {
+    pub(super) fn frame(&self, question: u64) -> Frame {
+        Frame::Look { question, room: self.room.clone(), brief: self.extent == Extent::Brief }
+    }
+
     /// That member will not answer.
     pub(super) fn miss(&mut self, member: MemberId, why: &str) {
         if self.open.remove(&member).is_some() {
@@ -40,7 +54,7 @@ impl Question {
 
 impl Driver {
     /// Asks all members.
-    pub(super) fn ask(&mut self, room: Option<String>, asker: Asker) {
+    pub(super) fn ask(&mut self, room: Option<String>, extent: Extent, asker: Asker) {
         self.last_question += 1;
         let number = self.last_question;
         let members = (0..self.links.len() as u16).map(MemberId);
@@ -48,6 +62,7 @@ impl Driver {
         let by = self.clock.now() + PATIENCE;
         let mut question = Question {
             room,
+            extent,
             open: members.map(|member| (member, Part::default())).collect(),
             parts: Parts::default(),
             by,
@@ -56,10 +71,9 @@ impl Driver {
         for (index, link) in self.links.iter().enumerate() {
             match link {
                 Link::Up { frames, .. } => {
-                    let _ =
-                        frames.send(Frame::Look { question: number, room: question.room.clone() });
+                    let _ = frames.send(question.frame(number));
                 }
-                Link::Down { why } => question.miss(MemberId(index as u16), why),
+                Link::Down { why, .. } => question.miss(MemberId(index as u16), why),
                 Link::Unused | Link::Dialling => {}
             }
         }
@@ -74,7 +88,10 @@ impl Driver {
             match question.asker {
                 // Who asked may have gone.
                 Asker::Caller(answer) => drop(answer.send(question.parts)),
-                Asker::Entry(id) => self.weigh(id, &question.parts),
+                Asker::Entries(ids) => {
+                    let room = question.room.unwrap_or_default();
+                    self.weigh_all(&room, &ids, &question.parts);
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ use grouplock_room::{
 use super::clock::system_time;
 use super::parts::Parts;
 use crate::name::ProcessId;
-use crate::rank::Precedence;
+use crate::rank::{Claim, Precedence};
 use crate::settings::{Admission, Settings};
 use crate::time::Time;
 use crate::wire::{About, Cluster};
@@ -111,7 +111,7 @@ pub(super) enum Obstacle {
 
 /// Why a process is not inside yet.
 pub(super) fn in_the_way(
-    process: ProcessId,
+    mine: Option<Claim>,
     session: &str,
     admission: Admission,
     parts: &Parts,
@@ -121,12 +121,10 @@ pub(super) fn in_the_way(
     if let Some(other) = inside.filter(|inside| *inside != session) {
         return Obstacle::Session(other.to_owned());
     }
-    let Some((_, mine)) = parts.waiting().find(|(_, waiter)| waiter.process == process) else {
-        return Obstacle::None;
-    };
+    let Some(mine) = mine else { return Obstacle::None };
     let together = admission == Admission::Together && inside.is_some();
     let mut others = parts.waiting().filter(|(_, waiter)| waiter.session != session);
-    if others.any(|(_, other)| other.claim < mine.claim || together) {
+    if others.any(|(_, other)| other.claim < mine || together) {
         Obstacle::Waiters
     } else {
         Obstacle::None

@@ -3,33 +3,33 @@
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
 use tokio::io::split;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Mutex, Notify, Semaphore, mpsc};
-use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
+use tokio::sync::{Mutex, Notify, mpsc};
+use tokio::time::{Instant, timeout};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::connection::{End, Outbox, Stream, Take, run};
+use super::descriptors::Places;
 use super::engine::{ConnectionId, Input, Who};
 use super::metrics::Metrics;
+use super::strangers::{Stranger, Strangers};
 use crate::clock::Clock;
 use crate::name::MemberId;
 use crate::wire::{
-    BadOpening, Cluster, Fingerprint, Frame, Hello, Reader, Reason, Role, VERSION, Welcome,
+    BadOpening, Cluster, Fingerprint, Frame, Hello, Reader, Reason, Role, Versions, Welcome,
     exchange_openings, is_for, write,
 };
 
-/// How long a newcomer has to say who it is.
+/// How long a newcomer has to say who it is, TLS and all.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How long a member has to answer when another says it is the same.
 const ALIVE: Duration = Duration::from_secs(2);
-/// How many connections there can be.
-const MOST_CONNECTIONS: usize = 8192;
 
 /// What all connections of a member need.
 pub(super) struct House {
@@ -37,6 +37,9 @@ pub(super) struct House {
     pub(super) incarnation: u64,
     pub(super) cluster: Cluster,
     pub(super) fingerprint: Fingerprint,
+    pub(super) versions: Versions,
+    /// For the connections that are made from now on.
+    pub(super) tls: RwLock<Tls>,
     pub(super) clock: Clock,
     pub(super) metrics: Arc<Metrics>,
     pub(super) engine: mpsc::Sender<Input>,
@@ -47,6 +50,9 @@ pub(super) struct House {
     pub(super) next: AtomicU64,
     /// How many connections are served.
     pub(super) open: AtomicU64,
+    pub(super) places: Places,
+    /// How many clients are connected.
+    pub(super) clients: AtomicUsize,
 }
 
 /// A member that is connected to us.
@@ -57,7 +63,18 @@ pub(super) struct Guest {
     pong: Arc<Notify>,
 }
 
+/// Present or absent together.
+#[derive(Clone, Default)]
+pub(super) struct Tls {
+    pub(super) accept: Option<TlsAcceptor>,
+    pub(super) connect: Option<TlsConnector>,
+}
+
 impl House {
+    pub(super) fn tls(&self) -> Tls {
+        self.tls.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn check_clock(&self, theirs: crate::Time) -> Result<(), Reason> {
         let now = self.clock.now();
         let apart = theirs.since(now).max(now.since(theirs));
@@ -84,10 +101,9 @@ impl House {
 }
 
 /// Accepts for ever.
-pub(super) async fn accept(house: Arc<House>, listener: TcpListener, tls: Option<TlsAcceptor>) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+pub(super) async fn accept(house: Arc<House>, listener: Arc<TcpListener>) {
+    let strangers = Strangers::new(house.places.strangers);
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
@@ -97,47 +113,73 @@ pub(super) async fn accept(house: Arc<House>, listener: TcpListener, tls: Option
                 continue;
             }
         };
-        let (house, tls) = (house.clone(), tls.clone());
+        let Some(stranger) = strangers.admit().await else { return };
+        let (house, tls) = (house.clone(), house.tls().accept);
         tokio::spawn(async move {
             house.open.fetch_add(1, Relaxed);
-            secure(&house, stream, address, tls).await;
+            house.metrics.connections.fetch_add(1, Relaxed);
+            secure(&house, stream, address, tls, stranger).await;
             house.open.fetch_sub(1, Relaxed);
-            drop(place);
         });
     }
 }
 
-async fn secure(house: &House, stream: TcpStream, address: SocketAddr, tls: Option<TlsAcceptor>) {
+async fn secure(
+    house: &House,
+    stream: TcpStream,
+    address: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    stranger: Stranger,
+) {
     // If it cannot be set messages come a little later.
     let _ = stream.set_nodelay(true);
-    house.metrics.connections.fetch_add(1, Relaxed);
     let whom = address.to_string();
     let Some(tls) = tls else {
         if address.ip().is_loopback() {
-            serve(house, stream, whom, None).await;
+            serve(house, stream, whom, None, stranger, Instant::now() + HANDSHAKE).await;
         } else {
             let reason = "plain text is only for this machine".to_owned();
             house.metrics.refuse(&whom, &Reason::Unauthenticated(reason));
         }
         return;
     };
-    match timeout(HANDSHAKE, tls.accept(stream)).await {
-        Ok(Ok(stream)) => {
+    let by = Instant::now() + HANDSHAKE;
+    match soon(house, &whom, &stranger, by, tls.accept(stream)).await {
+        Some(Ok(stream)) => {
             let certificates = stream.get_ref().1.peer_certificates();
             let certificate =
                 certificates.and_then(|all| all.first()).map(|c| c.clone().into_owned());
-            serve(house, stream, whom, certificate).await;
+            serve(house, stream, whom, certificate, stranger, by).await;
         }
         // Wrong, not broken.
-        Ok(Err(error)) if error.kind() == ErrorKind::InvalidData => {
+        Some(Err(error)) if error.kind() == ErrorKind::InvalidData => {
             house.metrics.refuse(&whom, &Reason::Unauthenticated(error.to_string()));
         }
-        Ok(Err(error)) => tracing::debug!("{whom}: {error}"),
-        Err(_) => {
-            let reason = "no TLS handshake in time".to_owned();
-            house.metrics.refuse(&whom, &Reason::Unauthenticated(reason));
+        Some(Err(error)) => tracing::debug!("{whom}: {error}"),
+        None => {}
+    }
+}
+
+/// What comes of a step of the handshake; `None` if it took too long, or others took its place meanwhile.
+async fn soon<T>(
+    house: &House,
+    whom: &str,
+    stranger: &Stranger,
+    by: Instant,
+    step: impl Future<Output = T>,
+) -> Option<T> {
+    tokio::select! {
+        done = step => return Some(done),
+        () = tokio::time::sleep_until(by) => {
+            let why = format!("it did not say who it is within {} s", HANDSHAKE.as_secs());
+            house.metrics.refuse(whom, &Reason::OutOfTurn(why));
+        }
+        () = stranger.evicted() => {
+            let (what, most) = ("connections of strangers".to_owned(), house.places.strangers as u64);
+            house.metrics.refuse(whom, &Reason::TooMany { what, most });
         }
     }
+    None
 }
 
 async fn serve<S: Stream>(
@@ -145,38 +187,45 @@ async fn serve<S: Stream>(
     mut stream: S,
     address: String,
     certificate: Option<CertificateDer<'static>>,
+    stranger: Stranger,
+    by: Instant,
 ) {
-    match exchange_openings(&mut stream, HANDSHAKE).await {
-        Ok(()) => {}
-        Err(BadOpening::Version(theirs)) => {
-            let reason = Reason::Version { theirs, ours: VERSION };
+    let opened = exchange_openings(&mut stream, HANDSHAKE);
+    match soon(house, &address, &stranger, by, opened).await {
+        Some(Ok(())) => {}
+        None => return,
+        Some(Err(BadOpening::Version(theirs))) => {
+            let theirs = Versions { lowest: theirs, highest: theirs };
+            let reason = Reason::Version { theirs, ours: house.versions };
             return house.metrics.refuse(&address, &reason);
         }
         // Who only looks whether somebody listens is not worth a line.
-        Err(BadOpening::Io(error)) => return tracing::debug!("{address}: {error}"),
-        Err(bad) => return house.metrics.refuse(&address, &Reason::NotGbp(bad.to_string())),
+        Some(Err(BadOpening::Io(error))) => return tracing::debug!("{address}: {error}"),
+        Some(Err(bad)) => return house.metrics.refuse(&address, &Reason::NotGbp(bad.to_string())),
     }
     let (reader, mut writer) = split(stream);
     let mut reader = Reader::new(reader);
     let (outbox, inlet) = Outbox::new();
     let pong = Arc::new(Notify::new());
     let connection = house.next.fetch_add(1, Relaxed);
-    let who =
-        match greet(house, &mut reader, certificate.as_ref(), connection, &outbox, &pong).await {
-            Ok(Some(who)) => who,
-            Ok(None) => return,
-            Err(reason) => {
-                house.metrics.refuse(&address, &reason);
-                let refused = Frame::Refused { reason };
-                let _ = timeout(Duration::from_secs(1), write(&mut writer, &refused)).await;
-                return;
-            }
-        };
+    let greeted = greet(house, &mut reader, certificate.as_ref(), connection, &outbox, &pong);
+    let (who, version) = match soon(house, &address, &stranger, by, greeted).await {
+        Some(Ok(Some(greeted))) => greeted,
+        None | Some(Ok(None)) => return,
+        Some(Err(reason)) => {
+            house.metrics.refuse(&address, &reason);
+            let refused = Frame::Refused { reason };
+            let _ = timeout(Duration::from_secs(1), write(&mut writer, &refused)).await;
+            return;
+        }
+    };
+    drop(stranger);
     let welcome = Frame::Welcome(Welcome {
         cluster: house.cluster.clone(),
         me: house.me,
         incarnation: house.incarnation,
         now: house.clock.now(),
+        version,
     });
     // The outbox is empty and large.
     let _ = outbox.push(welcome);
@@ -200,10 +249,13 @@ async fn serve<S: Stream>(
     }
     // Without an engine there is nobody to tell.
     let _ = house.engine.send(Input::Left { connection }).await;
-    if let Who::Member(peer) = who {
-        let mut guests = house.guests.lock().await;
-        if guests.get(&peer).is_some_and(|guest| guest.connection == connection) {
-            guests.remove(&peer);
+    match who {
+        Who::Client(_) => drop(house.clients.fetch_sub(1, Relaxed)),
+        Who::Member(peer) => {
+            let mut guests = house.guests.lock().await;
+            if guests.get(&peer).is_some_and(|guest| guest.connection == connection) {
+                guests.remove(&peer);
+            }
         }
     }
 }
@@ -220,7 +272,7 @@ impl Take for ToEngine<'_> {
     }
 }
 
-/// Hears who it is; `None` if it went away.
+/// Hears who it is, and finds the version to speak; `None` if it went away.
 async fn greet<S: Stream>(
     house: &House,
     reader: &mut Reader<tokio::io::ReadHalf<S>>,
@@ -228,23 +280,32 @@ async fn greet<S: Stream>(
     connection: ConnectionId,
     outbox: &Outbox,
     pong: &Arc<Notify>,
-) -> Result<Option<Who>, Reason> {
-    let hello = match timeout(HANDSHAKE, reader.next()).await {
-        Err(_) => return Err(Reason::OutOfTurn("no Hello in time".to_owned())),
-        Ok(Ok(None)) => return Ok(None),
-        Ok(Ok(Some(Frame::Hello(hello)))) => hello,
-        Ok(Ok(Some(frame))) => {
+) -> Result<Option<(Who, u16)>, Reason> {
+    let hello = match reader.next().await {
+        Ok(None) => return Ok(None),
+        Ok(Some(Frame::Hello(hello))) => hello,
+        Ok(Some(frame)) => {
             return Err(Reason::OutOfTurn(format!("{} before Hello", frame.kind())));
         }
-        Ok(Err(error)) => return error.reason().map_or(Ok(None), Err),
+        Err(error) => return error.reason().map_or(Ok(None), Err),
     };
-    let Hello { cluster, role, now } = hello;
+    let Hello { cluster, role, now, versions: theirs } = hello;
+    let ours = house.versions;
+    let Some(version) = ours.common(theirs) else { return Err(Reason::Version { theirs, ours }) };
     if let Some(theirs) = cluster {
         house.check_cluster(theirs)?;
     }
     house.check_clock(now)?;
     match role {
-        Role::Client { client } => Ok(Some(Who::Client(client))),
+        Role::Client { client } => {
+            let most = house.places.clients;
+            // Given back in `serve`, when the connection ends.
+            if house.clients.fetch_add(1, Relaxed) < most {
+                return Ok(Some((Who::Client(client), version)));
+            }
+            house.clients.fetch_sub(1, Relaxed);
+            Err(Reason::TooMany { what: "clients".to_owned(), most: most as u64 })
+        }
         Role::Member { id, incarnation } => {
             if cluster.is_none() {
                 return Err(Reason::OutOfTurn("a member's Hello without its cluster".to_owned()));
@@ -254,7 +315,7 @@ async fn greet<S: Stream>(
                 Guest { connection, incarnation, outbox: outbox.clone(), pong: pong.clone() };
             seat(house, id, guest).await?;
             house.awake[id.index()].notify_one();
-            Ok(Some(Who::Member(id)))
+            Ok(Some((Who::Member(id), version)))
         }
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::connection::Outbox;
+use super::memory::Blank;
 use super::metrics::{Direction, Gauges, Metrics, peer_kind, process_kind};
 use super::room::{NotItsProcess, Room, Tally, To, Wishes};
 use super::status::Status;
@@ -33,6 +34,8 @@ const TOGETHER: usize = 128;
 const MOST_ROOMS: usize = 65_536;
 /// How often the time of day is compared with the clock.
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
+/// How often in a row they have to differ before it is believed.
+const BELIEVED_AFTER: u32 = 5;
 
 /// How long others have their turn while there is much to say again.
 const BREATH: Duration = Duration::from_millis(5);
@@ -66,32 +69,49 @@ pub(super) enum Input {
     Stop,
 }
 
-struct Connection {
-    who: Who,
+/// Why an engine ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Told,
+    /// The clock does not show the time of day any more.
+    ClockIsWrong,
+}
+
+pub(super) struct Connection {
+    pub(super) who: Who,
     address: String,
     outbox: Outbox,
 }
 
 /// See the module.
 pub(super) struct Engine {
-    me: MemberId,
-    cluster: Cluster,
-    coterie: Arc<Coterie>,
+    pub(super) me: MemberId,
+    pub(super) cluster: Cluster,
+    pub(super) coterie: Arc<Coterie>,
     clock: Clock,
     metrics: Arc<Metrics>,
-    storage: Storage,
-    rooms: BTreeMap<Arc<str>, Room>,
+    pub(super) storage: Storage,
+    pub(super) rooms: BTreeMap<Arc<str>, Room>,
     wakes: BTreeSet<(Time, Arc<str>)>,
-    links: Vec<Option<Outbox>>,
-    connections: HashMap<ConnectionId, Connection>,
+    pub(super) links: Vec<Option<Outbox>>,
+    /// The connection over which each member has said which memory it has, and it was the right one.
+    pub(super) trusted: Vec<Option<ConnectionId>>,
+    /// Members that have none.
+    pub(super) blank_peers: BTreeSet<MemberId>,
+    /// If this member has none.
+    pub(super) blank: Option<Blank>,
+    /// The disk has failed.
+    failed: Option<StorageError>,
+    pub(super) connections: HashMap<ConnectionId, Connection>,
     /// The connection of each client, by its secret.
     clients: HashMap<u64, ConnectionId>,
     wishes: Wishes,
     /// Requests that came in this round: if they still wait when it is over, the client is told.
     fresh: Vec<(Arc<str>, ProcessId, u64, u64)>,
     /// Members that can be reached again, and rooms in which they may have missed something.
-    resume: VecDeque<(MemberId, Arc<str>)>,
-    jumped: bool,
+    pub(super) resume: VecDeque<(MemberId, Arc<str>)>,
+    /// How often in a row the clock was seen to differ from the time of day.
+    off: u32,
 }
 
 impl Engine {
@@ -108,10 +128,12 @@ impl Engine {
         let mut rooms = BTreeMap::new();
         for (name, durable) in storage.rooms() {
             let (quorums, settings) = (coterie.clone(), cluster.settings);
-            let member = Member::recover(me, quorums, settings, durable.clone(), now)?;
+            let mut member = Member::recover(me, quorums, settings, durable.clone(), now)?;
+            others(me, &coterie).for_each(|other| member.handle_disconnect(now, other));
             rooms.insert(name.clone(), Room::new(name.clone(), member, Some(durable), now));
         }
-        let links = cluster.members.iter().map(|_| None).collect();
+        let links: Vec<_> = cluster.members.iter().map(|_| None).collect();
+        let blank = storage.memory().is_blank().then(|| Blank::new(now));
         let mut engine = Engine {
             me,
             cluster,
@@ -121,13 +143,17 @@ impl Engine {
             storage,
             rooms,
             wakes: BTreeSet::new(),
+            trusted: links.iter().map(|_| None).collect(),
             links,
+            blank_peers: BTreeSet::new(),
+            blank,
+            failed: None,
             connections: HashMap::new(),
             clients: HashMap::new(),
             wishes: Wishes::default(),
             fresh: Vec::new(),
             resume: VecDeque::new(),
-            jumped: false,
+            off: 0,
         };
         let names: Vec<_> = engine.rooms.keys().cloned().collect();
         for name in names {
@@ -140,7 +166,7 @@ impl Engine {
     pub(super) async fn run(
         mut self,
         mut inbox: mpsc::Receiver<Input>,
-    ) -> Result<(), StorageError> {
+    ) -> Result<Ended, StorageError> {
         let mut look = tokio::time::interval(LOOK_AT_CLOCK);
         loop {
             let sleep = self.until_next_wake();
@@ -148,7 +174,15 @@ impl Engine {
                 input = inbox.recv() => input,
                 () = tokio::time::sleep(sleep) => None,
                 _ = look.tick() => {
-                    self.look_at_clock();
+                    let now = self.clock.now();
+                    self.recall(now)?;
+                    self.complain(now);
+                    self.storage.rest()?;
+                    if self.clock_is_wrong() {
+                        self.flush(true)?;
+                        self.say_goodbye();
+                        return Ok(Ended::ClockIsWrong);
+                    }
                     None
                 }
             };
@@ -156,9 +190,9 @@ impl Engine {
             for _ in 0..TOGETHER {
                 let Some(input) = next else { break };
                 if matches!(input, Input::Stop) {
-                    self.flush()?;
+                    self.flush(true)?;
                     self.say_goodbye();
-                    return Ok(());
+                    return Ok(Ended::Told);
                 }
                 self.handle(input);
                 next = inbox.try_recv().ok();
@@ -168,7 +202,10 @@ impl Engine {
             }
             self.wake();
             self.say_again();
-            self.flush()?;
+            if let Some(failed) = self.failed.take() {
+                return Err(failed);
+            }
+            self.flush(false)?;
         }
     }
 
@@ -186,6 +223,9 @@ impl Engine {
                 self.connections.insert(connection, Connection { who, address, outbox });
             }
             Input::Left { connection } => {
+                if let Some(peer) = self.trusted.iter().position(|by| *by == Some(connection)) {
+                    self.set_present(now, MemberId(peer as u16), None);
+                }
                 if let Some(Connection { who: Who::Client(client), .. }) =
                     self.connections.remove(&connection)
                     && self.clients.get(&client) == Some(&connection)
@@ -194,20 +234,8 @@ impl Engine {
                 }
             }
             Input::Said { connection, frame } => self.said(now, connection, frame),
-            Input::LinkUp { peer, outbox } => {
-                if let Some(link) = self.links.get_mut(peer.index()) {
-                    *link = Some(outbox);
-                }
-                let rooms = self.rooms.keys().cloned();
-                self.resume.retain(|(other, _)| *other != peer);
-                self.resume.extend(rooms.map(|room| (peer, room)));
-            }
-            Input::LinkDown { peer } => {
-                if let Some(link) = self.links.get_mut(peer.index()) {
-                    *link = None;
-                }
-                self.resume.retain(|(other, _)| *other != peer);
-            }
+            Input::LinkUp { peer, outbox } => self.link(now, peer, Some(outbox)),
+            Input::LinkDown { peer } => self.link(now, peer, None),
             Input::Show(answer, all) => {
                 // Who asked may have gone.
                 let _ = answer.send((self.gauges(), all.then(|| self.status(now))));
@@ -216,23 +244,47 @@ impl Engine {
         }
     }
 
+    fn link(&mut self, now: Time, peer: MemberId, outbox: Option<Outbox>) {
+        let before = self.is_present(peer);
+        if let Some(link) = self.links.get_mut(peer.index()) {
+            *link = outbox;
+        }
+        self.say_memory(peer);
+        self.presence_changed(now, peer, before);
+    }
+
     fn said(&mut self, now: Time, connection: ConnectionId, frame: Frame) {
         // It may have been refused, with more of its frames on the way.
         let Some(Connection { who, .. }) = self.connections.get(&connection) else { return };
+        let named = frame.check_names().map_err(|bad| Reason::BadName(bad.to_string()));
+        // What else comes over the connection may be right, and others may depend on it: only the message is refused.
         match (*who, frame) {
+            (Who::Member(_), Frame::Memory { mine, recall }) => {
+                if let Err(error) = self.hear_memory(now, connection, mine, recall) {
+                    self.failed = Some(error);
+                }
+            }
+            // Until it has said which memory it has, and while there is none here, nothing else counts.
+            (Who::Member(peer), Frame::Peer { .. })
+                if self.blank.is_some() || self.trusted[peer.index()] != Some(connection) => {}
+            (Who::Client(_), Frame::Process { .. }) if self.blank.is_some() => {}
             (Who::Member(peer), Frame::Peer { room, message }) => {
-                if let Err(reason) = self.peer(now, peer, room, message) {
-                    // The others of its messages may be right.
+                if let Err(reason) = named.and_then(|()| self.peer(now, peer, &room, message)) {
                     self.metrics.refuse(&peer.to_string(), &reason);
                 }
             }
             (Who::Client(client), Frame::Process { room, process, message, about }) => {
-                if let Err(reason) = self.process(now, client, room, process, message, about) {
-                    self.refuse(connection, reason);
+                let (ProcessMessage::Ask { attempt, .. }
+                | ProcessMessage::Leave { attempt }
+                | ProcessMessage::Renew { attempt, .. }) = message;
+                let handled =
+                    named.and_then(|()| self.process(now, client, &room, process, message, about));
+                if let Err(reason) = handled {
+                    self.deny(connection, Frame::Denied { room, process, attempt, reason });
                 }
             }
-            (Who::Client(_), Frame::Look { question, room }) => {
-                self.look(now, connection, question, room.as_deref());
+            (Who::Client(_), Frame::Look { question, room, brief }) => {
+                self.look(now, connection, question, room.as_deref(), brief);
             }
             (who, frame) => {
                 let role = match who {
@@ -249,10 +301,10 @@ impl Engine {
         &mut self,
         now: Time,
         peer: MemberId,
-        room: String,
+        room: &str,
         message: PeerMessage,
     ) -> Result<(), Reason> {
-        if let PeerMessage::Request { rank } = &message {
+        if let PeerMessage::Request { rank, .. } = &message {
             // It may have been asked long ago, but not in the future.
             let ahead = rank.claim.asked().since(now);
             self.check_clock(ahead)?;
@@ -271,7 +323,7 @@ impl Engine {
         &mut self,
         now: Time,
         client: u64,
-        room: String,
+        room: &str,
         process: ProcessId,
         message: ProcessMessage,
         about: Option<About>,
@@ -286,7 +338,7 @@ impl Engine {
         let name = if attempt.is_some() {
             self.room(room, now)?
         } else {
-            let Some((name, _)) = self.rooms.get_key_value(room.as_str()) else {
+            let Some((name, _)) = self.rooms.get_key_value(room) else {
                 self.unknown_room(client, room, process, &message);
                 return Ok(());
             };
@@ -319,14 +371,14 @@ impl Engine {
     fn unknown_room(
         &mut self,
         client: u64,
-        room: String,
+        room: &str,
         process: ProcessId,
         message: &ProcessMessage,
     ) {
         self.metrics.message(process_kind(message), Direction::Received, true);
         if let ProcessMessage::Renew { attempt, .. } = *message {
             let message = GroupMessage::Gone { attempt };
-            let frame = Frame::Group { room, process, message };
+            let frame = Frame::Group { room: room.to_owned(), process, message };
             self.wishes.send.push((To::Client(client), frame, false));
         }
     }
@@ -337,22 +389,26 @@ impl Engine {
     }
 
     /// The room of that name, which is made if there is none.
-    fn room(&mut self, name: String, now: Time) -> Result<Arc<str>, Reason> {
-        if let Some((name, _)) = self.rooms.get_key_value(name.as_str()) {
+    fn room(&mut self, name: &str, now: Time) -> Result<Arc<str>, Reason> {
+        if let Some((name, _)) = self.rooms.get_key_value(name) {
             return Ok(name.clone());
         }
         if self.rooms.len() >= MOST_ROOMS {
             return Err(Reason::TooMany { what: "rooms".to_owned(), most: MOST_ROOMS as u64 });
         }
         let name: Arc<str> = name.into();
-        let member = Member::new(self.me, self.coterie.clone(), self.cluster.settings);
-        let member = member.map_err(|refused| Reason::Protocol(refused.to_string()))?;
+        let (floor, coterie) = (self.storage.floor(), self.coterie.clone());
+        let member = Member::above(floor, self.me, coterie, self.cluster.settings, now);
+        let mut member = member.map_err(|refused| Reason::Protocol(refused.to_string()))?;
+        others(self.me, &self.coterie)
+            .filter(|other| !self.is_present(*other))
+            .for_each(|other| member.handle_disconnect(now, other));
         self.rooms.insert(name.clone(), Room::new(name.clone(), member, None, now));
         Ok(name)
     }
 
     /// Takes what a room wants done, and notes when it wants to be woken.
-    fn settle(&mut self, name: &Arc<str>, now: Time, asker: Option<(ProcessId, u64)>) {
+    pub(super) fn settle(&mut self, name: &Arc<str>, now: Time, asker: Option<(ProcessId, u64)>) {
         let Some(room) = self.rooms.get_mut(name) else { return };
         let tally = room.drain(now, asker, &mut self.wishes);
         let wake = room.member.poll_timeout();
@@ -384,7 +440,8 @@ impl Engine {
             return BREATH;
         }
         let now = self.clock.now();
-        self.wakes.first().map_or(Duration::from_secs(3600), |(at, _)| at.since(now))
+        let wake = self.wakes.first().map(|(at, _)| *at);
+        wake.map_or(Duration::from_secs(3600), |at| at.since(now))
     }
 
     fn wake(&mut self) {
@@ -426,17 +483,26 @@ impl Engine {
         }
     }
 
-    fn look_at_clock(&mut self) {
+    /// A clock that stood still, as that of a machine that was paused, or a time of day that was set.
+    fn clock_is_wrong(&mut self) -> bool {
         let drift = self.clock.drift();
-        let jumped = drift > self.cluster.clock_tolerance;
-        if jumped && !self.jumped {
+        if drift <= self.cluster.clock_tolerance {
+            self.off = 0;
+            return false;
+        }
+        self.off += 1;
+        if self.off == 1 {
             self.metrics.clock_jumps.fetch_add(1, Relaxed);
             tracing::warn!(
-                "the time of day is now {:.3} s away from this member's clock, which goes on as before; \
-                 other members may refuse a member that starts with the new time: restart all of them, or set it right",
-                drift.as_secs_f64()
+                "the time of day is now {:.3} s away from this member's clock; if it stays so for {} s, this member starts again with it",
+                drift.as_secs_f64(),
+                LOOK_AT_CLOCK.as_secs() * u64::from(BELIEVED_AFTER)
             );
         }
-        self.jumped = jumped;
+        self.off >= BELIEVED_AFTER
     }
+}
+
+fn others(me: MemberId, coterie: &Coterie) -> impl Iterator<Item = MemberId> {
+    (0..coterie.members()).map(MemberId).filter(move |other| *other != me)
 }

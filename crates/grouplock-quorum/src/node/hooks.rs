@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::record::Record;
+use crate::wire::Versions;
 
 type Records = Vec<(Arc<str>, Record)>;
 
@@ -14,7 +15,7 @@ pub(super) fn votes(records: &Records) -> u64 {
 
 #[cfg(feature = "test-hooks")]
 mod armed {
-    use super::{Clock, Record, Records};
+    use super::{Clock, Record, Records, Versions};
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
     static VOTES: AtomicU64 = AtomicU64::new(0);
@@ -23,9 +24,20 @@ mod armed {
         std::env::var(variable).ok()?.parse().ok()
     }
 
-    /// `GROUPLOCK_TEST_CLOCK`: by how many seconds the clock is wrong.
+    /// `GROUPLOCK_TEST_CLOCK`: by how many seconds the clock is wrong. `GROUPLOCK_TEST_FIRST_CLOCK`: only that of the first start in this process.
     pub(in super::super) fn clock(clock: Clock) -> Clock {
-        clock.shifted(number("GROUPLOCK_TEST_CLOCK").unwrap_or(0))
+        static STARTS: AtomicU64 = AtomicU64::new(0);
+        let first = (STARTS.fetch_add(1, SeqCst) == 0).then_some("GROUPLOCK_TEST_FIRST_CLOCK");
+        let shift = first.and_then(number).or_else(|| number("GROUPLOCK_TEST_CLOCK"));
+        clock.shifted(shift.unwrap_or(0))
+    }
+
+    /// `GROUPLOCK_TEST_VERSIONS`: what the member says it speaks, as in `2-3`.
+    pub(in super::super) fn versions(ours: Versions) -> Versions {
+        let told = std::env::var("GROUPLOCK_TEST_VERSIONS").ok();
+        let told = told.as_deref().and_then(|told| told.split_once('-'));
+        let told = told.and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
+        told.map_or(ours, |(lowest, highest)| Versions { lowest, highest })
     }
 
     /// `GROUPLOCK_TEST_FORGET`: what is not saved, `votes` or `inside`.
@@ -38,6 +50,11 @@ mod armed {
             _ => {}
         }
         records
+    }
+
+    /// `GROUPLOCK_TEST_BEGUN`: a member without data takes itself for one that has begun.
+    pub(in super::super) fn begun() -> bool {
+        std::env::var_os("GROUPLOCK_TEST_BEGUN").is_some()
     }
 
     /// `GROUPLOCK_TEST_KILL_AT_VOTE`: after which vote, saved but not sent, the process is killed.
@@ -57,11 +74,21 @@ mod armed {
 }
 
 #[cfg(feature = "test-hooks")]
-pub(super) use armed::{after_commit, before_commit, clock};
+pub(super) use armed::{after_commit, before_commit, begun, clock, versions};
 
 #[cfg(not(feature = "test-hooks"))]
 pub(super) fn clock(clock: Clock) -> Clock {
     clock
+}
+
+#[cfg(not(feature = "test-hooks"))]
+pub(super) fn versions(ours: Versions) -> Versions {
+    ours
+}
+
+#[cfg(not(feature = "test-hooks"))]
+pub(super) fn begun() -> bool {
+    false
 }
 
 #[cfg(not(feature = "test-hooks"))]

@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::accept::House;
+use super::descriptors::MOST_READERS;
 use super::engine::Input;
 use super::metrics::Gauges;
 use super::status::Status;
+use super::strangers::Strangers;
 
 /// The longest request, in bytes.
 const LONGEST: usize = 8 * 1024;
 /// How long a request and its answer may take, each.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How many are served at once.
-const AT_ONCE: usize = 64;
 
 const PAGE: &str = include_str!("page/index.html");
 
@@ -39,20 +39,22 @@ impl Answer {
 }
 
 /// Serves for ever.
-pub(super) async fn serve(house: Arc<House>, listener: TcpListener) {
-    let places = Arc::new(Semaphore::new(AT_ONCE));
+pub(super) async fn serve(house: Arc<House>, listener: Arc<TcpListener>) {
+    let readers = Strangers::new(MOST_READERS);
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
         let Ok((stream, address)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
+        let Some(reader) = readers.admit().await else { return };
         let house = house.clone();
         tokio::spawn(async move {
-            if let Err(error) = serve_one(&house, stream).await {
-                tracing::debug!("status page: {address}: {error}");
+            tokio::select! {
+                served = serve_one(&house, stream) => if let Err(error) = served {
+                    tracing::debug!("status page: {address}: {error}");
+                },
+                () = reader.evicted() => tracing::debug!("status page: {address} made room for others"),
             }
-            drop(place);
         });
     }
 }
@@ -126,6 +128,12 @@ async fn answer(house: &House, request: &str, local: SocketAddr) -> Answer {
     let path = target.split('?').next().unwrap_or_default();
     match path {
         "/" => Answer { status: "200 OK", kind: "text/html; charset=utf-8", body: PAGE.to_owned() },
+        "/healthz" => match show(house, false).await {
+            Some(_) => Answer::text("200 OK", "ok"),
+            None => {
+                Answer::text("503 Service Unavailable", "this member does not answer, or is ending")
+            }
+        },
         "/metrics" => match show(house, false).await {
             Some((gauges, _)) => Answer {
                 status: "200 OK",
@@ -141,7 +149,7 @@ async fn answer(house: &House, request: &str, local: SocketAddr) -> Answer {
             },
             None => Answer::text("503 Service Unavailable", "this member is ending"),
         },
-        _ => Answer::text("404 Not Found", "expected /, /status.json or /metrics"),
+        _ => Answer::text("404 Not Found", "expected /, /status.json, /metrics or /healthz"),
     }
 }
 

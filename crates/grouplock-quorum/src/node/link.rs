@@ -18,7 +18,8 @@ use super::connection::{End, Outbox, Stream, Take, run};
 use super::engine::Input;
 use crate::name::MemberId;
 use crate::wire::{
-    BadOpening, Frame, Hello, Peer, Reader, Reason, Role, WireError, exchange_openings, write,
+    BadOpening, Frame, Hello, Peer, Reader, Reason, Role, Versions, WireError, exchange_openings,
+    write,
 };
 
 /// The first pause after a failure; each next one is twice as long.
@@ -50,13 +51,13 @@ enum LinkError {
 }
 
 /// Keeps up a connection to one member, for ever.
-pub(super) async fn keep(house: Arc<House>, id: MemberId, tls: Option<TlsConnector>) {
+pub(super) async fn keep(house: Arc<House>, id: MemberId) {
     let Some(peer) = house.cluster.members.get(id.index()) else { return };
     let whom = format!("{id} at {}", peer.address);
     let mut pause = FIRST_PAUSE;
     let mut reported = String::new();
     loop {
-        let error = match dial(&house, id, peer, tls.as_ref()).await {
+        let error = match dial(&house, id, peer, house.tls().connect).await {
             Ok(error) => {
                 // It was up for a while.
                 pause = FIRST_PAUSE;
@@ -90,7 +91,7 @@ async fn dial(
     house: &House,
     id: MemberId,
     peer: &Peer,
-    tls: Option<&TlsConnector>,
+    tls: Option<TlsConnector>,
 ) -> Result<LinkError, LinkError> {
     let stream = timeout(HANDSHAKE, connect(peer, tls.is_none())).await;
     let stream = stream.map_err(|_| LinkError::Slow)??;
@@ -132,7 +133,8 @@ async fn talk<S: Stream>(
     let mut reader = Reader::new(reader);
     let role = Role::Member { id: house.me, incarnation: house.incarnation };
     let (cluster, now) = (Some(house.fingerprint), house.clock.now());
-    write(&mut writer, &Frame::Hello(Hello { cluster, role, now })).await?;
+    write(&mut writer, &Frame::Hello(Hello { cluster, role, now, versions: house.versions }))
+        .await?;
     // It may have to ask another connection first whether it is alive.
     let answer = timeout(HANDSHAKE * 2, reader.next()).await.map_err(|_| LinkError::Slow)??;
     let welcome = match answer {
@@ -144,6 +146,10 @@ async fn talk<S: Stream>(
         }
         None => return Err(LinkError::Closed),
     };
+    let theirs = Versions { lowest: welcome.version, highest: welcome.version };
+    if house.versions.common(theirs).is_none() {
+        return Err(LinkError::Wrong(Reason::Version { theirs, ours: house.versions }));
+    }
     house.check_cluster(welcome.cluster.fingerprint()).map_err(LinkError::Wrong)?;
     house.check_clock(welcome.now).map_err(LinkError::Wrong)?;
     if welcome.me != id {

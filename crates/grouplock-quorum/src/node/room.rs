@@ -215,7 +215,7 @@ impl Room {
     fn observe(&mut self, now: Time, record: &Record, tally: &mut Tally) {
         match record {
             Record::Vote(_) => tally.votes += 1,
-            Record::Wanting { .. } => {}
+            Record::Wanting { .. } | Record::Left { .. } => {}
             Record::Opened(open) => {
                 tally.stages += 1;
                 tally.entries += open.inside.len() as u64;
@@ -258,7 +258,7 @@ impl Room {
 
     fn says_again(&mut self, to: MemberId, message: &PeerMessage) -> bool {
         let (kind, key) = match *message {
-            PeerMessage::Request { rank } => (0, (rank.stage, Some(rank.claim))),
+            PeerMessage::Request { rank, .. } => (0, (rank.stage, Some(rank.claim))),
             PeerMessage::Locked { grant, .. } => (1, (grant, None)),
             PeerMessage::Inquire { grant, .. } => (2, (grant, None)),
             PeerMessage::Contested { grant, rival, .. } => (3, (grant, rival)),
@@ -281,8 +281,13 @@ impl Room {
     // ---- what there is to see ----
 
     /// This member's part, and those who have to do with it, in the pieces that are sent.
-    pub(super) fn look(&self, now: Time) -> Vec<Seen> {
+    pub(super) fn look(&self, now: Time, brief: bool) -> Vec<Seen> {
         let mut pieces = vec![Seen::Stage(self.stage(now))];
+        if brief {
+            let best = self.best_waiters();
+            pieces.extend(best.chunks(PIECE).map(|piece| Seen::Waiting(piece.to_vec())));
+            return pieces;
+        }
         let (inside, waiting) = (self.inside(), self.waiting());
         pieces.extend(inside.chunks(PIECE).map(|piece| Seen::Inside(piece.to_vec())));
         pieces.extend(waiting.chunks(PIECE).map(|piece| Seen::Waiting(piece.to_vec())));
@@ -340,6 +345,23 @@ impl Room {
                 })
             })
             .collect()
+    }
+
+    /// The best claim for each session, and nothing said of whose it is.
+    fn best_waiters(&self) -> Vec<Waiter> {
+        let mut best: BTreeMap<&str, Waiter> = BTreeMap::new();
+        for (process, session) in self.member.waiting() {
+            let Some((_, claim)) = self.member.waits(process) else { continue };
+            if best.get(session).is_none_or(|other| claim < other.claim) {
+                let (since, about) = (claim.asked(), None);
+                let session_name = session.to_owned();
+                best.insert(
+                    session,
+                    Waiter { process, session: session_name, claim, since, about },
+                );
+            }
+        }
+        best.into_values().collect()
     }
 
     pub(super) fn past(&self) -> impl Iterator<Item = &PastStage> {

@@ -8,10 +8,13 @@
 //! ```
 //!
 //! Numbers are little-endian. The payload is a list of entries in postcard. The first batch holds the head: whose file it is. When the file
-//! has become much longer than what it says, it is written anew under another name and takes the place of the old one.
+//! has become much longer than what it says, it is written anew under another name and takes the place of the old one. If that
+//! cannot be done, for want of space or descriptors, the member goes on with the old one and tries again later.
 //!
-//! **Torn or damaged?** Only the last batch can be incomplete after a crash: all before it were flushed. So a bad batch with
-//! a good one after it is damage, and the member does not start: it might have forgotten a vote. A bad one at the end is cut off.
+//! **Torn or damaged?** When a batch has been flushed, and only then, a *seal* is written behind it: a batch with nothing in it. So a bad
+//! batch with a good one after it is damage, and the member does not start: it might have forgotten a vote. A bad one at the
+//! end was never acknowledged, and is cut off. The seal is flushed with what comes next, or when the engine has time
+//! ([`rest`](Storage::rest)): only if the machine itself stops before that, damage to the last batch cannot be told from a torn one.
 //!
 //! **A failed write or flush** ends the member. What the kernel did with the data is unknown then, and a second flush may
 //! say that all is well when it is not.
@@ -31,7 +34,7 @@ use thiserror::Error;
 
 use crate::name::MemberId;
 use crate::record::{Durable, Record};
-use crate::wire::CoterieKind;
+use crate::wire::{CoterieKind, Memory};
 
 const MARK: &[u8; 4] = b"GBPb";
 const HEAD: usize = 20;
@@ -61,6 +64,40 @@ enum Entry {
     Head(Head),
     Room(String, Durable),
     Record(String, Record),
+    Fact(Fact),
+}
+
+/// What a member must not forget beside its rooms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fact {
+    /// Which memory this is.
+    Memory(Memory),
+    /// Which memory another member has.
+    Peer(MemberId, Memory),
+    /// Rooms that are not known begin above it.
+    Floor(u64),
+}
+
+#[derive(Debug, Default)]
+struct Facts {
+    memory: Memory,
+    peers: BTreeMap<MemberId, Memory>,
+    floor: u64,
+}
+
+impl Facts {
+    fn apply(&mut self, fact: Fact) {
+        match fact {
+            Fact::Memory(memory) => self.memory = memory,
+            Fact::Peer(peer, memory) => drop(self.peers.insert(peer, memory)),
+            Fact::Floor(floor) => self.floor = floor.max(self.floor),
+        }
+    }
+
+    fn all(&self) -> Vec<Fact> {
+        let peers = self.peers.iter().map(|(peer, memory)| Fact::Peer(*peer, *memory));
+        [Fact::Memory(self.memory), Fact::Floor(self.floor)].into_iter().chain(peers).collect()
+    }
 }
 
 /// As [`Entry`], but borrowed: they are encoded alike.
@@ -69,6 +106,7 @@ enum EntryRef<'a> {
     Head(&'a Head),
     Room(&'a str, &'a Durable),
     Record(&'a str, &'a Record),
+    Fact(&'a Fact),
 }
 
 /// What can go wrong with a member's disk.
@@ -106,7 +144,7 @@ pub enum StorageError {
     },
     /// The data are damaged.
     #[error(
-        "`{path}` is damaged at byte {at} and goes on after it: a vote may be forgotten, so this member must not vote; \
+        "`{path}` is damaged at byte {at}, in what was saved: a vote may be forgotten, so this member must not vote; \
          restore the disk, or end all members and clients and start the cluster with empty data",
         path = .path.display()
     )]
@@ -135,10 +173,15 @@ pub struct Storage {
     /// The number of the next batch.
     next: u64,
     length: u64,
-    /// How long the file was when it was written anew.
-    new_length: u64,
+    /// It is written anew when it is longer than this.
+    enough: u64,
     rooms: BTreeMap<Arc<str>, Durable>,
+    facts: Facts,
     buffer: Vec<u8>,
+    /// A seal was written and not flushed.
+    loose: bool,
+    /// The directory, open from the start: a new log must not be in place before it is known that this can be flushed.
+    folder: File,
     /// Kept as long as the directory is used.
     _lock: Flock<File>,
 }
@@ -150,24 +193,31 @@ impl Storage {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
         made.map_err(io_error("make the directory", directory))?;
         let lock = lock(directory)?;
+        let folder = File::open(directory).map_err(io_error("open", directory))?;
         let path = directory.join("log");
         if !path.try_exists().map_err(io_error("look for", &path))? {
-            let file = write_anew(directory, &head, &BTreeMap::new())?;
-            let (next, length, rooms) = (file.next, file.length, BTreeMap::new());
+            // It has not begun; whether it ever had other data the others know.
+            let memory = Memory { generation: 0, id: fastrand::u64(..) };
+            let facts = Facts { memory, ..Facts::default() };
+            let new = write_anew(directory, &head, &facts, &BTreeMap::new())?;
+            put_in_place(directory, &folder)?;
             return Ok(Storage {
                 directory: directory.to_owned(),
                 head,
-                file: file.file,
-                next,
-                length,
-                new_length: length,
-                rooms,
+                file: new.file,
+                next: new.next,
+                length: new.length,
+                enough: SMALL,
+                rooms: BTreeMap::new(),
+                facts,
                 buffer: Vec::new(),
+                loose: false,
+                folder,
                 _lock: lock,
             });
         }
         let bytes = fs::read(&path).map_err(io_error("read", &path))?;
-        let Contents { rooms, next, length } = read(&bytes, &path, &head)?;
+        let Contents { rooms, facts, next, length, sealed } = read(&bytes, &path, &head)?;
         let file = File::options().append(true).open(&path).map_err(io_error("open", &path))?;
         if length < bytes.len() as u64 {
             let lost = bytes.len() as u64 - length;
@@ -184,15 +234,25 @@ impl Storage {
             file,
             next,
             length,
-            new_length: length,
+            // How long it was when it was new is not known, and must not be taken to be what it is now.
+            enough: SMALL,
             rooms,
+            facts,
             buffer: Vec::new(),
+            loose: false,
+            folder,
             _lock: lock,
         };
-        // How long it was when it was new is not known, and must not be taken to be what it is now.
-        if length > SMALL {
-            storage.compact()?;
+        if storage.facts.memory == Memory::default() {
+            // It was written before data had names, by a member that had begun.
+            storage.note(Fact::Memory(Memory { generation: 1, id: fastrand::u64(..) }))?;
         }
+        if !sealed {
+            // What was read is acted upon from now on.
+            storage.append(&[], &path)?;
+            storage.loose = true;
+        }
+        storage.compact_if_long()?;
         Ok(storage)
     }
 
@@ -201,36 +261,88 @@ impl Storage {
         &self.rooms
     }
 
+    /// Which memory this is.
+    pub fn memory(&self) -> Memory {
+        self.facts.memory
+    }
+
+    /// The last that a member is known to have had.
+    pub fn memory_of(&self, peer: MemberId) -> Memory {
+        self.facts.peers.get(&peer).copied().unwrap_or_default()
+    }
+
+    /// Above all numbers that may be remembered of this member in rooms that it does not know.
+    pub fn floor(&self) -> u64 {
+        self.facts.floor
+    }
+
+    /// Puts a fact on disk.
+    pub fn note(&mut self, fact: Fact) -> Result<(), StorageError> {
+        let path = self.directory.join("log");
+        self.append(&[EntryRef::Fact(&fact)], &path)?;
+        self.file.sync_data().map_err(io_error("flush", &path))?;
+        self.append(&[], &path)?;
+        self.loose = true;
+        self.facts.apply(fact);
+        Ok(())
+    }
+
     /// Puts all of it on disk, and tells how long the flush took. After an error nothing more may be sent.
     pub fn commit(&mut self, records: Vec<(Arc<str>, Record)>) -> Result<Duration, StorageError> {
         let path = self.directory.join("log");
         let entries: Vec<_> =
             records.iter().map(|(room, record)| EntryRef::Record(room, record)).collect();
-        self.buffer.clear();
-        batch(&mut self.buffer, self.next, &entries, &path)?;
+        self.append(&entries, &path)?;
         drop(entries);
-        self.file.write_all(&self.buffer).map_err(io_error("write", &path))?;
         let began = Instant::now();
         self.file.sync_data().map_err(io_error("flush", &path))?;
         let took = began.elapsed();
-        self.next += 1;
-        self.length += self.buffer.len() as u64;
+        self.append(&[], &path)?;
+        self.loose = true;
         for (room, record) in records {
             self.rooms.entry(room).or_default().apply(record);
         }
-        if self.length > SMALL && self.length > GROWTH * self.new_length {
-            self.compact()?;
-        }
+        self.compact_if_long()?;
         Ok(took)
     }
 
-    fn compact(&mut self) -> Result<(), StorageError> {
-        let new = write_anew(&self.directory, &self.head, &self.rooms)?;
+    fn append(&mut self, entries: &[EntryRef<'_>], path: &Path) -> Result<(), StorageError> {
+        self.buffer.clear();
+        batch(&mut self.buffer, self.next, entries, path)?;
+        self.file.write_all(&self.buffer).map_err(io_error("write", path))?;
+        self.next += 1;
+        self.length += self.buffer.len() as u64;
+        Ok(())
+    }
+
+    /// To be called now and then: flushes the last seal.
+    pub fn rest(&mut self) -> Result<(), StorageError> {
+        if std::mem::take(&mut self.loose) {
+            self.file.sync_data().map_err(io_error("flush", &self.directory.join("log")))?;
+        }
+        Ok(())
+    }
+
+    fn compact_if_long(&mut self) -> Result<(), StorageError> {
+        if self.length <= self.enough {
+            return Ok(());
+        }
+        let new = match write_anew(&self.directory, &self.head, &self.facts, &self.rooms) {
+            Ok(new) => new,
+            Err(error) => {
+                // Nothing is lost: the old log is whole.
+                tracing::warn!("the log is not written anew, it goes on growing: {error}");
+                self.enough = self.length + SMALL;
+                return Ok(());
+            }
+        };
+        put_in_place(&self.directory, &self.folder)?;
         tracing::info!("the log was written anew: {} bytes instead of {}", new.length, self.length);
         self.file = new.file;
         self.next = new.next;
         self.length = new.length;
-        self.new_length = new.length;
+        self.loose = false;
+        self.enough = SMALL.max(GROWTH * new.length);
         Ok(())
     }
 
@@ -286,15 +398,19 @@ struct New {
     length: u64,
 }
 
-/// Writes a file with that content, and puts it in the place of the old one.
+/// Writes a file with that content beside the old one.
 fn write_anew(
     directory: &Path,
     head: &Head,
+    facts: &Facts,
     rooms: &BTreeMap<Arc<str>, Durable>,
 ) -> Result<New, StorageError> {
-    let (path, new) = (directory.join("log"), directory.join("log.new"));
+    let new = directory.join("log.new");
     let mut bytes = Vec::new();
-    batch(&mut bytes, 0, &[EntryRef::Head(head)], &new)?;
+    let facts = facts.all();
+    let first: Vec<_> =
+        [EntryRef::Head(head)].into_iter().chain(facts.iter().map(EntryRef::Fact)).collect();
+    batch(&mut bytes, 0, &first, &new)?;
     let mut next = 1;
     let entries: Vec<_> =
         rooms.iter().map(|(room, durable)| EntryRef::Room(room, durable)).collect();
@@ -302,21 +418,30 @@ fn write_anew(
         batch(&mut bytes, next, chunk, &new)?;
         next += 1;
     }
+    batch(&mut bytes, next, &[], &new)?;
+    next += 1;
     let file = File::options().create(true).truncate(true).write(true).open(&new);
     let mut file = file.map_err(io_error("make", &new))?;
     file.write_all(&bytes).map_err(io_error("write", &new))?;
     file.sync_all().map_err(io_error("flush", &new))?;
-    fs::rename(&new, &path).map_err(io_error("give its name to", &new))?;
-    let folder = File::open(directory).map_err(io_error("open", directory))?;
-    folder.sync_all().map_err(io_error("flush", directory))?;
     Ok(New { file, next, length: bytes.len() as u64 })
+}
+
+/// Puts the file that was written anew in the place of the old one. If it fails, it is not known which of them will be found.
+fn put_in_place(directory: &Path, folder: &File) -> Result<(), StorageError> {
+    let new = directory.join("log.new");
+    fs::rename(&new, directory.join("log")).map_err(io_error("give its name to", &new))?;
+    folder.sync_all().map_err(io_error("flush", directory))
 }
 
 struct Contents {
     rooms: BTreeMap<Arc<str>, Durable>,
+    facts: Facts,
     next: u64,
     /// Up to where it is good.
     length: u64,
+    /// Whether it ends with a seal.
+    sealed: bool,
 }
 
 fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageError> {
@@ -326,8 +451,8 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
         return Err(not_a_log("it does not begin with a head"));
     };
     match head.as_slice() {
-        [Entry::Head(head)] if head == expected => {}
-        [Entry::Head(head)] => {
+        [Entry::Head(head), ..] if head == expected => {}
+        [Entry::Head(head), ..] => {
             return Err(StorageError::Foreign {
                 path: path.to_owned(),
                 found: head.to_string(),
@@ -337,7 +462,13 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
         _ => return Err(not_a_log("it does not begin with a head")),
     }
     let mut rooms: BTreeMap<Arc<str>, Durable> = BTreeMap::new();
-    let mut next = 1;
+    let mut facts = Facts::default();
+    for entry in head {
+        if let Entry::Fact(fact) = entry {
+            facts.apply(fact);
+        }
+    }
+    let (mut next, mut sealed) = (1, false);
     while at < bytes.len() {
         let Some((entries, end)) = take(bytes, at, Some(next)) else {
             if (at..bytes.len()).any(|later| take(bytes, later, None).is_some()) {
@@ -345,16 +476,18 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
             }
             break;
         };
+        sealed = entries.is_empty();
         for entry in entries {
             match entry {
                 Entry::Head(_) => return Err(not_a_log("it has a second head")),
                 Entry::Room(room, durable) => drop(rooms.insert(room.into(), durable)),
                 Entry::Record(room, record) => rooms.entry(room.into()).or_default().apply(record),
+                Entry::Fact(fact) => facts.apply(fact),
             }
         }
         (at, next) = (end, next + 1);
     }
-    Ok(Contents { rooms, next, length: at as u64 })
+    Ok(Contents { rooms, facts, next, length: at as u64, sealed })
 }
 
 /// The batch that begins at `at`, and where it ends; `None` if there is no good one, or not of that number.

@@ -6,7 +6,6 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::frame::Frame;
-use super::limits::BadName;
 use super::reason::Reason;
 
 /// The longest frame, in bytes, without its length.
@@ -32,9 +31,6 @@ pub enum WireError {
     /// The connection ended in the middle of a frame.
     #[error("the connection ended in the middle of a frame, after {0} bytes of it")]
     Truncated(usize),
-    /// A name in it is none.
-    #[error("{0}")]
-    BadName(#[from] BadName),
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
@@ -50,7 +46,6 @@ impl WireError {
             WireError::Malformed { .. } | WireError::Truncated(_) => {
                 Some(Reason::Malformed(self.to_string()))
             }
-            WireError::BadName(bad) => Some(Reason::BadName(bad.to_string())),
             WireError::Io(_) => None,
         }
     }
@@ -86,10 +81,8 @@ pub async fn write<W: AsyncWrite + Unpin>(stream: &mut W, frame: &Frame) -> Resu
 fn decode(bytes: &[u8]) -> Result<Frame, WireError> {
     let malformed = |why: String| WireError::Malformed { length: bytes.len(), why };
     match postcard::take_from_bytes::<Frame>(bytes) {
-        Ok((frame, [])) => {
-            frame.check_names()?;
-            Ok(frame)
-        }
+        // In a later version there may be more at the end of these.
+        Ok((frame @ (Frame::Hello(_) | Frame::Welcome(_)), _) | (frame, [])) => Ok(frame),
         Ok((frame, rest)) => {
             Err(malformed(format!("{} bytes are left over after {}", rest.len(), frame.kind())))
         }
@@ -112,7 +105,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         Reader { stream, buffer: Vec::new(), start: 0 }
     }
 
-    /// The next frame, with its names checked; `None` if the other side has closed the connection between two frames.
+    /// The next frame; `None` if the other side has closed the connection between two frames.
     ///
     /// # Errors
     /// If what comes is no frame. There is no going on after that.
@@ -126,11 +119,10 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             }
             self.buffer.drain(..self.start);
             self.start = 0;
-            let mut chunk = [0; 8 * 1024];
-            match self.stream.read(&mut chunk).await? {
-                0 if self.buffer.is_empty() => return Ok(None),
-                0 => return Err(WireError::Truncated(self.buffer.len())),
-                read => self.buffer.extend_from_slice(&chunk[..read]),
+            self.buffer.reserve(8 * 1024);
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                let left = self.buffer.len();
+                return if left == 0 { Ok(None) } else { Err(WireError::Truncated(left)) };
             }
         }
     }

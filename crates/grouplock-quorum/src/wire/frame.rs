@@ -10,8 +10,10 @@ use super::limits::{
 };
 use super::reason::Reason;
 use super::seen::Seen;
+use super::versions::Versions;
 use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId};
+use crate::rank::Claim;
 use crate::time::Time;
 
 /// One thing said.
@@ -65,6 +67,11 @@ pub enum Frame {
         process: ProcessId,
         /// The request.
         attempt: u64,
+        /// How it stands among those who wait.
+        claim: Claim,
+        /// The session that is inside, if this member is its home. If it is the one that was asked for, others wait for whose sake
+        /// nobody joins it.
+        inside: Option<String>,
     },
     /// From a client: what do you see?
     Look {
@@ -72,6 +79,8 @@ pub enum Frame {
         question: u64,
         /// In which room. `None`: which rooms are there?
         room: Option<String>,
+        /// Only the stage, and of those who wait only the best claim for each session.
+        brief: bool,
     },
     /// A piece of the answer. The last is [`Seen::End`].
     Seen {
@@ -84,6 +93,55 @@ pub enum Frame {
     Ping,
     /// Yes.
     Pong,
+    /// From home to client: that request is refused. The connection and all other requests stay.
+    Denied {
+        /// In which room.
+        room: String,
+        /// Which of the client's processes.
+        process: ProcessId,
+        /// The request.
+        attempt: u64,
+        /// Why.
+        reason: Reason,
+    },
+    /// Between members, the first on each connection: nothing else counts before it. Said again when it has changed.
+    Memory {
+        /// Which the sender has.
+        mine: Memory,
+        /// For a member that has none.
+        recall: Option<Recall>,
+    },
+}
+
+/// Which data a member has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// How many times it has begun without any; 0 until it has begun.
+    pub generation: u32,
+    /// Made up with them.
+    pub id: u64,
+}
+
+impl Memory {
+    /// Whether the member that has it has not begun yet, so that it may have forgotten something.
+    pub fn is_blank(self) -> bool {
+        self.generation == 0
+    }
+}
+
+impl std::fmt::Display for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "memory {}.{:016x}", self.generation, self.id)
+    }
+}
+
+/// What is known of a member that has no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recall {
+    /// The last that it had.
+    pub known: Memory,
+    /// Above every number that is remembered of it.
+    pub floor: u64,
 }
 
 /// Who dials.
@@ -95,6 +153,8 @@ pub struct Hello {
     pub role: Role,
     /// Its clock.
     pub now: Time,
+    /// What it speaks.
+    pub versions: Versions,
 }
 
 /// What a dialler is.
@@ -127,6 +187,8 @@ pub struct Welcome {
     pub incarnation: u64,
     /// Its clock.
     pub now: Time,
+    /// What both speak from now on.
+    pub version: u16,
 }
 
 /// What a process says of itself, for those who look.
@@ -163,10 +225,12 @@ impl Frame {
             Frame::Seen { .. } => "Seen",
             Frame::Ping => "Ping",
             Frame::Pong => "Pong",
+            Frame::Denied { .. } => "Denied",
+            Frame::Memory { .. } => "Memory",
         }
     }
 
-    /// Whether all names in it are names. Who reads a frame from a stranger asks first.
+    /// Whether all names in it are names. Who acts on a frame from a stranger asks first.
     ///
     /// # Errors
     /// The first that is none.

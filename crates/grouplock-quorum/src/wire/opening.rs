@@ -6,8 +6,8 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// The version of everything that follows the opening. Members and clients of different versions do not talk.
-pub const VERSION: u16 = 1;
+/// Of the opening, Hello and Welcome. It need not change when frames do: those have [versions](super::Versions) of their own.
+pub const HANDSHAKE: u16 = 2;
 
 const MAGIC: &[u8; 5] = b"GBPLK";
 
@@ -21,7 +21,7 @@ pub enum BadOpening {
     )]
     Foreign([u8; 8]),
     /// It speaks another version of this.
-    #[error("it speaks version {0}, expected version {VERSION}")]
+    #[error("it begins with handshake {0}, expected handshake {HANDSHAKE}")]
     Version(u16),
     /// It says nothing.
     #[error("it said nothing for {} s, expected eight bytes", .0.as_secs_f32())]
@@ -33,7 +33,7 @@ pub enum BadOpening {
 
 /// What this side begins with.
 pub fn opening() -> [u8; 8] {
-    let [high, low] = VERSION.to_be_bytes();
+    let [high, low] = HANDSHAKE.to_be_bytes();
     let [a, b, c, d, e] = *MAGIC;
     [a, b, c, d, e, high, low, 0]
 }

@@ -66,9 +66,16 @@ async fn what_is_no_frame_is_refused() {
     for end in 1..cut.len() {
         assert_eq!(label(&cut[..end]).await, "malformed");
     }
-    assert_eq!(label(&bytes(&[ask("", "s")])).await, "bad_name");
-    assert_eq!(label(&bytes(&[ask(&"x".repeat(241), "s")])).await, "bad_name");
-    assert_eq!(label(&bytes(&[ask("r", &"s".repeat(LONGEST_SESSION + 1))])).await, "bad_name");
+}
+
+#[test]
+fn names_that_are_none_are_found() {
+    assert!(ask("r", &"s".repeat(LONGEST_SESSION)).check_names().is_ok());
+    for bad in
+        [ask("", "s"), ask(&"x".repeat(241), "s"), ask("r", &"s".repeat(LONGEST_SESSION + 1))]
+    {
+        assert!(bad.check_names().is_err(), "{bad:?}");
+    }
 }
 
 #[tokio::test]

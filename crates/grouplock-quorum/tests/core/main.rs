@@ -7,6 +7,8 @@ mod cluster;
 mod codec;
 mod config;
 mod coterie;
+mod frames;
+mod leases;
 mod metrics;
 mod name;
 mod opening;

@@ -16,7 +16,7 @@ async fn check(theirs: [u8; 8]) -> Result<(), BadOpening> {
 async fn another_version_is_told_from_another_protocol() {
     assert!(check(opening()).await.is_ok());
     let stale = check(*b"GBPLK\0\x09\0").await.unwrap_err();
-    assert_eq!(stale.to_string(), "it speaks version 9, expected version 1");
+    assert_eq!(stale.to_string(), "it begins with handshake 9, expected handshake 2");
     let foreign = check(*b"GET / HT").await.unwrap_err().to_string();
     assert!(foreign.contains("no member or client"), "{foreign}");
     assert!(matches!(check(*b"GBPLK\0\x01\x01").await, Err(BadOpening::Foreign(_))));

@@ -32,6 +32,9 @@ impl Drop for Scratch {
     }
 }
 
+/// The length of what is written behind a batch when it is flushed.
+const SEAL: usize = 21;
+
 fn head() -> Head {
     let coterie = CoterieKind::Plane;
     Head { format: FORMAT, cluster: "test".to_owned(), me: MemberId(1), members: 3, coterie }
@@ -79,7 +82,9 @@ fn a_torn_end_is_cut_wherever_it_is_torn() {
     let good = storage.length() as usize;
     storage.commit(vec![(room("a"), vote(2)), (room("b"), vote(9))]).unwrap();
     drop(storage);
-    let bytes = fs::read(scratch.log()).unwrap();
+    // The second was never flushed, so it has no seal.
+    let mut bytes = fs::read(scratch.log()).unwrap();
+    bytes.truncate(bytes.len() - SEAL);
     for end in good..bytes.len() {
         fs::write(scratch.log(), &bytes[..end]).unwrap();
         let mut storage = open(&scratch).unwrap();
@@ -103,6 +108,62 @@ fn a_torn_end_is_cut_wherever_it_is_torn() {
 }
 
 #[test]
+fn a_flipped_bit_in_the_last_batch_that_was_saved_is_damage() {
+    let scratch = Scratch::new();
+    let mut storage = open(&scratch).unwrap();
+    storage.commit(vec![(room("a"), vote(1))]).unwrap();
+    let last = storage.length() as usize;
+    storage.commit(vec![(room("a"), vote(2)), (room("b"), vote(9))]).unwrap();
+    let rooms = storage.rooms().clone();
+    drop(storage);
+    let bytes = fs::read(scratch.log()).unwrap();
+    let seal = bytes.len() - SEAL;
+    for bit in 8 * last..8 * bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        fs::write(scratch.log(), &damaged).unwrap();
+        let opened = open(&scratch);
+        if bit < 8 * seal {
+            let error = opened.unwrap_err();
+            let here = matches!(error, StorageError::Damaged { at, .. } if at == last as u64);
+            assert!(here, "bit {bit}: {error}");
+            assert_eq!(fs::read(scratch.log()).unwrap(), damaged, "it was changed");
+        } else {
+            // In the seal itself: nothing that was saved is lost.
+            assert_eq!(*opened.unwrap().rooms(), rooms, "bit {bit}");
+        }
+    }
+    // More than a bit.
+    for hole in last..seal {
+        let mut damaged = bytes.clone();
+        damaged[hole..seal].fill(0);
+        fs::write(scratch.log(), &damaged).unwrap();
+        assert!(damaged == bytes || open(&scratch).is_err(), "a hole from {hole}");
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_a_log_that_was_written_anew_is_damage() {
+    let scratch = Scratch::new();
+    let mut storage = open(&scratch).unwrap();
+    let many = || (0..20_000).map(|n| (room(&format!("room {}", n % 7)), vote(n))).collect();
+    let mut longest = 0;
+    while storage.length() >= longest {
+        longest = storage.length();
+        storage.commit(many()).unwrap();
+    }
+    drop(storage);
+    let bytes = fs::read(scratch.log()).unwrap();
+    assert!(bytes.len() < 1000, "it was not written anew: {} bytes", bytes.len());
+    for bit in 0..8 * (bytes.len() - SEAL) {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        fs::write(scratch.log(), &damaged).unwrap();
+        assert!(open(&scratch).is_err(), "bit {bit}");
+    }
+}
+
+#[test]
 fn a_damaged_middle_is_not_started_with() {
     let scratch = Scratch::new();
     let mut storage = open(&scratch).unwrap();
@@ -117,13 +178,17 @@ fn a_damaged_middle_is_not_started_with() {
         damaged[at] ^= 0x40;
         fs::write(scratch.log(), &damaged).unwrap();
         let error = open(&scratch).unwrap_err();
-        assert!(matches!(error, StorageError::Damaged { at, .. } if at == first as u64), "{error}");
+        let begins = if at < second - SEAL { first } else { second - SEAL };
+        assert!(
+            matches!(error, StorageError::Damaged { at, .. } if at == begins as u64),
+            "{error}"
+        );
         assert_eq!(fs::read(scratch.log()).unwrap(), damaged, "it was changed");
     }
     // A whole batch is missing.
     fs::write(scratch.log(), [&bytes[..first], &bytes[second..]].concat()).unwrap();
     assert!(matches!(open(&scratch), Err(StorageError::Damaged { .. })));
-    for at in 0..first {
+    for at in 0..first - SEAL {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x40;
         fs::write(scratch.log(), &damaged).unwrap();
@@ -152,6 +217,36 @@ fn a_long_log_is_written_anew_and_says_the_same() {
     storage.commit(vec![(room("last"), vote(1))]).unwrap();
     let rooms = storage.rooms().clone();
     assert_eq!(rooms.len(), 701);
+    drop(storage);
+    assert_eq!(*open(&scratch).unwrap().rooms(), rooms);
+}
+
+#[test]
+fn a_log_that_cannot_be_written_anew_goes_on_growing() {
+    let scratch = Scratch::new();
+    let mut storage = open(&scratch).unwrap();
+    let many =
+        |grant| (0..20_000).map(move |n| (room(&format!("room {n}")), vote(grant))).collect();
+    // Nothing can be written under that name.
+    let in_the_way = scratch.0.join("log.new");
+    fs::create_dir(&in_the_way).unwrap();
+    let mut grant = 0;
+    while storage.length() < 8 * SMALL {
+        grant += 1;
+        storage.commit(many(grant)).unwrap();
+    }
+    let rooms = storage.rooms().clone();
+    drop(storage);
+    let mut storage = open(&scratch).unwrap();
+    assert_eq!(*storage.rooms(), rooms);
+    // When it is possible again, it is done.
+    fs::remove_dir(&in_the_way).unwrap();
+    let long = storage.length();
+    while storage.length() >= long {
+        grant += 1;
+        storage.commit(many(grant)).unwrap();
+    }
+    let rooms = storage.rooms().clone();
     drop(storage);
     assert_eq!(*open(&scratch).unwrap().rooms(), rooms);
 }

@@ -9,9 +9,13 @@ mod conformance;
 mod enter;
 mod faults;
 mod long;
+mod lost;
+mod many;
 mod page;
+mod played;
 mod storm;
 mod tls;
+mod upgrade;
 
 /// Not a test: a member, if it was started as one.
 #[test]

@@ -3,10 +3,11 @@
 //! Everything happens relative to the open directory, nothing follows a symbolic link at the end of a path, and a file gets
 //! its name only when it is complete.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,12 +17,13 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, open, openat, posix_fallocate};
 use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fchmod, fstat, fstatat};
 use nix::sys::statfs::fstatfs;
-use nix::unistd::{Gid, UnlinkatFlags, getegid, geteuid, getgroups, linkat, unlinkat};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, getegid, geteuid, getgroups, linkat, unlinkat};
 
 use super::file_system;
 use super::layout::{self, FIRST_SLOTS, Fixed, Misfit, header};
 use crate::error::RoomError;
 use crate::name::RoomName;
+use crate::place::Owner;
 use crate::room::Access;
 
 /// What the file of a room is called behind its name.
@@ -71,6 +73,7 @@ impl Site {
                 ),
             });
         }
+        check_owner(directory, &facts)?;
         let kind = fstatfs(&fd).map_err(|errno| failed("look at", directory, errno))?;
         #[allow(clippy::cast_sign_loss, reason = "each C library has another type for it")]
         let kind = kind.filesystem_type().0 as u32;
@@ -186,14 +189,12 @@ impl Site {
 
     /// The same by way of a file with another name.
     fn create_named(&self, fixed: Fixed, access: Access) -> Result<bool, RoomError> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed); // only has to be new
-        let other = format!(".{}.{}.{number}", self.file, std::process::id());
+        let other = another_name(&self.file);
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let fd = openat(&self.directory, other.as_str(), flags, Mode::S_IRUSR | Mode::S_IWUSR);
         let fd = fd.map_err(|errno| self.cannot_create(errno, fixed))?;
         let filled = self.fill(&fd, fixed, access).and_then(|()| {
-            match rename_to_new(&self.directory, &other, &self.file) {
+            match rename_to_new(self.directory.as_fd(), other.as_ref(), self.file.as_ref()) {
                 Ok(()) => Ok(true),
                 Err(Errno::EEXIST) => Ok(false),
                 Err(errno) => Err(self.cannot_create(errno, fixed)),
@@ -208,11 +209,10 @@ impl Site {
 
     fn fill(&self, fd: &OwnedFd, fixed: Fixed, access: Access) -> Result<(), RoomError> {
         let cannot = |errno| self.cannot_create(errno, fixed);
-        let mode = match access {
-            Access::Owner => Mode::from_bits_truncate(0o600),
-            Access::Group => Mode::from_bits_truncate(0o660),
-        };
-        fchmod(fd, mode).map_err(cannot)?;
+        let group = access == Access::Group || self.facts.st_mode & SHARED == SHARED;
+        let mode = if group { 0o660 } else { 0o600 };
+        fchmod(fd, Mode::from_bits_truncate(mode)).map_err(cannot)?;
+        give_away(fd, &self.facts).map_err(cannot)?;
         let size = layout::size(fixed.capacity.min(FIRST_SLOTS));
         // Every page now: a write to a page that the file system has no room for later would be a signal.
         let size = libc::off_t::try_from(size).map_err(|_| cannot(Errno::EFBIG))?;
@@ -259,9 +259,16 @@ impl Site {
     }
 }
 
+/// A name next to this one that nobody else has.
+fn another_name(name: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed); // only has to be new
+    format!(".{name}.{}.{number}", std::process::id())
+}
+
 /// Renames a file, unless the new name is taken. Not nix's: that has it for one C library only.
-fn rename_to_new(directory: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
-    let name = |name: &str| CString::new(name).map_err(|_| Errno::EINVAL);
+fn rename_to_new(directory: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
+    let name = |name: &OsStr| CString::new(name.as_bytes()).map_err(|_| Errno::EINVAL);
     let (directory, from, to) = (directory.as_raw_fd(), name(from)?, name(to)?);
     let keep = libc::RENAME_NOREPLACE;
     // SAFETY: both names end with a zero byte and live for the call, which does not write to them.
@@ -280,19 +287,79 @@ fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
     open(path, flags, Mode::empty())
 }
 
-fn make_directory(path: &Path, access: Access) -> Result<(), RoomError> {
-    // The mode is set again afterwards: the umask is about files that programs make without thinking.
-    let mode = match access {
-        Access::Owner => Mode::from_bits_truncate(0o700),
-        Access::Group => Mode::from_bits_truncate(0o770),
+/// The mode of a directory whose rooms are its group's.
+const SHARED: libc::mode_t = 0o2020;
+
+/// The directory that a name promises to a user or group must be theirs: where everybody may make directories, somebody else
+/// may have made it.
+fn check_owner(path: &Path, facts: &FileStat) -> Result<(), RoomError> {
+    let (theirs, whose) = match Owner::by_name(path) {
+        None => return Ok(()),
+        Some(Owner::User(uid)) => (facts.st_uid == uid || facts.st_uid == 0, format!("user {uid}")),
+        Some(Owner::Group(gid)) => {
+            (facts.st_gid == gid && facts.st_mode & 0o2002 == 0o2000, format!("group {gid}"))
+        }
     };
-    match nix::unistd::mkdir(path, mode) {
+    if theirs {
+        return Ok(());
+    }
+    let (owner, group, mode) = (facts.st_uid, facts.st_gid, facts.st_mode & 0o7777);
+    Err(RoomError::UnsafeDirectory {
+        path: path.to_owned(),
+        reason: format!(
+            "its name says that it is for {whose}, but it belongs to user {owner}, group {group}, with mode {mode:04o}"
+        ),
+    })
+}
+
+fn make_directory(path: &Path, access: Access) -> Result<(), RoomError> {
+    let owner = Owner::by_name(path);
+    // The mode is set again afterwards: the umask is about files that programs make without thinking.
+    let mode = match (owner, access) {
+        (Some(Owner::Group(_)), _) => 0o2770,
+        (Some(Owner::User(_)), _) | (None, Access::Owner) => 0o700,
+        (None, Access::Group) => 0o770,
+    };
+    // Under another name until it is whose it should be, so that nobody finds it half made.
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let other = path.with_file_name(another_name(&name));
+    match nix::unistd::mkdir(&other, Mode::S_IRWXU) {
         Ok(()) => {}
-        Err(Errno::EEXIST) => return Ok(()),
+        // Somebody with our number has died before it could take that away.
+        Err(Errno::EEXIST) => return make_directory(path, access),
         Err(errno) => return Err(failed("create", path, errno)),
     }
-    let made = open_directory(path).and_then(|fd| fchmod(fd, mode));
-    made.map_err(|errno| failed("create", path, errno))
+    let made = open_directory(&other).and_then(|fd| {
+        match owner {
+            Some(Owner::User(uid)) if geteuid().is_root() => {
+                fchown(&fd, Some(Uid::from_raw(uid)), None)?;
+            }
+            Some(Owner::User(_)) => {}
+            Some(Owner::Group(gid)) => fchown(&fd, None, Some(Gid::from_raw(gid)))?,
+            None => give_away(&fd, &fstatat(&fd, "..", AtFlags::empty())?)?,
+        }
+        // After the change of the owner, which takes the bit away.
+        fchmod(&fd, Mode::from_bits_truncate(mode))?;
+        rename_to_new(AT_FDCWD, other.as_os_str(), path.as_os_str())
+    });
+    if made.is_err() {
+        // If this fails too there is nothing more to be done about a stray directory.
+        _ = std::fs::remove_dir(&other);
+    }
+    match made {
+        Ok(()) | Err(Errno::EEXIST) => Ok(()),
+        Err(errno) => Err(failed("create", path, errno)),
+    }
+}
+
+/// What root makes in the directory of a user is the user's, who could not use it otherwise.
+fn give_away(made: &OwnedFd, directory: &FileStat) -> Result<(), Errno> {
+    if directory.st_uid == 0 || !geteuid().is_root() {
+        return Ok(());
+    }
+    // With the bit set it has the group of the directory already.
+    let group = (directory.st_mode & 0o2000 == 0).then(|| Gid::from_raw(directory.st_gid));
+    fchown(made, Some(Uid::from_raw(directory.st_uid)), group)
 }
 
 fn refused_directory(errno: Errno, path: &Path) -> RoomError {

@@ -238,6 +238,17 @@ impl Holding for Inside {
     fn abandon(&self) {
         self.room.life.abandon();
     }
+
+    fn keep_by(
+        mut self: Box<Self>,
+        descriptor: BorrowedFd<'_>,
+        pid: u32,
+    ) -> Result<HolderId, RoomError> {
+        let Inside { room, lease, .. } = &mut *self;
+        room.hand_over(lease, descriptor, pid).map_err(as_loss)?;
+        self.over.store(true, Ordering::SeqCst);
+        Ok(self.room.slot(self.slot).holder())
+    }
 }
 
 impl Drop for Inside {

@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
@@ -30,7 +31,7 @@ pub(crate) struct Life {
 
 /// Blocks until the owner of a slot has given it up or died.
 pub(super) fn await_end(watch: &File, slot: u16) -> io::Result<()> {
-    let start = lock_byte::SLOTS + i64::from(slot);
+    let start = slot_byte(slot);
     let locked = fcntl(watch, FcntlArg::F_OFD_SETLKW(&byte(start, 1, libc::F_RDLCK)));
     fcntl(watch, FcntlArg::F_OFD_SETLK(&byte(start, 1, libc::F_UNLCK)))?;
     locked?;
@@ -47,32 +48,36 @@ fn byte(start: i64, length: i64, kind: libc::c_int) -> libc::flock {
     }
 }
 
+fn slot_byte(slot: u16) -> i64 {
+    lock_byte::SLOTS + i64::from(slot)
+}
+
+fn try_lock(file: impl AsFd, start: i64) -> io::Result<bool> {
+    step();
+    match fcntl(file, FcntlArg::F_OFD_SETLK(&byte(start, 1, libc::F_WRLCK))) {
+        Ok(_) => Ok(true),
+        Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn unlock(file: impl AsFd, start: i64) {
+    step();
+    // Taking a lock away needs no memory here: whole locks go, none is split.
+    let _ = fcntl(file, FcntlArg::F_OFD_SETLK(&byte(start, 1, libc::F_UNLCK)));
+}
+
+/// Whether some other description has locked one of these bytes.
+fn locked_by_others(file: impl AsFd, start: i64, length: i64) -> io::Result<bool> {
+    let mut probe = byte(start, length, libc::F_RDLCK);
+    fcntl(file, FcntlArg::F_OFD_GETLK(&mut probe))?;
+    Ok(i32::from(probe.l_type) != libc::F_UNLCK)
+}
+
 impl Life {
     pub(super) fn new(file: File, watch: File) -> Self {
         let (ours, reclaim) = (Mutex::new(HashSet::new()), Mutex::new(()));
         Life { file, ours, reclaim, watch: Arc::new(watch) }
-    }
-
-    fn try_lock(&self, start: i64) -> io::Result<bool> {
-        step();
-        match fcntl(&self.file, FcntlArg::F_OFD_SETLK(&byte(start, 1, libc::F_WRLCK))) {
-            Ok(_) => Ok(true),
-            Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
-            Err(errno) => Err(errno.into()),
-        }
-    }
-
-    fn unlock(&self, start: i64) {
-        step();
-        // Taking a lock away needs no memory here: whole locks go, none is split.
-        let _ = fcntl(&self.file, FcntlArg::F_OFD_SETLK(&byte(start, 1, libc::F_UNLCK)));
-    }
-
-    /// Whether some other description has locked one of these bytes.
-    fn locked_by_others(&self, start: i64, length: i64) -> io::Result<bool> {
-        let mut probe = byte(start, length, libc::F_RDLCK);
-        fcntl(&self.file, FcntlArg::F_OFD_GETLK(&mut probe))?;
-        Ok(i32::from(probe.l_type) != libc::F_UNLCK)
     }
 
     /// Tries to become the owner of a slot for as long as we live.
@@ -81,7 +86,7 @@ impl Life {
         if ours.contains(&slot) {
             return Ok(false);
         }
-        let claimed = self.try_lock(lock_byte::SLOTS + i64::from(slot))?;
+        let claimed = try_lock(&self.file, slot_byte(slot))?;
         if claimed {
             ours.insert(slot);
         }
@@ -91,7 +96,7 @@ impl Life {
     /// Gives a slot up. To others it looks as if its owner had died.
     pub(super) fn release(&self, slot: u16) {
         let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
-        self.unlock(lock_byte::SLOTS + i64::from(slot));
+        unlock(&self.file, slot_byte(slot));
         ours.remove(&slot);
     }
 
@@ -106,22 +111,44 @@ impl Life {
         // The lock is held over the question: a slot that one of our threads is about to claim has its answer when it is
         // ours.
         let ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(ours.contains(&slot) || self.locked_by_others(lock_byte::SLOTS + i64::from(slot), 1)?)
+        Ok(ours.contains(&slot) || locked_by_others(&self.file, slot_byte(slot), 1)?)
+    }
+
+    /// Whether the description behind `descriptor`, which is none of ours, has locked a slot's byte. To be asked while no
+    /// slot changes its owner.
+    pub(super) fn is_locked_through(
+        &self,
+        descriptor: BorrowedFd<'_>,
+        slot: u16,
+    ) -> io::Result<bool> {
+        let start = slot_byte(slot);
+        // The kernel does not tell a description about its own locks, but it tells others.
+        Ok(!locked_by_others(descriptor, start, 1)? && locked_by_others(&*self.watch, start, 1)?)
+    }
+
+    /// Locks a slot's byte for another description. False if somebody else has it.
+    pub(super) fn lock_through(&self, descriptor: BorrowedFd<'_>, slot: u16) -> io::Result<bool> {
+        try_lock(descriptor, slot_byte(slot))
+    }
+
+    pub(super) fn unlock_through(&self, descriptor: BorrowedFd<'_>, slot: u16) {
+        unlock(descriptor, slot_byte(slot));
     }
 
     /// Whether anybody else uses the file at all.
     pub(super) fn others(&self) -> io::Result<bool> {
-        self.locked_by_others(lock_byte::SLOTS, i64::from(super::layout::MAX_CAPACITY))
+        locked_by_others(&self.file, lock_byte::SLOTS, i64::from(super::layout::MAX_CAPACITY))
     }
 
     /// Runs `work` while no slot changes its owner, if that can be had at once.
     pub(super) fn try_reclaiming<T>(&self, work: impl FnOnce() -> T) -> io::Result<Option<T>> {
         let Ok(_ours) = self.reclaim.try_lock() else { return Ok(None) };
-        if !self.try_lock(lock_byte::RECLAIM)? {
+        // Not through `file`, which others may have open as well and so would not be kept out.
+        if !try_lock(&*self.watch, lock_byte::RECLAIM)? {
             return Ok(None);
         }
         let result = work();
-        self.unlock(lock_byte::RECLAIM);
+        unlock(&*self.watch, lock_byte::RECLAIM);
         Ok(Some(result))
     }
 }

@@ -14,6 +14,7 @@ mod file_system;
 mod fork;
 mod futex;
 mod holding;
+mod kept;
 mod latch;
 mod layout;
 mod life;
@@ -30,10 +31,13 @@ mod words;
 pub(crate) use directory::list;
 pub(crate) use open::{open, remove};
 
+use std::os::fd::BorrowedFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::backend::{Backend, Capabilities, Submitted};
 use crate::error::RoomError;
+use crate::guard::Kept;
 use crate::request::Request;
 use crate::snapshot::Snapshot;
 use room::FileRoom;
@@ -67,5 +71,17 @@ impl Backend for Directory {
 
     fn snapshot(&self) -> Result<Snapshot, RoomError> {
         self.0.snapshot()
+    }
+
+    fn file(&self) -> Option<&Path> {
+        Some(&self.0.path)
+    }
+
+    fn kept_by(&self, descriptor: BorrowedFd<'_>) -> Result<Option<Kept>, RoomError> {
+        self.0.kept_by(descriptor)
+    }
+
+    fn leave_kept(&self, descriptor: BorrowedFd<'_>, repaired: bool) -> Result<bool, RoomError> {
+        self.0.leave_kept(descriptor, repaired)
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use grouplock_room::{Access, Guard, Place, Places, Policy, Room, RoomError, RoomOptions};
+use grouplock_room::{Access, Guard, Places, Policy, Room, RoomError, RoomOptions};
 use grouplock_testing::{current_test, skip};
 
 use crate::process::{self, Actor, LONG, Scratch, until_waiting};
@@ -347,13 +347,6 @@ fn unprivileged_actor() {
                 Err(error) => process::say(&error.to_string()),
             }
         }
-        "default place as nobody" => {
-            nix::unistd::setuid(nix::unistd::Uid::from_raw(65534)).expect("this was root");
-            match Place::local() {
-                Ok(place) => process::say(&place.to_string()),
-                Err(error) => process::say(&error.to_string()),
-            }
-        }
         unknown => panic!("no act is called {unknown}"),
     }
 }
@@ -387,19 +380,6 @@ fn somebody_elses_file_in_a_shared_directory() {
     std::os::unix::fs::chown(file(&scratch), Some(12345), None).expect("this is root");
     let said = message(open(&scratch));
     assert_says(&said, &["is not used as a room", "belongs to the user with number 12345"]);
-}
-
-#[test]
-fn no_default_place_is_told() {
-    let scratch = Scratch::new();
-    if std::env::var_os("XDG_RUNTIME_DIR").is_some() {
-        skip(&current_test(), "XDG_RUNTIME_DIR is set, so there is a default place");
-    } else if let Some(said) = unprivileged(&scratch, "default place as nobody") {
-        assert_says(&said, &["XDG_RUNTIME_DIR is not set", "name a directory"]);
-    }
-    if root() {
-        assert_eq!(Place::local().expect("root has one").to_string(), "/run/grouplock");
-    }
 }
 
 /// A file system of its own, if this machine lets us mount one.

@@ -4,10 +4,13 @@
 //! told to kill itself before the first change of the operation, the second, and so on, until it survives. After every death the
 //! others must be where they would have been: exclusion holds, everyone who may enter does, epochs grow.
 
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 use grouplock_room::{Guard, Policy, Room, RoomError, RoomOptions, Standing, kill_points};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::Signal;
 
 use crate::process::{self, Actor, LONG, Scratch, until_waiting};
@@ -22,7 +25,12 @@ struct Stage {
 impl Stage {
     /// Starts it, and waits until everything up to the operation is done.
     fn set(play: &str, scratch: &Scratch, steps: u32) -> Self {
-        let role = [play, scratch.text(), &steps.to_string()];
+        Self::set_with(play, scratch, steps, -1)
+    }
+
+    /// The same with a descriptor that the process inherits.
+    fn set_with(play: &str, scratch: &Scratch, steps: u32, descriptor: i32) -> Self {
+        let role = [play, scratch.text(), &steps.to_string(), &descriptor.to_string()];
         let actor = Actor::start("kill_points::actor", &role);
         assert_eq!(actor.hear().as_deref(), Some("ready"), "{play}, step {steps}");
         Stage { actor, said: Vec::new() }
@@ -43,6 +51,7 @@ impl Stage {
 
 /// Not a test: what a process of these plays does.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a few lines for each play")]
 fn actor() {
     let Some(role) = process::role() else { return };
     let (play, directory) = (role[0].as_str(), role[1].as_str());
@@ -123,6 +132,21 @@ fn actor() {
         "remove" => {
             go();
             Room::remove(directory, "room").expect("nobody uses it");
+            survive();
+        }
+        "hand over" | "leave for another" => {
+            let room = open();
+            let number = role[3].parse().expect("a number");
+            // SAFETY: the test has opened it for us, and it stays open for as long as we run.
+            let descriptor = unsafe { std::os::fd::BorrowedFd::borrow_raw(number) };
+            if play == "hand over" {
+                let guard = room.enter("s").expect("it is empty");
+                go();
+                guard.keep_by(descriptor, std::process::id()).expect("it can be handed over");
+            } else {
+                go();
+                assert!(room.leave_kept(descriptor, false).expect("it can be left"));
+            }
             survive();
         }
         "hold" => {
@@ -409,6 +433,69 @@ fn switching_while_others_wait() {
             waiter.join().expect("it is admitted");
             survived
         });
+        assert_works(scratch, &room, epoch, steps);
+        survived
+    });
+}
+
+/// The room's file, opened for processes that are started from now on.
+fn inherited(room: &Room) -> File {
+    let path = room.file().expect("it is in a directory");
+    let file = File::options().append(true).open(path).expect("it can be opened");
+    fcntl(&file, FcntlArg::F_SETFD(FdFlag::empty())).expect("it is open");
+    file
+}
+
+/// A place that is handed to an open file is always somebody's, or nobody's and the death is told.
+#[test]
+fn handing_a_place_to_a_descriptor() {
+    walk(20, |steps, scratch| {
+        let room = open(scratch);
+        let file = inherited(&room);
+        let mut stage = Stage::set_with("hand over", scratch, steps, file.as_raw_fd());
+        let epoch = room.snapshot().expect("it can be looked at").epoch;
+        // One who waits watches the slot that changes hands.
+        let (survived, kept) = std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| drop(enter(&room, "t", steps)));
+            until_waiting(&room, 1);
+            let survived = stage.perform();
+            let kept = room.kept_by(file.as_fd()).expect("it can be asked");
+            if kept.is_some() {
+                assert_eq!(room.snapshot().expect("it can be looked at").session(), Some("s"));
+                assert!(room.leave_kept(file.as_fd(), false).expect("it can be left"));
+            }
+            waiter.join().expect("it is admitted");
+            (survived, kept)
+        });
+        assert_eq!(kept.is_some(), kept.as_ref().is_some_and(|kept| kept.epoch == epoch));
+        assert!(kept.is_some() || !survived, "it was handed over");
+        let deaths = room.snapshot().expect("it can be looked at").deaths;
+        assert_eq!(deaths, u64::from(kept.is_none()), "step {steps}");
+        assert_works(scratch, &room, epoch, steps);
+        survived
+    });
+}
+
+#[test]
+fn leaving_the_place_of_a_descriptor() {
+    walk(20, |steps, scratch| {
+        let room = open(scratch);
+        let file = inherited(&room);
+        let guard = enter(&room, "s", steps);
+        let epoch = guard.epoch();
+        guard.keep_by(file.as_fd(), std::process::id()).expect("it can be handed over");
+        let mut stage = Stage::set_with("leave for another", scratch, steps, file.as_raw_fd());
+        let survived = std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| drop(enter(&room, "t", steps)));
+            until_waiting(&room, 1);
+            let survived = stage.perform();
+            // If it died before it could leave, the next one can.
+            let left = room.leave_kept(file.as_fd(), false).expect("it can be asked");
+            assert!(!left || !survived, "it was left");
+            waiter.join().expect("it is admitted");
+            survived
+        });
+        assert_eq!(room.snapshot().expect("it can be looked at").deaths, 0, "step {steps}");
         assert_works(scratch, &room, epoch, steps);
         survived
     });

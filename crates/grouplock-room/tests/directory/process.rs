@@ -106,7 +106,17 @@ impl Actor {
     /// Starts this program again, running only that test, which plays the role.
     pub(crate) fn start(test: &str, role: &[&str]) -> Self {
         let program = std::env::current_exe().expect("this program has a path");
-        let mut child = Command::new(program)
+        Self::start_by(&mut Command::new(program), test, role)
+    }
+
+    /// The same with nothing in its environment.
+    pub(crate) fn start_without_environment(test: &str, role: &[&str]) -> Self {
+        let program = std::env::current_exe().expect("this program has a path");
+        Self::start_by(Command::new(program).env_clear(), test, role)
+    }
+
+    fn start_by(program: &mut Command, test: &str, role: &[&str]) -> Self {
+        let mut child = program
             .args(["--exact", test, "--nocapture", "--test-threads=1"])
             .env(ROLE, role.join("\u{1f}"))
             .stdin(Stdio::piped())

@@ -156,7 +156,7 @@ fn guards_and_futures_must_be_used() {
 #[cfg(not(feature = "deadlock_detection"))] // guards then say where they were made
 fn a_lock_is_small() {
     assert!(size_of::<GroupLock<u64, ()>>() <= 24, "{}", size_of::<GroupLock<u64, ()>>());
-    assert_eq!(size_of::<GroupLock<u32, ()>>(), 16);
+    assert_eq!(size_of::<GroupLock<u8, ()>>(), 16);
     assert_eq!(size_of::<SessionGuard<'static, u64, u64>>(), 2 * size_of::<usize>());
     assert_eq!(size_of::<Option<SessionGuard<'static, u64, u64>>>(), 2 * size_of::<usize>());
 }

@@ -9,13 +9,20 @@ use super::super::room::{To, Wishes};
 use super::super::status::Status;
 use super::super::storage::StorageError;
 use super::{Connection, ConnectionId, Engine, Who};
+use crate::name::MemberId;
 use crate::time::Time;
 use crate::wire::{Frame, Reason, Seen};
 
+/// How many records may wait.
+const MOST_LATER: usize = 1024;
+
 impl Engine {
-    pub(super) fn flush(&mut self) -> Result<(), StorageError> {
+    /// What can wait is written with the next record that cannot, or if there is `all`.
+    pub(super) fn flush(&mut self, all: bool) -> Result<(), StorageError> {
         let Wishes { save, send } = std::mem::take(&mut self.wishes);
-        if !save.is_empty() {
+        if !all && save.len() < MOST_LATER && save.iter().all(|(_, record)| record.can_wait()) {
+            self.wishes.save = save;
+        } else if !save.is_empty() {
             let save = hooks::before_commit(save);
             let voted = hooks::votes(&save);
             if !save.is_empty() {
@@ -27,10 +34,14 @@ impl Engine {
             self.send(to, frame, repeated);
         }
         for (name, process, attempt, client) in std::mem::take(&mut self.fresh) {
-            let waits = self.rooms.get(&name).and_then(|room| room.member.waits(process));
-            if waits.is_some_and(|(waiting, _)| waiting == attempt) {
+            let Some(member) = self.rooms.get(&name).map(|room| &room.member) else { continue };
+            if let Some((waiting, claim)) = member.waits(process)
+                && waiting == attempt
+            {
                 let room = name.to_string();
-                self.send(To::Client(client), Frame::Queued { room, process, attempt }, false);
+                let inside = member.stage_inside().map(|stage| stage.session.to_owned());
+                let queued = Frame::Queued { room, process, attempt, claim, inside };
+                self.send(To::Client(client), queued, false);
             }
         }
         Ok(())
@@ -73,8 +84,21 @@ impl Engine {
         }
     }
 
+    /// Tells a client that one of its requests is refused.
+    pub(super) fn deny(&self, connection: ConnectionId, denied: Frame) {
+        let Some(Connection { address, outbox, .. }) = self.connections.get(&connection) else {
+            return;
+        };
+        if let Frame::Denied { reason, .. } = &denied {
+            self.metrics.refuse(address, reason);
+        }
+        if outbox.push(denied) == Err(NotSent::Full) {
+            outbox.cut();
+        }
+    }
+
     /// Closes a connection. What else came over it is not looked at.
-    pub(super) fn refuse(&mut self, connection: ConnectionId, reason: Reason) {
+    pub(in super::super) fn refuse(&mut self, connection: ConnectionId, reason: Reason) {
         let Some(Connection { who, address, outbox }) = self.connections.remove(&connection) else {
             return;
         };
@@ -93,9 +117,10 @@ impl Engine {
         connection: ConnectionId,
         question: u64,
         room: Option<&str>,
+        brief: bool,
     ) {
         let mut pieces: Vec<Seen> = if let Some(name) = room {
-            self.rooms.get(name).map(|room| room.look(now)).unwrap_or_default()
+            self.rooms.get(name).map(|room| room.look(now, brief)).unwrap_or_default()
         } else {
             let names: Vec<_> = self.rooms.keys().map(ToString::to_string).collect();
             names.chunks(128).map(|piece| Seen::Rooms(piece.to_vec())).collect()
@@ -116,6 +141,10 @@ impl Engine {
 
     // ---- what there is to see ----
 
+    fn present(&self) -> impl Iterator<Item = MemberId> {
+        (0..self.coterie.members()).map(MemberId).filter(|member| self.is_present(*member))
+    }
+
     pub(super) fn gauges(&self) -> Gauges {
         let members = self.rooms.values().map(|room| &room.member);
         let (inside, waiting) = members.fold((0, 0), |(inside, waiting), member| {
@@ -126,13 +155,14 @@ impl Engine {
             inside,
             waiting,
             clients: self.clients.len(),
-            members_connected: self.links.iter().flatten().count(),
+            members_connected: self.present().count(),
             log_bytes: self.storage.length(),
         }
     }
 
     pub(super) fn status(&self, now: Time) -> Status {
-        let connected: Vec<bool> = self.links.iter().map(Option::is_some).collect();
+        let all = (0..self.coterie.members()).map(MemberId);
+        let connected: Vec<bool> = all.map(|member| self.is_present(member)).collect();
         let gauges = self.gauges();
         Status::new(
             self.me,

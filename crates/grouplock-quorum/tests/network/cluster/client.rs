@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use grouplock_quorum::wire::{
-    About, Fingerprint, Frame, Hello, Reader, Role, Welcome, encode, opening,
+    About, Fingerprint, Frame, Hello, Reader, Role, Versions, Welcome, encode, opening,
 };
 use grouplock_quorum::{
     Clock, GroupMessage, MemberId, Process, ProcessId, ProcessMessage, Settings, Standing, home,
@@ -71,7 +71,7 @@ impl Raw {
     }
 
     pub(crate) fn hello(&self, cluster: Option<Fingerprint>, role: Role) -> Frame {
-        Frame::Hello(Hello { cluster, role, now: self.clock.now() })
+        Frame::Hello(Hello { cluster, role, now: self.clock.now(), versions: Versions::OURS })
     }
 
     /// A client that has been welcomed.
@@ -149,7 +149,9 @@ impl Raw {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             match self.hear(PATIENCE) {
-                Ok(Some(Frame::Refused { reason })) => return reason.label().to_owned(),
+                Ok(Some(Frame::Refused { reason } | Frame::Denied { reason, .. })) => {
+                    return reason.label().to_owned();
+                }
                 Ok(Some(Frame::Group { message: GroupMessage::Enter { .. }, .. })) => {
                     return "let in".to_owned();
                 }
@@ -208,7 +210,9 @@ impl Raw {
                     message: GroupMessage::Enter { epoch, .. },
                     ..
                 }) if found == process => return Ok(Some(epoch)),
-                Some(Frame::Refused { reason }) => return Err(io::Error::other(reason)),
+                Some(Frame::Refused { reason } | Frame::Denied { reason, .. }) => {
+                    return Err(io::Error::other(reason));
+                }
                 Some(_) => {}
                 None => return Ok(None),
             }

@@ -92,6 +92,7 @@ pub(crate) struct Options {
     pub(crate) members: u16,
     pub(crate) coterie: &'static str,
     pub(crate) policy: &'static str,
+    pub(crate) votes: &'static str,
     pub(crate) lease: &'static str,
     pub(crate) retry: &'static str,
     pub(crate) clock_tolerance: &'static str,
@@ -105,6 +106,7 @@ impl Options {
             members,
             coterie,
             policy: "fifo",
+            votes: "any",
             lease: "4s",
             retry: "200ms",
             clock_tolerance: "5s",
@@ -127,6 +129,8 @@ pub(crate) struct Cluster {
     environment: BTreeMap<usize, Vec<(String, String)>>,
     /// How large files may become, in the shell's blocks.
     pub(crate) limits: BTreeMap<usize, u32>,
+    /// How many descriptors there can be.
+    pub(crate) descriptors: BTreeMap<usize, u32>,
 }
 
 impl Cluster {
@@ -162,6 +166,7 @@ impl Cluster {
             running,
             environment: BTreeMap::new(),
             limits: BTreeMap::new(),
+            descriptors: BTreeMap::new(),
         };
         for id in 0..cluster.len() {
             fs::write(cluster.config(id), cluster.toml(id)).expect("a configuration");
@@ -175,7 +180,8 @@ impl Cluster {
 
     /// The configuration of a member.
     pub(crate) fn toml(&self, id: usize) -> String {
-        let Options { coterie, policy, lease, retry, clock_tolerance, tls, .. } = self.options;
+        let Options { coterie, policy, votes, lease, retry, clock_tolerance, tls, .. } =
+            self.options;
         let mut members = String::new();
         for id in 0..self.len() {
             let address = self.address(id);
@@ -189,7 +195,7 @@ impl Cluster {
         };
         format!(
             "id = {id}\ndata = \"data-{id}\"\nstatus = \"127.0.0.1:0\"\n\n[cluster]\nname = \"test\"\n\
-             members = [{members}]\ncoterie = \"{coterie}\"\npolicy = \"{policy}\"\nlease = \"{lease}\"\n\
+             members = [{members}]\ncoterie = \"{coterie}\"\npolicy = \"{policy}\"\nvotes = \"{votes}\"\nlease = \"{lease}\"\n\
              retry = \"{retry}\"\nclock_tolerance = \"{clock_tolerance}\"\n\n[tls]\n{tls}\n"
         )
     }
@@ -255,12 +261,15 @@ impl Cluster {
     pub(crate) fn spawn(&self, config: &Path, id: usize) -> Child {
         let log = fs::File::options().create(true).append(true).open(self.log_path(id));
         let program = std::env::current_exe().expect("this program has a path");
-        let mut command = match self.limits.get(&id) {
+        // Where its log must not grow either, it is thrown away.
+        let limit = self.limits.get(&id).map(|blocks| {
+            format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\" 2>/dev/null")
+        });
+        let few = self.descriptors.get(&id);
+        let few = few.map(|most| format!("ulimit -n {most}; exec \"$0\" \"$@\""));
+        let mut command = match limit.or(few) {
             None => Command::new(program),
-            Some(blocks) => {
-                // Its log is thrown away: it must not grow either.
-                let script =
-                    format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\" 2>/dev/null");
+            Some(script) => {
                 let mut shell = Command::new("sh");
                 shell.arg("-c").arg(script).arg(program);
                 shell

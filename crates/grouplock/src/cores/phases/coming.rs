@@ -9,20 +9,20 @@ use super::Phases;
 use super::locked::Locked;
 use super::queue::Asked;
 use super::waiter::discard;
-use super::word::{self, CHANGING, EXCLUSIVE, FULL, LOCKED, NOTIFY, ONE, SET_UP, SLEEPER, UNNAMED};
+use super::word::{self, CHANGING, EXCLUSIVE, FULL, LOCKED, NOTIFY, ONE, SET_UP, SLEEPER};
 use crate::sync;
 
 /// What came of looking at the name.
 pub(super) enum Look {
-    /// It is ours: we are inside.
+    /// It is the caller's: the caller is inside.
     Inside,
-    /// It is another. We have counted ourselves in, and the word was `before`.
+    /// It is another. The caller has added its count, and the word was `before`.
     Other { before: u32 },
-    /// There was no looking.
+    /// The door is shut. The name was not read.
     Closed,
 }
 
-/// Somebody counted in to look at the name. Taken back when dropped, also when the comparison panics.
+/// A thread's count while it reads the name. Undone when dropped, also when the comparison panics.
 pub(super) struct Pin<'a, S: Eq + Clone>(pub(super) &'a Phases<S>);
 
 impl<S: Eq + Clone> Drop for Pin<'_, S> {
@@ -32,7 +32,7 @@ impl<S: Eq + Clone> Drop for Pin<'_, S> {
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Counts itself in if the door is open, and looks at the name.
+    /// Adds the caller's count if the door is open, and compares the name.
     #[inline]
     fn look(&self, session: &S) -> Look {
         // Relaxed: only to keep from disturbing a lock that is not open.
@@ -43,8 +43,8 @@ impl<S: Eq + Clone> Phases<S> {
         }
     }
 
-    /// As [`look`](Phases::look), but counts itself in first. That is one step less where the door is open, as it nearly always is when a thread
-    /// asks for the first time. Where it is not, that disturbs others; so a thread does it once.
+    /// As [`look`](Phases::look), but adds the count without a load before. That is one step less where the door is open, as it nearly always is when a
+    /// thread asks for the first time. Where the door is shut, it disturbs others; so a thread does it once.
     #[inline]
     fn look_at_once(&self, session: &S) -> Look {
         // Acquire: what earlier holders did, and the name.
@@ -54,8 +54,8 @@ impl<S: Eq + Clone> Phases<S> {
             return Look::Closed;
         }
         let pin = Pin(self);
-        // SAFETY: counted in by a step that found the door open, and so the room named.
-        let same = unsafe { self.name() } == session;
+        // SAFETY: counted in by a step that found the door open.
+        let same = unsafe { self.name() } == Some(session);
         mem::forget(pin);
         if same { Look::Inside } else { Look::Other { before } }
     }
@@ -121,9 +121,14 @@ impl<S: Eq + Clone> Phases<S> {
             None if self.exclusive_fast() => Look::Inside,
             None => Look::Closed,
         };
-        if let Look::Inside = look {
+        // Most tries end here, one way or the other.
+        let failed = matches!(look, Look::Other { before } if !word::is_empty(before));
+        if failed {
+            self.give_back(ONE);
+        }
+        if failed || matches!(look, Look::Inside) {
             discard(session);
-            return true;
+            return !failed;
         }
         let mut asked = session.map(Cow::Owned);
         let inside = self.try_slow(&mut asked, &look);
@@ -186,7 +191,7 @@ impl<S: Eq + Clone> Phases<S> {
             return false;
         }
         // SAFETY: `LOCKED` is held and `CHANGING` was set when the count was zero.
-        let old = unsafe { self.rename(before, session) };
+        let old = unsafe { self.rename(session) };
         if before & NOTIFY != 0 {
             // Somebody waits, perhaps for the session that the room now has: whoever left the room empty may have looked while it had its old name.
             // Release: the name, for those who come. Releasing the internal lock lets fellows in.
@@ -214,10 +219,15 @@ impl<S: Eq + Clone> Phases<S> {
     /// Takes the room for itself if nobody is inside, and nobody waits who must not be overtaken. If somebody waits, the caller lets them in when it leaves.
     #[inline]
     fn exclusive_fast(&self) -> bool {
-        // Relaxed: only to see whether the room is empty, and what is to stay as it is: a name, whether it is set up, and whether somebody waits.
-        let word = self.word.load(Relaxed);
-        // Acquire: what earlier holders did.
-        word & !(UNNAMED | SET_UP | NOTIFY) == 0
-            && self.word.compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed).is_ok()
+        let take = |word| {
+            // Acquire: what earlier holders did.
+            self.word.compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed)
+        };
+        // Not a look first: that would cost a step where the room is empty, and bring the word from another processor twice where it is not.
+        match take(0) {
+            Ok(_) => true,
+            // The room may be set up, and somebody may wait: that stays as it is.
+            Err(word) => word & !(SET_UP | NOTIFY) == 0 && take(word).is_ok(),
+        }
     }
 }

@@ -11,7 +11,6 @@ use super::queue::{Asked, Overtaking, Queue, Ticket};
 use super::waiter::{Kind, Retired, Signal, Standing, Waiter, Wakes, contain};
 use super::word::{
     self, ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SET_UP, SLEEPER,
-    UNNAMED,
 };
 use super::{Duty, Phases, Place};
 use crate::watch::Crowd;
@@ -56,10 +55,10 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
 
     /// The session inside or the last that was, if there was any, with the word.
     pub(super) fn name(&self) -> (u32, Option<&S>) {
-        // Relaxed: `UNNAMED` and the name change only under the lock that we hold.
+        // Relaxed: only the count changes while the lock is ours.
         let word = self.core.word.load(Relaxed);
         // SAFETY: `LOCKED` is held, so nobody writes the name.
-        (word, (word & UNNAMED == 0).then(|| unsafe { self.core.name() }))
+        (word, unsafe { self.core.name() })
     }
 
     /// Sets `CHANGING` if the room is empty, and tells the word before that.
@@ -81,11 +80,11 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         match room {
             Room::Of(session) => {
                 // SAFETY: `LOCKED` is held, and `CHANGING` was set when the count was zero.
-                let old = unsafe { self.core.rename(word, session) };
+                let old = unsafe { self.core.rename(session) };
                 if let Some(old) = old {
                     self.retired.push(old);
                 }
-                change = change.wrapping_sub(word & (UNNAMED | SET_UP));
+                change = change.wrapping_sub(word & SET_UP);
             }
             Room::Same => {}
             Room::Exclusive => change = change.wrapping_add(EXCLUSIVE),
@@ -413,12 +412,12 @@ impl<S: Eq + Clone> Locked<'_, S> {
         let mut same = false;
         // If the comparison panics, the room must be opened all the same.
         contain(|| same = name == Some(&session));
-        let mut bits = word & (UNNAMED | SET_UP);
+        let mut bits = word & SET_UP;
         if same {
             self.retired.push(session);
         } else {
             // SAFETY: `LOCKED` is held, and the caller has the room to itself: the door has been shut since a step that found the count zero.
-            let old = unsafe { self.core.rename(word, session) };
+            let old = unsafe { self.core.rename(session) };
             if let Some(old) = old {
                 self.retired.push(old);
             }
@@ -427,14 +426,16 @@ impl<S: Eq + Clone> Locked<'_, S> {
         if set_up {
             bits |= SET_UP;
         }
-        let change = bits.wrapping_sub(word & (UNNAMED | SET_UP)).wrapping_sub(EXCLUSIVE);
+        let change = bits.wrapping_sub(word & SET_UP).wrapping_sub(EXCLUSIVE);
         // Release: the name, and what the holder did, for those who come.
         self.core.word.fetch_add(change, Release);
     }
 
     /// What is to be seen.
     pub(super) fn snapshot(&mut self) -> Snapshot<S> {
-        let (word, name) = self.name();
+        // Relaxed: the name stays while the lock is ours, and the count is that of some moment.
+        let word = fewest(|| self.core.word.load(Relaxed));
+        let (_, name) = self.name();
         let exclusive = word & EXCLUSIVE != 0;
         let inside = name.filter(|_| !exclusive && !word::is_empty(word)).cloned();
         let now = Instant::now();
@@ -447,6 +448,15 @@ impl<S: Eq + Clone> Locked<'_, S> {
         let holders = word::holders(self.core.word.load(Relaxed));
         self.queue().crowd(holders)
     }
+}
+
+/// The word with the fewest holders of a few looks: a thread that only tries is counted for a moment too.
+pub(super) fn fewest(mut look: impl FnMut() -> u32) -> u32 {
+    let looks = (0..sync::SNAPSHOT_LOOKS).map(|_| {
+        sync::relax();
+        look()
+    });
+    looks.min_by_key(|word| word::holders(*word)).unwrap_or(0)
 }
 
 impl<S: Eq + Clone> Drop for Locked<'_, S> {

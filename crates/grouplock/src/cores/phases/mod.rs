@@ -75,7 +75,7 @@ use std::time::Instant;
 use self::locked::Locked;
 use self::queue::{Queue, Ticket};
 use self::waiter::{Kind, Standing};
-use self::word::{ASK, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, SLEEPER, UNNAMED};
+use self::word::{ASK, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, SLEEPER};
 use super::{Cancellable, Core};
 use crate::sync::{self, Shared, Word};
 use crate::{Policy, Snapshot, watch};
@@ -93,7 +93,9 @@ pub struct Phases<S> {
     word: Word,
     /// Made when somebody waits for the first time, unless the policy is another than the default.
     queue: Shared<Option<Box<Queue<S>>>>,
-    /// The session inside, or the last that was. There is one unless `UNNAMED` is set.
+    /// Whether there is a name: no session has been inside yet if not. Guarded as the name is. It lies in the gap behind the word.
+    named: Shared<bool>,
+    /// The session inside, or the last that was.
     name: Shared<MaybeUninit<S>>,
 }
 
@@ -108,7 +110,8 @@ impl<S> Phases<S> {
     #[cfg(not(any(loom, shuttle)))]
     pub const fn new() -> Self {
         Phases {
-            word: Word::new(UNNAMED),
+            word: Word::new(0),
+            named: Shared::new(false),
             queue: Shared::new(None),
             name: Shared::new(MaybeUninit::uninit()),
         }
@@ -118,7 +121,8 @@ impl<S> Phases<S> {
     #[cfg(any(loom, shuttle))]
     pub fn new() -> Self {
         Phases {
-            word: Word::new(UNNAMED),
+            word: Word::new(0),
+            named: Shared::new(false),
             queue: Shared::new(None),
             name: Shared::new(MaybeUninit::uninit()),
         }
@@ -157,19 +161,19 @@ impl<S> Phases<S> {
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
+    /// Undoes a count: of a holder that leaves, or of a thread that may not enter.
     #[inline]
     fn give_back(&self, count: u32) {
-        // Release: what the holder did is seen by who acquires the word later.
+        // Release: a thread that acquires the word later sees what the holder did.
         let word = self.word.fetch_sub(count, Release);
         if word & NOTIFY != 0 {
-            self.see_to_waiters(word);
+            self.let_waiters_in(word);
         }
     }
 
-    /// There is place in the room, and somebody waits. Releasing the internal lock does what there is to do. Waits for nothing.
+    /// The room has a place, and the queue is not empty. Takes the internal lock if it is free: its release lets waiters in. Never waits.
     #[cold]
-    fn see_to_waiters(&self, before: u32) {
+    fn let_waiters_in(&self, before: u32) {
         if !word::left_work(before) {
             return;
         }
@@ -228,19 +232,22 @@ impl<S> Phases<S> {
     /// The name of the session inside.
     ///
     /// # Safety
-    /// `UNNAMED` is clear, and the caller may read the name by invariant 2 for as long as it uses the reference.
-    unsafe fn name(&self) -> &S {
-        // SAFETY: nobody writes the name meanwhile, by invariants 1 and 2.
+    /// The caller may read the name by invariant 2 for as long as it uses the reference.
+    #[inline]
+    unsafe fn name(&self) -> Option<&S> {
+        // SAFETY: nobody writes it meanwhile, by invariants 1 and 2.
+        let named = unsafe { *self.named.read() };
+        // SAFETY: as above.
         let name = unsafe { &*self.name.read() };
-        // SAFETY: there is one, as `UNNAMED` is clear.
-        unsafe { name.assume_init_ref() }
+        // SAFETY: there is one.
+        named.then(|| unsafe { name.assume_init_ref() })
     }
 
     /// Puts another name in place of the one there, if any, and gives the old one back.
     ///
     /// # Safety
-    /// The caller may write the name by invariant 1. `word` tells whether there was one.
-    unsafe fn rename(&self, word: u32, name: S) -> Option<S> {
+    /// The caller may write the name by invariant 1.
+    unsafe fn rename(&self, name: S) -> Option<S> {
         // SAFETY: `LOCKED` is held (invariants 1 and 3).
         if let Some(queue) = unsafe { &mut *self.queue.write() } {
             queue.epoch += 1;
@@ -248,8 +255,10 @@ impl<S> Phases<S> {
         // SAFETY: nobody else reads or writes the name meanwhile.
         let place = unsafe { &mut *self.name.write() };
         let old = mem::replace(place, MaybeUninit::new(name));
-        // SAFETY: there was one if `UNNAMED` is clear.
-        (word & UNNAMED == 0).then(|| unsafe { old.assume_init() })
+        // SAFETY: as above.
+        let named = mem::replace(unsafe { &mut *self.named.write() }, true);
+        // SAFETY: there was one.
+        named.then(|| unsafe { old.assume_init() })
     }
 }
 
@@ -274,6 +283,38 @@ impl<S: Eq + Clone> Phases<S> {
     pub(super) fn join_as_holder(&self) {
         // Relaxed: the caller is inside already.
         self.word.fetch_add(ONE, Relaxed);
+    }
+
+    /// What is left of polling a request when the fast path was not enough.
+    #[cold]
+    fn poll_slow(
+        &self,
+        session: Option<&S>,
+        waiting: &mut Option<Waiting>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        let Some(Waiting { ticket, signal, watch }) = waiting else {
+            let mut asked = session.map(Cow::Borrowed);
+            let mut locked = self.lock();
+            let now = Instant::now();
+            if locked.admit(&mut asked, || now) {
+                return Poll::Ready(());
+            }
+            *waiting = Some(Waiting::begin(&mut locked, asked, now, cx));
+            return Poll::Pending;
+        };
+        if signal.standing() != Standing::Granted {
+            // Before `locked`, and so dropped after it.
+            let _old;
+            let mut locked = self.lock();
+            if signal.standing() != Standing::Granted {
+                _old = locked.queue().replace_waker(*ticket, cx.waker());
+                return Poll::Pending;
+            }
+        }
+        watch.end(watch::Request::of(self, session.is_none()), true);
+        *waiting = None;
+        Poll::Ready(())
     }
 }
 
@@ -303,8 +344,7 @@ impl Waiting {
 impl<S> Drop for Phases<S> {
     fn drop(&mut self) {
         watch::gone(ptr::from_ref(self).addr());
-        // Relaxed: whoever drops the lock has it to itself.
-        if self.word.load(Relaxed) & UNNAMED == 0 {
+        if *self.named.get_mut() {
             // SAFETY: there is a name, and nobody will read it again.
             unsafe { self.name.get_mut().assume_init_drop() };
         }
@@ -334,8 +374,8 @@ unsafe impl<S: Eq + Clone> Core for Phases<S> {
 
     #[inline]
     unsafe fn session<'a>(&'a self, (): &'a ()) -> &'a S {
-        // SAFETY: a holder of a session is counted, and the room has a name since it entered.
-        unsafe { self.name() }
+        // SAFETY: a holder of a session is counted.
+        unsafe { self.name() }.expect("the room has had a name since the holder entered")
     }
 
     fn try_snapshot(&self) -> Option<Snapshot<S>> {
@@ -357,37 +397,17 @@ unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
         self.enter_by(session, Some(deadline)).then_some(())
     }
 
+    #[inline]
     fn poll_enter(
         &self,
         session: Option<&S>,
         waiting: &mut Option<Waiting>,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        let Some(Waiting { ticket, signal, watch }) = waiting else {
-            let mut asked = session.map(Cow::Borrowed);
-            if self.fast(&mut asked) {
-                return Poll::Ready(());
-            }
-            let mut locked = self.lock();
-            let now = Instant::now();
-            if locked.admit(&mut asked, || now) {
-                return Poll::Ready(());
-            }
-            *waiting = Some(Waiting::begin(&mut locked, asked, now, cx));
-            return Poll::Pending;
-        };
-        if signal.standing() != Standing::Granted {
-            // Before `locked`, and so dropped after it.
-            let _old;
-            let mut locked = self.lock();
-            if signal.standing() != Standing::Granted {
-                _old = locked.queue().replace_waker(*ticket, cx.waker());
-                return Poll::Pending;
-            }
+        if waiting.is_none() && self.fast(&mut session.map(Cow::Borrowed)) {
+            return Poll::Ready(());
         }
-        watch.end(watch::Request::of(self, session.is_none()), true);
-        *waiting = None;
-        Poll::Ready(())
+        self.poll_slow(session, waiting, cx)
     }
 
     fn cancel(&self, Waiting { ticket, signal, watch }: Waiting, exclusive: bool) {

@@ -25,8 +25,8 @@ impl<S: Eq + Clone> Phases<S> {
         let before = self.word.fetch_add(ONE, Acquire);
         let pin = Pin(self);
         let ready = word::is_open(before) && before & SET_UP != 0;
-        // SAFETY: counted in by a step that found the door open, and so the room named.
-        let inside = ready && unsafe { self.name() } == session;
+        // SAFETY: counted in by a step that found the door open.
+        let inside = ready && unsafe { self.name() } == Some(session);
         if inside {
             mem::forget(pin);
         }

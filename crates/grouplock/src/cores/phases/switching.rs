@@ -22,8 +22,8 @@ impl<S: Eq + Clone> Phases<S> {
         mut asked: Asked<'s, S>,
         push: impl FnOnce(&mut Locked<'_, S>, Asked<'s, S>, Instant) -> P,
     ) -> Option<P> {
-        // SAFETY: a holder of a session is counted, and the room has a name since it entered.
-        if Some(unsafe { self.name() }) == asked.as_deref() {
+        // SAFETY: a holder of a session is counted.
+        if unsafe { self.name() } == asked.as_deref() {
             discard(asked);
             return None;
         }
@@ -78,8 +78,8 @@ impl<S: Eq + Clone> Phases<S> {
     /// As [`Cancellable::try_switch`](super::Cancellable::try_switch).
     pub(in crate::cores) unsafe fn switch_at_once(&self, session: S) -> bool {
         let mut asked = Some(Cow::Owned(session));
-        // SAFETY: a holder of a session is counted, and the room has a name since it entered.
-        let stays = Some(unsafe { self.name() }) == asked.as_deref();
+        // SAFETY: a holder of a session is counted.
+        let stays = unsafe { self.name() } == asked.as_deref();
         let inside = stays
             || self
                 .try_lock()

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
+use super::locked::fewest;
 use super::waiter::{Kind, Standing};
 use super::word::{ASK, FULL, MOST_HOLDERS, ONE};
 use super::{Cancellable, Core, Phases, Place};
@@ -25,7 +26,7 @@ fn leave_one(lock: &Phases<u8>, holders: usize) {
 
 #[test]
 fn there_is_room_for_so_many() {
-    assert_eq!(MOST_HOLDERS, 4_194_304);
+    assert_eq!(MOST_HOLDERS, 8_388_608);
     let lock = crowded(MOST_HOLDERS - 1);
     assert!(lock.try_enter(Some(1)).is_some(), "the last place");
     assert_eq!(lock.snapshot().holders, MOST_HOLDERS);
@@ -165,7 +166,14 @@ fn a_promise_outlasts_an_upgrade() {
     assert!(lock.try_enter(Some(1)).is_some(), "nobody waits");
 }
 
-// By the clock, it would end after ten milliseconds.
+/// A thread that only tries is counted for a moment.
+#[test]
+fn a_snapshot_does_not_count_one_that_only_tries() {
+    let mut words = [2 * ONE, ONE, 3 * ONE, 2 * ONE].into_iter().cycle();
+    assert_eq!(fewest(|| words.next().unwrap_or(0)), ONE);
+}
+
+// By the clock alone, it would end after half a millisecond.
 #[test]
 fn spinning_ends_at_the_deadline() {
     let mut spin = crate::sync::Spin::until(Some(Instant::now()));

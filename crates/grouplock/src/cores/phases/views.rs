@@ -16,6 +16,7 @@ impl<S> Phases<S> {
     pub(crate) const fn named(name: S) -> Self {
         Phases {
             word: Word::new(0),
+            named: Shared::new(true),
             queue: Shared::new(None),
             name: Shared::new(MaybeUninit::new(name)),
         }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::Phases;
 use super::queue::{Asked, Ticket};
 use super::waiter::{Kind, Signal, Standing, discard};
-use super::word::{self, ASK, EXCLUSIVE, FULL, ONE, UNNAMED};
+use super::word::{self, ASK, EXCLUSIVE, FULL, ONE};
 use crate::sync;
 use crate::watch::{self, Observer as _};
 
@@ -88,7 +88,7 @@ impl<S: Eq + Clone> Phases<S> {
         while spin.pause() {
             // Relaxed: only to see whether it is worth trying.
             let word = self.word.load(Relaxed);
-            if word & FULL != 0 || asked.is_some() && word & UNNAMED != 0 {
+            if word & FULL != 0 {
                 return false;
             }
             if word & ASK != 0 {

@@ -1,10 +1,10 @@
-//! The word in front of the queue: who is inside, and what those who come or go have to do.
+//! The word in front of the queue: how many are inside, and what a thread that enters or leaves must do.
 //!
 //! ```text
-//!  31    30 ………… 9   8       7      6       5         4        3   2      1       0
-//! ┌────┬──────────┬───────┬──────┬───────┬─────────┬────────┬───┬──────┬───────┬──────┐
-//! │FULL│ holders  │LIMITED│SET_UP│UNNAMED│EXCLUSIVE│CHANGING│ASK│NOTIFY│SLEEPER│LOCKED│
-//! └────┴──────────┴───────┴──────┴───────┴─────────┴────────┴───┴──────┴───────┴──────┘
+//!  31    30 ………… 8   7       6      5         4        3   2      1       0
+//! ┌────┬──────────┬───────┬──────┬─────────┬────────┬───┬──────┬───────┬──────┐
+//! │FULL│ holders  │LIMITED│SET_UP│EXCLUSIVE│CHANGING│ASK│NOTIFY│SLEEPER│LOCKED│
+//! └────┴──────────┴───────┴──────┴─────────┴────────┴───┴──────┴───────┴──────┘
 //! ```
 //!
 //! This file stands in `grouplock` and in `grouplock-algorithms`, where the lab explores the protocol. A test sees that the two are the same.
@@ -13,34 +13,32 @@
 pub const LOCKED: u32 = 1;
 /// Somebody sleeps until `LOCKED` is clear.
 pub const SLEEPER: u32 = 1 << 1;
-/// Somebody waits in the queue, and whoever leaves the room empty must see to it.
+/// The queue is not empty. The thread that leaves the room empty must let waiters in.
 pub const NOTIFY: u32 = 1 << 2;
-/// Those who come must ask under the internal lock whether they may enter before those who wait.
+/// A request must take the internal lock, and ask whether it may enter before the waiters.
 pub const ASK: u32 = 1 << 3;
 /// The room is empty, and its session is about to be another. Set only together with `LOCKED`.
 pub const CHANGING: u32 = 1 << 4;
 /// The holder has the room to itself.
 pub const EXCLUSIVE: u32 = 1 << 5;
-/// No session has been inside yet: there is no name to compare with.
-pub const UNNAMED: u32 = 1 << 6;
 /// The room has been set up for the session that it is named after. Changed only by the thread that holds `LOCKED`.
-pub const SET_UP: u32 = 1 << 7;
+pub const SET_UP: u32 = 1 << 6;
 /// Sessions have a limit of holders: `ASK` is always set, and every holder that leaves lets waiters in. Never changes.
-pub const LIMITED: u32 = 1 << 8;
-/// One holder, or one who has come to see which session is inside.
-pub const ONE: u32 = 1 << 9;
-/// No more holders, please.
+pub const LIMITED: u32 = 1 << 7;
+/// One holder, or one thread that compares its session with the name.
+pub const ONE: u32 = 1 << 8;
+/// No more holders are admitted.
 pub const FULL: u32 = 1 << 31;
 
 /// All bits that count.
 const COUNT: u32 = !(ONE - 1);
-/// Any of these: who comes does not enter by the fast path.
-const DOOR: u32 = ASK | CHANGING | EXCLUSIVE | UNNAMED | FULL;
+/// Any of these: a request does not enter by the fast path.
+const DOOR: u32 = ASK | CHANGING | EXCLUSIVE | FULL;
 
-/// As many can share a session; the next waits. (The word could count twice as many: so many may come at once and find it full.)
+/// So many holders can share a session. The next request waits. (The word counts up to twice as many, as threads that find it full are counted for a moment.)
 pub const MOST_HOLDERS: usize = (FULL / ONE) as usize;
 
-/// Whether who comes may look at the name of the session inside, and enter if it is theirs.
+/// Whether a thread that adds its count may read the name, and enter if the name is its session.
 pub const fn is_open(word: u32) -> bool {
     word & DOOR == 0
 }
@@ -50,9 +48,9 @@ pub const fn is_empty(word: u32) -> bool {
     word & COUNT == 0
 }
 
-/// Whether the session inside can be joined by one who holds the internal lock and finds that the name is theirs.
+/// Whether a thread that holds the internal lock, and whose session is the name, can join the holders.
 pub const fn is_joinable(word: u32) -> bool {
-    word & (EXCLUSIVE | UNNAMED | FULL) == 0
+    word & (EXCLUSIVE | FULL) == 0
 }
 
 /// Whether no more holders are admitted.
@@ -71,7 +69,7 @@ pub const fn left_work(word: u32) -> bool {
     word & (NOTIFY | LOCKED) == NOTIFY && (holders(word) == 1 || word & LIMITED != 0)
 }
 
-/// Whether there may be place for one who waits, and no thread is about to let waiters in. Asked by a holder that left, and found `before`.
+/// Whether a waiter may have become able to enter while no thread is about to let waiters in. Asked by a holder that left, and found `before`.
 ///
 /// If it was alone, a thread may have come back to the session that the room is named after, and others may wait for that session.
 pub const fn needs_work(word: u32, before: u32) -> bool {

@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Write as _};
 
-/// A colour with a meaning, told for light and dark at once by the style sheet.
+/// A colour, told for light and dark at once by the style sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
     /// Text and what stands out.
@@ -11,20 +11,20 @@ pub enum Ink {
     Soft,
     /// Lines to measure by.
     Grid,
-    /// Our own lock.
-    Ours,
-    /// The standard library.
-    Standard,
-    /// Locks that park.
-    Parking,
-    /// Locks that spin.
-    Spinning,
-    /// Locks of tasks.
-    Tasks,
-    /// Locks of stripes.
-    Striped,
-    /// Locks by hand.
-    ByHand,
+    /// For one of the things compared, as are the others.
+    Red,
+    /// Another.
+    Blue,
+    /// Another.
+    Green,
+    /// Another.
+    Grey,
+    /// Another.
+    Violet,
+    /// Another.
+    Teal,
+    /// Another.
+    Amber,
 }
 
 impl Ink {
@@ -32,13 +32,13 @@ impl Ink {
         (Ink::Text, "text", "#1f2328", "#e6edf3"),
         (Ink::Soft, "soft", "#59636e", "#9198a1"),
         (Ink::Grid, "grid", "#d8dee4", "#30363d"),
-        (Ink::Ours, "ours", "#cf222e", "#ff7b72"),
-        (Ink::Standard, "standard", "#0969da", "#58a6ff"),
-        (Ink::Parking, "parking", "#1a7f37", "#3fb950"),
-        (Ink::Spinning, "spinning", "#6e7781", "#8b949e"),
-        (Ink::Tasks, "tasks", "#8250df", "#bc8cff"),
-        (Ink::Striped, "striped", "#0e7c86", "#39c5cf"),
-        (Ink::ByHand, "by-hand", "#9a6700", "#d29922"),
+        (Ink::Red, "red", "#cf222e", "#ff7b72"),
+        (Ink::Blue, "blue", "#0969da", "#58a6ff"),
+        (Ink::Green, "green", "#1a7f37", "#3fb950"),
+        (Ink::Grey, "grey", "#6e7781", "#8b949e"),
+        (Ink::Violet, "violet", "#8250df", "#bc8cff"),
+        (Ink::Teal, "teal", "#0e7c86", "#39c5cf"),
+        (Ink::Amber, "amber", "#9a6700", "#d29922"),
     ];
 
     fn class(self) -> &'static str {
@@ -203,10 +203,10 @@ mod tests {
     #[test]
     fn a_picture_is_well_formed_whatever_it_says() {
         let mut svg = Svg::new(100.0, 50.0, "a < b & \"c\"");
-        svg.text((1.0, 2.0), Anchor::End, Ink::Ours, true, "</text> & <g>");
+        svg.text((1.0, 2.0), Anchor::End, Ink::Red, true, "</text> & <g>");
         svg.line(&[(0.0, 0.0), (1.0, 1.0)], Ink::Grid, 1.0, true);
         svg.dot((1.0, 1.0), 2.0, Ink::Text);
-        svg.ring((1.0, 1.0), 2.0, Ink::ByHand);
+        svg.ring((1.0, 1.0), 2.0, Ink::Amber);
         let text = svg.to_string();
         assert_eq!(well_formed(&text), Ok(()));
         assert!(text.contains("&lt;/text&gt; &amp; &lt;g&gt;"));

@@ -1,0 +1,42 @@
+//! Which versions of the frames somebody speaks.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The versions of all that follows Hello and Welcome, from the lowest to the highest. Two who have one in common talk, by the highest
+/// of those: so members can be upgraded one after the other.
+///
+/// ```
+/// use grouplock_quorum::wire::Versions;
+///
+/// let (old, new) = (Versions { lowest: 2, highest: 3 }, Versions { lowest: 3, highest: 5 });
+/// assert_eq!(old.common(new), Some(3));
+/// assert_eq!(old.common(Versions { lowest: 4, highest: 5 }), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Versions {
+    /// The oldest.
+    pub lowest: u16,
+    /// The newest.
+    pub highest: u16,
+}
+
+impl Versions {
+    /// What this program speaks. When frames change, `highest` grows, and the frames of the version before are kept as
+    /// bytes in `tests/core/frames`.
+    pub const OURS: Versions = Versions { lowest: 2, highest: 2 };
+
+    /// The highest that both speak.
+    pub fn common(self, other: Versions) -> Option<u16> {
+        let highest = self.highest.min(other.highest);
+        (highest >= self.lowest.max(other.lowest)).then_some(highest)
+    }
+}
+
+impl fmt::Display for Versions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Versions { lowest, highest } = self;
+        if lowest == highest { write!(f, "{lowest}") } else { write!(f, "{lowest} to {highest}") }
+    }
+}

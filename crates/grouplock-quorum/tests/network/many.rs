@@ -1,0 +1,85 @@
+//! More connections than a member has places for.
+
+use std::net::TcpStream;
+
+use crate::cluster::client::{Raw, session_at};
+use crate::cluster::{Cluster, Options, PATIENCE, eventually};
+use grouplock_room::{Places, RoomError, RoomOptions};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+/// As many as a review used to end a member.
+const SILENT: usize = 1100;
+
+/// This process needs a descriptor for each of them too.
+fn raise_own_limit() {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    if soft < 4096 {
+        setrlimit(Resource::RLIMIT_NOFILE, hard.min(4096), hard).unwrap();
+    }
+}
+
+fn silent(address: &str, count: usize) -> Vec<TcpStream> {
+    (0..count).map(|_| TcpStream::connect(address).expect("the system takes it")).collect()
+}
+
+#[test]
+fn silent_connections_end_nothing() {
+    raise_own_limit();
+    let mut cluster = Cluster::prepare(Options { lease: "60s", ..Options::new(3) });
+    // Far fewer than connections come, and no way to get more.
+    cluster.descriptors.insert(0, 256);
+    (0..3).for_each(|id| cluster.launch(id));
+    cluster.wait_connected();
+    let address = cluster.address(0);
+    let (session, other) = (session_at(0, 3), session_at(1, 3));
+    let open = |place: &str| {
+        let places = Places::new().with(grouplock_quorum::opener());
+        places.open(place, "room", &RoomOptions::new()).expect("it is welcome")
+    };
+    let room = open(&cluster.place(0));
+    let holder = room.enter(&session).expect("the room is empty");
+
+    let crowd = silent(&address, SILENT);
+    eventually("all have been accepted", || {
+        cluster.metric(0, "grouplock_connections_total", "") >= SILENT as u64
+    });
+    // Whoever says who it is gets a place while all of them are there: a client that is another's neighbour, and a member.
+    let late = open(&format!("gbp://{address},{}", cluster.address(2)));
+    let late = late.enter(&session).expect("the session is inside");
+    cluster.kill(1);
+    cluster.launch(1);
+    cluster.wait_connected();
+    let more = silent(&address, SILENT);
+    assert!(matches!(room.try_enter(&other), Err(RoomError::Occupied { .. })));
+    holder.leave().expect("nothing was lost");
+    late.leave().expect("nothing was lost");
+    let next = room.request(&other).timeout(PATIENCE).enter().expect("both have left");
+    next.leave().expect("nothing was lost");
+
+    assert!(cluster.refused(0, "too_many") > 0, "no place was ever missing");
+    assert!(!cluster.log(0).contains("cannot accept"), "descriptors ran out");
+    drop((crowd, more));
+    assert_eq!(cluster.stop(0), Some(0), "it ended before it was told to");
+}
+
+#[test]
+fn clients_that_are_too_many_are_told_so_and_members_are_not() {
+    raise_own_limit();
+    let mut cluster = Cluster::prepare(Options::new(3));
+    cluster.descriptors.insert(0, 128);
+    cluster.launch(0);
+    let mut clients = Vec::new();
+    let refused = loop {
+        assert!(clients.len() < 128, "there is no end of them");
+        match Raw::client(&cluster.address(0), clients.len() as u64) {
+            Ok((client, _)) => clients.push(client),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(refused.contains("TooMany"), "{refused}");
+    (1..3).for_each(|id| cluster.launch(id));
+    cluster.wait_connected();
+    // One of them goes, and there is a place again.
+    clients.pop();
+    eventually("there is a place again", || Raw::client(&cluster.address(0), 1000).is_ok());
+}

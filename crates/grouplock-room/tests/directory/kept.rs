@@ -1,0 +1,80 @@
+//! Places that an open file keeps.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use grouplock_room::{Room, RoomError};
+
+use crate::process::{LONG, Scratch};
+
+fn open(scratch: &Scratch) -> (Room, File) {
+    let room = Room::open(scratch.path(), "room").expect("it can be opened");
+    let path = room.file().expect("it is in a directory");
+    let file = File::options().append(true).open(path).expect("it can be opened");
+    (room, file)
+}
+
+#[test]
+fn a_place_lasts_until_the_last_descriptor_is_closed() {
+    let scratch = Scratch::new();
+    let (room, file) = open(&scratch);
+    let other = file.try_clone().expect("it is open");
+    room.enter("s").expect("it is empty").keep_by(file.as_fd(), 42).expect("it fits");
+    drop(file);
+    assert!(room.try_enter("t").is_err_and(|error| error.is_conflict()));
+    let seen = room.snapshot().expect("it can be looked at");
+    assert_eq!(seen.inside.map(|phase| phase.members[0].pid), Some(42));
+    drop(other);
+    let guard = room.request("t").timeout(LONG).enter().expect("it is free");
+    assert_eq!(guard.recovered().map(|died| died.session).as_deref(), Some("s"));
+}
+
+/// While it changes hands the place is nobody's for a moment, in which nobody may act on that.
+#[test]
+fn a_place_that_changes_hands_is_never_taken_for_that_of_a_dead() {
+    let scratch = Scratch::new();
+    let (room, file) = open(&scratch);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Whoever cannot wait looks whether those inside live.
+        let looker = scope.spawn(|| {
+            let (room, _) = open(&scratch);
+            while !stop.load(Ordering::SeqCst) {
+                match room.try_enter("t") {
+                    Ok(guard) => drop(guard),
+                    Err(error) => assert!(error.is_conflict(), "{error}"),
+                }
+            }
+        });
+        for round in 0..1000 {
+            let guard = room.request("s").timeout(LONG).enter().expect("it is admitted");
+            guard.keep_by(file.as_fd(), 1).expect("it fits");
+            let left = room.leave_kept(file.as_fd(), false).expect("it can be left");
+            assert!(left, "round {round}: it was taken away");
+        }
+        stop.store(true, Ordering::SeqCst);
+        looker.join().expect("it found nothing wrong");
+    });
+    assert_eq!(room.snapshot().expect("it can be looked at").deaths, 0);
+}
+
+#[test]
+fn a_descriptor_keeps_one_place_and_two_keep_two() {
+    let scratch = Scratch::new();
+    let (room, one) = open(&scratch);
+    let (_, two) = open(&scratch);
+    for file in [&one, &two] {
+        room.enter("s").expect("it can be shared").keep_by(file.as_fd(), 1).expect("it fits");
+    }
+    let again = room.enter("s").expect("it can be shared").keep_by(one.as_fd(), 1);
+    assert!(matches!(again, Err(RoomError::BadOption { .. })), "{again:?}");
+    assert_eq!(room.snapshot().expect("it can be looked at").holders(), 2, "it was left");
+    assert!(room.leave_kept(one.as_fd(), false).expect("it can be left"));
+    assert!(!room.leave_kept(one.as_fd(), false).expect("it was left"));
+    assert!(room.kept_by(one.as_fd()).expect("it can be asked").is_none());
+    assert!(room.kept_by(two.as_fd()).expect("it can be asked").is_some());
+    assert!(room.try_enter("t").is_err(), "the other is inside");
+    assert!(room.leave_kept(two.as_fd(), false).expect("it can be left"));
+    drop(room.try_enter("t").expect("all have left"));
+}
