@@ -32,10 +32,11 @@
 //! # Giving up
 //! Where waiters can give up, an exploration lets them do so at every such wait, at any moment. From then on a process neither enters nor leaves
 //! until it is inside or idle. A request that is given up is as if it had not been made: an order of service is violated only if
-//! a process that was overtaken enters after all. Those who leave may have to wait for those who give up, so these count as able to get through in
-//! [`GroupBoundedExit`](Property::GroupBoundedExit); [`GroupConcurrentEntering`](Property::GroupConcurrentEntering),
+//! a process that was overtaken enters after all. [`GroupBoundedExit`](Property::GroupBoundedExit),
+//! [`GroupConcurrentEntering`](Property::GroupConcurrentEntering),
 //! [`StrongGroupConcurrentEntering`](Property::StrongGroupConcurrentEntering) and [`BoundedEntry`](Property::BoundedEntry) ask for somebody who can
-//! enter by its own steps only while nobody is giving up.
+//! get through by its own steps only while nobody is giving up. Then [`GroupBoundedAbort`](Property::GroupBoundedAbort) asks for somebody, whatever it
+//! does.
 //!
 //! # Who came first
 //! Those that speak of doorways say nothing of a text that has none: then they are not looked at.

@@ -4,7 +4,7 @@ use grouplock_algorithms::claims::Growth;
 use grouplock_algorithms::handover_withdraw::HandoverWithdraw;
 use grouplock_lab::ideal::IdealLock;
 use grouplock_lab::memory::SimMemory;
-use grouplock_lab::rmr::{self, Model, bounds, fit, measure, section_bounds};
+use grouplock_lab::rmr::{self, Model, fit, measure};
 use grouplock_lab::{Options, Property, Subject, Verdict, check, registry};
 
 const NAME: &str = "handover-withdraw";
@@ -51,18 +51,4 @@ fn the_largest_request_grows_and_the_mean_of_a_run_does_not() {
     let (largest, means): (Vec<_>, Vec<_>) = sizes.map(of).into_iter().unzip();
     assert_eq!(fit(&largest), Growth::Linear, "{largest:?}");
     assert_eq!(fit(&means), Growth::Constant, "{means:?}");
-}
-
-#[test]
-fn leaving_and_giving_up_have_bounds_that_are_proven() {
-    assert_eq!(bounds(NAME).expect("it is listed"), None, "an entry may go round");
-    let proven = section_bounds(NAME).expect("it is listed").expect("these do not go round");
-    for model in [Model::Cc, Model::Dsm] {
-        let (exit, withdrawal) = (proven.exit.of(model), proven.withdrawal.of(model));
-        println!("{model}: leaving at most {exit}, giving up at most {withdrawal}");
-        // The exit lock alone costs eight and four.
-        assert!((5..60).contains(&exit), "{model}: {exit}");
-        assert!((exit..80).contains(&withdrawal), "{model}: {withdrawal}");
-    }
-    assert_eq!(section_bounds("handover").expect("it is listed"), None, "nobody gives up there");
 }

@@ -11,8 +11,7 @@
 //!
 //! * **Promises** what `handover` promises, with these differences. First-come-first-served holds for requests that are not given up. A
 //!   process that gives up gets through, or is enabled after all, and is *group bounded*: some process can complete what it does by a
-//!   bounded number of its own steps. The exit is group bounded if those who give up count as leaving. Group concurrent entering is
-//!   promised while nobody is giving up.
+//!   bounded number of its own steps. Group bounded exit and group concurrent entering are promised while nobody is giving up.
 //! * **Costs** O(1) remote references amortised over requests, on both machine models: an entry follows one `FORWARD` for each
 //!   predecessor that gave up while it was between lines 2 and 7. Exit and withdrawal are O(1). Two nodes and a record per process, and
 //!   a reserve of at most N(N-1)/2 nodes for N processes.

@@ -336,15 +336,15 @@ mod giving_up {
     thread_local! {
         /// How many requests were given up, and how many were to be and got in. (Loom runs all threads of a model on one.)
         static SEEN: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+        /// How many processes left when a node had been marked `FORWARD`: only then there are more than two for each process.
+        static FORWARDED: Cell<usize> = const { Cell::new(0) };
     }
 
-    fn withdraw<M: Memory, G: WithdrawGroup<M> + 'static>(
-        bound: Option<usize>,
-        plans: &'static [Plan],
-    ) {
+    fn withdraw<M: Memory>(bound: Option<usize>, plans: &'static [Plan]) {
         SEEN.set((0, 0));
+        FORWARDED.set(0);
         let ended = explore(bound, LIMIT, plans.len(), move || {
-            let lock = G::new(plans.len()).expect("this many are possible");
+            let lock = HandoverWithdraw::<M>::new(plans.len()).expect("this many are possible");
             let joined = plans.iter().map(|_| lock.join().expect("there is room")).collect();
             run(lock, joined, move |p, lock, process, data| {
                 for &(session, gives_up) in plans[p] {
@@ -361,57 +361,67 @@ mod giving_up {
                     // SAFETY: it is inside.
                     unsafe { lock.exit(process) };
                 }
+                FORWARDED.set(FORWARDED.get() + usize::from(lock.nodes() > 2 * plans.len()));
             });
         });
         assert!(ended, "not explored to its end in {LIMIT:?}");
         let (given_up, entered) = SEEN.get();
-        println!("{given_up} given up, {entered} entered though they were to be");
+        let forwarded = FORWARDED.get();
+        println!(
+            "{given_up} given up, {entered} entered though they were to be, {forwarded} after a FORWARD"
+        );
         assert!(given_up > 0 && entered > 0, "{given_up} given up, {entered} entered");
     }
-
-    type Lock = HandoverWithdraw<Loom>;
 
     /// The predecessor leaves, and signals in line 20.
     #[test]
     fn against_an_exit() {
-        withdraw::<Loom, Lock>(Some(4), &[&[(2, false)], &[(3, true)]]);
+        withdraw::<Loom>(Some(4), &[&[(2, false)], &[(3, true)]]);
     }
 
     /// The predecessor enables in line 12.
     #[test]
     fn against_the_predecessor() {
-        withdraw::<Loom, Lock>(Some(4), &[&[(1, false)], &[(1, true)]]);
+        withdraw::<Loom>(Some(4), &[&[(1, false)], &[(1, true)]]);
     }
 
     /// The successor is between lines 2 and 7, or just past them.
     #[test]
     fn against_a_late_successor() {
-        withdraw::<Loom, Lock>(Some(2), &[&[(2, false)], &[(3, true)], &[(4, false)]]);
-        withdraw::<Loom, Lock>(Some(2), &[&[(2, false)], &[(1, true)], &[(1, false)]]);
+        const PLANS: [&[Plan]; 2] = [
+            &[&[(2, false)], &[(3, true)], &[(4, false)]],
+            // In one session that reads: both may be inside at once.
+            &[&[(2, false)], &[(1, true)], &[(1, false)]],
+        ];
+        for plans in PLANS {
+            // The first is inside, the second goes as far as line 7, and the third as far as line 2.
+            withdraw::<Loom>(Some(3), plans);
+            assert!(FORWARDED.get() > 0, "no successor was late");
+        }
     }
 
     /// The same, and the successor joins the session before the gap.
     #[test]
     fn against_a_successor_that_joins() {
-        withdraw::<Loom, Lock>(Some(2), &[&[(1, false)], &[(2, true)], &[(1, false)]]);
+        withdraw::<Loom>(Some(2), &[&[(1, false)], &[(2, true)], &[(1, false)]]);
     }
 
     /// Both give up, one behind the other.
     #[test]
     fn against_another_that_gives_up() {
-        withdraw::<Loom, Lock>(Some(2), &[&[(2, false)], &[(3, true)], &[(1, true)]]);
+        withdraw::<Loom>(Some(2), &[&[(2, false)], &[(3, true)], &[(1, true)]]);
     }
 
     /// The node is used again.
     #[test]
     fn and_coming_back() {
-        withdraw::<Loom, Lock>(Some(2), &[&[(1, false), (2, false)], &[(3, true), (1, true)]]);
+        withdraw::<Loom>(Some(2), &[&[(1, false), (2, false)], &[(3, true), (1, true)]]);
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
     fn needs_release_and_acquire() {
-        withdraw::<Relaxed, HandoverWithdraw<Relaxed>>(None, &[&[(2, false)], &[(3, true)]]);
+        withdraw::<Relaxed>(None, &[&[(2, false)], &[(3, true)]]);
     }
 }
 

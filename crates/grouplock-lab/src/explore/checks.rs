@@ -38,20 +38,20 @@ pub(crate) fn check(
         return fault(Property::DeadlockFreedom, because);
     }
 
+    let somebody_gives_up = phases.contains(&Phase::Withdrawing);
     for i in 0..stepper.bounding.len() {
         let property = stepper.bounding[i];
-        // A process that has taken no step of its exit section may still want to stay.
-        let counts =
-            |p: usize| property != Property::GroupBoundedExit || phases[p] == Phase::Exiting;
+        // A process that has taken no step of its exit section may still want to stay. One who gives up may have the exit lock, and
+        // wait for one who enters when it has released it.
+        let counts = |p: usize| {
+            property != Property::GroupBoundedExit
+                || phases[p] == Phase::Exiting && !somebody_gives_up
+        };
         let concerned: Vec<usize> = (0..phases.len()).filter(|&p| counts(p)).collect();
         if property.is_of_some() {
-            // Those who give up may have the lock that those who leave wait for, and so on.
-            let helps = |p: usize| match property {
-                Property::GroupBoundedExit => phases[p] == Phase::Withdrawing,
-                Property::GroupBoundedAbort => {
-                    matches!(phases[p], Phase::Exiting | Phase::Entering)
-                }
-                _ => false,
+            let helps = |p: usize| {
+                property == Property::GroupBoundedAbort
+                    && matches!(phases[p], Phase::Exiting | Phase::Entering)
             };
             let (mut any, mut able) = (false, false);
             for p in concerned {

@@ -37,10 +37,6 @@
 //! object of one's own. A look in vain has then seen a value from before any such write, which is free or costs one, as
 //! above; the next write by another process ends the wait, for one reference more. On distributed memory both cost nothing.
 //! No other wait is bounded here, and no loop.
-//!
-//! # Locks whose waiters can give up
-//! There an entry section may go round, once for each process that gave up at the wrong moment, and a passage has no bound. What leaving and giving up
-//! cost is bounded all the same: these sections must not go round.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,33 +79,6 @@ impl Bounds {
 /// # Errors
 /// [`RmrError::Unknown`].
 pub fn bounds(name: &str) -> Result<Option<Bounds>, RmrError> {
-    let search = search(name)?.filter(|search| !search.entry_loops);
-    Ok(search.map(|search| Bounds(search.passage)))
-}
-
-/// What parts of a passage cost at most, whatever the number of processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SectionBounds {
-    /// The exit section.
-    pub exit: Bounds,
-    /// Giving up, from that decision on; with the exit section, if the process is enabled after all.
-    pub withdrawal: Bounds,
-}
-
-/// The proven bounds of leaving and of giving up, for a lock whose waiters can give up. Its entry section may go round: then there are no
-/// [`bounds`] of a passage, and these may be there nevertheless.
-///
-/// # Errors
-/// [`RmrError::Unknown`].
-pub fn section_bounds(name: &str) -> Result<Option<SectionBounds>, RmrError> {
-    let search = search(name)?.filter(|search| search.withdraws);
-    Ok(search.map(|search| SectionBounds {
-        exit: Bounds(search.exit),
-        withdrawal: Bounds(search.withdrawal),
-    }))
-}
-
-fn search(name: &str) -> Result<Option<Search>, RmrError> {
     named(name)?;
     let all = registry::all();
     // A lock that uses another is listed as `outer`, over an ideal lock, and as `outer+inner`.
@@ -120,7 +89,8 @@ fn search(name: &str) -> Result<Option<Search>, RmrError> {
         None => [0; 4],
     };
     let subject = all.iter().find(|subject| subject.name == name);
-    Ok(subject.and_then(|subject| Search::of(subject, inner, PROCESSES).ok()))
+    let search = subject.and_then(|subject| Search::of(subject, inner, PROCESSES).ok());
+    Ok(search.map(|search| Bounds(search.passage)))
 }
 
 /// The same for any lock, taken as a whole.
@@ -131,8 +101,7 @@ pub fn bounds_of(subject: &Subject) -> Option<Bounds> {
 /// The same with the code run on so many processes, and how many states and registers were told apart.
 #[doc(hidden)]
 pub fn bounds_with(subject: &Subject, processes: usize) -> Option<(Bounds, usize, usize)> {
-    let search =
-        Search::of(subject, [0; 4], processes).ok().filter(|search| !search.entry_loops)?;
+    let search = Search::of(subject, [0; 4], processes).ok()?;
     Some((Bounds(search.passage), search.longest.len(), search.cells.len()))
 }
 
@@ -235,11 +204,6 @@ struct Search {
     /// The accesses on the path that is being looked at.
     accesses: usize,
     passage: PerModel<u64>,
-    /// Whether waiters can give up; then an entry section may go round, and whether it does.
-    withdraws: bool,
-    entry_loops: bool,
-    exit: PerModel<u64>,
-    withdrawal: PerModel<u64>,
 }
 
 impl Search {
@@ -263,10 +227,6 @@ impl Search {
             idle: Vec::new(),
             accesses: 0,
             passage: [0; 4],
-            withdraws: subject.withdraws,
-            entry_loops: false,
-            exit: [0; 4],
-            withdrawal: [0; 4],
         };
         let sessions = if subject.claims.kind == Kind::Mutual { 1 } else { 2 };
         while !search.settles(&start, sessions)? {}
@@ -311,10 +271,6 @@ impl Search {
         };
         match self.longest.get(&state) {
             Some(Some(longest)) => return Ok(*longest),
-            Some(None) if self.withdraws && node.phase == Phase::Entering => {
-                self.entry_loops = true;
-                return Ok([0; 4]);
-            }
             // It is on the path already: a loop.
             Some(None) => return Err(Unproven),
             None => _ = self.longest.insert(state.clone(), None),
@@ -338,17 +294,11 @@ impl Search {
                 vain = most(vain, cost);
             } else {
                 let rest = next.map_or(Ok([0; 4]), |next| self.longest(next))?;
-                if obs == Some(Obs::GIVES_UP) {
-                    self.withdrawal = most(self.withdrawal, rest);
-                }
                 longest = most(longest, sum(cost, rest));
             }
         }
         self.accesses -= 1;
         let longest = sum(vain, longest);
-        if node.phase == Phase::Inside {
-            self.exit = most(self.exit, longest);
-        }
         self.longest.insert(state, Some(longest));
         Ok(longest)
     }

@@ -48,7 +48,7 @@ mod world;
 use grouplock_algorithms::CapacityError;
 use serde::Serialize;
 
-pub use bound::{Bounds, SectionBounds, bounds, bounds_of, section_bounds};
+pub use bound::{Bounds, bounds, bounds_of};
 #[doc(hidden)]
 pub use bound::{PROCESSES, bounds_with};
 pub use fit::fit;

@@ -151,18 +151,7 @@ impl Found {
             Growth::Unbounded => {
                 format!("grows as ∞ (waits on remote registers), claimed {claim}: {verdict}")
             }
-            _ => {
-                let sections = rmr::section_bounds(self.lock.name).ok().flatten();
-                let proven = sections.map(|sections| {
-                    let [exit, withdrawal] =
-                        [sections.exit, sections.withdrawal].map(|bounds| bounds.of(model));
-                    format!(
-                        "; proven for any N: leaving costs at most {exit}, giving up at most {withdrawal}"
-                    )
-                });
-                let proven = proven.unwrap_or_default();
-                format!("what was found grows as {growth}, claimed {claim}: {verdict}{proven}")
-            }
+            _ => format!("what was found grows as {growth}, claimed {claim}: {verdict}"),
         }
     }
 }
