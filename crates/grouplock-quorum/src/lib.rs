@@ -57,7 +57,6 @@
 //! ```
 
 mod arbiter;
-mod ballots;
 #[cfg(feature = "network")]
 mod client;
 #[cfg(feature = "network")]
@@ -87,10 +86,10 @@ pub use clock::Clock;
 pub use coterie::{Coterie, CoterieError, Quorum};
 pub use member::{Member, Refused, StageInside};
 pub use message::{GroupMessage, PeerMessage, ProcessMessage};
-pub use name::{MemberId, ProcessId, home, homes};
+pub use name::{MemberId, ProcessId, home};
 pub use output::Output;
 pub use process::{Busy, Process, Standing};
 pub use rank::{Claim, Precedence, Rank};
 pub use record::{Durable, OpenStage, Record, Vote};
-pub use settings::{Admission, Settings, Votes};
+pub use settings::{Admission, Settings};
 pub use time::Time;

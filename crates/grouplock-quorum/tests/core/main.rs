@@ -8,7 +8,6 @@ mod codec;
 mod config;
 mod coterie;
 mod frames;
-mod leases;
 mod metrics;
 mod name;
 mod opening;

@@ -9,7 +9,6 @@ mod conformance;
 mod enter;
 mod faults;
 mod long;
-mod lost;
 mod many;
 mod page;
 mod played;
