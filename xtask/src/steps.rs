@@ -261,7 +261,7 @@ fn miri(tests: &Tests) -> Result<(), String> {
     let units = tests.run("grouplock lib under miri", test("grouplock").arguments(&["--lib"]));
     let modules = ["sharing::", "views::", "guards::", "set_up::", "at_most::"];
     let lock = test("grouplock").arguments(&["--test", "lock", "--"]).arguments(&modules);
-    let small = ["--test", "locks", "--", "data::", "misuse::", "schedules::", "withdraw::"];
+    let small = ["--test", "locks", "--", "data::", "misuse::", "schedules::", "giving_up::"];
     let lock = tests.run("grouplock under miri", lock);
     let text = test("grouplock-algorithms").arguments(&["--lib"]);
     let text = tests.run("grouplock-algorithms lib under miri", text);
@@ -283,7 +283,7 @@ fn tsan(tests: &Tests) -> Result<(), String> {
     let lock = test("grouplock").arguments(&["--test", "lock"]);
     let mut failures = tests.programs(units, &[])?;
     failures
-        .extend(tests.programs(locks, &["data::", "come_and_go::", "occupancy::", "withdraw::"])?);
+        .extend(tests.programs(locks, &["data::", "come_and_go::", "occupancy::", "giving_up::"])?);
     failures.extend(tests.programs(lock, &["storms::", "striped::"])?);
     told(&failures)
 }

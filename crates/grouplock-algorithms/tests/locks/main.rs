@@ -8,8 +8,8 @@ mod common;
 // The thread sanitizer looks at these.
 mod come_and_go;
 mod data;
+mod giving_up;
 mod occupancy;
-mod withdraw;
 
 // These it would instrument in vain, and that takes long.
 #[cfg(not(tsan))]

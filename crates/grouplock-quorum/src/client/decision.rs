@@ -2,9 +2,10 @@
 //!
 //! [`Backend::submit`](grouplock_room::Backend::submit) has to know: who has no patience goes away then, and others are told
 //! how the wait goes. The home of a session does not know it by itself. It says that the request is in its queue,
-//! as it is whenever votes have to be asked for, also in an idle room, and which of its own sessions is inside. If none is, the
-//! members are asked what they see, in brief, once for all requests in that room that want to know: if somebody of another session is
-//! inside, or waits and comes first, it has to wait. If nobody does, the votes are on their way.
+//! as it is whenever votes have to be asked for, also in an idle room, and which of its own sessions is inside. If that is
+//! another one, the request has to wait. Otherwise the members are asked what they see, in brief, once for all requests in that room
+//! that want to know: if somebody of another session is inside, or waits and comes first, it has to wait. If nobody does, the votes are
+//! on their way. Those for whose sake the home lets nobody join may be gone: it is told of that last.
 
 use std::time::Duration;
 
@@ -47,9 +48,8 @@ impl Driver {
         if !matches!(entry.phase, Phase::Asking(Decision::Open { .. })) {
             return;
         }
-        if let Some(inside) = inside {
-            let other = (inside != entry.session).then_some(inside);
-            self.conclude(id, other);
+        if inside.as_ref().is_some_and(|inside| *inside != entry.session) {
+            self.conclude(id, inside);
         } else {
             let (at, by) = (now + FIRST_LOOK, now + DOUBT);
             entry.phase = Phase::Asking(Decision::Look { at, by });

@@ -200,17 +200,19 @@ fn a_snapshot_does_not_count_one_that_only_tries() {
     unsafe { VISITED.leave(&mut ()) };
     for visit in [Visit::Begins, Visit::Ends] {
         let begins = visit == Visit::Begins;
-        let place =
-            VISITED.lock().push_thread(Some(Cow::Owned(visit)), Instant::now(), Kind::Thread);
+        // All under one lock: whoever took it next might let the waiter in.
+        let mut room = VISITED.lock();
+        let place = room.push_thread(Some(Cow::Owned(visit)), Instant::now(), Kind::Thread);
         if !begins {
             VISITED.word.fetch_add(ONE, SeqCst);
         }
-        let seen = VISITED.snapshot();
+        let seen = room.snapshot();
         assert_eq!((seen.session, seen.holders, seen.waiting.len()), (None, 0, 1));
+        room.remove(place.ticket);
+        drop(room);
         if begins {
             VISITED.give_back(ONE);
         }
-        VISITED.lock().remove(place.ticket);
     }
 }
 
