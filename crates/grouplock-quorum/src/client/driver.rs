@@ -21,8 +21,9 @@ use super::parts::Parts;
 use super::question::{Asker, Extent, Question};
 use crate::clock::Clock;
 use crate::message::{GroupMessage, ProcessMessage};
-use crate::name::{MemberId, ProcessId, home};
+use crate::name::{MemberId, ProcessId, home, homes};
 use crate::process::{Process, Standing};
+use crate::settings::Votes;
 use crate::time::Time;
 use crate::wire::{About, Cluster, Frame, Reason};
 
@@ -60,6 +61,7 @@ pub(super) enum Link {
     },
     Down {
         why: String,
+        since: Time,
     },
 }
 
@@ -141,6 +143,8 @@ impl Driver {
         let by = now + FIRST_WORD;
         let decision = if decide { Decision::Open { by } } else { Decision::Made };
         let home = home(&session, members);
+        let home = self.stand_in(&session).unwrap_or(home);
+        process.turn_to(now, home);
         let deadline = desk.patience().deadline().map(|deadline| time(self.clock, deadline));
         let entry = Entry {
             room,
@@ -159,7 +163,7 @@ impl Driver {
         self.entries.insert(id, entry);
         self.start_link(home, None);
         self.settle(id);
-        if let Link::Down { why } = &self.links[home.index()] {
+        if let Link::Down { why, .. } = &self.links[home.index()] {
             let why = why.clone();
             self.fail_impatient(home, &why);
         }
@@ -282,8 +286,38 @@ impl Driver {
         let all = self.entries.iter().filter(|(_, entry)| impatient(entry));
         let all: Vec<_> = all.map(|(id, _)| *id).collect();
         for id in all {
-            self.fail_unreachable(id, why);
+            if !self.turn(id) {
+                self.fail_unreachable(id, why);
+            }
         }
+    }
+
+    /// The first of those who stand in for the home of a session, the home included, that is not known to be down.
+    fn stand_in(&self, session: &str) -> Option<MemberId> {
+        if self.cluster.settings.votes == Votes::OwnQuorum {
+            return None;
+        }
+        let order = homes(session, self.links.len() as u16).into_iter();
+        let down = |member: &MemberId| matches!(self.links[member.index()], Link::Down { .. });
+        order.into_iter().find(|member| !down(member))
+    }
+
+    /// Asks who stands in for a home that is down; false if there is nobody.
+    fn turn(&mut self, id: ProcessId) -> bool {
+        let now = self.clock.now();
+        let Some(session) = self.entries.get(&id).map(|entry| entry.session.clone()) else {
+            return false;
+        };
+        let Some(home) = self.stand_in(&session) else { return false };
+        let Some(entry) = self.entries.get_mut(&id) else { return false };
+        if entry.home != home {
+            entry.home = home;
+            entry.introduced = false;
+            entry.process.turn_to(now, home);
+            self.start_link(home, None);
+            self.settle(id);
+        }
+        true
     }
 
     pub(super) fn fail_unreachable(&mut self, id: ProcessId, why: &str) {
@@ -319,7 +353,11 @@ impl Driver {
                 self.resume(member);
             }
             News::Down(why) => {
-                self.links[member.index()] = Link::Down { why: why.clone() };
+                let since = match &self.links[member.index()] {
+                    Link::Down { since, .. } => *since,
+                    _ => self.clock.now(),
+                };
+                self.links[member.index()] = Link::Down { why: why.clone(), since };
                 self.miss(member, &why);
                 self.fail_impatient(member, &why);
             }
@@ -392,9 +430,8 @@ impl Driver {
                 entry.process.handle(now, from, message);
                 self.settle(id);
             }
-            Some(_) => {}
-            // It has left, or died with another client of the same secret: nobody is inside.
-            None => {
+            // It has left, or died with another client of the same secret, or asks elsewhere: nobody is inside.
+            _ => {
                 if let GroupMessage::Enter { attempt, .. } = message
                     && let Link::Up { frames, .. } = &self.links[from.index()]
                 {
@@ -429,7 +466,7 @@ impl Driver {
         match entry.phase {
             Phase::Asking(decision) => {
                 if entry.farewell.take_if(|time| *time <= now).is_some()
-                    && let Link::Down { why } = &self.links[entry.home.index()]
+                    && let Link::Down { why, .. } = &self.links[entry.home.index()]
                 {
                     let why = why.clone();
                     return self.fail_unreachable(id, &why);
@@ -439,6 +476,11 @@ impl Driver {
                     entry.desk.expired();
                 }
                 entry.process.handle_timeout(now);
+                if let Link::Down { since, .. } = self.links[entry.home.index()]
+                    && since + self.lease / 4 <= now
+                {
+                    self.turn(id);
+                }
                 self.decide(id, decision, now);
                 self.settle(id);
             }
@@ -448,7 +490,7 @@ impl Driver {
                     entry.phase = Phase::Inside { ends, lost: true };
                     let (home, peer) = (entry.home, &self.cluster.members[entry.home.index()]);
                     let why = match &self.links[home.index()] {
-                        Link::Down { why } => why.as_str(),
+                        Link::Down { why, .. } => why.as_str(),
                         _ => "it does not answer",
                     };
                     let why = format!("{home} ({}) cannot confirm it: {why}", peer.address);

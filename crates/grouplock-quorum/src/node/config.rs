@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::name::MemberId;
 use crate::rank::Precedence;
-use crate::settings::{Admission, Settings};
+use crate::settings::{Admission, Settings, Votes};
 use crate::wire::{Cluster, CoterieKind, Peer};
 
 /// What a member is told, checked.
@@ -99,6 +99,7 @@ struct FileCluster {
     members: Vec<FileMember>,
     coterie: String,
     policy: Option<String>,
+    votes: Option<String>,
     lease: Option<String>,
     retry: Option<String>,
     link_delay: Option<String>,
@@ -310,7 +311,15 @@ fn settings(file: &FileCluster) -> Result<Settings, Wrong> {
         Precedence::Static => Admission::Together,
         Precedence::Aged { .. } => Admission::InOrder,
     };
-    Ok(Settings { precedence, admission, link_delay, retry, lease: Some(lease) })
+    let votes = match file.votes.as_deref() {
+        None | Some("any") => Votes::AnyQuorum,
+        Some("own") => Votes::OwnQuorum,
+        Some(other) => {
+            let expected = "`any`, or `own` for the votes of a member's own quorum only";
+            return wrong("cluster.votes", format!("`{other}`"), expected);
+        }
+    };
+    Ok(Settings { precedence, admission, votes, link_delay, retry, lease: Some(lease) })
 }
 
 /// The host of `host:port`, without the brackets of an IPv6 address.

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use grouplock_quorum::wire::{
-    About, Cluster, CoterieKind, Fingerprint, Frame, Hello, Inside, LONGEST, Participant,
-    PastStage, Peer, Reader, Reason, Role, Seen, Stage, Versions, Waiter, Welcome, encode,
+    About, Cluster, CoterieKind, Fingerprint, Frame, Hello, Inside, LONGEST, Memory, Participant,
+    PastStage, Peer, Reader, Reason, Recall, Role, Seen, Stage, Versions, Waiter, Welcome, encode,
 };
 use grouplock_quorum::{
     GroupMessage, MemberId, PeerMessage, Precedence, ProcessId, ProcessMessage, Rank, Settings,
@@ -48,6 +48,7 @@ fn frames() -> Vec<Frame> {
         let (cluster, now) = (Some(Fingerprint(77)), time(1002));
         Frame::Hello(Hello { cluster, role, now, versions: Versions { lowest: 2, highest: 2 } })
     };
+    let memory = Memory { generation: 1, id: 96 };
     let seen = |seen| Frame::Seen { question: 5, seen };
     let mut frames = vec![
         hello(Role::Member { id: MemberId(1), incarnation: 99 }),
@@ -66,6 +67,8 @@ fn frames() -> Vec<Frame> {
         Frame::Denied { room: room(), process, attempt: 1, reason: Reason::NotItsProcess(process) },
         Frame::Ping,
         Frame::Pong,
+        Frame::Memory { mine: memory, recall: None },
+        Frame::Memory { mine: memory, recall: Some(Recall { known: memory, floor: 1234 }) },
         seen(Seen::Rooms(vec![room(), "gpu1".to_owned()])),
         seen(Seen::Stage(Stage {
             stage: 9,
@@ -101,8 +104,14 @@ fn frames() -> Vec<Frame> {
         seen(Seen::End),
     ];
     let peers = [
-        PeerMessage::Request { rank },
-        PeerMessage::Locked { stage: 9, grant: 3, epoch: 40, rival: Some(claim) },
+        PeerMessage::Request { rank, sent: time(1010), epoch: 39 },
+        PeerMessage::Locked {
+            stage: 9,
+            grant: 3,
+            epoch: 40,
+            heard: time(1010),
+            rival: Some(claim),
+        },
         PeerMessage::Inquire { stage: 9, grant: 3, rival: claim, again: false },
         PeerMessage::Contested { stage: 9, grant: 3, rival: None, again: true },
         PeerMessage::Relinquish { stage: 9, grant: 3 },

@@ -8,6 +8,7 @@ mod codec;
 mod config;
 mod coterie;
 mod frames;
+mod leases;
 mod metrics;
 mod name;
 mod opening;

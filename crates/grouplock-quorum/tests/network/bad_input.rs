@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::cluster::client::{Raw, session_at};
 use crate::cluster::{Cluster, Options, PATIENCE, eventually, listen, request};
-use grouplock_quorum::wire::{Fingerprint, Frame, Role, encode};
+use grouplock_quorum::wire::{Fingerprint, Frame, Memory, Role, encode};
 use grouplock_quorum::{
     Claim, MemberId, PeerMessage, Precedence, ProcessId, ProcessMessage, Rank, Time,
 };
@@ -213,10 +213,13 @@ fn members_that_are_none() {
 /// The test plays member 1, and nobody else is there.
 fn alone() -> (Cluster, Raw) {
     let mut cluster = Cluster::prepare(Options::new(3));
+    cluster.set(0, "GROUPLOCK_TEST_BEGUN", "1");
     cluster.launch(0);
     let cluster_is = Some(fingerprint(&cluster));
     let mut raw = Raw::connect(&cluster.address(0)).unwrap();
     raw.greet(cluster_is, Role::Member { id: MemberId(1), incarnation: 1 }).unwrap();
+    let mine = Memory { generation: 1, id: 7 };
+    raw.send(&Frame::Memory { mine, recall: None }).unwrap();
     (cluster, raw)
 }
 
@@ -234,12 +237,13 @@ fn a_member_that_says_what_cannot_be() {
     };
     let now = grouplock_quorum::Clock::start().now();
     let rank = |asked, member| Rank { claim: claim(asked), member: MemberId(member), stage: 1 };
-    // In another's name; not in its quorum, which is {1, 2}; of a stage that never was; from the future.
-    say("protocol", PeerMessage::Request { rank: rank(now, 2) });
-    say("protocol", PeerMessage::Request { rank: rank(now, 1) });
-    say("protocol", PeerMessage::Locked { stage: 1, grant: 1, epoch: 0, rival: None });
+    let request = |rank| PeerMessage::Request { rank, sent: now, epoch: 0 };
+    let locked = PeerMessage::Locked { stage: 1, grant: 1, epoch: 0, heard: now, rival: None };
+    // In another's name; of a stage that never was; from the future.
+    say("protocol", request(rank(now, 2)));
+    say("protocol", locked);
     let future = now + Duration::from_secs(3600);
-    say("clock", PeerMessage::Request { rank: rank(future, 1) });
+    say("clock", request(rank(future, 1)));
     refused(&cluster, "not_its_role", |_| {
         raw.ask("room", &session_at(0, 3), 1).unwrap();
         assert_eq!(raw.refusal(), "not_its_role");

@@ -92,6 +92,7 @@ pub(crate) struct Options {
     pub(crate) members: u16,
     pub(crate) coterie: &'static str,
     pub(crate) policy: &'static str,
+    pub(crate) votes: &'static str,
     pub(crate) lease: &'static str,
     pub(crate) retry: &'static str,
     pub(crate) clock_tolerance: &'static str,
@@ -105,6 +106,7 @@ impl Options {
             members,
             coterie,
             policy: "fifo",
+            votes: "any",
             lease: "4s",
             retry: "200ms",
             clock_tolerance: "5s",
@@ -178,7 +180,8 @@ impl Cluster {
 
     /// The configuration of a member.
     pub(crate) fn toml(&self, id: usize) -> String {
-        let Options { coterie, policy, lease, retry, clock_tolerance, tls, .. } = self.options;
+        let Options { coterie, policy, votes, lease, retry, clock_tolerance, tls, .. } =
+            self.options;
         let mut members = String::new();
         for id in 0..self.len() {
             let address = self.address(id);
@@ -192,7 +195,7 @@ impl Cluster {
         };
         format!(
             "id = {id}\ndata = \"data-{id}\"\nstatus = \"127.0.0.1:0\"\n\n[cluster]\nname = \"test\"\n\
-             members = [{members}]\ncoterie = \"{coterie}\"\npolicy = \"{policy}\"\nlease = \"{lease}\"\n\
+             members = [{members}]\ncoterie = \"{coterie}\"\npolicy = \"{policy}\"\nvotes = \"{votes}\"\nlease = \"{lease}\"\n\
              retry = \"{retry}\"\nclock_tolerance = \"{clock_tolerance}\"\n\n[tls]\n{tls}\n"
         )
     }
