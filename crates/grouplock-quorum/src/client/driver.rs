@@ -6,7 +6,7 @@
 //! of it: a Ping follows the Leave, and the Pong tells that the home has read both.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grouplock_room::remote::{Admission, Desk};
 use grouplock_room::{Loss, Patience, RoomError};
@@ -142,10 +142,10 @@ impl Driver {
         let _ = process.ask(now, &session, about.expected, about.priority);
         let by = now + FIRST_WORD;
         let decision = if decide { Decision::Open { by } } else { Decision::Made };
-        let home = home(&session, members);
-        let home = self.stand_in(&session).unwrap_or(home);
-        process.turn_to(now, home);
         let deadline = desk.patience().deadline().map(|deadline| time(self.clock, deadline));
+        let hasty = self.is_hasty(desk.patience());
+        let home = self.stand_in(&session, hasty).unwrap_or(home(&session, members));
+        process.turn_to(now, home);
         let entry = Entry {
             room,
             home,
@@ -276,39 +276,50 @@ impl Driver {
         }
     }
 
-    /// Those without patience do not wait for a home that is down.
+    /// Those in a hurry do not wait for a home that is down.
     fn fail_impatient(&mut self, home: MemberId, why: &str) {
-        let impatient = |entry: &Entry| {
+        let here = |entry: &Entry| {
             entry.home == home
                 && matches!(entry.phase, Phase::Asking(_))
-                && entry.desk.patience() == Patience::None
+                && self.is_hasty(entry.desk.patience())
         };
-        let all = self.entries.iter().filter(|(_, entry)| impatient(entry));
-        let all: Vec<_> = all.map(|(id, _)| *id).collect();
-        for id in all {
-            if !self.turn(id) {
+        let all = self.entries.iter().filter(|(_, entry)| here(entry));
+        let all: Vec<_> = all.map(|(id, entry)| (*id, entry.desk.patience())).collect();
+        for (id, patience) in all {
+            if !self.turn(id, true) && patience == Patience::None {
                 self.fail_unreachable(id, why);
             }
         }
     }
 
-    /// The first of those who stand in for the home of a session, the home included, that is not known to be down.
-    fn stand_in(&self, session: &str) -> Option<MemberId> {
+    /// Whether a request does not wait as long as a member has to come back.
+    fn is_hasty(&self, patience: Patience) -> bool {
+        let back = Instant::now() + self.lease / 4;
+        patience == Patience::None || patience.deadline().is_some_and(|deadline| deadline <= back)
+    }
+
+    /// The first of those who stand in for the home of a session, the home included, that is not known to be down. Who is not
+    /// `hasty` leaves a member a quarter of a lease to come back: two groups of one session would not share.
+    fn stand_in(&self, session: &str, hasty: bool) -> Option<MemberId> {
         if self.cluster.settings.votes == Votes::OwnQuorum {
             return None;
         }
-        let order = homes(session, self.links.len() as u16).into_iter();
-        let down = |member: &MemberId| matches!(self.links[member.index()], Link::Down { .. });
-        order.into_iter().find(|member| !down(member))
+        let (now, patience) =
+            (self.clock.now(), if hasty { Duration::ZERO } else { self.lease / 4 });
+        let down = |member: &MemberId| match self.links[member.index()] {
+            Link::Down { since, .. } => since + patience <= now,
+            Link::Unused | Link::Dialling | Link::Up { .. } => false,
+        };
+        homes(session, self.links.len() as u16).into_iter().find(|member| !down(member))
     }
 
     /// Asks who stands in for a home that is down; false if there is nobody.
-    fn turn(&mut self, id: ProcessId) -> bool {
+    fn turn(&mut self, id: ProcessId, hasty: bool) -> bool {
         let now = self.clock.now();
         let Some(session) = self.entries.get(&id).map(|entry| entry.session.clone()) else {
             return false;
         };
-        let Some(home) = self.stand_in(&session) else { return false };
+        let Some(home) = self.stand_in(&session, hasty) else { return false };
         let Some(entry) = self.entries.get_mut(&id) else { return false };
         if entry.home != home {
             entry.home = home;
@@ -476,10 +487,9 @@ impl Driver {
                     entry.desk.expired();
                 }
                 entry.process.handle_timeout(now);
-                if let Link::Down { since, .. } = self.links[entry.home.index()]
-                    && since + self.lease / 4 <= now
-                {
-                    self.turn(id);
+                if matches!(self.links[entry.home.index()], Link::Down { .. }) {
+                    let patience = entry.desk.patience();
+                    self.turn(id, self.is_hasty(patience));
                 }
                 self.decide(id, decision, now);
                 self.settle(id);

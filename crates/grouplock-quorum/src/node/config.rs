@@ -99,6 +99,7 @@ struct FileCluster {
     members: Vec<FileMember>,
     coterie: String,
     policy: Option<String>,
+    admission: Option<String>,
     votes: Option<String>,
     lease: Option<String>,
     retry: Option<String>,
@@ -306,10 +307,17 @@ fn settings(file: &FileCluster) -> Result<Settings, Wrong> {
         );
     };
     let link_delay = time("cluster.link_delay", file.link_delay.as_deref(), "0ms")?;
-    // The paper's precedence with the paper's admission; else what rooms promise everywhere.
-    let admission = match precedence {
-        Precedence::Static => Admission::Together,
-        Precedence::Aged { .. } => Admission::InOrder,
+    let fifo = precedence == Precedence::Aged { weight: Duration::ZERO };
+    let admission = match file.admission.as_deref() {
+        Some("in-order") => Admission::InOrder,
+        Some("together") if !fifo => Admission::Together,
+        // The paper's precedence with the paper's admission; else what rooms promise everywhere.
+        None if precedence == Precedence::Static => Admission::Together,
+        None => Admission::InOrder,
+        Some(other) => {
+            let expected = "`in-order`, or `together`, which lets some pass others and does not go with the policy `fifo`";
+            return wrong("cluster.admission", format!("`{other}` with `{policy}`"), expected);
+        }
     };
     let votes = match file.votes.as_deref() {
         None | Some("any") => Votes::AnyQuorum,

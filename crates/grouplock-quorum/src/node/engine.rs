@@ -267,7 +267,12 @@ impl Engine {
             // Until it has said which memory it has, and while there is none here, nothing else counts.
             (Who::Member(peer), Frame::Peer { .. })
                 if self.blank.is_some() || self.trusted[peer.index()] != Some(connection) => {}
-            (Who::Client(_), Frame::Process { .. }) if self.blank.is_some() => {}
+            // Its processes ask again; who was inside has lost its place.
+            (Who::Client(client), Frame::Process { room, process, message, .. })
+                if self.blank.is_some() =>
+            {
+                self.unknown_room(client, &room, process, &message);
+            }
             (Who::Member(peer), Frame::Peer { room, message }) => {
                 if let Err(reason) = named.and_then(|()| self.peer(now, peer, &room, message)) {
                     self.metrics.refuse(&peer.to_string(), &reason);
@@ -367,7 +372,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Nobody is inside a room that was never heard of.
+    /// Nobody is inside a room that was never heard of, or is forgotten.
     fn unknown_room(
         &mut self,
         client: u64,

@@ -60,7 +60,7 @@ pub enum Reason {
     },
     /// The configurations differ.
     #[error(
-        "another cluster: name, number of members, coterie, policy or lease differ (fingerprint {theirs}, expected {ours})"
+        "another cluster: name, number of members, coterie, policy, admission, votes or lease differ (fingerprint {theirs}, expected {ours})"
     )]
     WrongCluster {
         /// Of who was refused.

@@ -15,7 +15,9 @@ use grouplock_quorum::{
 };
 
 /// The bytes of the newest version.
-const NEWEST: &[u8] = include_bytes!("frames/version-2.bin");
+const NEWEST: &[u8] = include_bytes!("frames/version-3.bin");
+/// Those of the version before.
+const BEFORE: &[u8] = include_bytes!("frames/version-2.bin");
 
 fn time(seconds: u64) -> Time {
     Time::from_micros(seconds * 1_000_000)
@@ -46,7 +48,7 @@ fn frames() -> Vec<Frame> {
     };
     let hello = |role| {
         let (cluster, now) = (Some(Fingerprint(77)), time(1002));
-        Frame::Hello(Hello { cluster, role, now, versions: Versions { lowest: 2, highest: 2 } })
+        Frame::Hello(Hello { cluster, role, now, versions: Versions { lowest: 3, highest: 3 } })
     };
     let memory = Memory { generation: 1, id: 96 };
     let seen = |seen| Frame::Seen { question: 5, seen };
@@ -58,7 +60,7 @@ fn frames() -> Vec<Frame> {
             me: MemberId(0),
             incarnation: 97,
             now: time(1003),
-            version: 2,
+            version: 3,
         }),
         Frame::Refused { reason: Reason::Ending },
         Frame::Look { question: 5, room: Some(room()), brief: true },
@@ -158,7 +160,7 @@ fn bytes(frames: &[Frame]) -> Vec<u8> {
 async fn the_newest_version_is_what_its_file_says() {
     let written = bytes(&frames());
     if std::env::var_os("GROUPLOCK_WRITE_FRAMES").is_some() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/core/frames/version-2.bin");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/core/frames/version-3.bin");
         std::fs::write(path, &written).unwrap();
         return;
     }
@@ -169,6 +171,21 @@ async fn the_newest_version_is_what_its_file_says() {
     }
     assert_eq!(reader.next().await.unwrap(), None);
     assert_eq!(written, NEWEST, "a frame is written in another way than it was");
+}
+
+/// Whoever speaks only the version before is understood as far as that, and understands why it is refused.
+#[tokio::test]
+async fn the_version_before_is_told_that_it_is_too_old() {
+    let mut reader = Reader::new(BEFORE);
+    for _ in 0..2 {
+        let Some(Frame::Hello(hello)) = reader.next().await.unwrap() else { panic!("no Hello") };
+        assert_eq!(hello.versions, Versions { lowest: 2, highest: 2 });
+        assert_eq!(Versions::OURS.common(hello.versions), None);
+        let reason = Reason::Version { theirs: hello.versions, ours: Versions::OURS };
+        assert_eq!(reason.to_string(), "version 2 is spoken there, 3 here");
+        // As it was in version 2: the third frame, the second reason, and two pairs of numbers.
+        assert_eq!(bytes(&[Frame::Refused { reason }]), [0, 0, 0, 6, 2, 1, 2, 2, 3, 3]);
+    }
 }
 
 /// Later versions may say more in a Hello or Welcome.

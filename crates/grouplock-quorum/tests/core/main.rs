@@ -16,3 +16,4 @@ mod rank;
 mod reconnect;
 mod simulated;
 mod storage;
+mod votes;

@@ -328,6 +328,14 @@ impl Cluster {
         kill(Pid::from_raw(running.child.id().cast_signed()), signal).expect("it is our child");
     }
 
+    /// How much memory a member has.
+    pub(crate) fn resident_kib(&self, id: usize) -> u64 {
+        let process = self.running[id].as_ref().expect("it runs").child.id();
+        let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its size");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+
     fn log_path(&self, id: usize) -> PathBuf {
         self.scratch.path().join(format!("stderr-{id}.txt"))
     }
