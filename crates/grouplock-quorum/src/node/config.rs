@@ -309,13 +309,12 @@ fn settings(file: &FileCluster) -> Result<Settings, Wrong> {
     let link_delay = time("cluster.link_delay", file.link_delay.as_deref(), "0ms")?;
     let fifo = precedence == Precedence::Aged { weight: Duration::ZERO };
     let admission = match file.admission.as_deref() {
-        Some("in-order") => Admission::InOrder,
         Some("together") if !fifo => Admission::Together,
         // The paper's precedence with the paper's admission; else what rooms promise everywhere.
         None if precedence == Precedence::Static => Admission::Together,
-        None => Admission::InOrder,
+        None | Some("in-order") => Admission::InOrder,
         Some(other) => {
-            let expected = "`in-order`, or `together`, which lets some pass others and does not go with the policy `fifo`";
+            let expected = "`in-order`, or `together`, which does not go with the policy `fifo`";
             return wrong("cluster.admission", format!("`{other}` with `{policy}`"), expected);
         }
     };

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use grouplock_quorum::{
-    Durable, GroupMessage, Member, MemberId, Output, PeerMessage, Process, ProcessId,
+    Durable, GroupMessage, Member, MemberId, Output, PeerMessage, Precedence, Process, ProcessId,
     ProcessMessage, Standing, Time, homes,
 };
 use stateright::{Checker, Model, Property};
@@ -101,6 +101,18 @@ impl State {
             }
             _ => None,
         })
+    }
+
+    /// Of those who wait and are known to: a home that has started again has forgotten them until they ask again.
+    fn best(&self, scenario: &Scenario) -> Option<usize> {
+        let known = |p: &usize| {
+            let home = &self.members[usize::from(scenario.processes[*p].home)];
+            let waits = self.processes[*p].standing() == Standing::Waiting;
+            waits && home.waits(ProcessId(*p as u64)).is_some()
+        };
+        let rank = |p: &usize| (-scenario.processes[*p].priority, scenario.processes[*p].home);
+        let known = (0..self.processes.len()).filter(known);
+        known.min_by_key(rank).filter(|_| scenario.precedence == Precedence::Static)
     }
 
     fn is_down(&self, end: End) -> bool {
@@ -501,9 +513,7 @@ impl Model for Scenario {
                 state.clock += u64::from(self.clock);
                 state.processes[p].leave();
                 if state.links.is_empty() && state.inside().next().is_none() {
-                    state.first = (0..state.processes.len())
-                        .filter(|p| state.processes[*p].standing() == Standing::Waiting)
-                        .max_by_key(|p| self.processes[*p].priority);
+                    state.first = state.best(self);
                 }
             }
             Action::Die(m) => {

@@ -74,14 +74,18 @@ fn status_of(rooms: u64) {
     let name = |room: u64| format!("room-{room}");
     let all: Vec<_> = (1..=rooms).collect();
     for some in all.chunks(64) {
-        some.iter().for_each(|room| client.ask(&name(*room), &session, *room).unwrap());
+        for room in some {
+            client.ask(&name(*room), &session, *room).unwrap();
+        }
         let mut inside = 0;
         while inside < some.len() {
             let heard = client.hear(PATIENCE).unwrap().expect("each room is empty");
             let enter = |message| matches!(message, GroupMessage::Enter { .. });
             inside += usize::from(matches!(heard, Frame::Group { message, .. } if enter(message)));
         }
-        some.iter().for_each(|room| client.leave(&name(*room), *room).unwrap());
+        for room in some {
+            client.leave(&name(*room), *room).unwrap();
+        }
     }
     eventually("all have left", || cluster.metric(0, "grouplock_inside", "") == 0);
     let places = Places::new().with(grouplock_quorum::opener());
