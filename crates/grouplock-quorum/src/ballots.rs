@@ -16,6 +16,8 @@ pub(crate) struct Ballots(BTreeMap<MemberId, Ballot>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Ballot {
+    /// The number of the grant: as long as the arbiter has not taken its vote back, the same.
+    grant: u64,
     /// The highest epoch the arbiter knows of.
     epoch: u64,
     /// When the last request was sent that it has heard.
@@ -23,9 +25,15 @@ struct Ballot {
 }
 
 impl Ballots {
-    pub(crate) fn count(&mut self, arbiter: MemberId, epoch: u64, sent: Time) {
-        let ballot = self.0.entry(arbiter).or_insert(Ballot { epoch, sent });
-        *ballot = Ballot { epoch: epoch.max(ballot.epoch), sent: sent.max(ballot.sent) };
+    pub(crate) fn count(&mut self, arbiter: MemberId, grant: u64, epoch: u64, sent: Time) {
+        let ballot = self.0.entry(arbiter).or_insert(Ballot { grant, epoch, sent });
+        let (epoch, sent) = (epoch.max(ballot.epoch), sent.max(ballot.sent));
+        *ballot = Ballot { grant, epoch, sent };
+    }
+
+    /// Whether this is the vote that the arbiter has given already.
+    pub(crate) fn is_the_same(&self, arbiter: MemberId, grant: u64) -> bool {
+        self.0.get(&arbiter).is_some_and(|ballot| ballot.grant == grant)
     }
 
     pub(crate) fn remove(&mut self, arbiter: MemberId) {

@@ -269,7 +269,7 @@ impl Engine {
                 if self.blank.is_some() || self.trusted[peer.index()] != Some(connection) => {}
             // Its processes ask again; who was inside has lost its place.
             (Who::Client(client), Frame::Process { room, process, message, .. })
-                if self.blank.is_some() =>
+                if self.blank.is_some() && named.is_ok() =>
             {
                 self.unknown_room(client, &room, process, &message);
             }

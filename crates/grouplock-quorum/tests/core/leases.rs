@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grouplock_quorum::{
-    Coterie, Member, MemberId, Output, Process, ProcessId, Settings, Standing, Time, Votes, home,
+    Coterie, GroupMessage, Member, MemberId, Output, PeerMessage, Process, ProcessId,
+    ProcessMessage, Settings, Standing, Time, Votes, home,
 };
 
 const LEASE: Duration = Duration::from_secs(4);
@@ -147,4 +148,33 @@ fn who_is_inside_stays_inside_when_an_arbiter_is_gone() {
         let still = epoch(world.processes[0].standing());
         assert_eq!(still, first.filter(|_| votes == Votes::AnyQuorum), "{votes:?}");
     }
+}
+
+/// An arbiter hears of later epochs from others who ask it, such as a member that has lost its memory. Its vote is where it was.
+#[test]
+fn a_vote_that_was_not_taken_back_counts_whatever_epoch_its_arbiter_has_heard_of() {
+    let settings = Settings { lease: Some(LEASE), ..Settings::default() };
+    let coterie = Arc::new(Coterie::plane(3).unwrap());
+    let mut member = Member::new(MemberId(0), coterie, settings).unwrap();
+    let mut names = (0..).map(|n| format!("s{n}"));
+    let session = names.find(|name| home(name, 3) == MemberId(0)).unwrap();
+    let (attempt, stay, priority, p) = (1, None, 0, ProcessId(1));
+    let ask = ProcessMessage::Ask { attempt, session, stay, priority, sent: Time::ZERO };
+    member.handle_process(Time::ZERO, p, ask).unwrap();
+    let at = |quarters: u32| Time::ZERO + LEASE / 4 * quarters;
+    let mut hears = |quarters: u32, grant: u64, epoch: u64| {
+        let (stage, heard, rival) = (1, at(quarters), None);
+        let locked = PeerMessage::Locked { stage, grant, epoch, heard, rival };
+        member.handle_timeout(at(quarters));
+        member.handle(at(quarters), MemberId(1), locked).unwrap();
+        let renew = ProcessMessage::Renew { attempt, sent: at(quarters) };
+        member.handle_process(at(quarters), p, renew).unwrap();
+        std::iter::from_fn(|| member.poll_transmit())
+            .any(|it| matches!(it, Output::ToProcess(_, GroupMessage::Renewed { .. })))
+    };
+    assert!(hears(0, 5, 0), "it is inside");
+    for quarters in 1..10 {
+        assert!(hears(quarters, 5, 1 << 20), "{quarters} quarters of a lease later");
+    }
+    assert!(!hears(10, 6, 1 << 20), "this vote was given anew, and others may have been inside");
 }

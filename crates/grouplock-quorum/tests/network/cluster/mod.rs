@@ -323,9 +323,20 @@ impl Cluster {
         self.wait(id)
     }
 
+    /// Sends a signal; if it is one to stop, until every thread has.
     pub(crate) fn signal(&self, id: usize, signal: Signal) {
-        let running = self.running[id].as_ref().expect("it runs");
-        kill(Pid::from_raw(running.child.id().cast_signed()), signal).expect("it is our child");
+        let process = self.running[id].as_ref().expect("it runs").child.id();
+        kill(Pid::from_raw(process.cast_signed()), signal).expect("it is our child");
+        let stopped = || {
+            let threads = fs::read_dir(format!("/proc/{process}/task")).expect("its threads");
+            let stat = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("stat")).ok();
+            let mut stats = threads.flatten().filter_map(stat);
+            stats
+                .all(|stat| stat.rsplit_once(')').is_some_and(|(_, state)| state.starts_with(" T")))
+        };
+        if signal == Signal::SIGSTOP {
+            eventually("all its threads have stopped", stopped);
+        }
     }
 
     /// How much memory a member has.
