@@ -45,6 +45,7 @@ impl Driver {
         let now = self.clock.now();
         let Some(entry) = self.entries.get_mut(&id) else { return };
         entry.claim = Some(claim);
+        entry.introduced = true;
         if !matches!(entry.phase, Phase::Asking(Decision::Open { .. })) {
             return;
         }

@@ -204,7 +204,6 @@ impl Driver {
             if let Link::Up { frames, leaving } = link {
                 let leaves = matches!(message, ProcessMessage::Leave { .. });
                 let about = (!entry.introduced && !leaves).then(|| entry.about.clone());
-                entry.introduced |= about.is_some();
                 let room = entry.room.clone();
                 // A link that has just broken tells so itself.
                 let _ = frames.send(Frame::Process { room, process: id, message, about });
@@ -438,6 +437,7 @@ impl Driver {
         let now = self.clock.now();
         match self.entries.get_mut(&id) {
             Some(entry) if entry.home == from => {
+                entry.introduced = true;
                 entry.process.handle(now, from, message);
                 self.settle(id);
             }
