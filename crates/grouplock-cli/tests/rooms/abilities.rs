@@ -136,7 +136,8 @@ fn one_participant_too_many_is_told_or_waits() {
     // It can only be seen that it has not ended: it is in no line yet.
     std::thread::sleep(Duration::from_millis(300));
     assert!(!place.file("mark").exists());
-    drop((inside, room));
+    drop(inside);
+    drop(room);
     assert_eq!(waiting.code(), Some(0));
     assert!(place.file("mark").exists());
     let room = Room::open(place.rooms(), "small").expect("it is there");
