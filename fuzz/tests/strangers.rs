@@ -7,12 +7,16 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use grouplock_fuzz::{Target, targets};
 
+fn named(target: &str) -> Box<dyn Target + Send + Sync> {
+    let found = targets().into_iter().find(|(name, _)| *name == target);
+    found.expect("a target of this name").1
+}
+
 /// Lets a target read one thing after the other, `times` times, or for as many milliseconds as
 /// `GROUPLOCK_FUZZ_MS` says. A panic is reported with the seed that leads to it; `GROUPLOCK_FUZZ_SEED`
 /// repeats it.
 fn fuzz(target: &str, times: u64, make: impl Fn(&[u8], &mut Rng) -> Vec<u8>) {
-    let found = targets().into_iter().find(|(name, _)| *name == target);
-    let target: Box<dyn Target + Send + Sync> = found.expect("a target of this name").1;
+    let target = named(target);
     let right = target.right();
     target.read(&right);
     let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
@@ -37,24 +41,32 @@ fn made_up(_: &[u8], rng: &mut Rng) -> Vec<u8> {
     (0..length).map(|_| rng.u8(..)).collect()
 }
 
+/// Numbers at which something ends.
+const ENDS: [u64; 13] = [
+    0,
+    1,
+    2,
+    9,
+    0x40,
+    0x400,
+    0x2000,
+    0xffff,
+    0x1_0000,
+    u32::MAX as u64,
+    i64::MAX as u64,
+    u64::MAX - 1,
+    u64::MAX,
+];
+
+/// A number, and the same in both halves of the word: counts often stand side by side.
+fn alone_and_twice(end: u64) -> [u64; 2] {
+    [end, end << 32 | end & 0xffff_ffff]
+}
+
 /// Bytes that were right, as many as before, with some words of four or eight bytes replaced: by numbers at which something ends, or by
 /// another word of them. Mostly close to a word that is a number, as a large file is mostly empty or text; often in the
 /// first 256 bytes, where rooms have what is common to all.
 fn reworded(right: &[u8], rng: &mut Rng) -> Vec<u8> {
-    const ENDS: [u64; 12] = [
-        0,
-        1,
-        2,
-        8,
-        9,
-        0x100,
-        0xffff,
-        0x1_0000,
-        u32::MAX as u64,
-        i64::MAX as u64,
-        u64::MAX - 1,
-        u64::MAX,
-    ];
     let mut bytes = right.to_vec();
     let word = |at: usize| right[at..].first_chunk::<8>().map_or(0, |it| u64::from_ne_bytes(*it));
     let is_text = |at: usize| right[at..at + 8].iter().all(|byte| matches!(byte, 0 | b' '..=b'~'));
@@ -64,12 +76,11 @@ fn reworded(right: &[u8], rng: &mut Rng) -> Vec<u8> {
     for _ in 0..rng.usize(1..5) {
         let near = (rng.choice(&numbers).unwrap_or(&0) + 8 * rng.usize(0..3)).saturating_sub(8);
         let anywhere = 8 * rng.usize(..right.len() / 8);
-        let at = *rng
-            .choice(&[near, near, near, anywhere % 256, anywhere % 256, anywhere])
-            .unwrap_or(&near);
+        let early = anywhere % 256;
+        let places = [near, near, near, early, early, early, anywhere];
+        let at = *rng.choice(&places).unwrap_or(&near);
         let end = *rng.choice(&ENDS).unwrap_or(&0);
-        // Counts often stand side by side.
-        let pair = end << 32 | end & 0xffff_ffff;
+        let [end, pair] = alone_and_twice(end);
         let other = word(*rng.choice(&numbers).unwrap_or(&0));
         let small = rng.u64(0..16);
         let value = *rng.choice(&[end, pair, small, other]).unwrap_or(&end);
@@ -175,6 +186,29 @@ fn a_log_with_right_checksums() {
 #[test]
 fn a_rooms_file_that_was_right_before() {
     fuzz("room-file", 200, changed);
+}
+
+/// Not at random: each word that all participants share, at each end.
+fn each_common_word(target: &str) {
+    let target = named(target);
+    let right = target.right();
+    for at in (0..256).step_by(8) {
+        for value in ENDS.into_iter().flat_map(alone_and_twice) {
+            let mut bytes = right.clone();
+            bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+            target.read(&bytes);
+        }
+    }
+}
+
+#[test]
+fn a_rooms_file_with_each_common_word_at_its_end() {
+    each_common_word("room-file");
+}
+
+#[test]
+fn a_room_with_each_common_word_at_its_end_while_it_is_used() {
+    each_common_word("room-in-use");
 }
 
 #[test]

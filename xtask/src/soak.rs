@@ -121,7 +121,7 @@ fn etcd(given: &Given) -> Results {
 fn fuzz(given: &Given) -> Results {
     let start = Instant::now();
     let half = given.left() / 2;
-    let tests = 8;
+    let tests = 10;
     let each = (half * 2 / tests).as_millis().to_string();
     let variables = [("GROUPLOCK_FUZZ_MS", &*each)];
     let random = Given { end: start + half, minutes: given.minutes, plan: String::new() };
