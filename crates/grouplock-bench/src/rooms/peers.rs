@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr::{self, NonNull};
 
 use grouplock_room::Room;
@@ -16,6 +16,8 @@ use crate::uncontended::subjects::Subject;
 pub const ROOM: &str = "room, alone";
 /// Our rooms, where someone of the same session is inside.
 pub const ROOM_JOIN: &str = "room, joining";
+/// Our rooms, where a thousand are inside.
+pub const ROOM_JOIN_MANY: &str = "room, joining 1,000";
 /// The lock to beat.
 pub const FLOCK: &str = "flock(2), exclusive";
 /// The same, shared.
@@ -27,39 +29,15 @@ pub const ROBUST_MUTEX: &str = "robust pthread mutex";
 /// A readers-writers lock of the C library, shared between processes.
 pub const RWLOCK: &str = "pthread rwlock, read";
 
-/// A directory for the time of the measurement, in memory if there is such a place.
-#[derive(Debug)]
-pub struct Scratch(PathBuf);
-
-impl Scratch {
-    /// Makes it.
-    ///
-    /// # Errors
-    /// If it cannot be made.
-    pub fn new() -> io::Result<Self> {
-        let memory = Path::new("/dev/shm");
-        let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let path = base.join(format!("grouplock-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&path)?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// All of them, with their files in `directory`.
 ///
 /// # Errors
 /// If one of them cannot be had.
-pub fn all(directory: &Scratch) -> Result<Vec<Subject>, Box<dyn Error>> {
-    let Scratch(directory) = directory;
+pub fn all(directory: &Path) -> Result<Vec<Subject>, Box<dyn Error>> {
     Ok(vec![
         room(directory)?,
-        room_join(directory)?,
+        room_join(directory, ROOM_JOIN, 1)?,
+        room_join(directory, ROOM_JOIN_MANY, 1_000)?,
         flock(directory, FLOCK, libc::LOCK_EX)?,
         flock(directory, FLOCK_SHARED, libc::LOCK_SH)?,
         ofd(directory)?,
@@ -80,10 +58,16 @@ fn room(directory: &Path) -> Result<Subject, Box<dyn Error>> {
     }))
 }
 
-fn room_join(directory: &Path) -> Result<Subject, Box<dyn Error>> {
-    let room = Room::open(directory, "joined")?;
-    let inside = room.request("session").enter_owned()?;
-    Ok(peer(ROOM_JOIN, move || {
+fn room_join(
+    directory: &Path,
+    name: &'static str,
+    holders: usize,
+) -> Result<Subject, Box<dyn Error>> {
+    let room = Room::open(directory, name)?;
+    let inside: Result<Vec<_>, _> =
+        (0..holders).map(|_| room.request("session").enter_owned()).collect();
+    let inside = inside?;
+    Ok(peer(name, move || {
         let _ = &inside;
         let joined = black_box(&room).enter(black_box("session")).expect("it is shared");
         black_box(&joined);
