@@ -38,7 +38,7 @@ impl<M: Memory, const FLAW: u8> RawMutex<M> for Peterson<M, FLAW> {
     type Process = Process;
 
     fn claims() -> Claims {
-        let text = Text { file: file!(), contents: include_str!("verdicts.rs") };
+        let text = Text::new(file!(), include_str!("verdicts.rs"));
         Claims {
             source: "Peterson 1981",
             starvation_freedom: Claim::Yes,
