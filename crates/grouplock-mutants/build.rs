@@ -294,7 +294,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "phases_keeps_a_cancelled_grant",
         text: PHASES,
-        changes: &[("self.give_back(me.count, Then::Again); // 20", "")],
+        changes: &[("self.give_back(count, Then::Again); // 20", "")],
     },
     Mutant {
         name: "phases_open_while_changing",

@@ -172,11 +172,11 @@ pub fn all() -> Vec<Case> {
         "phases-fifo-setup", "marked before the set-up has ended":
             group mutants::phases_marked_before_it_is_set_up::Phases<M, SetUp<Fifo>>, 2 by 2 => NoPanic;
         "phases-fifo-setup-cancel", "a set-up that fails leaves the mark":
-            group mutants::phases_marked_though_set_up_fails::Phases<M, Cancelled<SetUp<Fifo>>>, 2 by 2 => NoPanic;
+            group mutants::phases_marked_though_set_up_fails::Phases<M, Cancelled<SetUp<Fifo>>>, 2 by 2 => NoPanic long;
         "phases-patient-mixed", "renamed without taking the mark away":
-            group mutants::phases_renamed_with_its_mark::Phases<M, Mixed<Patient>>, 2 by 2 => NoPanic;
+            group mutants::phases_renamed_with_its_mark::Phases<M, Mixed<Patient>>, 2 by 2 => NoPanic long;
         "phases-patient-mixed", "who wants set-up joins a room that is not":
-            group mutants::phases_joins_a_room_that_is_not_set_up::Phases<M, Mixed<Patient>>, 2 by 2 => NoPanic;
+            group mutants::phases_joins_a_room_that_is_not_set_up::Phases<M, Mixed<Patient>>, 2 by 2 => NoPanic long;
         "phases-patient", "renamed without looking at those who wait":
             group mutants::phases_renames_without_looking::Phases<M, Patient>, 3 by 2 => ConcurrentOccupancy;
         "phases-patient", "the first phase does not join its own session":
