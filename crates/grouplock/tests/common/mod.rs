@@ -16,6 +16,9 @@ use grouplock::Snapshot;
 /// Longer than anything here takes, on however busy a machine.
 pub(crate) const LATE: Duration = Duration::from_secs(60);
 
+/// So many entries in a row make a session the favoured one of a striped lock. Under miri few do.
+pub(crate) const FAVOURED: u32 = if cfg!(miri) { 8 } else { 200 };
+
 /// Waits until `fact` is so. Fails, and names `what` it waited for, if that takes a minute.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut fact: impl FnMut() -> bool) {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use crate::common::{pending, ready, wait_until, waiters};
+use crate::common::{FAVOURED, pending, ready, wait_until, waiters};
 use grouplock::cores::{Cancellable, Striped};
 use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
 
@@ -41,7 +41,7 @@ macro_rules! on_every_lock {
         for policy in [Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 3 }] {
             $check(&GroupLock::with_policy(policy, Model::default()));
             let striped = GroupLock::over(Striped::new(policy), Model::default());
-            (0..200).for_each(|_| drop(striped.enter(1)));
+            (0..FAVOURED).for_each(|_| drop(striped.enter(1)));
             $check(&striped);
         }
     };
@@ -65,7 +65,7 @@ fn a_change_of_session_is_one_set_up() {
         let two = lock.enter_with(1, is_set_up);
         assert_eq!((one.session, two.set_ups, *SessionGuard::session(&two)), (1, 1, 1));
         drop((one, two));
-        (0..200).for_each(|_| drop(lock.enter_with(1, is_set_up)));
+        (0..FAVOURED).for_each(|_| drop(lock.enter_with(1, is_set_up)));
         assert_eq!(lock.enter_with(2, load(2)).set_ups, 2);
         assert_eq!(lock.enter_with(1, load(1)).set_ups, 3);
         assert_free(lock);

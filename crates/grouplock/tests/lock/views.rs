@@ -140,7 +140,7 @@ fn audit<C: Core<Session = Name>>(mut alone: ExclusiveGuard<'_, Name, Books, C>)
     books.audits += 1;
 }
 
-const THREADS: u64 = 4;
+const THREADS: u64 = if cfg!(miri) { 3 } else { 4 };
 const ROUNDS: u64 = if cfg!(miri) { 8 } else { 4_000 };
 
 /// Threads in all phases, by the calls that every core has. Says how many audits and how large a sum there must be.
