@@ -9,7 +9,6 @@
 //! * **Waiting.** Under the internal lock (`LOCKED`), join the queue. Those of one session who stand together there are a *phase*.
 //!   Whoever releases the internal lock while the room is empty hands it to the first phase as a whole, or, as long as nobody has lost patience
 //!   and the policy is not strict, only *invites* that phase to try for it.
-//!
 //! * **Promises** mutual exclusion, freedom from deadlock, concurrent occupancy; with [`Fifo`](crate::policy::Fifo) first come, first served and first in,
 //!   first enabled. Not freedom from starvation: the internal lock goes to whoever is quickest.
 //! * **Costs** two read-modify-writes for a passage through a room that has its session's name and that nobody else wants. Otherwise there
@@ -98,6 +97,7 @@ impl<M: Memory> Record<M> {
 
 /// A process.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Process<M: Memory> {
     me: Ptr<Record<M>>,
     /// Whether it waits as a task, if waiters give up: every other passage.
