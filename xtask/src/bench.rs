@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::budget::{self, Given, Order, Part, Reached};
+use crate::dist::MUSL;
 use crate::run::Program;
 use crate::setup::Need;
 
@@ -14,8 +15,9 @@ const PLANS: [&str; 4] = ["smoke", "quick", "standard", "full"];
 const PARTS: &[Part] = &[
     Part { name: "comparison", share: 30, run: comparison },
     Part { name: "uncontended", share: 8, run: uncontended },
-    Part { name: "rooms", share: 7, run: rooms },
-    Part { name: "etcd", share: 15, run: etcd },
+    Part { name: "rooms", share: 4, run: rooms },
+    Part { name: "run", share: 6, run: run_overhead },
+    Part { name: "etcd", share: 12, run: etcd },
 ];
 
 pub(crate) fn names() -> Vec<&'static str> {
@@ -78,6 +80,25 @@ fn rooms(given: &Given) -> Results {
     let page = format!("{}/rooms.md", out(given));
     let rounds: &[&str] = if careful(given) { &[] } else { &["--rounds", "11"] };
     measured(given, "rooms.md", program("rooms").arguments(&["--out", &page]).arguments(rounds))
+}
+
+/// The program as cargo builds it, and as it is released.
+fn run_overhead(given: &Given) -> Results {
+    let build = |target: &[&str]| {
+        let build = ["build", "--release", "-p", "grouplock-cli", "--all-features"];
+        Program::cargo(&build).arguments(target).run_within(given.left())
+    };
+    let ready =
+        Need::Musl.meet().and_then(|()| build(&[])).and_then(|()| build(&["--target", MUSL]));
+    if let Err(why) = ready {
+        return vec![("run.md".to_owned(), Reached::Failed(why))];
+    }
+    let page = format!("{}/run.md", out(given));
+    let turns: &[&str] = if careful(given) { &[] } else { &["--turns", "20"] };
+    let released = format!("released=target/{MUSL}/release/grouplock");
+    let programs = ["--program", "built by cargo=target/release/grouplock", "--program", &released];
+    let program = program("run_overhead").arguments(&programs).arguments(turns);
+    measured(given, "run.md", program.arguments(&["--out", &page]))
 }
 
 /// Rooms on etcd. The programs are measured as well, and `grouplock` is found beside the one that

@@ -110,12 +110,11 @@ pub(crate) fn enter(arguments: &EnterArguments) -> ExitCode {
         Ok(Err(ending)) => ending.follow(),
         Err(error) => {
             let (code, message) = match &error {
-                EnterError::Wait(wait) => match wait {
-                    WaitError::Room(room) if room.is_conflict() => {
-                        (entrance.conflict_exit_code, entrance.told(wait))
-                    }
-                    wait => (exit::FAILED, wait.to_string()),
-                },
+                EnterError::Wait(wait) => {
+                    let conflict = matches!(wait, WaitError::Room(error) if error.is_conflict());
+                    let code = if conflict { entrance.conflict_exit_code } else { exit::FAILED };
+                    (code, entrance.told(wait))
+                }
                 error => (exit::FAILED, error.to_string()),
             };
             if !(entrance.quiet && code == entrance.conflict_exit_code) {

@@ -21,6 +21,9 @@ use crate::signals::Signals;
 /// How often the room is looked at for somebody who watches us wait.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// How often a room without a place for another participant is asked again. Nobody tells us when there is one.
+const FULL: Duration = Duration::from_millis(100);
+
 /// How long servers may take to answer before that counts as waiting.
 const ANSWER: Duration = Duration::from_millis(100);
 
@@ -36,6 +39,8 @@ pub(crate) struct Wish {
     pub(crate) priority: i32,
     pub(crate) expected: Option<Duration>,
     pub(crate) patience: Patience,
+    /// Whether it waits too where the room has no place for another participant.
+    pub(crate) waits_if_full: bool,
 }
 
 /// How a wait ended.
@@ -96,10 +101,24 @@ pub(crate) fn enter_once(
 ) -> Result<Ended, WaitError> {
     // Somebody may remove the room between our opening and entering it; the next one is as good.
     let mut attempts = 0;
+    let started = Instant::now();
     loop {
         let room = places().open(&wish.place, &wish.room, &wish.options)?;
         match enter_room(&room, wish, signals, caller, audience) {
             Err(WaitError::Room(RoomError::Removed { .. })) if attempts < 10 => attempts += 1,
+            Err(WaitError::Room(RoomError::Full { .. }))
+                if wish.waits_if_full && wish.patience != Patience::None =>
+            {
+                if wish.patience.exhausted() {
+                    return Err(RoomError::TimedOut { waited: started.elapsed() }.into());
+                }
+                let left = wish.patience.deadline();
+                let left = left.map(|time| time.saturating_duration_since(Instant::now()));
+                let next = left.map_or(FULL, |left| left.min(FULL));
+                if let Some(ended) = doze(signals, None, caller, Some(next))? {
+                    return Ok(ended);
+                }
+            }
             done => return done,
         }
     }
@@ -150,7 +169,7 @@ fn enter_room(
                 Some(LOOK)
             }
         };
-        match doze(signals, &bell, caller, next)? {
+        match doze(signals, Some(&bell), caller, next)? {
             Some(ended) => break Ok(ended),
             None => bell.silence(),
         }
@@ -164,21 +183,19 @@ fn enter_room(
 /// Sleeps until the bell rings, it is time for a look, or somebody wants the wait to end.
 fn doze(
     signals: &Signals,
-    bell: &Bell,
+    bell: Option<&Bell>,
     caller: Option<BorrowedFd<'_>>,
     time: Option<Duration>,
 ) -> Result<Option<Ended>, WaitError> {
-    let mut sources = vec![
-        PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-        PollFd::new(bell.0.as_fd(), PollFlags::POLLIN),
-    ];
+    let mut sources = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
     // That it hangs up is told without being asked for.
     sources.extend(caller.map(|caller| PollFd::new(caller, PollFlags::empty())));
+    sources.extend(bell.map(|bell| PollFd::new(bell.0.as_fd(), PollFlags::POLLIN)));
     match wait_for(&mut sources, time) {
         Ok(_) | Err(Errno::EINTR) => {}
         Err(errno) => return Err(errno.into()),
     }
-    if sources.get(2).is_some_and(|caller| caller.any() == Some(true)) {
+    if caller.is_some() && sources[1].any() == Some(true) {
         return Ok(Some(Ended::HungUp));
     }
     while let Some(arrival) = signals.next()? {

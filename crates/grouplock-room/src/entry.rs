@@ -187,7 +187,41 @@ impl<'r, 's> Entry<'r, 's> {
     }
 
     /// For tasks of any executor: nothing happens until it is polled; see [`Enter`]. The progress callback is not
-    /// called, and a set-up or tear-down is refused.
+    /// called, and a set-up or tear-down is refused: it would block the executor. A task does in steps what
+    /// [`set_up`](Entry::set_up) does:
+    ///
+    /// ```
+    /// # fn main() -> Result<(), grouplock_room::RoomError> {
+    /// # let directory = std::env::temp_dir().join(format!("grouplock-doc-task-{}", std::process::id()));
+    /// # let directory = directory.as_path();
+    /// # use grouplock_room::{Guard, Room, RoomError};
+    /// # async fn load() {}
+    /// async fn enter(gpu: &Room, model: &str) -> Result<Guard<'static>, RoomError> {
+    ///     let guard = gpu.enter_async(model).await?;
+    ///     if guard.prepared()?.as_deref() == Some(model) {
+    ///         return Ok(guard);
+    ///     }
+    ///     drop(guard);
+    ///     let alone = gpu.request(model).alone().enter_async().await?;
+    ///     if alone.prepared()?.as_deref() != Some(model) {
+    ///         alone.set_prepared(None)?; // if this task is dropped, the room is set up for nobody
+    ///         load().await;
+    ///         alone.set_prepared(Some(model))?;
+    ///     }
+    ///     alone.downgrade(model) // others of the session join
+    /// }
+    /// # let gpu = Room::open(directory, "gpu")?;
+    /// # let mut entering = std::pin::pin!(enter(&gpu, "model A"));
+    /// # let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    /// # let std::task::Poll::Ready(guard) = entering.as_mut().poll(&mut context) else { panic!("it is empty") };
+    /// # let guard = guard?;
+    /// # assert_eq!(guard.prepared()?.as_deref(), Some("model A"));
+    /// # gpu.try_enter("model A")?.leave()?;
+    /// # drop(guard);
+    /// # std::fs::remove_dir_all(directory).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn enter_async(self) -> Enter {
         let blocking = self.set_up.is_some() || self.tear_down.is_some();
         Enter::new(

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::peers::{FLOCK, OFD, ROBUST_MUTEX, ROOM, ROOM_JOIN, RWLOCK};
+use super::peers::{FLOCK, OFD, ROBUST_MUTEX, ROOM, ROOM_JOIN, ROOM_JOIN_MANY, RWLOCK};
 use crate::machine;
 use crate::program::table;
 use crate::statistics::Spread;
@@ -36,7 +36,7 @@ One process takes a lock that other processes could take and gives it back, and 
 * {} rounds. In each, every lock has one turn, and each round begins with another lock. A figure is the
   median over the rounds, with the quartiles in parentheses; a ratio is taken within each round first.
 * `{ROOM}`: `Room::enter` and dropping the guard, in an empty room, through the public interface.
-* `{ROOM_JOIN}`: the same while a holder of the same session is inside.
+* `{ROOM_JOIN}`, `{ROOM_JOIN_MANY}`: the same while one holder of the same session is inside, or a thousand.
 * `{OFD}`: `F_OFD_SETLKW` and `F_OFD_SETLK` on one byte.
 * `{ROBUST_MUTEX}`: process-shared, in a mapped file. There is no robust readers-writers lock in pthreads, so this mutex is the
   peer that also survives the death of a holder; it has no sessions, no queue and no sharing.

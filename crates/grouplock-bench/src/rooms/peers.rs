@@ -16,6 +16,8 @@ use crate::uncontended::subjects::Subject;
 pub const ROOM: &str = "room, alone";
 /// Our rooms, where someone of the same session is inside.
 pub const ROOM_JOIN: &str = "room, joining";
+/// Our rooms, where a thousand are inside.
+pub const ROOM_JOIN_MANY: &str = "room, joining 1,000";
 /// The lock to beat.
 pub const FLOCK: &str = "flock(2), exclusive";
 /// The same, shared.
@@ -59,7 +61,8 @@ pub fn all(directory: &Scratch) -> Result<Vec<Subject>, Box<dyn Error>> {
     let Scratch(directory) = directory;
     Ok(vec![
         room(directory)?,
-        room_join(directory)?,
+        room_join(directory, ROOM_JOIN, 1)?,
+        room_join(directory, ROOM_JOIN_MANY, 1_000)?,
         flock(directory, FLOCK, libc::LOCK_EX)?,
         flock(directory, FLOCK_SHARED, libc::LOCK_SH)?,
         ofd(directory)?,
@@ -80,10 +83,16 @@ fn room(directory: &Path) -> Result<Subject, Box<dyn Error>> {
     }))
 }
 
-fn room_join(directory: &Path) -> Result<Subject, Box<dyn Error>> {
-    let room = Room::open(directory, "joined")?;
-    let inside = room.request("session").enter_owned()?;
-    Ok(peer(ROOM_JOIN, move || {
+fn room_join(
+    directory: &Path,
+    name: &'static str,
+    holders: usize,
+) -> Result<Subject, Box<dyn Error>> {
+    let room = Room::open(directory, name)?;
+    let inside: Result<Vec<_>, _> =
+        (0..holders).map(|_| room.request("session").enter_owned()).collect();
+    let inside = inside?;
+    Ok(peer(name, move || {
         let _ = &inside;
         let joined = black_box(&room).enter(black_box("session")).expect("it is shared");
         black_box(&joined);

@@ -38,6 +38,10 @@ pub(crate) struct Entrance {
     /// Wait at most that long, such as 5 (seconds), 0.5, 500ms, 2m, 2h30m.
     #[arg(long, short = 'w', value_name = "TIME", visible_alias = "wait", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
+    /// If the room has no place for another participant (10,000 have one), wait until it has, instead of failing. Who waits for
+    /// a place is not in the line yet.
+    #[arg(long, conflicts_with = "no_wait")]
+    wait_if_full: bool,
     /// The exit code if the room could not be entered in time.
     #[arg(long, short = 'E', value_name = "CODE", default_value_t = exit::NOT_ADMITTED)]
     pub(crate) conflict_exit_code: u8,
@@ -145,6 +149,9 @@ impl Entrance {
             (WaitError::Room(RoomError::TimedOut { .. }), Some(time)) => {
                 format!("not admitted within {} s", time.as_secs_f64())
             }
+            (WaitError::Room(RoomError::Full { .. }), _) if !self.no_wait => {
+                format!("{error}; --wait-if-full waits for one")
+            }
             _ => error.to_string(),
         }
     }
@@ -177,6 +184,7 @@ impl Entrance {
             priority: self.priority,
             expected: self.duration,
             patience,
+            waits_if_full: self.wait_if_full,
         })
     }
 }

@@ -1,7 +1,11 @@
 //! Alone, at most so many, set-up and tear-down, deaths until they are repaired: that each does its job.
 
 use std::fs;
+use std::num::NonZeroU16;
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
 
+use grouplock_room::{Room, RoomOptions};
 use nix::sys::signal::Signal;
 
 use crate::place::{Place, Running, until};
@@ -111,6 +115,38 @@ fn a_death_is_told_until_a_command_has_repaired_it() {
     assert!(run(&[], show).1.starts_with("migration: "), "the repair has failed");
     assert_eq!(run(&["--repaired"], "true").0, 0);
     assert_eq!(run(&[], show).1, "nobody: nothing\n");
+}
+
+#[test]
+fn one_participant_too_many_is_told_or_waits() {
+    let place = Place::new();
+    let one = RoomOptions::new().capacity(NonZeroU16::MIN);
+    let room = Room::open_with(place.rooms(), "small", &one).expect("it is new");
+    let inside = room.enter("s").expect("it is empty");
+    let (code, _, trouble) = place.said(&["run", "small", "s", "--", "true"]);
+    assert_eq!(code, 125);
+    assert!(trouble.contains("has 1 places") && trouble.contains("--wait-if-full"), "{trouble}");
+    let waits = ["run", "--wait-if-full"];
+    let (code, _, trouble) =
+        place.said(&[&waits, &["-w", "0.3", "small", "s", "-c", "true"][..]].concat());
+    assert_eq!((code, trouble.contains("within 0.3 s")), (124, true), "{trouble}");
+    let mark = place.file("mark").display().to_string();
+    let waiting = place.grouplock(&[&waits, &["small", "s", "--", "touch", &mark][..]].concat());
+    let waiting = Running::start(waiting);
+    // It can only be seen that it has not ended: it is in no line yet.
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!place.file("mark").exists());
+    drop(inside);
+    drop(room);
+    assert_eq!(waiting.code(), Some(0));
+    assert!(place.file("mark").exists());
+    let room = Room::open(place.rooms(), "small").expect("it is there");
+    let _inside = room.enter("s").expect("it is empty");
+    let waiting =
+        Running::start(place.grouplock(&[&waits, &["small", "s", "-c", "true"][..]].concat()));
+    std::thread::sleep(Duration::from_millis(100));
+    waiting.send(Signal::SIGTERM);
+    assert_eq!(waiting.ending().signal(), Some(Signal::SIGTERM as i32));
 }
 
 #[test]

@@ -137,6 +137,58 @@ fn scribbling_for_long() {
     }
 }
 
+/// As a backup leaves it that was made while others worked, or a machine that crashed: each page is from another moment. Nobody
+/// who is in it lives, so it is put in order and used.
+#[test]
+fn an_image_of_different_moments_is_put_in_order() {
+    const PAGE: usize = 4096;
+    let scratch = Scratch::new();
+    let directory = scratch.text();
+    drop(Room::open(directory, "room").expect("it can be made"));
+    let actors: Vec<_> = (0..4)
+        .map(|number: usize| {
+            let turn = (number * 7919).to_string();
+            Actor::start("scribble::actor", &[directory, "700", &turn])
+        })
+        .collect();
+    for actor in &actors {
+        assert_eq!(actor.hear().as_deref(), Some("ready"));
+    }
+    let mut images = Vec::new();
+    for _ in 0..60 {
+        std::thread::sleep(Duration::from_millis(5));
+        images.push(std::fs::read(scratch.path().join("room.room")).expect("it is there"));
+    }
+    for mut actor in actors {
+        assert_eq!(actor.hear().as_deref(), Some("nothing noticed"));
+        assert!(actor.end().success());
+    }
+    let occupied = |image: &[u8]| image != &images[0][..];
+    assert!(images.iter().any(|image| occupied(image)), "nothing has happened");
+    let mut random = Random(0x5eed);
+    for round in 0..300 {
+        let mut mixed = images[0].clone();
+        for (number, page) in mixed.chunks_mut(PAGE).enumerate() {
+            let from = &images[random.next() as usize % images.len()][number * PAGE..];
+            page.copy_from_slice(&from[..page.len()]);
+        }
+        let place = Scratch::new();
+        std::fs::write(place.path().join("room.room"), &mixed).expect("it can be written");
+        let room = Room::open(place.path(), "room")
+            .unwrap_or_else(|error| panic!("round {round}: {error}"));
+        let mut epoch = 0;
+        for session in SESSIONS {
+            let guard = room.request(session).timeout(process::LONG).enter();
+            let guard = guard.unwrap_or_else(|error| panic!("round {round}, {session}: {error}"));
+            assert!(guard.epoch() > epoch, "round {round}");
+            epoch = guard.epoch();
+            guard.leave().unwrap_or_else(|error| panic!("round {round}, {session}: {error}"));
+        }
+        let seen = room.snapshot().expect("it can be looked at");
+        assert_eq!((seen.session(), seen.waiters()), (None, 0), "round {round}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
