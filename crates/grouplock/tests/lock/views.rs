@@ -141,7 +141,7 @@ fn audit<C: Core<Session = Name>>(mut alone: ExclusiveGuard<'_, Name, Books, C>)
 }
 
 const THREADS: u64 = if cfg!(miri) { 3 } else { 4 };
-const ROUNDS: u64 = if cfg!(miri) { 8 } else { 4_000 };
+const ROUNDS: u64 = if cfg!(miri) { 4 } else { 4_000 };
 
 /// Threads in all phases, by the calls that every core has. Says how many audits and how large a sum there must be.
 fn storm<C: Core<Session = Name> + Sync>(lock: &Phased<Name, Books, C>) -> (u64, u64) {
