@@ -2,21 +2,24 @@
 //! line. Whatever it is, it is refused or understood; nothing panics, hangs or takes much memory.
 //!
 //! Each target takes bytes. `tests` makes them up at random, for a moment or as long as
-//! `GROUPLOCK_FUZZ_MS` says.
+//! `GROUPLOCK_FUZZ_MS` says. The program `guided` gives them to libFuzzer, which keeps those that reach something new and goes on from there;
+//! `cargo xtask soak fuzz` runs both.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
 use grouplock_quorum::node::storage::{FORMAT, Head, Storage};
 use grouplock_quorum::wire::{CoterieKind, Frame, Reader, encode};
 use grouplock_quorum::{Durable, MemberId, ProcessId, ProcessMessage, Record, Time, Vote};
-use grouplock_room::{Place, Policy, Room, RoomName, parse_duration};
+use grouplock_room::{Enter, Place, Policy, Room, RoomError, RoomName, parse_duration};
+use grouplock_testing::Scratch;
 
 /// Something that reads what strangers send.
 pub trait Target {
@@ -36,30 +39,10 @@ pub fn targets() -> Vec<(&'static str, Box<dyn Target + Send + Sync>)> {
         ("frames", Box::new(Frames)),
         ("log", Box::new(Log::new(false))),
         ("summed-log", Box::new(Log::new(true))),
-        ("room-file", Box::new(RoomFile::new())),
+        ("room-file", Box::new(RoomFile::new(false))),
+        ("room-in-use", Box::new(RoomFile::new(true))),
         ("words", Box::new(Words)),
     ]
-}
-
-/// A directory that is gone when it is dropped.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        // Relaxed: only that each number is given once matters.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("grouplock-fuzz-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).expect("a directory for the test can be made");
-        Scratch(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// Frames that come over the network.
@@ -140,13 +123,13 @@ impl Log {
     }
 
     fn path(&self) -> PathBuf {
-        self.scratch.0.join("log")
+        self.scratch.join("log")
     }
 
     fn open(&self) -> Result<Storage, impl std::error::Error + use<>> {
         let (cluster, coterie) = ("fuzz".to_owned(), CoterieKind::Majority);
         let head = Head { format: FORMAT, cluster, me: MemberId(1), members: 3, coterie };
-        Storage::open(&self.scratch.0, head)
+        Storage::open(self.scratch.path(), head)
     }
 }
 
@@ -191,39 +174,127 @@ impl Target for Log {
     }
 }
 
-/// The file of a room in a directory.
-struct RoomFile(Scratch);
+/// The file of a room in a directory. Its checksum is made right before it is read: so what is behind it is reached. That a wrong one is noticed
+/// is shown by a test of the room.
+struct RoomFile {
+    scratch: Scratch,
+    /// Whether the bytes are written over the file while one is inside and one waits. Otherwise nobody has it open,
+    /// and whoever the bytes tell of is dead.
+    in_use: bool,
+}
 
 impl RoomFile {
-    fn new() -> Self {
-        RoomFile(Scratch::new())
+    fn new(in_use: bool) -> Self {
+        RoomFile { scratch: Scratch::new(), in_use }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.scratch.join("r.room")
+    }
+
+    fn open(&self) -> Result<Room, RoomError> {
+        Room::open(self.scratch.path(), "r")
+    }
+
+    /// A new file: nobody has the old one open any more.
+    fn put(&self, bytes: &[u8]) {
+        _ = fs::remove_file(self.path());
+        fs::write(self.path(), bytes).expect("it can be written");
+    }
+
+    /// Writes over the file. Not over the latch, as if somebody had it who lives: that would only be waited for. What is
+    /// there stays: a file that is cut off ends whoever uses it, which cannot be helped.
+    fn overwrite(&self, bytes: &[u8]) {
+        let file = File::options().write(true).open(self.path()).expect("it is there");
+        let (before, rest) = bytes.split_at_checked(LATCH.start).unwrap_or((bytes, &[]));
+        let behind = rest.get(LATCH.len()..).unwrap_or_default();
+        let written = file.write_all_at(before, 0);
+        written.and_then(|()| file.write_all_at(behind, LATCH.end as u64)).expect("as above");
+    }
+
+    /// Uses the room. What it says does not matter, only that it comes back.
+    fn visit(room: &Room, wait: Duration) {
+        _ = room.snapshot();
+        if let Ok(inside) = room.request("b").timeout(wait).enter() {
+            _ = (inside.deaths(), inside.previous(), inside.prepared());
+            _ = (inside.acknowledge(), inside.try_alone());
+        }
+        _ = room.request("c").alone().no_wait().enter().map(drop);
     }
 }
 
+/// How long to wait: mostly not long enough to look whether somebody in front has died, so that there is time for more bytes.
+fn patience(bytes: &[u8]) -> Duration {
+    let some = bytes.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
+    Duration::from_millis(if some < 16 { 30 } else { 0 })
+}
+
+/// Where the latch is in the file.
+const LATCH: Range<usize> = 64..72;
+
+/// Begins to enter.
+fn waiting(room: &Room, session: &str) -> Enter {
+    let mut entry = room.request(session).enter_async();
+    _ = Pin::new(&mut entry).poll(&mut Context::from_waker(Waker::noop()));
+    entry
+}
+
+/// The bytes of a room with the right checksum: of the first forty, behind them.
+fn with_sum(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    if let Some((head, _)) = bytes.split_first_chunk_mut::<48>() {
+        let sum = head[..40].iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        head[40..].copy_from_slice(&sum.to_ne_bytes());
+    }
+    bytes
+}
+
 impl Target for RoomFile {
-    /// With one inside and one who waits: in a copy of the file they are dead.
+    /// With phases that are over, one of them with a death; with two inside and two who wait.
     fn right(&self) -> Vec<u8> {
-        _ = fs::remove_file(self.0.0.join("r.room"));
-        let room = Room::open(self.0.0.as_path(), "r").expect("a room");
-        let inside = room.enter("a").expect("nobody is inside");
-        let mut waiting = room.request("b").enter_async();
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(Pin::new(&mut waiting).poll(&mut context).is_pending());
-        let bytes = fs::read(self.0.0.join("r.room")).expect("it is there");
+        _ = fs::remove_file(self.path());
+        let room = self.open().expect("a room");
+        drop(room.enter("over").expect("nobody is inside"));
+        let inside = room.enter("dead").expect("nobody is inside");
+        let bytes = fs::read(self.path()).expect("it is there");
+        drop(inside);
+        // In a copy of the file it is dead.
+        self.put(&bytes);
+        let room = self.open().expect("it was right");
+        let inside = [0, 1].map(|_| room.enter("a").expect("whoever is inside is dead"));
+        let waiting = ["b", "c"].map(|session| waiting(&room, session));
+        let bytes = fs::read(self.path()).expect("it is there");
+        let seen = room.snapshot().expect("it was right");
+        assert_eq!((seen.holders(), seen.waiters(), seen.deaths), (2, 2, 1));
         drop((waiting, inside));
+        assert_eq!(with_sum(&bytes), bytes, "the sum is made as the room makes it");
         bytes
     }
 
     fn read(&self, bytes: &[u8]) {
-        let file = self.0.0.join("r.room");
-        // A new file: nobody has the old one open any more.
-        _ = fs::remove_file(&file);
-        fs::write(&file, bytes).expect("it can be written");
-        if let Ok(room) = Room::open(self.0.0.as_path(), "r") {
-            // What they say does not matter, only that they come back.
-            _ = room.snapshot();
-            _ = room.request("b").timeout(Duration::from_millis(20)).enter().map(drop);
+        let (bytes, wait) = (with_sum(bytes), patience(bytes));
+        if !self.in_use {
+            self.put(&bytes);
+            if let Ok(room) = self.open() {
+                Self::visit(&room, wait);
+            }
+            return;
         }
+        _ = fs::remove_file(self.path());
+        let room = self.open().expect("a room");
+        let inside = room.enter("a").expect("nobody is inside");
+        let waiting = waiting(&room, "b");
+        self.overwrite(&bytes);
+        // By one that has it open, and one that opens it now.
+        Self::visit(&room, wait);
+        if let Ok(other) = self.open() {
+            Self::visit(&other, wait);
+        }
+        _ = (inside.standing(), inside.leave());
+        drop(waiting);
+        Self::visit(&room, wait);
     }
 }
 

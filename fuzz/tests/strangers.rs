@@ -7,12 +7,16 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use grouplock_fuzz::{Target, targets};
 
+fn named(target: &str) -> Box<dyn Target + Send + Sync> {
+    let found = targets().into_iter().find(|(name, _)| *name == target);
+    found.expect("a target of this name").1
+}
+
 /// Lets a target read one thing after the other, `times` times, or for as many milliseconds as
 /// `GROUPLOCK_FUZZ_MS` says. A panic is reported with the seed that leads to it; `GROUPLOCK_FUZZ_SEED`
 /// repeats it.
 fn fuzz(target: &str, times: u64, make: impl Fn(&[u8], &mut Rng) -> Vec<u8>) {
-    let found = targets().into_iter().find(|(name, _)| *name == target);
-    let target: Box<dyn Target + Send + Sync> = found.expect("a target of this name").1;
+    let target = named(target);
     let right = target.right();
     target.read(&right);
     let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
@@ -37,18 +41,54 @@ fn made_up(_: &[u8], rng: &mut Rng) -> Vec<u8> {
     (0..length).map(|_| rng.u8(..)).collect()
 }
 
-/// Bytes that were right, as many as before, with some overwritten: mostly close to what is not zero, as a
-/// large file is mostly empty.
-fn overwritten(right: &[u8], rng: &mut Rng) -> Vec<u8> {
+/// Numbers at which something ends.
+const ENDS: [u64; 13] = [
+    0,
+    1,
+    2,
+    9,
+    0x40,
+    0x400,
+    0x2000,
+    0xffff,
+    0x1_0000,
+    u32::MAX as u64,
+    i64::MAX as u64,
+    u64::MAX - 1,
+    u64::MAX,
+];
+
+/// A number, and the same in both halves of the word: counts often stand side by side.
+fn alone_and_twice(end: u64) -> [u64; 2] {
+    [end, end << 32 | end & 0xffff_ffff]
+}
+
+/// Bytes that were right, as many as before, with some words of four or eight bytes replaced: by numbers at which something ends, or by
+/// another word of them. Mostly close to a word that is a number, as a large file is mostly empty or text; often in the
+/// first 256 bytes, where rooms have what is common to all.
+fn reworded(right: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = right.to_vec();
-    for _ in 0..rng.usize(1..4) {
-        let mut at = rng.usize(..bytes.len());
-        if rng.u8(0..4) > 0 {
-            let busy = (at..bytes.len()).chain(0..at).find(|at| bytes[*at] != 0).unwrap_or(at);
-            at = (busy + rng.usize(0..8)).min(bytes.len() - 1);
+    let word = |at: usize| right[at..].first_chunk::<8>().map_or(0, |it| u64::from_ne_bytes(*it));
+    let is_text = |at: usize| right[at..at + 8].iter().all(|byte| matches!(byte, 0 | b' '..=b'~'));
+    let numbers = (0..right.len() - 7).step_by(8).filter(|at| word(*at) != 0);
+    // A length is a number, although it may look like a letter.
+    let numbers: Vec<usize> = numbers.filter(|at| !is_text(*at) || word(*at) < 0x100).collect();
+    for _ in 0..rng.usize(1..5) {
+        let near = (rng.choice(&numbers).unwrap_or(&0) + 8 * rng.usize(0..3)).saturating_sub(8);
+        let anywhere = 8 * rng.usize(..right.len() / 8);
+        let early = anywhere % 256;
+        let places = [near, near, near, early, early, early, anywhere];
+        let at = *rng.choice(&places).unwrap_or(&near);
+        let end = *rng.choice(&ENDS).unwrap_or(&0);
+        let [end, pair] = alone_and_twice(end);
+        let other = word(*rng.choice(&numbers).unwrap_or(&0));
+        let small = rng.u64(0..16);
+        let value = *rng.choice(&[end, pair, small, other]).unwrap_or(&end);
+        let length = if rng.bool() { 4 } else { 8 };
+        let at = if length == 4 && rng.bool() { at + 4 } else { at };
+        if let Some(place) = bytes.get_mut(at..at + length) {
+            place.copy_from_slice(&value.to_ne_bytes()[..length]);
         }
-        let any = rng.u8(..);
-        bytes[at] = *rng.choice(&[0, 1, 2, 0x7f, 0x80, 0xff, any]).unwrap_or(&any);
     }
     bytes
 }
@@ -148,9 +188,37 @@ fn a_rooms_file_that_was_right_before() {
     fuzz("room-file", 200, changed);
 }
 
+/// Not at random: each word that all participants share, at each end.
+fn each_common_word(target: &str) {
+    let target = named(target);
+    let right = target.right();
+    for at in (0..256).step_by(8) {
+        for value in ENDS.into_iter().flat_map(alone_and_twice) {
+            let mut bytes = right.clone();
+            bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+            target.read(&bytes);
+        }
+    }
+}
+
+#[test]
+fn a_rooms_file_with_each_common_word_at_its_end() {
+    each_common_word("room-file");
+}
+
+#[test]
+fn a_room_with_each_common_word_at_its_end_while_it_is_used() {
+    each_common_word("room-in-use");
+}
+
 #[test]
 fn a_rooms_file_with_other_words() {
-    fuzz("room-file", 200, overwritten);
+    fuzz("room-file", 2_000, reworded);
+}
+
+#[test]
+fn a_room_with_other_words_while_it_is_used() {
+    fuzz("room-in-use", 500, reworded);
 }
 
 #[test]

@@ -3,9 +3,15 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::run::{LIMIT, Program, root};
+
+/// What the package does when it is installed.
+const POSTINST: &str = "packaging/postinst";
+/// The rooms of the whole machine.
+const SYSTEM: &str = "run/grouplock";
 
 /// What the program is built for.
 pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
@@ -33,7 +39,8 @@ pub(crate) fn test(program: &Path) -> Result<(), String> {
     let strip = ["-o", &shown(&stripped), &shown(program)];
     Program::new("strip").arguments(&strip).quietly(LIMIT)?;
     let made = pack(&stripped, "target/dist-test", "-Znone")?;
-    try_out(&made.package, "target/dist-test", Inside::Here)
+    try_out(&made.package, "target/dist-test", Inside::Here)?;
+    without_systemd("target/dist-test")
 }
 
 struct Made {
@@ -63,6 +70,7 @@ fn pack(program: &Path, out: &str, compression: &str) -> Result<Made, String> {
         .replace("{kilobytes}", &size(&tree).map_err(told)?.div_ceil(1024).to_string());
     fs::create_dir(tree.join("DEBIAN")).map_err(told)?;
     fs::write(tree.join("DEBIAN/control"), control).map_err(told)?;
+    fs::copy(root().join(POSTINST), tree.join("DEBIAN/postinst")).map_err(told)?;
     Program::new("dpkg-deb")
         .arguments(&["--root-owner-group", compression, "--build"])
         .arguments(&[&shown(&tree), &shown(&package)])
@@ -134,12 +142,21 @@ fn try_out(package: &Path, out: &str, inside: Inside) -> Result<(), String> {
     let made = fs::create_dir_all(database.join("info"))
         .and_then(|()| fs::create_dir(database.join("updates")))
         .and_then(|()| fs::write(database.join("status"), ""))
+        .and_then(|()| fs::create_dir(clean.join("etc")))
         .and_then(|()| fs::create_dir_all(clean.join("rooms")));
     made.map_err(|error| format!("an empty root cannot be made: {error}"))?;
+    // Where nothing else is, there is no shell for the package's script: it runs in our root. Only root can give
+    // a directory to a group.
+    let action = if is_root() { "--install" } else { "--unpack" };
     Program::new("dpkg")
         .arguments(&["--root", &shown(&clean), "--force-not-root", "--log=/dev/null"])
-        .arguments(&["--install", &shown(package)])
+        .arguments(&["--force-script-chrootless", action, &shown(package)])
         .quietly(LIMIT)?;
+    if is_root() {
+        has_system_place(&clean)?;
+    } else {
+        println!("not root: the group and the directory of the machine's rooms were not made");
+    }
     for file in ["usr/share/man/man1/grouplock-run.1", "usr/lib/tmpfiles.d/grouplock.conf"] {
         if !clean.join(file).is_file() {
             return Err(format!("`{file}` was not installed"));
@@ -147,31 +164,91 @@ fn try_out(package: &Path, out: &str, inside: Inside) -> Result<(), String> {
     }
     let installed = clean.join("usr/bin/grouplock");
     match inside {
+        // Root's rooms are those of the machine, which the package has made.
+        Inside::Root if is_root() => {
+            let chroot = [&shown(&clean), "/usr/bin/grouplock"];
+            let grouplock = || Program::new("chroot").arguments(&chroot);
+            run_in_room(&grouplock, &[], "/usr/bin/grouplock")
+        }
         // A root of one's own needs no privileges in a namespace of one's own.
         Inside::Root => {
             let chroot = ["--map-root-user", "chroot", &shown(&clean), "/usr/bin/grouplock"];
             let grouplock = || Program::new("unshare").arguments(&chroot);
-            run_in_room(&grouplock, "/rooms", "/usr/bin/grouplock")
+            run_in_room(&grouplock, &["--at", "/rooms"], "/usr/bin/grouplock")
         }
         Inside::Here => {
             let rooms = shown(&clean.join("rooms"));
-            run_in_room(&|| Program::new(&installed), &rooms, &shown(&installed))
+            run_in_room(&|| Program::new(&installed), &["--at", &rooms], &shown(&installed))
         }
     }
 }
 
-/// Runs the program by `grouplock`, inside a room that is there afterwards.
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0)
+}
+
+/// Whether the group `grouplock` is known in a root, and has a directory for rooms there that others cannot use.
+fn has_system_place(clean: &Path) -> Result<(), String> {
+    let told = |error: io::Error| format!("the machine's rooms: {error}");
+    let groups = fs::read_to_string(clean.join("etc/group")).map_err(told)?;
+    let mut groups = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let group = groups.find(|group| group[0] == "grouplock");
+    let number = group.and_then(|group| group.get(2)?.parse().ok());
+    let number: u32 = number.ok_or("the group `grouplock` was not made")?;
+    let about = fs::metadata(clean.join(SYSTEM)).map_err(told)?;
+    let found = (about.mode() & 0o7777, about.uid(), about.gid());
+    if found == (0o2770, 0, number) {
+        return Ok(());
+    }
+    let (mode, user, group) = found;
+    Err(format!(
+        "`{SYSTEM}` has mode {mode:04o}, user {user} and group {group}, not 2770, 0 and {number}"
+    ))
+}
+
+/// What the package does when it is installed on a machine without systemd, as containers are.
+fn without_systemd(out: &str) -> Result<(), String> {
+    if !is_root() {
+        return Ok(());
+    }
+    let clean = root().join(out).join("without-systemd");
+    let programs = clean.join("programs");
+    let made =
+        ["etc", "run", "programs"].iter().try_for_each(|name| fs::create_dir_all(clean.join(name)));
+    let made = made.and_then(|()| fs::write(clean.join("etc/group"), "root:x:0:\n"));
+    made.map_err(|error| format!("an empty root cannot be made: {error}"))?;
+    for name in ["sh", "grep", "sed", "install", "groupadd"] {
+        let found = ["/bin", "/usr/bin", "/usr/sbin"].map(|folder| Path::new(folder).join(name));
+        let found =
+            found.iter().find(|path| path.exists()).ok_or(format!("there is no `{name}`"))?;
+        symlink(found, programs.join(name)).map_err(|error| format!("`{name}`: {error}"))?;
+    }
+    // As it is installed for the first time, and then over itself.
+    for _ in 0..2 {
+        Program::new(root().join(POSTINST))
+            .arguments(&["configure"])
+            .variable("DPKG_ROOT", &shown(&clean))
+            .variable("PATH", &shown(&programs))
+            .quietly(LIMIT)?;
+        has_system_place(&clean)?;
+    }
+    Ok(())
+}
+
+/// Runs the program by `grouplock`, inside a room that is there afterwards. `place` is where the room is, as options.
 fn run_in_room(
     grouplock: &dyn Fn() -> Program,
-    rooms: &str,
+    place: &[&str],
     installed: &str,
 ) -> Result<(), String> {
-    let run = ["run", "--at", rooms, "room", "session", "--", installed, "--version"];
-    let said = grouplock().arguments(&run).quietly(LIMIT)?.output;
+    let run = grouplock().arguments(&["run"]).arguments(place);
+    let run = run.arguments(&["room", "session", "--", installed, "--version"]);
+    let said = run.quietly(LIMIT)?.output;
     if said.trim() != format!("grouplock {VERSION}") {
         return Err(format!("the installed program said `{said}`"));
     }
-    let said = grouplock().arguments(&["status", "--at", rooms, "room"]).quietly(LIMIT)?.output;
+    let status = grouplock().arguments(&["status", "room"]).arguments(place);
+    let said = status.quietly(LIMIT)?.output;
     print!("{said}");
     if said.contains("nobody is inside") { Ok(()) } else { Err("the room is not there".to_owned()) }
 }

@@ -1,4 +1,5 @@
-//! Whether what the pages link to is there: files of the repository, and headings in them.
+//! Whether what the pages link to is there: files of the repository, and headings in them. And whether each page opens with
+//! who it is for.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::run::{LIMIT, Program, root};
 
-/// Looks at every link of every page. Those that lead nowhere are the error.
+/// Looks at every page. Links that lead nowhere, and pages that do not say whom they are for, are the error.
 pub(crate) fn check() -> Result<(), String> {
     let listed = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
     let listed = Program::new("git").arguments(&listed).quietly(LIMIT)?.output;
@@ -15,6 +16,9 @@ pub(crate) fn check() -> Result<(), String> {
     let is_page = |page: &&str| root().join(page).is_file() && !root().join(page).is_symlink();
     for page in listed.lines().filter(is_page) {
         let text = read(&root().join(page))?;
+        if has_readers(page) && reader(&text).is_none() {
+            broken.push(format!("{page} does not open with `*For …*`"));
+        }
         for link in links(&text).into_iter().filter(|link| is_ours(link)) {
             count += 1;
             if let Err(why) = follow(Path::new(page), &text, &link) {
@@ -31,6 +35,17 @@ pub(crate) fn check() -> Result<(), String> {
 
 fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("`{}`: {error}", path.display()))
+}
+
+/// Whether a page has to say whom it is for: those about the whole say so in other ways.
+fn has_readers(page: &str) -> bool {
+    page.contains('/') && page != "docs/README.md"
+}
+
+/// For whom a page is, by its first line after the heading.
+fn reader(text: &str) -> Option<&str> {
+    let first = text.lines().skip(1).find(|line| !line.is_empty())?;
+    first.strip_prefix("*For ")?.strip_suffix(".*")
 }
 
 /// Whether a link leads to this repository.
@@ -132,6 +147,15 @@ mod tests {
     #[test]
     fn headings_are_called_as_github_calls_them() {
         assert_eq!(anchors(PAGE), ["rooms-run--more", "twice", "twice-1"]);
+    }
+
+    #[test]
+    fn a_page_opens_with_its_readers() {
+        assert_eq!(reader("# A\n\n*For whoever has one.*\n\ntext"), Some("whoever has one"));
+        assert_eq!(reader("# A\n\ntext\n\n*For whoever has one.*"), None);
+        assert_eq!(reader("# A\n"), None);
+        assert!(has_readers("docs/lab/README.md") && has_readers("crates/a/README.md"));
+        assert!(!has_readers("README.md") && !has_readers("docs/README.md"));
     }
 
     #[test]

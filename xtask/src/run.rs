@@ -48,6 +48,16 @@ impl Program {
         // `cargo xtask` runs under a toolchain of its own; the programs it starts choose theirs by
         // `+nightly`.
         command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+        // It is also told which package it is. Build scripts of others look at that, and everything
+        // that depends on them would be built anew whenever cargo is called by hand in between.
+        for (name, _) in std::env::vars_os() {
+            let told = name.to_str().is_some_and(|name| {
+                name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+            });
+            if told {
+                command.env_remove(name);
+            }
+        }
         Program { command, shown: name.display().to_string() }
     }
 

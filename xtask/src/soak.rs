@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::budget::{self, Given, Order, Part, Reached};
 use crate::mutants;
 use crate::programs::{self, TestProgram};
-use crate::run::Program;
+use crate::run::{LIMIT, Program, root};
 use crate::setup::Need;
 use crate::steps::{OF_PROGRAM, modelled};
 
@@ -116,11 +116,68 @@ fn etcd(given: &Given) -> Results {
     each_test(given, release("grouplock-etcd").arguments(&["--tests"]), IGNORED, &variables)
 }
 
-/// What strangers send. There are five targets, of which as many run at a time as there are cores.
+/// What strangers send: half of the time made up at random, by tests of which as many run at a time as there are cores;
+/// half of it by libFuzzer, a target after the other.
 fn fuzz(given: &Given) -> Results {
-    let each = (given.left() / 4).as_millis().to_string();
+    let start = Instant::now();
+    let half = given.left() / 2;
+    let tests = 10;
+    let each = (half * 2 / tests).as_millis().to_string();
     let variables = [("GROUPLOCK_FUZZ_MS", &*each)];
-    each_test(given, release("grouplock-fuzz"), &["--nocapture"], &variables)
+    let random = Given { end: start + half, minutes: given.minutes, plan: String::new() };
+    let cargo = release("grouplock-fuzz").arguments(&["--tests"]);
+    let mut results = each_test(&random, cargo, &["--nocapture"], &variables);
+    results.extend(guided(&given.after_building(start + half)));
+    results
+}
+
+/// The targets of the package grouplock-fuzz.
+const TARGETS: [&str; 6] = ["frames", "log", "summed-log", "room-file", "room-in-use", "words"];
+
+/// What libFuzzer has to know of a program: which edges it has, and what it compares.
+const SANCOV: &str = "--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module \
+     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
+
+fn guided(given: &Given) -> Results {
+    if !Program::new("c++").arguments(&["--version"]).succeeds() {
+        let why = "0 s: libFuzzer needs a C++ compiler".to_owned();
+        return vec![("guided".to_owned(), Reached::CutOff(why))];
+    }
+    let start = Instant::now();
+    // For a target, even if it is this machine's: so what runs at build time is built without.
+    let host = Program::new("rustc").arguments(&["--print", "host-tuple"]).quietly(LIMIT);
+    let built = host.and_then(|host| {
+        let host = host.output.trim().to_owned();
+        let build = ["build", "--release", "-p", "grouplock-fuzz", "--bin", "guided"];
+        Program::cargo(&build)
+            .arguments(&["--target", &host, "--target-dir", "target/fuzz"])
+            .variable("RUSTFLAGS", SANCOV)
+            .quietly(LIMIT)?;
+        Ok(root().join("target/fuzz").join(host).join("release/guided"))
+    });
+    let program = match built {
+        Ok(program) => program,
+        Err(why) => return vec![("build of guided".to_owned(), Reached::Failed(why))],
+    };
+    let given = given.after_building(start);
+    let mut results = Vec::new();
+    for (done, target) in TARGETS.iter().enumerate() {
+        let kept = format!("target/fuzz/kept/{target}");
+        if let Err(why) = std::fs::create_dir_all(root().join(&kept)) {
+            results.push((kept, Reached::Failed(why.to_string())));
+            continue;
+        }
+        let time = given.left() / (TARGETS.len() - done) as u32;
+        let run = Program::new(&program)
+            .variable("GROUPLOCK_FUZZ_TARGET", target)
+            .arguments(&["-timeout=30", "-max_len=65536", "-verbosity=1"])
+            .arguments(&["-artifact_prefix=target/fuzz/found-"])
+            .arguments(&[&format!("-max_total_time={}", time.as_secs().max(1)), &kept]);
+        // It begins with what it kept the last time, and ends by itself.
+        results.push((format!("guided {target}"), reached(run, time + LIMIT)));
+    }
+    results
 }
 
 /// Explorations of minutes: algorithm, processes, sessions, and what else there is to say.
@@ -149,7 +206,7 @@ const BIG: &[&str] = &[
 fn explore(given: &Given) -> Results {
     let build = ["build", "--release", "-p", "grouplock-lab", "--bin", "grouplock-lab"];
     let start = Instant::now();
-    if let Err(why) = Program::cargo(&build).quietly(crate::run::LIMIT) {
+    if let Err(why) = Program::cargo(&build).quietly(LIMIT) {
         return vec![("build".to_owned(), Reached::Failed(why))];
     }
     let given = given.after_building(start);
@@ -158,7 +215,7 @@ fn explore(given: &Given) -> Results {
     while let Some(what) = waiting.pop_front() {
         let time = given.left() / (waiting.len() as u32 + 1);
         let words: Vec<_> = what.split(' ').collect();
-        let lab = Program::new(crate::run::root().join("target/release/grouplock-lab"));
+        let lab = Program::new(root().join("target/release/grouplock-lab"));
         let lab = lab.arguments(&["check", "--memory-limit", "8"]).arguments(&words);
         results.push(((*what).to_owned(), reached(lab, time)));
     }
@@ -273,8 +330,16 @@ fn reached(program: Program, time: Duration) -> Reached {
 
 /// The last line that says how much was looked at.
 fn figures(output: &str) -> Option<&str> {
-    const WORDS: [&str; 7] =
-        ["states", "executions", "terations", "Iteration", "entries", "passages", "programs"];
+    const WORDS: [&str; 8] = [
+        "states",
+        "executions",
+        "terations",
+        "Iteration",
+        "entries",
+        "passages",
+        "programs",
+        "runs in",
+    ];
     let tells = |line: &&str| {
         WORDS.iter().any(|word| line.contains(word)) && line.contains(|c: char| c.is_ascii_digit())
     };

@@ -38,7 +38,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "fmt", what: "formatting", lane: 0, needs: &[], check: fmt },
     Step {
         name: "links",
-        what: "what the pages link to is there",
+        what: "what the pages link to is there; each says whom it is for",
         lane: 0,
         needs: &[],
         check: |_| links::check(),

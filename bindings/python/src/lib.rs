@@ -7,7 +7,6 @@ mod entering;
 mod errors;
 mod inside;
 mod room;
-mod status;
 
 use pyo3::prelude::*;
 

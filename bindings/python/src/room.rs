@@ -10,13 +10,12 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use grouplock_room::{Access, Entry, Place, Places, Policy, Progress, RoomError, RoomOptions};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::entering::Entering;
 use crate::errors::exception;
 use crate::inside::Inside;
-use crate::status::Status;
 
 /// How often a wait looks whether Ctrl-C was pressed.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -161,10 +160,11 @@ impl Room {
         Ok(Entering::new(entry.enter_async()))
     }
 
-    /// Who is inside, who waits, what was before.
-    fn status(&self, py: Python<'_>) -> PyResult<Status> {
-        let snapshot = py.detach(|| self.room.snapshot());
-        snapshot.map(Status::from).map_err(|error| exception(py, error))
+    /// Who is inside, who waits, what was before: the text of `grouplock status --json`.
+    fn status(&self, py: Python<'_>) -> PyResult<String> {
+        let snapshot = py.detach(|| self.room.snapshot()).map_err(|error| exception(py, error))?;
+        serde_json::to_string(&snapshot)
+            .map_err(|error| PyRuntimeError::new_err(format!("the room cannot be told: {error}")))
     }
 }
 

@@ -6,6 +6,7 @@ import pickle
 import signal
 import subprocess
 import threading
+import time
 
 import grouplock
 import pytest
@@ -148,6 +149,15 @@ def test_status_says_what_the_program_says():
         shown = json.loads(shown)
         assert shown.keys() == status.keys()
         assert shown["inside"] == status["inside"]
+        assert status["policy"] == "fifo" and abs(status["taken"] - time.time()) < LONG
+        assert set(member) == set(grouplock.Member.__annotations__)
+        assert set(status) == set(grouplock.Status.__annotations__)
+    with room.enter("b", at_most=2), room.enter("b"):
+        limits = [(it["at_most"], it["alone"]) for it in room.status()["inside"]["members"]]
+        assert limits == [(2, False), (None, False)]
+        assert set(room.status()["recent"][0]) == set(grouplock.PastPhase.__annotations__)
+    with room.exclusive():
+        assert room.status()["inside"]["members"][0]["alone"]
 
 
 def test_a_room_that_is_pickled_is_the_same_room():

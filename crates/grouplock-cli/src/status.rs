@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use clap::Args;
 use grouplock_room::{Participant, Phase, Place, RoomError, RoomOptions, Snapshot};
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     };
     if let Some(name) = &arguments.room {
         return match look(&place, name) {
-            Ok(room) if arguments.json => print_json(&RoomNow::from(&room)),
+            Ok(room) if arguments.json => print_json(&room),
             Ok(room) => print(&as_text(&room)),
             Err(error) => exit::failed(error),
         };
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Err(error) => return exit::failed(error),
     };
     let code = if arguments.json {
-        print_json(&rooms.iter().map(RoomNow::from).collect::<Vec<_>>())
+        print_json(&rooms)
     } else {
         let mut text: String = rooms.iter().map(as_text).collect();
         if rooms.is_empty() && failed.is_empty() {
@@ -120,93 +120,5 @@ fn members(text: &mut String, what: &str, phase: &Phase, now: SystemTime) {
             _ = write!(text, ", priority {priority}");
         }
         _ = writeln!(text, "  {}", plain(command));
-    }
-}
-
-/// A room as JSON.
-#[derive(Serialize)]
-struct RoomNow<'a> {
-    room: &'a str,
-    policy: String,
-    epoch: u64,
-    inside: Option<PhaseNow<'a>>,
-    waiting: Vec<PhaseNow<'a>>,
-    recent: Vec<PastPhaseNow<'a>>,
-    deaths: u64,
-    taken: f64,
-    exact: bool,
-    unanswered: &'a [String],
-}
-
-#[derive(Serialize)]
-struct PhaseNow<'a> {
-    session: &'a str,
-    members: Vec<Member<'a>>,
-}
-
-#[derive(Serialize)]
-struct Member<'a> {
-    id: &'a str,
-    pid: u32,
-    host: &'a str,
-    user: &'a str,
-    command: &'a str,
-    since: f64,
-    priority: i32,
-    expected_seconds: Option<f64>,
-}
-
-#[derive(Serialize)]
-struct PastPhaseNow<'a> {
-    session: &'a str,
-    epoch: u64,
-    began: f64,
-    ended: f64,
-    entries: u64,
-    died: bool,
-}
-
-fn seconds(time: SystemTime) -> f64 {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
-}
-
-impl<'a> From<&'a Phase> for PhaseNow<'a> {
-    fn from(phase: &'a Phase) -> Self {
-        let member = |member: &'a Participant| Member {
-            id: member.id.as_str(),
-            pid: member.pid,
-            host: &member.host,
-            user: &member.user,
-            command: &member.command,
-            since: seconds(member.since),
-            priority: member.priority.0,
-            expected_seconds: member.expected.map(|time| time.as_secs_f64()),
-        };
-        PhaseNow { session: &phase.session, members: phase.members.iter().map(member).collect() }
-    }
-}
-
-impl<'a> From<&'a Snapshot> for RoomNow<'a> {
-    fn from(room: &'a Snapshot) -> Self {
-        let past = room.recent.iter().map(|phase| PastPhaseNow {
-            session: &phase.session,
-            epoch: phase.epoch,
-            began: seconds(phase.began),
-            ended: seconds(phase.ended),
-            entries: phase.entries,
-            died: phase.died,
-        });
-        RoomNow {
-            room: &room.room,
-            policy: room.policy.to_string(),
-            epoch: room.epoch,
-            inside: room.inside.as_ref().map(PhaseNow::from),
-            waiting: room.waiting.iter().map(PhaseNow::from).collect(),
-            recent: past.collect(),
-            deaths: room.deaths,
-            taken: seconds(room.taken),
-            exact: room.exact,
-            unanswered: &room.unanswered,
-        }
     }
 }

@@ -6,35 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use grouplock_testing::Scratch;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path =
-            std::env::temp_dir().join(format!("grouplock-serve-{name}-{}", std::process::id()));
-        std::fs::create_dir(&path).expect("a directory for the test");
-        Scratch(path)
-    }
-
-    /// The configuration of the only member of a cluster.
-    fn config(&self, port: u16) -> PathBuf {
-        let path = self.0.join("node.toml");
-        let text = format!(
-            "id = 0\ndata = \"data\"\nstatus = \"127.0.0.1:0\"\n[cluster]\nname = \"one\"\n\
-             members = [{{ address = \"127.0.0.1:{port}\" }}]\ncoterie = \"majority\"\n[tls]\nplaintext = true\n"
-        );
-        std::fs::write(&path, text).expect("a configuration");
-        path
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// The configuration of the only member of a cluster.
+fn config(scratch: &Scratch, port: u16) -> PathBuf {
+    let path = scratch.join("node.toml");
+    let text = format!(
+        "id = 0\ndata = \"data\"\nstatus = \"127.0.0.1:0\"\n[cluster]\nname = \"one\"\n\
+         members = [{{ address = \"127.0.0.1:{port}\" }}]\ncoterie = \"majority\"\n[tls]\nplaintext = true\n"
+    );
+    std::fs::write(&path, text).expect("a configuration");
+    path
 }
 
 /// Ends with the test.
@@ -69,7 +53,7 @@ fn start(scratch: &Scratch) -> (Member, PathBuf, String) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
         let port = listener.local_addr().expect("it has one").port();
         drop(listener);
-        let config = scratch.config(port);
+        let config = config(scratch, port);
         let mut child = serve(&config, &["--log", "debug"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -89,7 +73,7 @@ fn start(scratch: &Scratch) -> (Member, PathBuf, String) {
 #[test]
 fn a_member_runs_until_it_is_told_to_end() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
-        let scratch = Scratch::new(signal.as_str());
+        let scratch = Scratch::new();
         let (mut member, config, line) = start(&scratch);
         assert!(line.starts_with("ready: member 0 of 1, listening on 127.0.0.1:"), "{line}");
         assert!(line.contains(", status on http://127.0.0.1:"), "{line}");
@@ -111,12 +95,12 @@ fn a_member_runs_until_it_is_told_to_end() {
 
 #[test]
 fn a_configuration_is_checked_without_starting() {
-    let scratch = Scratch::new("check");
-    let config = scratch.config(7100);
+    let scratch = Scratch::new();
+    let config = config(&scratch, 7100);
     let (code, stdout, stderr) = run(&config, &["--check"]);
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     assert!(stdout.contains("is good: member 0 of 1"), "{stdout}");
-    assert!(!scratch.0.join("data").exists(), "it has started");
+    assert!(!scratch.join("data").exists(), "it has started");
     let text = std::fs::read_to_string(&config).expect("it is there");
     std::fs::write(&config, text.replace("majority", "plane")).expect("it can be written");
     let (code, stdout, stderr) = run(&config, &["--check"]);
@@ -124,7 +108,7 @@ fn a_configuration_is_checked_without_starting() {
     for part in ["node.toml", "cluster.coterie", "`plane` with 1 members", "3, 7, 13, 21 or 31"] {
         assert!(stderr.contains(part), "{part} is missing in: {stderr}");
     }
-    let (code, _, stderr) = run(&scratch.0.join("none.toml"), &[]);
+    let (code, _, stderr) = run(&scratch.join("none.toml"), &[]);
     assert_eq!(code, Some(125));
     assert!(stderr.contains("none.toml"), "{stderr}");
 }

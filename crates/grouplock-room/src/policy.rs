@@ -98,6 +98,7 @@ impl FromStr for Policy {
 ///
 /// It is always recorded and shown. It changes the order only in rooms with [`Policy::Priority`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Priority(pub i32);
 
 impl fmt::Display for Priority {

@@ -1,4 +1,7 @@
 //! What a room looks like at a moment.
+//!
+//! With the feature `serde` it can be serialized, as `grouplock status --json` does: moments are seconds since 1970, lengths of
+//! time seconds, the policy and the holder texts.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -10,6 +13,7 @@ use crate::policy::{Policy, Priority};
 ///
 /// A text without spaces; what it is made of is the backend's business.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct HolderId(String);
 
 impl HolderId {
@@ -32,6 +36,7 @@ impl fmt::Display for HolderId {
 
 /// Someone inside or waiting.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Participant {
     /// Equal to the [guard's](crate::Guard::holder).
@@ -45,10 +50,15 @@ pub struct Participant {
     /// Its command line, shortened.
     pub command: String,
     /// Since when it is inside, or waits.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "form::moment"))]
     pub since: SystemTime,
     /// What it asked with.
     pub priority: Priority,
     /// How long it expected to stay.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "expected_seconds", serialize_with = "form::length")
+    )]
     pub expected: Option<Duration>,
     /// Whether it is, or wants to be, alone.
     pub alone: bool,
@@ -76,6 +86,7 @@ impl Participant {
 
 /// Those of one session that are inside together, or will be.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Phase {
     /// Their session.
@@ -93,6 +104,7 @@ impl Phase {
 
 /// A phase that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PastPhase {
     /// Its session.
@@ -100,8 +112,10 @@ pub struct PastPhase {
     /// Its epoch.
     pub epoch: u64,
     /// When the first entered.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "form::moment"))]
     pub began: SystemTime,
     /// When the last left.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "form::moment"))]
     pub ended: SystemTime,
     /// How many entered.
     pub entries: u64,
@@ -123,11 +137,13 @@ impl PastPhase {
 
 /// A room at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Snapshot {
     /// The room's name.
     pub room: String,
     /// Its policy.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "form::text"))]
     pub policy: Policy,
     /// The epoch of the phase inside, or of the last one. If there was none yet, a number below the first.
     pub epoch: u64,
@@ -140,6 +156,7 @@ pub struct Snapshot {
     /// How many holders have died inside since the room was made, as far as it was noticed.
     pub deaths: u64,
     /// When it was taken.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "form::moment"))]
     pub taken: SystemTime,
     /// False if the room changed so fast that parts may be of different moments, or if some are missing.
     pub exact: bool,
@@ -182,5 +199,27 @@ impl Snapshot {
     /// How many phases wait in front of the one `id` waits in: 0 if its phase is the next.
     pub fn phases_before(&self, id: &HolderId) -> Option<usize> {
         self.waiting.iter().position(|phase| phase.members.iter().any(|member| &member.id == id))
+    }
+}
+
+/// How fields are serialized that have no form of their own.
+#[cfg(feature = "serde")]
+mod form {
+    use std::fmt::Display;
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+    use serde::{Serialize, Serializer};
+
+    pub(super) fn moment<S: Serializer>(time: &SystemTime, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64(time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64())
+    }
+
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
+    pub(super) fn length<S: Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+        time.map(|time| time.as_secs_f64()).serialize(to)
+    }
+
+    pub(super) fn text<S: Serializer>(text: &impl Display, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(text)
     }
 }

@@ -1,15 +1,20 @@
-//! What the tests of several crates need: a [`browser`], a checker of [`overlaps`], free ports,
-//! programs that do not ignore signals, and one way to [`skip`] a test. And what makes the pictures of the
+//! What the tests of several crates need: a [`browser`], other processes as [`actors`](actor), a checker of [`overlaps`], directories that go away,
+//! free ports, programs that do not ignore signals, and one way to [`skip`] a test. And what makes the pictures of the
 //! pages: [`svg`], [`plot`]. Not published.
 
+pub mod actor;
 pub mod browser;
 pub mod overlaps;
+mod patience;
 pub mod plot;
 mod ports;
+mod scratch;
 mod signals;
 mod skip;
 pub mod svg;
 
+pub use patience::{LONG, until};
 pub use ports::free_port;
+pub use scratch::Scratch;
 pub use signals::with_default_signals;
 pub use skip::{current_test, skip};

@@ -339,26 +339,10 @@ mod tests {
         assert!(verdict(&bad).contains("two sessions with one epoch"));
     }
 
-    /// A ledger that goes away.
-    struct Scratch(Ledger);
-
-    impl Scratch {
-        fn new(test: &str) -> Self {
-            let name = format!("grouplock-overlaps-{}-{test}", std::process::id());
-            Scratch(Ledger::open(std::env::temp_dir().join(name)))
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            _ = fs::remove_dir_all(&self.0.directory);
-        }
-    }
-
     #[test]
     fn an_overlap_in_the_ledger_is_found() {
-        let scratch = Scratch::new("found");
-        let ledger = &scratch.0;
+        let scratch = crate::Scratch::new();
+        let ledger = &Ledger::open(scratch.path().to_owned());
         let (mut first, mut second) = (ledger.page("first"), ledger.page("second"));
         first.enter(10, "model A", 5);
         second.enter(20, "größer", 6);
@@ -372,8 +356,8 @@ mod tests {
 
     #[test]
     fn an_open_stay_is_not_judged_but_told_apart() {
-        let scratch = Scratch::new("open");
-        let ledger = &scratch.0;
+        let scratch = crate::Scratch::new();
+        let ledger = &Ledger::open(scratch.path().to_owned());
         let (mut first, mut second) = (ledger.page("first"), ledger.page("second"));
         // It was stopped inside, and has lost its place; it will say so when it wakes.
         first.enter(10, "a", 5);
@@ -393,8 +377,8 @@ mod tests {
 
     #[test]
     fn a_stay_that_began_during_the_check_is_left_to_the_next() {
-        let scratch = Scratch::new("later");
-        let ledger = &scratch.0;
+        let scratch = crate::Scratch::new();
+        let ledger = &Ledger::open(scratch.path().to_owned());
         let mut page = ledger.page("first");
         page.enter(10, "a", 5);
         std::thread::scope(|scope| {
@@ -414,8 +398,8 @@ mod tests {
 
     #[test]
     fn an_open_stay_of_a_dead_process_ends_with_its_death() {
-        let scratch = Scratch::new("death");
-        let ledger = &scratch.0;
+        let scratch = crate::Scratch::new();
+        let ledger = &Ledger::open(scratch.path().to_owned());
         let before = now();
         ledger.page("victim").enter(before, "a", 5);
         let mut heir = ledger.page("heir");
@@ -440,8 +424,8 @@ mod tests {
 
     #[test]
     fn a_line_that_was_torn_by_a_kill_is_not_read() {
-        let scratch = Scratch::new("torn");
-        let ledger = &scratch.0;
+        let scratch = crate::Scratch::new();
+        let ledger = &Ledger::open(scratch.path().to_owned());
         let mut page = ledger.page("victim");
         page.enter(10, "a", 5);
         page.write("leave 1");
@@ -457,11 +441,12 @@ mod tests {
 
     #[test]
     fn entering_twice_makes_no_sense() {
-        let scratch = Scratch::new("twice");
-        let mut page = scratch.0.page("visitor");
+        let scratch = crate::Scratch::new();
+        let ledger = Ledger::open(scratch.path().to_owned());
+        let mut page = ledger.page("visitor");
         page.enter(10, "a", 5);
         page.enter(20, "a", 5);
-        let wrong = scratch.0.check(Duration::ZERO).expect_err("it makes no sense");
+        let wrong = ledger.check(Duration::ZERO).expect_err("it makes no sense");
         assert_eq!(wrong, "visitor wrote \"enter 20 5 a\"");
     }
 }

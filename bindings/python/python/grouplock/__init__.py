@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import os
 import time
 from typing import TYPE_CHECKING, Any, Callable, Generator, Optional, Union
@@ -175,7 +176,8 @@ class Room:
         ...     room.status()["inside"]["session"]
         'model A'
         """
-        return self._native.status()
+        status: Status = json.loads(self._native.status())
+        return status
 
     def __reduce__(self) -> Any:
         return _reopened, (self.name, self.at, self._options)

@@ -23,6 +23,10 @@ class Member(TypedDict):
     since: float
     priority: int
     expected_seconds: Optional[float]
+    #: Whether it is, or wants to be, alone.
+    alone: bool
+    #: How many holders there may be while it is inside.
+    at_most: Optional[int]
 
 
 class Phase(TypedDict):

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::Parser;
 use grouplock_bench::program::{ended, save};
 use grouplock_bench::rooms::{measure, page::Page, peers};
+use grouplock_testing::Scratch;
 
 /// Measures what it costs to enter a room between processes, against what the system offers.
 #[derive(Debug, Parser)]
@@ -30,8 +31,8 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
-    let directory = peers::Scratch::new()?;
-    let mut peers = peers::all(&directory)?;
+    let directory = Scratch::new();
+    let mut peers = peers::all(directory.path())?;
     let times = measure(&mut peers, arguments.rounds, TURN);
     let page = Page { peers: &peers, times: &times, rounds: arguments.rounds };
     write!(io::stdout(), "{page}")?;

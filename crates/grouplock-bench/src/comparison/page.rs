@@ -26,7 +26,10 @@ pub struct Page<'r> {
 impl fmt::Display for Page<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Page { results, goals, .. } = self;
-        writeln!(f, "# GroupLock next to other locks\n")?;
+        writeln!(
+            f,
+            "# GroupLock next to other locks\n\n*For whoever chooses a lock for threads or tasks.*\n"
+        )?;
         writeln!(
             f,
             "How to read this page, and how to make it anew, stands in [README.md](README.md).\n"

@@ -123,6 +123,8 @@ impl fmt::Display for Page {
             "\
 # Rooms on etcd against etcd's own lock
 
+*For whoever has rooms on etcd, or thinks of it.*
+
 The same etcd, one run, in turns. Milliseconds; a ratio is taken within each round first, and shown as the median over the rounds with the
 quartiles in parentheses.
 

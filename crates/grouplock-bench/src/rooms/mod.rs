@@ -30,8 +30,8 @@ mod tests {
 
     #[test]
     fn every_peer_can_be_measured() {
-        let directory = peers::Scratch::new().expect("a directory");
-        let mut peers = peers::all(&directory).expect("this machine has all of them");
+        let directory = grouplock_testing::Scratch::new();
+        let mut peers = peers::all(directory.path()).expect("this machine has all of them");
         let times = measure(&mut peers, 2, Duration::ZERO);
         let page = page::Page { peers: &peers, times: &times, rounds: 2 }.to_string();
         for (at, peer) in peers.iter().enumerate() {

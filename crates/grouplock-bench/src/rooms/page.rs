@@ -30,6 +30,8 @@ impl fmt::Display for Page<'_> {
             "\
 # Rooms against the locks of the system
 
+*For whoever has rooms between processes, or thinks of it.*
+
 One process takes a lock that other processes could take and gives it back, and nobody else is there.
 
 * On {}. The figures are those of a single run.

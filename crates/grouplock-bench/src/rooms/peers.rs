@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr::{self, NonNull};
 
 use grouplock_room::Room;
@@ -29,36 +29,11 @@ pub const ROBUST_MUTEX: &str = "robust pthread mutex";
 /// A readers-writers lock of the C library, shared between processes.
 pub const RWLOCK: &str = "pthread rwlock, read";
 
-/// A directory for the time of the measurement, in memory if there is such a place.
-#[derive(Debug)]
-pub struct Scratch(PathBuf);
-
-impl Scratch {
-    /// Makes it.
-    ///
-    /// # Errors
-    /// If it cannot be made.
-    pub fn new() -> io::Result<Self> {
-        let memory = Path::new("/dev/shm");
-        let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let path = base.join(format!("grouplock-bench-{}", std::process::id()));
-        std::fs::create_dir_all(&path)?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// All of them, with their files in `directory`.
 ///
 /// # Errors
 /// If one of them cannot be had.
-pub fn all(directory: &Scratch) -> Result<Vec<Subject>, Box<dyn Error>> {
-    let Scratch(directory) = directory;
+pub fn all(directory: &Path) -> Result<Vec<Subject>, Box<dyn Error>> {
     Ok(vec![
         room(directory)?,
         room_join(directory, ROOM_JOIN, 1)?,

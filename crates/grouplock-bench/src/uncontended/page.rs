@@ -60,6 +60,8 @@ impl Page<'_> {
             "\
 # What an uncontended passage costs
 
+*For whoever studies locks.*
+
 One process enters a lock and leaves it again, and no other is there. This is what a lock costs when it is
 not needed, which for most locks is most of the time. It says nothing about waiting.
 

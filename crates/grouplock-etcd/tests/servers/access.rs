@@ -4,7 +4,6 @@ use crate::{actor, server};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::actor::Actor;
 use crate::server::Server;
 use grouplock_room::{Guard, Places, Room, RoomError, RoomOptions};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -20,7 +19,7 @@ fn visit(place: &str) -> Result<(), String> {
     room.enter("s").and_then(Guard::leave).map_err(|error| error.to_string())
 }
 
-/// Not a test: what [`Actor::start`] runs. Visits a room and tells how it went.
+/// Not a test: what [`actor::start`] runs. Visits a room and tells how it went.
 #[test]
 fn actor() {
     let Some(role) = actor::role() else { return };
@@ -32,7 +31,7 @@ fn actor() {
 
 /// How a visit goes with these variables.
 fn visit_with(place: &str, variables: &[(&str, &str)]) -> String {
-    let actor = Actor::start_with(module_path!(), &[place], variables);
+    let actor = actor::start(module_path!(), &[place], variables);
     actor.hear().expect("it says how it went")
 }
 
@@ -155,7 +154,7 @@ fn a_pass_that_has_run_out_is_fetched_anew() {
             let login =
                 [("GROUPLOCK_ETCD_USER", "root"), ("GROUPLOCK_ETCD_PASSWORD", "all mighty")];
             let test = "access::a_pass_that_has_run_out_is_fetched_anew";
-            let actor = Actor::start_as(test, &[&place], &login);
+            let actor = actor::start_as(test, &[&place], &login);
             assert_eq!(actor.hear().as_deref(), Some("well"));
         }
         return;

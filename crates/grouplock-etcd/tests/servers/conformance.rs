@@ -40,7 +40,7 @@ impl Subject for OnEtcd {
     }
 
     fn victim(&self, room: &str, session: &str) -> Option<Box<dyn Victim>> {
-        Some(Box::new(Process(Actor::start(module_path!(), &[&self.place, room, session]))))
+        Some(Box::new(Process(actor::start(module_path!(), &[&self.place, room, session], &[]))))
     }
 
     /// Revokes the lease of the holder's key.
@@ -73,7 +73,7 @@ macro_rules! with_server {
 
 grouplock_room::conformance_tests!(with_server!());
 
-/// Not a test: what [`Actor::start`] runs.
+/// Not a test: what [`actor::start`] runs.
 #[test]
 fn actor() {
     let Some(role) = actor::role() else { return };

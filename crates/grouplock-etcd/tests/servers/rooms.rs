@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::actor::Actor;
 use crate::cluster::{Cluster, gateway};
 use crate::server::Server;
 use base64::Engine as _;
@@ -13,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use grouplock_room::{
     Guard, Loss, Places, Room, RoomError, RoomName, RoomOptions, Standing, remote,
 };
+use grouplock_testing::until;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -38,15 +38,7 @@ fn prefix(place: &str) -> &str {
     place.split(['/', '?']).nth(3).expect("it has a prefix")
 }
 
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + LONG;
-    while !holds() {
-        assert!(Instant::now() < deadline, "it never came true that {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Not a test: what [`Actor::start`] runs. Enters and tells its epoch, or why not; before that, if it has to wait.
+/// Not a test: what [`actor::start`] runs. Enters and tells its epoch, or why not; before that, if it has to wait.
 #[test]
 fn actor() {
     let Some(role) = actor::role() else { return };
@@ -85,7 +77,7 @@ fn a_waiter_whose_lease_expired_while_it_waited_is_not_let_in() {
     let place = place(&server, "ttl=20");
     let room = open(&place, "old bug");
     let inside = room.enter("a").expect("it is empty");
-    let waiter = Actor::start(module_path!(), &[&short_of(&place), "old bug", "b"]);
+    let waiter = actor::start(module_path!(), &[&short_of(&place), "old bug", "b"], &[]);
     // It knows that it waits, and is not stopped before it has heard so.
     assert_eq!(waiter.hear().as_deref(), Some("waiting"));
     // It notices nothing of what happens now.
@@ -106,7 +98,7 @@ fn one_who_was_stopped_for_longer_than_its_lease_knows_it_at_once() {
     let Some(server) = server::shared() else { return };
     let place = place(&server, "ttl=20");
     let room = open(&place, "stopped");
-    let mut stopped = Actor::start(module_path!(), &[&short_of(&place), "stopped", "a"]);
+    let mut stopped = actor::start(module_path!(), &[&short_of(&place), "stopped", "a"], &[]);
     let said = stopped.hear().expect("it enters");
     let epoch: u64 = said.strip_prefix("inside ").expect("it enters").parse().expect("a number");
     stopped.tell("standing");
@@ -126,7 +118,7 @@ fn one_who_was_stopped_for_longer_than_its_lease_knows_it_at_once() {
 fn a_holder_whose_machine_slept_knows_it_at_once() {
     let Some(server) = server::shared() else { return };
     let place = place(&server, "ttl=60");
-    let mut sleeper = Actor::start(module_path!(), &[&place, "asleep", "a"]);
+    let mut sleeper = actor::start(module_path!(), &[&place, "asleep", "a"], &[]);
     assert!(sleeper.hear().is_some_and(|said| said.starts_with("inside")));
     for (told, heard) in [("standing", "held"), ("sleep", "slept"), ("standing", "lost")] {
         sleeper.tell(told);
@@ -441,7 +433,7 @@ fn after_a_death_the_next_hold_back_if_the_place_says_so() {
     let started = Instant::now();
     room.enter("a").expect("it is empty").leave().expect("it can be left");
     room.enter("b").expect("it is empty").leave().expect("it can be left");
-    let mut victim = Actor::start(module_path!(), &[&short_of(&place), "delay", "a"]);
+    let mut victim = actor::start(module_path!(), &[&short_of(&place), "delay", "a"], &[]);
     assert!(victim.hear().is_some_and(|said| said.starts_with("inside")));
     assert!(started.elapsed() < LONG);
     victim.kill();

@@ -50,7 +50,7 @@ fn write(out: &Path, seed: u64) -> Result<(), Box<dyn std::error::Error>> {
     let (concurrency, plot_concurrency) = concurrency(seed)?;
     let faults = faults(seed)?;
     let page = format!(
-        "# GBP, simulated\n\n\
+        "# GBP, simulated\n\n*For whoever studies GBP.*\n\n\
          Written by `cargo run --release -p grouplock-quorum --example simulate -- --out docs/quorum \
          --seed {seed}`. The members and processes are those that ship; network, clock and load are simulated, and \
          the same seed gives the same page. In every run mutual exclusion and the growth of epochs are watched; a \

@@ -282,6 +282,8 @@ fn page(idle: &str, contended: &str, latency: &str) -> String {
         "\
 # GBP on the wire
 
+*For whoever studies GBP, or runs a cluster of it.*
+
 Written by `cargo run --release -p grouplock-quorum --example wire -- --out docs/quorum`, on {model}, {cores} cores; the figures are those of one run. Members are processes that talk over TCP on one machine, policy `fifo`; they count their messages themselves (`grouplock_messages_total`). Messages of a member to itself are none, renewals of leases and messages said again after a second without an answer are counted apart, and so is what is no part of the protocol: being told that one waits, looking, and keeping connections alive. [The same, simulated](README.md); [what the algorithm is](../algorithms/gbp.md).
 
 ## Nobody competes

@@ -2,35 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use grouplock_quorum::node::StorageError;
 use grouplock_quorum::node::storage::{FORMAT, Head, SMALL, Storage};
 use grouplock_quorum::wire::CoterieKind;
 use grouplock_quorum::{MemberId, OpenStage, ProcessId, Record, Vote};
-
-/// A directory that goes away.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Self {
-        let name = format!("grouplock-storage-{}-{}", std::process::id(), fastrand::u64(..));
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).unwrap();
-        Scratch(path)
-    }
-
-    fn log(&self) -> PathBuf {
-        self.0.join("log")
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use grouplock_testing::Scratch;
 
 /// The length of what is written behind a batch when it is flushed.
 const SEAL: usize = 21;
@@ -41,7 +19,7 @@ fn head() -> Head {
 }
 
 fn open(scratch: &Scratch) -> Result<Storage, StorageError> {
-    Storage::open(&scratch.0, head())
+    Storage::open(scratch.path(), head())
 }
 
 fn vote(grant: u64) -> Record {
@@ -83,14 +61,14 @@ fn a_torn_end_is_cut_wherever_it_is_torn() {
     storage.commit(vec![(room("a"), vote(2)), (room("b"), vote(9))]).unwrap();
     drop(storage);
     // The second was never flushed, so it has no seal.
-    let mut bytes = fs::read(scratch.log()).unwrap();
+    let mut bytes = fs::read(scratch.join("log")).unwrap();
     bytes.truncate(bytes.len() - SEAL);
     for end in good..bytes.len() {
-        fs::write(scratch.log(), &bytes[..end]).unwrap();
+        fs::write(scratch.join("log"), &bytes[..end]).unwrap();
         let mut storage = open(&scratch).unwrap();
         assert_eq!(storage.rooms().len(), 1, "cut at {end}");
         assert_eq!(storage.rooms()["a"].vote.grant, 1);
-        assert_eq!(fs::read(scratch.log()).unwrap().len(), good);
+        assert_eq!(fs::read(scratch.join("log")).unwrap().len(), good);
         // And it can be written on.
         storage.commit(vec![(room("a"), vote(3))]).unwrap();
         drop(storage);
@@ -100,7 +78,7 @@ fn a_torn_end_is_cut_wherever_it_is_torn() {
     for hole in good..bytes.len() {
         let mut torn = bytes.clone();
         torn[hole..].fill(0);
-        fs::write(scratch.log(), &torn).unwrap();
+        fs::write(scratch.join("log"), &torn).unwrap();
         if torn != bytes {
             assert_eq!(open(&scratch).unwrap().rooms()["a"].vote.grant, 1, "a hole from {hole}");
         }
@@ -116,18 +94,18 @@ fn a_flipped_bit_in_the_last_batch_that_was_saved_is_damage() {
     storage.commit(vec![(room("a"), vote(2)), (room("b"), vote(9))]).unwrap();
     let rooms = storage.rooms().clone();
     drop(storage);
-    let bytes = fs::read(scratch.log()).unwrap();
+    let bytes = fs::read(scratch.join("log")).unwrap();
     let seal = bytes.len() - SEAL;
     for bit in 8 * last..8 * bytes.len() {
         let mut damaged = bytes.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        fs::write(scratch.log(), &damaged).unwrap();
+        fs::write(scratch.join("log"), &damaged).unwrap();
         let opened = open(&scratch);
         if bit < 8 * seal {
             let error = opened.unwrap_err();
             let here = matches!(error, StorageError::Damaged { at, .. } if at == last as u64);
             assert!(here, "bit {bit}: {error}");
-            assert_eq!(fs::read(scratch.log()).unwrap(), damaged, "it was changed");
+            assert_eq!(fs::read(scratch.join("log")).unwrap(), damaged, "it was changed");
         } else {
             // In the seal itself: nothing that was saved is lost.
             assert_eq!(*opened.unwrap().rooms(), rooms, "bit {bit}");
@@ -137,7 +115,7 @@ fn a_flipped_bit_in_the_last_batch_that_was_saved_is_damage() {
     for hole in last..seal {
         let mut damaged = bytes.clone();
         damaged[hole..seal].fill(0);
-        fs::write(scratch.log(), &damaged).unwrap();
+        fs::write(scratch.join("log"), &damaged).unwrap();
         assert!(damaged == bytes || open(&scratch).is_err(), "a hole from {hole}");
     }
 }
@@ -153,12 +131,12 @@ fn a_flipped_bit_in_a_log_that_was_written_anew_is_damage() {
         storage.commit(many()).unwrap();
     }
     drop(storage);
-    let bytes = fs::read(scratch.log()).unwrap();
+    let bytes = fs::read(scratch.join("log")).unwrap();
     assert!(bytes.len() < 1000, "it was not written anew: {} bytes", bytes.len());
     for bit in 0..8 * (bytes.len() - SEAL) {
         let mut damaged = bytes.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        fs::write(scratch.log(), &damaged).unwrap();
+        fs::write(scratch.join("log"), &damaged).unwrap();
         assert!(open(&scratch).is_err(), "bit {bit}");
     }
 }
@@ -172,29 +150,29 @@ fn a_damaged_middle_is_not_started_with() {
     let second = storage.length() as usize;
     storage.commit(vec![(room("a"), vote(2))]).unwrap();
     drop(storage);
-    let bytes = fs::read(scratch.log()).unwrap();
+    let bytes = fs::read(scratch.join("log")).unwrap();
     for at in first..second {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x40;
-        fs::write(scratch.log(), &damaged).unwrap();
+        fs::write(scratch.join("log"), &damaged).unwrap();
         let error = open(&scratch).unwrap_err();
         let begins = if at < second - SEAL { first } else { second - SEAL };
         assert!(
             matches!(error, StorageError::Damaged { at, .. } if at == begins as u64),
             "{error}"
         );
-        assert_eq!(fs::read(scratch.log()).unwrap(), damaged, "it was changed");
+        assert_eq!(fs::read(scratch.join("log")).unwrap(), damaged, "it was changed");
     }
     // A whole batch is missing.
-    fs::write(scratch.log(), [&bytes[..first], &bytes[second..]].concat()).unwrap();
+    fs::write(scratch.join("log"), [&bytes[..first], &bytes[second..]].concat()).unwrap();
     assert!(matches!(open(&scratch), Err(StorageError::Damaged { .. })));
     for at in 0..first - SEAL {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x40;
-        fs::write(scratch.log(), &damaged).unwrap();
+        fs::write(scratch.join("log"), &damaged).unwrap();
         assert!(matches!(open(&scratch), Err(StorageError::NotALog { .. })), "{at}");
     }
-    fs::write(scratch.log(), b"").unwrap();
+    fs::write(scratch.join("log"), b"").unwrap();
     assert!(matches!(open(&scratch), Err(StorageError::NotALog { .. })));
 }
 
@@ -212,7 +190,7 @@ fn a_long_log_is_written_anew_and_says_the_same() {
         storage.commit(records.collect()).unwrap();
         shrunk += u32::from(storage.length() < longest);
         longest = storage.length();
-        assert_eq!(fs::metadata(scratch.log()).unwrap().len(), storage.length());
+        assert_eq!(fs::metadata(scratch.join("log")).unwrap().len(), storage.length());
     }
     storage.commit(vec![(room("last"), vote(1))]).unwrap();
     let rooms = storage.rooms().clone();
@@ -228,7 +206,7 @@ fn a_log_that_cannot_be_written_anew_goes_on_growing() {
     let many =
         |grant| (0..20_000).map(move |n| (room(&format!("room {n}")), vote(grant))).collect();
     // Nothing can be written under that name.
-    let in_the_way = scratch.0.join("log.new");
+    let in_the_way = scratch.join("log.new");
     fs::create_dir(&in_the_way).unwrap();
     let mut grant = 0;
     while storage.length() < 8 * SMALL {
@@ -283,7 +261,7 @@ fn only_one_at_a_time_and_only_its_own() {
         Head { coterie: CoterieKind::Majority, ..head() },
         Head { members: 7, ..head() },
     ] {
-        let error = Storage::open(&scratch.0, other).unwrap_err();
+        let error = Storage::open(scratch.path(), other).unwrap_err();
         assert!(matches!(error, StorageError::Foreign { .. }), "{error}");
     }
     assert!(open(&scratch).is_ok());
@@ -292,7 +270,7 @@ fn only_one_at_a_time_and_only_its_own() {
 #[test]
 fn a_directory_that_cannot_be_is_named() {
     let scratch = Scratch::new();
-    let file = scratch.0.join("file");
+    let file = scratch.join("file");
     fs::write(&file, "").unwrap();
     let error = Storage::open(&file.join("data"), head()).unwrap_err().to_string();
     assert!(error.contains("file/data"), "{error}");

@@ -83,7 +83,8 @@ impl Inside {
         let slot = room.slot(lease.slot);
         let (epoch, told) = (slot.epoch().get(), slot.told().get());
         let repaired = room.map.word(header::REPAIRED).get();
-        let first = (repaired + 1).max((told + 1).saturating_sub(DEATHS)).min(told);
+        let remembered = told.saturating_sub(DEATHS - 1);
+        let first = repaired.saturating_add(1).max(remembered).min(told);
         let deaths =
             if told == 0 { Vec::new() } else { (first..=told).map(|n| room.death(n)).collect() };
         Inside {

@@ -168,9 +168,11 @@ impl<W: Words> Line<'_, W> {
             let (deaths, ticket) = (self.0.get(At::Deaths), self.of(slot, Field::Ticket));
             let recorded = deaths > 0 && self.0.get(At::Buried(deaths)) == ticket;
             if !recorded {
-                self.0.died(slot, deaths + 1);
-                self.0.set(At::Buried(deaths + 1), ticket);
-                self.0.set(At::Deaths, deaths + 1);
+                // Saturating, here and elsewhere: whoever writes into the file could have written any number.
+                let number = deaths.saturating_add(1);
+                self.0.died(slot, number);
+                self.0.set(At::Buried(number), ticket);
+                self.0.set(At::Deaths, number);
             }
         }
         self.remove(slot)

@@ -76,7 +76,7 @@ impl Latched<'_> {
             let is = self.get(At::Of(number, Field::State));
             if is != OUT && !self.alive(number)? {
                 if is == IN {
-                    let deaths = self.get(At::Deaths) + 1;
+                    let deaths = self.get(At::Deaths).saturating_add(1);
                     self.died(number, deaths);
                     self.set(At::Deaths, deaths);
                 }

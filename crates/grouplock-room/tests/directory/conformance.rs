@@ -3,7 +3,7 @@
 use grouplock_room::conformance::{Subject, Victim};
 use grouplock_room::{Guard, Room, RoomError, RoomName, RoomOptions};
 
-use crate::process::{Actor, LONG, Scratch};
+use crate::process::{self, Actor, LONG, Scratch};
 
 struct InDirectory(Scratch);
 
@@ -25,7 +25,7 @@ impl Subject for InDirectory {
     }
 
     fn victim(&self, room: &str, session: &str) -> Option<Box<dyn Victim>> {
-        Some(Box::new(Process(Actor::guest(&self.0, room, session))))
+        Some(Box::new(Process(process::start_guest(&self.0, room, session))))
     }
 
     fn take_away(&self, room: &str, _: &Guard<'_>) -> bool {

@@ -2,7 +2,7 @@
 
 use grouplock_room::{PastPhase, Room};
 
-use crate::process::{Actor, Scratch, until_waiting};
+use crate::process::{self, Actor, Scratch, until_waiting};
 
 fn open(scratch: &Scratch) -> Room {
     Room::open(scratch.path(), "room").expect("it can be opened")
@@ -12,8 +12,8 @@ fn open(scratch: &Scratch) -> Room {
 fn the_dead_inside_and_in_the_queue_are_passed_over_at_once() {
     let scratch = Scratch::new();
     let room = open(&scratch);
-    let mut holder = Actor::inside(&scratch, "room", "s");
-    let mut waiter = Actor::guest(&scratch, "room", "t");
+    let mut holder = process::guest_inside(&scratch, "room", "s");
+    let mut waiter = process::start_guest(&scratch, "room", "t");
     until_waiting(&room, 1);
     let epoch = room.snapshot().expect("it can be looked at").epoch;
     // In this order: a waiter that lives would bury the holder and enter.
@@ -30,7 +30,7 @@ fn the_dead_inside_and_in_the_queue_are_passed_over_at_once() {
 fn a_phase_is_remembered_with_the_deaths_in_it() {
     let scratch = Scratch::new();
     let room = open(&scratch);
-    let mut guests = ["s"; 2].map(|session| Actor::inside(&scratch, "room", session));
+    let mut guests = ["s"; 2].map(|session| process::guest_inside(&scratch, "room", session));
     let epoch = room.snapshot().expect("it can be looked at").epoch;
     guests.iter_mut().for_each(Actor::kill);
     for session in ["t", "u"] {
@@ -49,7 +49,7 @@ fn whoever_joins_a_phase_after_a_death_in_it_is_told() {
     let scratch = Scratch::new();
     let room = open(&scratch);
     let inside = room.enter("s").expect("it is empty");
-    let mut guest = Actor::inside(&scratch, "room", "s");
+    let mut guest = process::guest_inside(&scratch, "room", "s");
     assert_eq!(room.try_enter("s").expect("it is shared").recovered(), None, "nobody has died");
     guest.kill();
     // It may not enter, and so it looks for the dead.
@@ -69,7 +69,7 @@ fn all_deaths_are_told_until_they_are_acknowledged_and_no_later_one_with_them() 
     let room = open(&scratch);
     let mut dead = Vec::new();
     for session in ["s", "t"] {
-        let mut guest = Actor::inside(&scratch, "room", session);
+        let mut guest = process::guest_inside(&scratch, "room", session);
         guest.kill();
         dead.push(guest.pid());
         drop(room.try_enter("u").expect("the dead do not hold"));
@@ -80,7 +80,7 @@ fn all_deaths_are_told_until_they_are_acknowledged_and_no_later_one_with_them() 
     assert_eq!(names, [("s".to_owned(), dead[0]), ("t".to_owned(), dead[1])]);
     assert!(told.deaths()[1].command.contains("guest"), "{:?}", told.deaths());
     // One that it does not know of.
-    let mut guest = Actor::inside(&scratch, "room", "u");
+    let mut guest = process::guest_inside(&scratch, "room", "u");
     guest.kill();
     assert!(room.try_enter("v").is_err(), "one is still inside");
     told.acknowledge().expect("it can be said");

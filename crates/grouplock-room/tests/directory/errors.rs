@@ -442,7 +442,7 @@ fn a_read_only_file_system_is_told() {
 fn a_stopped_holder_is_waited_for_and_then_its_death_noticed() {
     let scratch = Scratch::new();
     let room = open(&scratch).expect("made");
-    let mut actor = Actor::inside(&scratch, "room", "s");
+    let mut actor = process::guest_inside(&scratch, "room", "s");
     actor.stop();
     let started = Instant::now();
     let waited = room.request("t").timeout(Duration::from_millis(400)).enter();
@@ -457,7 +457,7 @@ fn a_stopped_holder_is_waited_for_and_then_its_death_noticed() {
 fn a_latch_that_nobody_moves_is_reported() {
     let scratch = Scratch::new();
     let room = open(&scratch).expect("made");
-    let actor = Actor::inside(&scratch, "room", "s");
+    let actor = process::guest_inside(&scratch, "room", "s");
     // As if it had been stopped in the middle of an update.
     let slot: u32 = 1;
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");

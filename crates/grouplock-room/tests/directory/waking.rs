@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use grouplock_room::{Guard, Room};
 
-use crate::process::{Actor, LONG, Scratch, until, until_waiting};
+use crate::process::{self, Actor, LONG, Scratch, until, until_waiting};
 
 /// How long anybody sleeps before looking for itself.
 const NAP: Duration = Duration::from_millis(20);
@@ -99,12 +99,12 @@ fn naps(pid: u32) -> u64 {
 fn waiting_costs_no_wake_ups_and_a_death_ends_it() {
     let scratch = Scratch::new();
     let room = Room::open(scratch.path(), "room").expect("it can be opened");
-    let mut holder = Actor::inside(&scratch, "room", "here");
+    let mut holder = process::guest_inside(&scratch, "room", "here");
     let waiters: Vec<_> = ["there", "elsewhere", "there"]
         .iter()
         .enumerate()
         .map(|(place, session)| {
-            let waiter = Actor::guest(&scratch, "room", session);
+            let waiter = process::start_guest(&scratch, "room", session);
             until_waiting(&room, place + 1);
             waiter
         })
@@ -117,7 +117,7 @@ fn waiting_costs_no_wake_ups_and_a_death_ends_it() {
     };
     until("each waiter sleeps for long", || waiters.iter().all(|waiter| calm(waiter) <= 2));
     // In the middle of the line: nobody is held up by it, and nobody is told of it.
-    let [first, mut second, third] = <[Actor; 3]>::try_from(waiters).ok().expect("three");
+    let [first, mut second, third] = <[Actor; 3]>::try_from(waiters).expect("three");
     second.kill();
     until_waiting(&room, 2);
     let died = Instant::now();
@@ -134,7 +134,7 @@ fn waiting_costs_no_wake_ups_and_a_death_ends_it() {
 fn a_death_makes_room_for_one_more() {
     let scratch = Scratch::new();
     let room = Room::open(scratch.path(), "room").expect("it can be opened");
-    let mut holders = ["s"; 3].map(|session| Actor::inside(&scratch, "room", session));
+    let mut holders = ["s"; 3].map(|session| process::guest_inside(&scratch, "room", session));
     let three = 3.try_into().expect("not zero");
     std::thread::scope(|scope| {
         let waits = || room.request("s").at_most(three).timeout(LONG).enter().map(drop);
@@ -155,9 +155,9 @@ fn a_death_makes_room_for_one_more() {
 fn many_waiters_use_nothing() {
     let scratch = Scratch::new();
     let room = Room::open(scratch.path(), "room").expect("it can be opened");
-    let holder = Actor::inside(&scratch, "room", "here");
+    let holder = process::guest_inside(&scratch, "room", "here");
     let waiters: Vec<_> =
-        (0..300).map(|n| Actor::guest(&scratch, "room", &n.to_string())).collect();
+        (0..300).map(|n| process::start_guest(&scratch, "room", &n.to_string())).collect();
     until_waiting(&room, 300);
     std::thread::sleep(Duration::from_secs(6));
     let ticks = |pid: u32| -> u64 {

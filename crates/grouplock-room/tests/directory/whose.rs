@@ -82,9 +82,12 @@ fn a_user_has_a_place_that_no_variable_changes() {
     let facts = fs::metadata(&path).expect("it was made");
     assert_eq!((facts.uid(), facts.mode() & 0o7777), (user, 0o700));
     // As from cron: with nothing in the environment that a login has.
-    let actor = Actor::start_without_environment(
+    let actor = Actor::start_by(
         "whose::somebody",
         &[&user.to_string(), &user.to_string(), ""],
+        |program| {
+            program.env_clear();
+        },
     );
     assert_eq!(actor.hear(), Some(expected));
 }

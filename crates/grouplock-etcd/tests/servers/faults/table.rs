@@ -40,6 +40,8 @@ impl fmt::Display for Table {
             "\
 # Rooms on etcd: the faults
 
+*For whoever relies on rooms on etcd.*
+
 What was done to a cluster of {version} and to its clients while six workers in three processes entered three sessions of one room
 all the time, with leases of {TTL} s. This page is written by the command
 

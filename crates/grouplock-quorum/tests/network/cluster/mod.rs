@@ -17,12 +17,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use grouplock_quorum::node::{self, Config};
-use grouplock_testing::free_port;
+use grouplock_testing::{Scratch, free_port};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -59,31 +58,6 @@ fn fail(why: &str) -> ! {
     println!("\n@failed: {why}");
     let _ = std::io::stdout().flush();
     std::process::exit(1);
-}
-
-/// A directory of the test's own, in memory where possible.
-pub(crate) struct Scratch(PathBuf);
-
-impl Scratch {
-    pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::SeqCst);
-        let memory = Path::new("/dev/shm");
-        let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let path = base.join(format!("grouplock-gbp-{}-{number}", std::process::id()));
-        fs::create_dir(&path).expect("a directory for the test");
-        Scratch(path)
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// What the members are told.

@@ -264,6 +264,8 @@ fn line(row: &Row) -> String {
 const INTRODUCTION: &str = "\
 # GBP with things going wrong
 
+*For whoever relies on a GBP cluster.*
+
 Written by `GROUPLOCK_FAULTS=docs/quorum/faults.md cargo test -p grouplock-quorum --test network -- --ignored long`; the figures are those of one run.
 
 Members and clients are processes on one machine; leases take 1 s. Each client enters one of six sessions through `grouplock_room::Room`, stays up to

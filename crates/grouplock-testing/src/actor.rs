@@ -1,0 +1,174 @@
+//! Other processes that do what they are told: this test program again, running one test, which looks for its [`role`] and plays it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
+
+use crate::{LONG, until};
+
+/// The variable that turns a test into a process of the play.
+const ROLE: &str = "GROUPLOCK_TEST_ROLE";
+
+/// What this process is to play, if it is an [`Actor`].
+pub fn role() -> Option<Vec<String>> {
+    let role = std::env::var(ROLE).ok()?;
+    Some(role.split('\u{1f}').map(str::to_owned).collect())
+}
+
+/// Tells whoever started this process something.
+///
+/// # Panics
+/// If nobody listens.
+pub fn say(line: &str) {
+    println!("\n@{line}");
+    std::io::stdout().flush().expect("someone listens");
+}
+
+/// Waits for the next command; `None` if none will come, as when the one who gives them has died.
+pub fn listen() -> Option<String> {
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line).ok()?;
+    (read > 0).then(|| line.trim_end().to_owned())
+}
+
+/// Another process. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Actor {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Receiver<String>,
+}
+
+#[expect(clippy::missing_panics_doc, reason = "whatever goes wrong here fails the test")]
+impl Actor {
+    /// Starts this program again, running only that test, which plays the role.
+    pub fn start(test: &str, role: &[&str]) -> Self {
+        Actor::start_by(test, role, |_| ())
+    }
+
+    /// The same, after `prepare` has changed how it is started: its environment, for instance.
+    pub fn start_by(test: &str, role: &[&str], prepare: impl FnOnce(&mut Command)) -> Self {
+        let mut program = Command::new(std::env::current_exe().expect("this program has a path"));
+        prepare(&mut program);
+        let mut child = program
+            .args(["--exact", test, "--nocapture", "--test-threads=1"])
+            .env(ROLE, role.join("\u{1f}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this program can be started");
+        let stdout = child.stdout.take().expect("it is piped");
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines() {
+                let Ok(line) = line else { break };
+                if let Some(said) = line.strip_prefix('@')
+                    && sender.send(said.to_owned()).is_err()
+                {
+                    break;
+                }
+            }
+        });
+        let input = child.stdin.take();
+        Actor { child, input, output }
+    }
+
+    /// The number of the process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_raw(self.child.id().cast_signed())
+    }
+
+    /// Gives a command.
+    pub fn tell(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("it was not closed");
+        writeln!(input, "{line}").expect("the process listens");
+    }
+
+    /// The next thing it says; `None` if it ends before or says nothing for long. What it said before it ended or
+    /// was killed is heard.
+    pub fn hear(&self) -> Option<String> {
+        self.hear_within(LONG)
+    }
+
+    /// What it says within that time.
+    pub fn hear_within(&self, time: Duration) -> Option<String> {
+        self.output.recv_timeout(time).ok()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(self.id(), signal).expect("it is our child");
+    }
+
+    /// Stops all its threads, and waits until they are stopped.
+    pub fn stop(&self) {
+        self.signal(Signal::SIGSTOP);
+        let news = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG;
+        until("the process is stopped", || {
+            matches!(waitid(Id::Pid(self.id()), news), Ok(WaitStatus::Stopped(..)))
+        });
+    }
+
+    /// Kills it as hard as possible, and waits until it is gone.
+    pub fn kill(&mut self) {
+        // If it is gone already, there is nothing to do.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+
+    /// Waits until it ends by itself, since nobody talks to it any more.
+    pub fn end(&mut self) -> ExitStatus {
+        self.input = None;
+        let mut ended = None;
+        until("the process ends", || {
+            ended = self.child.try_wait().expect("it is our child");
+            ended.is_some()
+        });
+        ended.expect("it has ended")
+    }
+}
+
+impl Drop for Actor {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Not a test: repeats what it is told.
+    #[test]
+    fn parrot() {
+        let Some(role) = role() else { return };
+        say(&role.join(" "));
+        while let Some(line) = listen() {
+            say(&line);
+        }
+    }
+
+    #[test]
+    fn it_says_what_it_is_told_to_and_ends_when_nobody_talks_to_it() {
+        let mut parrot = Actor::start("actor::tests::parrot", &["a b", "c"]);
+        assert_eq!(parrot.hear().as_deref(), Some("a b c"));
+        parrot.tell("d");
+        assert_eq!(parrot.hear().as_deref(), Some("d"));
+        parrot.stop();
+        parrot.tell("e");
+        assert_eq!(parrot.hear_within(Duration::from_millis(20)), None);
+        parrot.signal(Signal::SIGCONT);
+        assert_eq!(parrot.hear().as_deref(), Some("e"));
+        assert!(parrot.end().success());
+        assert_eq!(parrot.hear(), None);
+    }
+}
