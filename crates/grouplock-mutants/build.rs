@@ -294,7 +294,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "phases_keeps_a_cancelled_grant",
         text: PHASES,
-        changes: &[("self.give_back(me.count, Then::Again); // 20", "")],
+        changes: &[("self.give_back(count, Then::Again); // 20", "")],
     },
     Mutant {
         name: "phases_open_while_changing",
@@ -328,8 +328,8 @@ const MUTANTS: &[Mutant] = &[
         name: "phases_hands_over_without_exclusive",
         text: PHASES,
         changes: &[(
-            "self.change(session, phase.len()); // 36, 37",
-            "self.change(session, phase.len()); if session == ALONE { lock.word.faa(EXCLUSIVE.wrapping_neg(), Relaxed); } //",
+            "self.change(w, room, phase.len()); // 36, 37",
+            "self.change(w, room, phase.len()); if session == ALONE { self.lock.word.faa(EXCLUSIVE.wrapping_neg(), Relaxed); } //",
         )],
     },
     Mutant {
@@ -340,10 +340,44 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "phases_joins_a_full_session",
         text: PHASES,
+        changes: &[("if same && holders(w) >= ", "if false && holders(w) >= ")],
+    },
+    Mutant {
+        name: "phases_opens_without_looking",
+        text: PHASES,
         changes: &[(
-            "                if holders(w) >= ",
-            "                if false && holders(w) >= ",
+            "locked.unlock(Then::Opened); // 49",
+            "drop(locked); self.word.faa(crate::phases_word::LOCKED.wrapping_neg(), Release); //",
         )],
+    },
+    Mutant {
+        name: "phases_marked_before_it_is_set_up",
+        text: PHASES,
+        changes: &[
+            ("self.made.write(s, Relaxed); // 45", ""),
+            (
+                "self.open(s, SET_UP); // 47",
+                "self.open(s, SET_UP); self.made.write(s, Relaxed); //",
+            ),
+        ],
+    },
+    Mutant {
+        name: "phases_marked_though_set_up_fails",
+        text: PHASES,
+        changes: &[(
+            "end.wrapping_add(EXCLUSIVE).wrapping_sub(w & SET_UP)",
+            "end.wrapping_add(EXCLUSIVE)",
+        )],
+    },
+    Mutant {
+        name: "phases_renamed_with_its_mark",
+        text: PHASES,
+        changes: &[("let change = before & !SET_UP | LOCKED", "let change = before | LOCKED")],
+    },
+    Mutant {
+        name: "phases_joins_a_room_that_is_not_set_up",
+        text: PHASES,
+        changes: &[("if theirs && set_up && places > 0 {", "if theirs && places > 0 {")],
     },
     Mutant {
         name: "phases_renames_without_looking",
@@ -352,27 +386,44 @@ const MUTANTS: &[Mutant] = &[
     },
 ];
 
+/// The text and its parts, which stand in the folder of its name.
+fn files(source: &Path) -> Vec<(PathBuf, String)> {
+    let parts = std::fs::read_dir(source.with_extension("")).into_iter().flatten();
+    let parts = parts.map(|part| part.expect("the folder can be read").path());
+    let read = |file: PathBuf| {
+        println!("cargo::rerun-if-changed={}", file.display());
+        let mut text = std::fs::read_to_string(&file).expect("the text is part of the workspace");
+        text.truncate(text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len()));
+        (file, text)
+    };
+    std::iter::once(source.to_owned()).chain(parts).map(read).collect()
+}
+
 fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
     let texts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../grouplock-algorithms/src");
     let mut modules = String::new();
     for mutant in MUTANTS {
         let source = texts.join(mutant.text);
-        println!("cargo::rerun-if-changed={}", source.display());
-        let mut text = std::fs::read_to_string(&source).expect("the text is part of the workspace");
-        text.truncate(text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len()));
+        let mut files: Vec<(PathBuf, String)> = files(&source);
         for (from, to) in mutant.changes {
             let (from, everywhere) =
                 from.strip_prefix('*').map_or((*from, false), |from| (from, true));
-            let fits = text.matches(from).count();
+            let fits: usize = files.iter().map(|(_, text)| text.matches(from).count()).sum();
             let right = if everywhere { fits > 0 } else { fits == 1 };
             assert!(right, "{}: {from:?} occurs {fits} times in {}", mutant.name, mutant.text);
-            text = text.replace(from, to);
+            for (_, text) in &mut files {
+                *text = text.replace(from, to);
+            }
         }
         let folder = out.join(mutant.name);
         std::fs::create_dir_all(&folder).expect("the output folder can be written");
-        let file = folder.join(source.file_name().expect("a text is a file"));
-        std::fs::write(&file, text).expect("the output folder can be written");
+        // A module that is named by its path has its own modules beside it.
+        let place = |file: &Path| folder.join(file.file_name().expect("a text is a file"));
+        for (file, text) in &files {
+            std::fs::write(place(file), text).expect("the output folder can be written");
+        }
+        let file = place(&source);
         let _ = writeln!(
             modules,
             "#[allow(warnings, clippy::all, clippy::pedantic)]\n#[path = \"{}\"]\npub mod {};",

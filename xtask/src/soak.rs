@@ -195,6 +195,11 @@ const BIG: &[&str] = &[
     "phases-cancel -p 2 -s 2",
     "phases-fifo-alone-cancel -p 2 -s 2",
     "phases-patient-alone-cancel -p 2 -s 2",
+    "phases-setup -p 2 -s 2",
+    "phases-fifo-setup-cancel -p 2 -s 2",
+    "phases-patient-setup-cancel -p 2 -s 2",
+    "phases-fifo-mixed -p 2 -s 2",
+    "phases-patient-mixed -p 2 -s 2",
 ];
 
 /// The explorations, one after the other: each may take most of the memory.

@@ -197,16 +197,28 @@ pub struct Text {
     pub file: &'static str,
     /// Its contents.
     pub contents: &'static str,
+    /// The other files of the same text, if it is one of several.
+    pub parts: &'static [Text],
 }
 
 impl Text {
+    /// The text that is the file of this name, with these contents.
+    pub const fn new(file: &'static str, contents: &'static str) -> Self {
+        Text { file, contents, parts: &[] }
+    }
+
+    /// All files of the text, this one first.
+    pub fn files(self) -> impl Iterator<Item = Text> {
+        core::iter::once(self).chain(self.parts.iter().copied())
+    }
+
     /// The paper's line number or numbers beside line `line` of this file (counted from one), if it has
     /// any: the number or range that opens the comment at the line's end.
     ///
     /// ```
     /// use grouplock_algorithms::claims::Text;
     ///
-    /// let text = Text { file: "x.rs", contents: "a(); // 3\nb();\nc(); // 4-5: both\nd(); // or 6\n" };
+    /// let text = Text::new("x.rs", "a(); // 3\nb();\nc(); // 4-5: both\nd(); // or 6\n");
     /// assert_eq!(text.paper_line(1), Some("3"));
     /// assert_eq!(text.paper_line(2), None);
     /// assert_eq!(text.paper_line(3), Some("4-5"));

@@ -42,7 +42,7 @@
 //! | [`maor_taubenfeld`] | Maor and Taubenfeld 2021, as printed | a specimen: it breaks |
 //! | [`handover`] | the last one, corrected | group, constant cost: **the one to use** |
 //! | [`handover_withdraw`] | ours, from `handover` | the same, and waiters can give up |
-//! | [`phases`] | ours: the protocol of `GroupLock` | group, with three of its policies, cancelled requests, exclusive ones and limits |
+//! | [`phases`] | ours: the protocol of `GroupLock` | group, with three of its policies, cancelled requests, exclusive ones, limits and set-up |
 //!
 //! [`for_each_algorithm!`] is the list of them for programs.
 //! [`reductions`] turns any group lock into a mutex or a readers-writers lock.

@@ -14,7 +14,7 @@
 /// | `withdrawing` | the same, whose waiters can give up |
 /// | `specimen` | group mutual exclusion over a mutex `L`, as printed and broken |
 /// | `policy` | [`phases`](crate::phases) with each policy |
-/// | `cancelled`, `alone` | the same with waiters that give up, and with exclusive requests or limits |
+/// | `cancelled`, `alone` | the same with waiters that give up, and with exclusive requests, limits or set-up |
 ///
 /// ```
 /// use grouplock_algorithms::{for_each_algorithm, memory::Native, raw::RawMutex};
@@ -111,6 +111,26 @@ macro_rules! for_each_algorithm {
                 $crate::phases::Phases<M, $crate::policy::Limited<$crate::policy::Fifo>>;
             phases_patient_limited "phases-patient-limited"
                 $crate::phases::Phases<M, $crate::policy::Limited<$crate::policy::Patient>>;
+            phases_setup "phases-setup"
+                $crate::phases::Phases<M, $crate::policy::SetUp<$crate::policy::Eventual>>;
+            phases_fifo_setup "phases-fifo-setup"
+                $crate::phases::Phases<M, $crate::policy::SetUp<$crate::policy::Fifo>>;
+            phases_patient_setup "phases-patient-setup"
+                $crate::phases::Phases<M, $crate::policy::SetUp<$crate::policy::Patient>>;
+            phases_fifo_setup_cancel "phases-fifo-setup-cancel"
+                $crate::phases::Phases<
+                    M,
+                    $crate::policy::Cancelled<$crate::policy::SetUp<$crate::policy::Fifo>>,
+                >;
+            phases_patient_setup_cancel "phases-patient-setup-cancel"
+                $crate::phases::Phases<
+                    M,
+                    $crate::policy::Cancelled<$crate::policy::SetUp<$crate::policy::Patient>>,
+                >;
+            phases_fifo_mixed "phases-fifo-mixed"
+                $crate::phases::Phases<M, $crate::policy::Mixed<$crate::policy::Fifo>>;
+            phases_patient_mixed "phases-patient-mixed"
+                $crate::phases::Phases<M, $crate::policy::Mixed<$crate::policy::Patient>>;
         }
     };
 }

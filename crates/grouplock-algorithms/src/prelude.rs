@@ -10,7 +10,7 @@ pub(crate) use crate::{CapacityError, Session};
 /// The file this stands in, for [`Claims::text`]. It must be told its own name.
 macro_rules! text {
     ($name:literal) => {
-        Text { file: file!(), contents: include_str!($name) }
+        Text::new(file!(), include_str!($name))
     };
 }
 pub(crate) use text;

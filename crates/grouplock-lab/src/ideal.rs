@@ -32,7 +32,7 @@ impl RawMutex<SimMemory> for IdealLock {
         Claims {
             name: "ideal",
             source: "none: it cannot be built",
-            text: Text { file: file!(), contents: include_str!("ideal.rs") },
+            text: Text::new(file!(), include_str!("ideal.rs")),
             kind: Kind::Mutual,
             mutual_exclusion: Claim::Yes,
             deadlock_freedom: Claim::Yes,

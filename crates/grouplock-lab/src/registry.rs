@@ -141,7 +141,6 @@ fn edits(a: &str, b: &str) -> usize {
 
 /// The program texts that an execution of `subject` may come through.
 pub(crate) fn texts(subject: &Subject) -> Vec<Text> {
-    let mut texts = vec![subject.claims.text];
-    texts.extend(all().iter().map(|subject| subject.claims.text));
-    texts
+    let texts = std::iter::once(subject.claims.text);
+    texts.chain(all().iter().map(|subject| subject.claims.text)).flat_map(Text::files).collect()
 }

@@ -34,7 +34,7 @@ impl RawGroup<M> for TwoLocks {
     fn claims() -> Claims {
         Claims {
             name: "dvir-taubenfeld-2-two-locks",
-            text: Text { file: file!(), contents: include_str!("two_locks.rs") },
+            text: Text::new(file!(), include_str!("two_locks.rs")),
             kind: Kind::Group,
             // Of the two locks as a whole nobody claims any order.
             fcfs: Claim::No,

@@ -43,7 +43,7 @@ impl<M: Memory, const FLAW: u8> RawMutex<M> for Careless<M, FLAW> {
     type Process = Process;
 
     fn claims() -> Claims {
-        let text = Text { file: file!(), contents: include_str!("careless.rs") };
+        let text = Text::new(file!(), include_str!("careless.rs"));
         scaffold::claims("careless", text)
     }
 

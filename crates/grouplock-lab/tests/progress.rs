@@ -11,7 +11,7 @@ use grouplock_lab::memory::SimMemory;
 use grouplock_lab::{Options, Outcome, Properties, Property, Subject, Verdict, check, registry};
 
 fn claims(name: &'static str) -> Claims {
-    scaffold::claims(name, Text { file: file!(), contents: include_str!("progress.rs") })
+    scaffold::claims(name, Text::new(file!(), include_str!("progress.rs")))
 }
 
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use grouplock_lab::{
 };
 
 fn claims() -> Claims {
-    scaffold::claims("toy", Text { file: file!(), contents: include_str!("toys.rs") })
+    scaffold::claims("toy", Text::new(file!(), include_str!("toys.rs")))
 }
 
 /// The entry section takes no step.

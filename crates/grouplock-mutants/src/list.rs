@@ -2,7 +2,7 @@
 
 use grouplock_algorithms::handover::Handover;
 use grouplock_algorithms::petrovic::Petrovic;
-use grouplock_algorithms::policy::{Alone, Cancelled, Fifo, Limited, Patient};
+use grouplock_algorithms::policy::{Alone, Cancelled, Fifo, Limited, Mixed, Patient, SetUp};
 use grouplock_lab::ideal::IdealLock;
 use grouplock_lab::memory::SimMemory as M;
 use grouplock_lab::report::Mutant;
@@ -167,6 +167,16 @@ pub fn all() -> Vec<Case> {
             group mutants::phases_forgets_that_it_was_alone::Phases<M, Alone<Patient>>, 3 by 2 => ConcurrentOccupancy;
         "phases-fifo-limited", "the limit is not looked at":
             group mutants::phases_joins_a_full_session::Phases<M, Limited<Fifo>>, 2 by 2 => MutualExclusion;
+        "phases-fifo-setup", "who has set up opens without letting fellows in":
+            group mutants::phases_opens_without_looking::Phases<M, SetUp<Fifo>>, 2 by 2 => ConcurrentOccupancy;
+        "phases-fifo-setup", "marked before the set-up has ended":
+            group mutants::phases_marked_before_it_is_set_up::Phases<M, SetUp<Fifo>>, 2 by 2 => NoPanic;
+        "phases-fifo-setup-cancel", "a set-up that fails leaves the mark":
+            group mutants::phases_marked_though_set_up_fails::Phases<M, Cancelled<SetUp<Fifo>>>, 2 by 2 => NoPanic long;
+        "phases-patient-mixed", "renamed without taking the mark away":
+            group mutants::phases_renamed_with_its_mark::Phases<M, Mixed<Patient>>, 2 by 2 => NoPanic long;
+        "phases-patient-mixed", "who wants set-up joins a room that is not":
+            group mutants::phases_joins_a_room_that_is_not_set_up::Phases<M, Mixed<Patient>>, 2 by 2 => NoPanic long;
         "phases-patient", "renamed without looking at those who wait":
             group mutants::phases_renames_without_looking::Phases<M, Patient>, 3 by 2 => ConcurrentOccupancy;
         "phases-patient", "the first phase does not join its own session":

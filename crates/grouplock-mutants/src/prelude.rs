@@ -9,7 +9,7 @@ pub(crate) use crate::{CapacityError, Session};
 
 macro_rules! text {
     ($name:literal) => {
-        Text { file: file!(), contents: include_str!($name) }
+        Text::new(file!(), include_str!($name))
     };
 }
 pub(crate) use text;

@@ -262,7 +262,8 @@ impl<H: Handle<C>, S: Eq + Clone, C: Cancellable<Session = S>, T: ?Sized>
         this.inside();
         let _away = this.held.away();
         // SAFETY: the guard's pass is inside a session. No reference to the data exists, as the guard is borrowed mutably.
-        unsafe { this.lock.core().switch(&mut this.pass, session) };
+        let inside = unsafe { this.lock.core().switch(&mut this.pass, session, None) };
+        debug_assert!(inside, "without a deadline, waiting ends inside");
     }
 
     /// [`switch`](Guard::switch), if that takes no waiting: if it is the session already, or the guard is alone inside and may go before
@@ -308,7 +309,7 @@ impl<H: Handle<C>, S: Eq + Clone, C: Cancellable<Session = S>, T: ?Sized>
         let inside = {
             let _away = this.held.away();
             // SAFETY: the guard's pass is inside a session, and nobody else has the guard.
-            unsafe { this.lock.core().switch_until(&mut this.pass, session, deadline) }
+            unsafe { this.lock.core().switch(&mut this.pass, session, Some(deadline)) }
         };
         if !inside {
             this.held.leave();

@@ -238,9 +238,9 @@ mod model_word {
     }
 }
 
-/// So many entries in a row without anybody waiting make the session of the last one the favoured one of a striped lock. In a model,
+/// So many entries in a row without anybody waiting make the session of the last one the favoured one of a striped lock. In a model and under miri,
 /// there are few.
-pub(crate) const CALM: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 64 };
+pub(crate) const CALM: u32 = if cfg!(any(loom, shuttle, miri)) { 1 } else { 64 };
 
 /// How many stripes a striped lock has: enough that threads that run at the same time rarely share one.
 pub(crate) fn stripes() -> usize {

@@ -9,7 +9,6 @@
 //! * **Waiting.** Under the internal lock (`LOCKED`), join the queue. Those of one session who stand together there are a *phase*.
 //!   Whoever releases the internal lock while the room is empty hands it to the first phase as a whole, or, as long as nobody has lost patience
 //!   and the policy is not strict, only *invites* that phase to try for it.
-//!
 //! * **Promises** mutual exclusion, freedom from deadlock, concurrent occupancy; with [`Fifo`](crate::policy::Fifo) first come, first served and first in,
 //!   first enabled. Not freedom from starvation: the internal lock goes to whoever is quickest.
 //! * **Costs** two read-modify-writes for a passage through a room that has its session's name and that nobody else wants. Otherwise there
@@ -22,20 +21,27 @@
 //! release, coming (2), locking (23) and changing (4, 27, 35) are acquires. What is read under `LOCKED` was released by the last
 //! unlock (40) or change of name (6). A waiter learns of a grant by an acquire (13) of what 38 released.
 
+mod locked;
+mod set_up;
+
 use core::marker::PhantomData;
 
+use self::locked::{Locked, Waiter};
 use crate::memory::Ordering::{Acquire, Relaxed, Release};
 use crate::memory::{Memory, Native, Ptr, Register, Site, Word};
 use crate::nodes::Nodes;
 use crate::phases_word::{
-    ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, holders, is_empty, is_joinable,
-    is_open, left_work, needs_work,
+    ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, SET_UP, is_empty, is_open, left_work,
+    needs_work,
 };
 use crate::policy::{Eventual, Policy};
 use crate::prelude::*;
 
 /// Stands for the session of a request that wants the room to itself.
 const ALONE: u64 = 0;
+
+/// In `made`: the room is set up for nobody.
+const NOTHING: u64 = 0;
 
 /// In `standing`: in the queue.
 const WAITING: u64 = 0;
@@ -56,6 +62,7 @@ pub struct Phases<M: Memory = Native, P: Policy = Eventual> {
     name: M::Register<u64>,
     first: M::Register<Ptr<Record<M>>>,
     records: Nodes<M, Record<M>, Ptr<Record<M>>>,
+    made: M::Register<u64>,
     policy: PhantomData<P>,
 }
 
@@ -68,6 +75,7 @@ pub struct Record<M: Memory> {
     standing: M::Register<u64>,
     late: M::Register<bool>,
     task: M::Register<bool>,
+    set_up: M::Register<bool>,
 }
 
 impl<M: Memory> Record<M> {
@@ -76,6 +84,7 @@ impl<M: Memory> Record<M> {
         self.session.forget();
         self.next.forget();
         self.task.forget();
+        self.set_up.forget();
     }
 
     /// Its process does not wait: nobody looks at it before that writes it.
@@ -88,6 +97,7 @@ impl<M: Memory> Record<M> {
 
 /// A process.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Process<M: Memory> {
     me: Ptr<Record<M>>,
     /// Whether it waits as a task, if waiters give up: every other passage.
@@ -98,6 +108,23 @@ pub struct Process<M: Memory> {
     late: bool,
     /// What it is counted by when it is inside: alone, with `EXCLUSIVE`.
     count: u32,
+    /// How it asks.
+    way: Way,
+    /// Whether its set-up will fail.
+    fails: bool,
+    /// Whether the room was set up for its session when it came in.
+    found: bool,
+}
+
+/// How a process asks for its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// It takes the room as it is.
+    Plain,
+    /// It finds the room set up, or sets it up.
+    SetUp,
+    /// It asks to be alone, and opens the room to its session then.
+    Downgrade,
 }
 
 /// What comes after taking or releasing the internal lock: all that a process at a merge point there has to know besides its handle.
@@ -112,21 +139,8 @@ enum Then {
     Enter,
     EnterAtLast,
     SeeToWaiters,
-}
-
-/// One who waits, as the holder of the internal lock knows it.
-#[derive(Debug)]
-struct Waiter<M: Memory> {
-    who: Ptr<Record<M>>,
-    session: u64,
-    invited: bool,
-    task: bool,
-}
-
-/// The internal lock, held, and the queue as it is.
-struct Locked<'a, M: Memory, P: Policy> {
-    lock: &'a Phases<M, P>,
-    queue: Vec<Waiter<M>>,
+    Open,
+    Opened,
 }
 
 impl<M: Memory, P: Policy> Phases<M, P> {
@@ -143,7 +157,8 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         let mut inside = self.word.cas(0, EXCLUSIVE | ONE, Acquire); // 41: as 2
         if !inside {
             let w = self.word.read(Relaxed); // 42: only to see whether somebody waits and nobody is inside
-            inside = w == NOTIFY && self.word.cas(w, w | EXCLUSIVE | ONE, Acquire); // 42: as 2
+            let free = w != 0 && w & !(SET_UP | NOTIFY) == 0;
+            inside = free && self.word.cas(w, w | EXCLUSIVE | ONE, Acquire); // 42: as 2
         }
         if inside {
             M::doorway_end();
@@ -171,7 +186,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
                 return true;
             }
             let alone = is_empty(before) && before & LOCKED == 0;
-            let change = before | LOCKED | CHANGING;
+            let change = before & !SET_UP | LOCKED | CHANGING;
             let changing = alone && self.word.cas(before + ONE, change, Acquire); // 4: as 2, 23
             if changing {
                 self.name.write(s, Relaxed); // 5: published by line 6
@@ -241,7 +256,8 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             let first = queue.iter().all(|before: &Waiter<M>| share(before.session, session));
             let invited = !P::STRICT && first && record.standing.read(Relaxed) == INVITED; // 24
             let task = P::GIVES_UP && !P::STRICT && record.task.read(Relaxed); // 24
-            queue.push(Waiter { who, session, invited, task });
+            let set_up = P::SETS_UP && record.set_up.read(Relaxed); // 24
+            queue.push(Waiter { who, session, invited, task, set_up });
             who = record.next.read(Relaxed); // 24
         }
         Locked { lock: self, queue }
@@ -250,7 +266,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
     /// Asks under the internal lock, and waits. Returns whether inside: else it has given up.
     fn wait(&self, me: &mut Process<M>, s: u64) -> bool {
         let mut locked = self.lock(Then::Queue); // 8
-        if locked.admit(s) {
+        if locked.admit(s, me.way == Way::SetUp) {
             locked.unlock(Then::Enter); // 9
             return true;
         }
@@ -288,7 +304,8 @@ impl<M: Memory, P: Policy> Phases<M, P> {
                 return true;
             }
             if standing == INVITED {
-                if locked.occupy(s, if over { Then::GiveUp } else { Then::Come }) {
+                let then = if over { Then::GiveUp } else { Then::Come };
+                if locked.occupy(s, me.way == Way::SetUp, then) {
                     locked.remove(me.me); // 16
                     locked.unlock(Then::EnterAtLast); // 16
                     return true;
@@ -315,7 +332,8 @@ impl<M: Memory, P: Policy> Phases<M, P> {
             if standing == GRANTED {
                 locked.unlock(Then::Leave); // 20
                 M::live(|| []);
-                self.give_back(me.count, Then::Again); // 20
+                let count = if P::SETS_UP { self.count_of_granted() } else { me.count };
+                self.give_back(count, Then::Again); // 20
             } else {
                 locked.remove(me.me); // 20
                 locked.unlock(Then::Again); // 20
@@ -331,219 +349,18 @@ impl<M: Memory, P: Policy> Phases<M, P> {
     }
 }
 
-impl<M: Memory, P: Policy> Locked<'_, M, P> {
-    /// What a process at a merge point knows.
-    fn words(&self, then: Then) -> Vec<Word> {
-        let waiter = |waiter: &Waiter<M>| {
-            let Waiter { who, session, invited, task } = *waiter;
-            [who.word(), session.word(), invited.word(), task.word()]
-        };
-        let known = self.queue.iter().flat_map(waiter);
-        core::iter::once((then as u64).word()).chain(known).collect()
-    }
-
-    /// Whether anyone from place `from` of the queue on has lost patience.
-    #[track_caller]
-    fn is_late(&self, from: usize) -> bool {
-        let mut late = false;
-        for waiter in &self.queue[from..] {
-            // Relaxed: a clock.
-            late = late || P::IMPATIENT && self.lock.at(waiter.who).late.read(Relaxed); // 9, 11, 31
-        }
-        late
-    }
-
-    /// Enters if the room has a place for `s`, and the policy lets it go before those who wait.
-    fn admit(&mut self, s: u64) -> bool {
-        let may_overtake = self.queue.is_empty() || !P::STRICT && !self.is_late(0); // 9
-        may_overtake && self.occupy(s, Then::Queue) // 9
-    }
-
-    /// Enters if the room has a place for `s`, whoever waits.
-    fn occupy(&mut self, s: u64, then: Then) -> bool {
-        let lock = self.lock;
-        loop {
-            M::live(|| self.words(then));
-            let w = lock.word.read(Relaxed); // 25: the name and `EXCLUSIVE` change only under our lock
-            let same = s != ALONE && is_joinable(w) && lock.name.read(Relaxed) == s; // 26
-            if same {
-                if holders(w) >= <Phases<M, P> as RawGroup<M>>::most(s) {
-                    return false; // 26
-                }
-                lock.word.faa(ONE, Acquire); // 26: what earlier holders did
-                return true;
-            }
-            if !is_empty(w) {
-                return false; // 27
-            }
-            let changing = lock.word.cas(w, w | CHANGING, Acquire); // 27: what the last holders did
-            if changing {
-                self.change(s, 1); // 28, 29
-                return true;
-            }
-        }
-    }
-
-    /// Gives the room, which is empty and changing, to `n` who ask for `s`.
-    #[track_caller]
-    fn change(&self, s: u64, n: usize) {
-        let lock = self.lock;
-        let mut end = (ONE * n as u32).wrapping_sub(CHANGING);
-        if s == ALONE {
-            end = end.wrapping_add(EXCLUSIVE);
-        } else {
-            lock.name.write(s, Relaxed); // 28, 36: published by line 29, 37
-        }
-        lock.word.faa(end, Release); // 29, 37: for 2, 23
-    }
-
-    /// The process joins the queue.
-    fn push(&mut self, me: &Process<M>, s: u64) {
-        let record = self.lock.at(me.me);
-        let length = self.queue.len();
-        let ends_a_phase = |&i: &usize| {
-            share(self.queue[i].session, s) && self.queue.get(i + 1).is_none_or(|w| w.session != s)
-        };
-        let phase = if P::STRICT {
-            None
-        } else {
-            (0..length).filter(ends_a_phase).find(|&i| !self.is_late(i + 1)) // 11
-        };
-        let place = phase.map_or(length, |i| i + 1);
-        record.session.write(s, Relaxed); // 10: published by line 40, as all of the queue
-        record.standing.write(WAITING, Relaxed); // 10
-        record.late.write(false, Relaxed); // 10
-        record.task.write(me.task, Relaxed); // 10
-        record.next.write(self.who(place), Relaxed); // 11
-        self.queue.insert(
-            place,
-            Waiter { who: me.me, session: s, invited: false, task: me.task && !P::STRICT },
-        );
-        self.link(place); // 11
-    }
-
-    /// Who stands at `place`.
-    fn who(&self, place: usize) -> Ptr<Record<M>> {
-        self.queue.get(place).map_or(Ptr::NIL, |waiter| waiter.who)
-    }
-
-    /// Makes the one before `place` point there.
-    #[track_caller]
-    fn link(&self, place: usize) {
-        let who = self.who(place);
-        // Relaxed: published by line 40, as all of the queue.
-        if let Some(before) = place.checked_sub(1) {
-            self.lock.at(self.queue[before].who).next.write(who, Relaxed); // 11, 16, 17, 20
-        } else {
-            self.lock.first.write(who, Relaxed); // 11, 16, 17, 20, 33, 36
-        }
-    }
-
-    /// Takes the waiter out of the queue.
-    #[track_caller]
-    fn remove(&mut self, me: Ptr<Record<M>>) {
-        if let Some(place) = self.queue.iter().position(|waiter| waiter.who == me) {
-            self.queue.remove(place);
-            self.link(place);
-            self.lock.at(me).leave_queue();
-        }
-    }
-
-    /// The waiter was invited and came too late.
-    fn decline(&mut self, me: Ptr<Record<M>>) {
-        if let Some(waiter) = self.queue.iter_mut().find(|waiter| waiter.who == me) {
-            waiter.invited = false;
-        }
-    }
-
-    /// Takes the first `n` out of the queue.
-    #[track_caller]
-    fn take(&mut self, n: usize) -> Vec<Waiter<M>> {
-        let phase = self.queue.drain(..n).collect();
-        self.link(0);
-        phase
-    }
-
-    /// Tells those of `phase` that they are inside.
-    fn tell(&self, phase: &[Waiter<M>]) {
-        for waiter in phase {
-            let record = self.lock.at(waiter.who);
-            record.leave_queue();
-            record.standing.write(GRANTED, Release); // 38: for line 13
-        }
-    }
-
-    /// Sees to those who wait, and releases the internal lock.
-    fn unlock(mut self, then: Then) {
-        let lock = self.lock;
-        loop {
-            M::live(|| self.words(then));
-            let w = lock.word.read(Relaxed); // 30: what matters is the step that succeeds
-            let mut bits = if P::LIMITED { ASK } else { 0 };
-            if let Some(session) = self.queue.first().map(|first| first.session) {
-                let theirs = |waiter: &&Waiter<M>| share(waiter.session, session);
-                let n = self.queue.iter().take_while(theirs).count().max(1);
-                let strict = P::STRICT || self.is_late(0); // 31
-                let hand_over = strict || self.queue[..n].iter().any(|waiter| waiter.task);
-                if !is_empty(w) {
-                    let joinable = session != ALONE && is_joinable(w);
-                    let theirs = joinable && lock.name.read(Relaxed) == session; // 32: it changes only under our lock
-                    let places = n.min(
-                        <Phases<M, P> as RawGroup<M>>::most(session).saturating_sub(holders(w)),
-                    );
-                    if theirs && places > 0 {
-                        let phase = self.take(places); // 33
-                        lock.word.faa(ONE * places as u32, Acquire); // 33: what earlier holders did
-                        self.tell(&phase); // 38
-                        continue;
-                    }
-                } else if hand_over {
-                    let changing = lock.word.cas(w, w | CHANGING, Acquire); // 35: as 27
-                    if changing {
-                        let phase = self.take(n.min(<Phases<M, P> as RawGroup<M>>::most(session))); // 36
-                        self.change(session, phase.len()); // 36, 37
-                        self.tell(&phase); // 38
-                    }
-                    continue;
-                }
-                let invited = self.queue[..n].iter().any(|waiter| waiter.invited);
-                if is_empty(w) && !invited {
-                    for waiter in &mut self.queue[..n] {
-                        waiter.invited = true;
-                        lock.at(waiter.who).standing.write(INVITED, Release); // 39: for line 13
-                    }
-                } else if hand_over || !invited {
-                    bits |= NOTIFY; // 39
-                }
-                if strict || self.queue.iter().any(|waiter| waiter.task) {
-                    bits |= ASK; // 39
-                }
-            }
-            let free = w & !(LOCKED | NOTIFY | ASK) | bits;
-            let unlocked = lock.word.cas(w, free, Release); // 40: the queue, for line 23
-            if unlocked {
-                // Whether for the first time in this passage or not, `words` does not tell; only the first time counts.
-                if matches!(then, Then::Enter | Then::Sleep) {
-                    M::doorway_end();
-                }
-                return;
-            }
-        }
-    }
-}
-
 impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
     type Process = Process<M>;
 
     fn claims() -> Claims {
         // Who gives up loses its place.
         let in_order = if P::STRICT && !P::GIVES_UP { Claim::Yes } else { Claim::No };
-        // Where a session has a limit, one more waits for its own.
-        let unlimited = |claim| if P::LIMITED { Claim::No } else { claim };
+        // Where a session has a limit, one more waits for its own. So does one who must be alone first.
+        let unlimited = |claim| if P::LIMITED || P::MIXED { Claim::No } else { claim };
         Claims {
             name: P::NAME,
             source: "ours: the protocol of grouplock's default core",
-            text: text!("phases.rs"),
+            text: Text { parts: &[locked::TEXT, set_up::TEXT], ..text!("phases.rs") },
             kind: Kind::Group,
             mutual_exclusion: Claim::Yes,
             deadlock_freedom: Claim::Yes,
@@ -551,8 +368,9 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
             starvation_freedom: Claim::No,
             fcfs: in_order,
             strong_fifo: Claim::NotApplicable,
-            fife: unlimited(in_order),
-            entering: if P::LIMITED {
+            // Who has set up opens the room, and others may enter, before it has released the internal lock.
+            fife: if P::SETS_UP { Claim::No } else { unlimited(in_order) },
+            entering: if P::LIMITED || P::MIXED {
                 Entering { concurrent_occupancy: Claim::No, ..Entering::OCCUPANCY }
             } else {
                 Entering::OCCUPANCY
@@ -581,6 +399,7 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
             name: M::Register::new(Site::shared("name"), 0),
             first: M::Register::new(Site::shared("first"), Ptr::NIL),
             records: Nodes::new(),
+            made: M::Register::new(Site::shared("made"), NOTHING),
             policy: PhantomData,
         })
     }
@@ -592,10 +411,20 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
             standing: M::Register::new(Site::of(p, "standing"), WAITING),
             late: M::Register::new(Site::of(p, "late"), false),
             task: M::Register::new(Site::of(p, "task"), false),
+            set_up: M::Register::new(Site::of(p, "set_up"), false),
         };
         let me = self.records.take(|p| self.records.allocate(|| record(p)));
         self.at(me).forget();
-        Ok(Process { me, task: false, gives_up: false, late: false, count: ONE })
+        Ok(Process {
+            me,
+            task: false,
+            gives_up: false,
+            late: false,
+            count: ONE,
+            way: Way::Plain,
+            fails: false,
+            found: false,
+        })
     }
 
     unsafe fn leave(&self, me: Process<M>) {
@@ -603,23 +432,32 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
     }
 
     unsafe fn enter(&self, me: &mut Process<M>, session: Session) {
-        me.gives_up = P::GIVES_UP;
         me.task ^= P::GIVES_UP;
-        let alone = P::ALONE && session.get() == 1;
+        me.gives_up = P::GIVES_UP;
+        if P::SETS_UP {
+            me.choose_way::<P>();
+        }
+        let alone = P::ALONE && session.get() == 1 || me.way == Way::Downgrade;
         let s = if alone { ALONE } else { session.get() };
         me.count = if alone { ONE | EXCLUSIVE } else { ONE };
         loop {
             M::live(|| []);
-            if self.enter_fast(s) || self.wait(me, s) {
+            let fast = if me.way == Way::SetUp { self.fast_set_up(s) } else { self.enter_fast(s) };
+            if (fast || self.wait(me, s)) && (!P::SETS_UP || self.arrive(me, session.get(), fast)) {
                 break;
             }
-            // Given up. The next time it stays.
+            // Given up, or the set-up has failed. The next time it stays.
             me.gives_up = false;
+            me.fails = false;
         }
         me.gives_up = false;
+        me.fails = false;
     }
 
     unsafe fn exit(&self, me: &mut Process<M>) {
+        if P::SETS_UP {
+            self.look_back(me);
+        }
         let count = core::mem::replace(&mut me.count, ONE);
         self.give_back(count, Then::SeeToWaiters);
     }
@@ -635,5 +473,6 @@ impl<M: Memory, P: Policy> RawGroup<M> for Phases<M, P> {
     fn inspect(me: &Process<M>, see: &mut dyn FnMut(&'static str, Word)) {
         see("me", me.me.word());
         see("task", me.task.word());
+        see("way", (me.way as u64).word());
     }
 }

@@ -8,6 +8,8 @@
 //! | [`Cancelled`] | each of these, with timeouts and dropped futures | gives up once in each passage in which it has to wait, and then asks again |
 //! | [`Alone`] | each of these, with exclusive requests | wants the room to itself if its session is number 1 |
 //! | [`Limited`] | each of these, with `at_most` | shares session number `n` with `n` - 1 others at most |
+//! | [`SetUp`] | each of these, with `enter_with` | enters a room that is set up for its session, or is let in alone to set it up |
+//! | [`Mixed`] | each of these, with `enter_with`, `enter` and `downgrade` | asks with set-up, alone with a downgrade, and without, by turns |
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -26,6 +28,10 @@ pub trait Policy: fmt::Debug + Send + Sync + 'static {
     const ALONE: bool = false;
     /// At most `n` processes share session `n`.
     const LIMITED: bool = false;
+    /// Rooms are set up for their sessions. Where waiters give up, a set-up fails in every other passage, and a task gives up in the others.
+    const SETS_UP: bool = false;
+    /// With `SETS_UP`: not all requests want that.
+    const MIXED: bool = false;
 }
 
 /// `Policy::Fifo`: by order of arrival.
@@ -52,6 +58,14 @@ pub struct Alone<P>(PhantomData<P>);
 #[derive(Debug)]
 pub struct Limited<P>(PhantomData<P>);
 
+/// As `P`, with rooms that are set up for their sessions.
+#[derive(Debug)]
+pub struct SetUp<P>(PhantomData<P>);
+
+/// As [`SetUp`], with requests that do not want that, and exclusive ones that open the room to their session.
+#[derive(Debug)]
+pub struct Mixed<P>(PhantomData<P>);
+
 macro_rules! policies {
     ($($policy:ty, $name:literal, $($flag:ident)*;)*) => {$(
         impl Policy for $policy {
@@ -75,4 +89,11 @@ policies! {
     Cancelled<Alone<Patient>>, "phases-patient-alone-cancel", ALONE GIVES_UP;
     Limited<Fifo>, "phases-fifo-limited", STRICT LIMITED;
     Limited<Patient>, "phases-patient-limited", LIMITED;
+    SetUp<Fifo>, "phases-fifo-setup", STRICT SETS_UP;
+    SetUp<Eventual>, "phases-setup", IMPATIENT SETS_UP;
+    SetUp<Patient>, "phases-patient-setup", SETS_UP;
+    Cancelled<SetUp<Fifo>>, "phases-fifo-setup-cancel", STRICT SETS_UP GIVES_UP;
+    Cancelled<SetUp<Patient>>, "phases-patient-setup-cancel", SETS_UP GIVES_UP;
+    Mixed<Fifo>, "phases-fifo-mixed", STRICT SETS_UP MIXED;
+    Mixed<Patient>, "phases-patient-mixed", SETS_UP MIXED;
 }

@@ -1,7 +1,7 @@
 //! The claims are complete, and the texts can be followed with the paper open.
 
 use grouplock_algorithms as locks;
-use grouplock_algorithms::claims::{Claim, Claims, Growth, Kind, Limit, Primitive};
+use grouplock_algorithms::claims::{Claim, Claims, Growth, Kind, Limit, Primitive, Text};
 use grouplock_algorithms::memory::Native;
 use grouplock_algorithms::raw::{RawGroup, RawMutex};
 
@@ -46,12 +46,18 @@ fn check(claims: &Claims) {
 
 /// Every shared access stands on a line of its own with the paper's number behind it.
 fn check_text(claims: &Claims) {
-    let text = claims.text;
-    let (code, _) = text.contents.rsplit_once("fn inspect").unwrap_or((text.contents, ""));
+    let (code, _) =
+        claims.text.contents.rsplit_once("fn inspect").unwrap_or((claims.text.contents, ""));
     // Where the entry section begins, or what it begins with.
     let entry = ["unsafe fn acquire", "unsafe fn enter", "fn enter_fast", "fn request"];
     let begins = code.lines().position(|line| entry.iter().any(|entry| line.contains(entry)));
-    let begins = begins.expect("an algorithm has an entry section");
+    check_lines(claims.text, code, begins.expect("an algorithm has an entry section"));
+    for part in claims.text.parts {
+        check_lines(*part, part.contents, 0);
+    }
+}
+
+fn check_lines(text: Text, code: &str, begins: usize) {
     let mut numbered = 0;
     for (at, line) in code.lines().enumerate().skip(begins) {
         let access = [

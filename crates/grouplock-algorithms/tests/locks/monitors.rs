@@ -12,11 +12,7 @@ use grouplock_algorithms::{CapacityError, Session};
 
 /// What the broken locks pretend to be.
 fn claims() -> Claims {
-    Claims {
-        name: "broken",
-        text: Text { file: file!(), contents: "" },
-        ..Handover::<Watched>::claims()
-    }
+    Claims { name: "broken", text: Text::new(file!(), ""), ..Handover::<Watched>::claims() }
 }
 
 /// Writes the parts of a lock that do not matter here.

@@ -50,6 +50,8 @@ fn run(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         "\
 # `grouplock run` against flock(1)
 
+*For people who run jobs: what a room costs each command.*
+
 What it takes to run `true` alone, under `flock FILE`, and with `grouplock run ROOM SESSION --`, in a room that nobody else uses.
 
 * On {}. The figures are those of a single run.

@@ -149,6 +149,13 @@ impl Plan {
                 Task::new("phases-patient-alone-cancel", 2, 2),
                 Task::new("phases-fifo-limited", 3, 2),
                 Task::new("phases-patient-limited", 3, 2),
+                Task::new("phases-setup", 2, 2),
+                Task::new("phases-fifo-setup", 3, 2),
+                Task::new("phases-patient-setup", 3, 2),
+                Task::new("phases-fifo-setup-cancel", 2, 2),
+                Task::new("phases-patient-setup-cancel", 2, 2),
+                Task::new("phases-fifo-mixed", 2, 2),
+                Task::new("phases-patient-mixed", 2, 2),
                 Task::new("handover+dvir-taubenfeld-1-swap", 3, 2),
             ]);
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use grouplock_algorithms::claims::Kind;
+use grouplock_algorithms::claims::{Claims, Kind};
 use grouplock_algorithms::memory::{Home, Site, Word};
 use serde::Serialize;
 
@@ -94,7 +94,10 @@ fn told(lock: &Subject, made: &Plan, model: Model, step: &Step) -> AccessTold {
     // A lock inside has a text of its own.
     let mut texts =
         std::iter::once(lock.claims).chain(registry::measured().into_iter().map(|l| l.claims));
-    let claims = texts.find(|claims| claims.text.file == at.file()).unwrap_or(lock.claims);
+    let of = |claims: &Claims| claims.text.files().find(|text| text.file == at.file());
+    let (claims, text) = texts
+        .find_map(|claims| of(&claims).map(|text| (claims, text)))
+        .unwrap_or((lock.claims, lock.claims.text));
     AccessTold {
         register: register(&made.registers[step.access.register].site),
         operation: match step.access.operation {
@@ -109,7 +112,7 @@ fn told(lock: &Subject, made: &Plan, model: Model, step: &Step) -> AccessTold {
         remote: step.counts[model.index()],
         text: claims.name,
         line: at.line(),
-        paper_line: claims.text.paper_line(at.line()),
+        paper_line: text.paper_line(at.line()),
     }
 }
 

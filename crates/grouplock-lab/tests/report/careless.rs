@@ -23,7 +23,7 @@ impl<M: Memory> RawGroup<M> for Careless<M> {
             // It tries to look like markup too: names must not become part of the page.
             name: "careless<script>alert(1)</script>",
             source: "nobody",
-            text: Text { file: file!(), contents: include_str!("careless.rs") },
+            text: Text::new(file!(), include_str!("careless.rs")),
             kind: Kind::Group,
             mutual_exclusion: Claim::Yes,
             deadlock_freedom: Claim::Yes,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use grouplock::Policy;
 use grouplock::views::Phased;
+use grouplock::{GroupLock, Policy};
 
 use super::queue::{Dequeue, Enqueue, Ring};
 use super::{numbers, pass};
@@ -46,7 +46,7 @@ fn what_is_left_is_dropped_once() {
 fn every_value_arrives_once_and_in_order() {
     for policy in [Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 4 }] {
         // Smaller than a batch, so that the ring goes around all the time.
-        let queue = Phased::with_policy(policy, Ring::with_capacity(16));
+        let queue = Phased::over(GroupLock::with_policy(policy, Ring::with_capacity(16)));
         assert_eq!(pass(&queue, 2, VALUES).err(), None, "{policy:?}");
     }
 }

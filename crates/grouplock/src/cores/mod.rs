@@ -105,28 +105,23 @@ pub unsafe trait Cancellable: Core {
     /// been granted meanwhile, leaves.
     fn cancel(&self, waiting: Self::Waiting, exclusive: bool);
 
-    /// Leaves the session of `pass` and enters `session`. The new request arrives before the old one leaves.
+    /// Leaves the session of `pass` and enters `session`, but waits no longer than until `deadline`, if there is one. The new request arrives before the old
+    /// one leaves. Says whether `pass` is inside; it has left if not.
     ///
     /// # Safety
     /// As [`leave`](Core::leave); but `pass` is for `session` afterwards. If this panics, nothing has happened.
-    unsafe fn switch(&self, pass: &mut Self::Pass, session: Self::Session);
+    unsafe fn switch(
+        &self,
+        pass: &mut Self::Pass,
+        session: Self::Session,
+        deadline: Option<Instant>,
+    ) -> bool;
 
     /// [`switch`](Cancellable::switch), if that takes no waiting. Otherwise nothing has happened.
     ///
     /// # Safety
     /// As [`switch`](Cancellable::switch).
     unsafe fn try_switch(&self, pass: &mut Self::Pass, session: Self::Session) -> bool;
-
-    /// [`switch`](Cancellable::switch), but waits no longer than until `deadline`. Says whether `pass` is inside; it has left if not.
-    ///
-    /// # Safety
-    /// As [`switch`](Cancellable::switch).
-    unsafe fn switch_until(
-        &self,
-        pass: &mut Self::Pass,
-        session: Self::Session,
-        deadline: Instant,
-    ) -> bool;
 
     /// [`switch`](Cancellable::switch), if that takes no waiting. Otherwise `pass` has left, and a request for `session` is in the queue, to be
     /// looked after by [`poll_enter`](Cancellable::poll_enter) or [`cancel`](Cancellable::cancel).

@@ -141,6 +141,12 @@ impl<S: Eq + Clone> Striped<S> {
         }
     }
 
+    /// Somebody has to wait: the favour ends, and it takes as many entries as at first until there is one again.
+    fn disturbed(&self) {
+        self.calm.store(0, Relaxed);
+        self.revoke();
+    }
+
     /// `mode` was seen, and is DRAINING: if nobody is on the stripes, they leave the central lock.
     #[cold]
     fn drain(&self, mode: usize) {
@@ -199,8 +205,7 @@ impl<S: Eq + Clone> Striped<S> {
     #[cold]
     fn wait(&self, mut asked: Asked<'_, S>, deadline: Option<Instant>) -> bool {
         let exclusive = asked.is_none();
-        self.calm.store(0, Relaxed);
-        self.revoke();
+        self.disturbed();
         if is_past(deadline) {
             return self.central.try_and_discard(asked);
         }
@@ -217,21 +222,6 @@ impl<S: Eq + Clone> Striped<S> {
                 self.central.sleep(exclusive, place, deadline)
             }
         }
-    }
-
-    /// # Safety
-    /// As [`Cancellable::switch_until`].
-    unsafe fn switch_by(&self, pass: &mut Pass, session: S, deadline: Option<Instant>) -> bool {
-        // SAFETY: the caller's promise.
-        if unsafe { self.session(pass) } == &session {
-            discard(session);
-            return true;
-        }
-        self.to_central(pass);
-        self.calm.store(0, Relaxed);
-        self.revoke();
-        // SAFETY: the caller's promise, and a holder at the central lock now.
-        unsafe { self.central.switch_by(session, deadline, || self.revoke()) }
     }
 
     /// On a stripe, to the central lock: a holder there from now on.
@@ -348,8 +338,7 @@ unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
         if self.central.poll_enter(session, waiting, cx).is_ready() {
             return Poll::Ready(self.entered(session.is_none()));
         }
-        self.calm.store(0, Relaxed);
-        self.revoke();
+        self.disturbed();
         Poll::Pending
     }
 
@@ -357,10 +346,16 @@ unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
         self.central.cancel(waiting, exclusive);
     }
 
-    unsafe fn switch(&self, pass: &mut Pass, session: S) {
+    unsafe fn switch(&self, pass: &mut Pass, session: S, deadline: Option<Instant>) -> bool {
         // SAFETY: the caller's promise.
-        let inside = unsafe { self.switch_by(pass, session, None) };
-        debug_assert!(inside, "without a deadline, waiting ends inside");
+        if unsafe { self.session(pass) } == &session {
+            discard(session);
+            return true;
+        }
+        self.to_central(pass);
+        self.disturbed();
+        // SAFETY: the caller's promise, and a holder at the central lock now.
+        unsafe { self.central.switch_by(session, deadline, || self.revoke()) }
     }
 
     unsafe fn try_switch(&self, pass: &mut Pass, session: S) -> bool {
@@ -375,11 +370,6 @@ unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
         unsafe { self.central.switch_at_once(session) }
     }
 
-    unsafe fn switch_until(&self, pass: &mut Pass, session: S, deadline: Instant) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.switch_by(pass, session, Some(deadline)) }
-    }
-
     unsafe fn poll_switch(
         &self,
         pass: &mut Pass,
@@ -392,8 +382,7 @@ unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
             return Poll::Ready(());
         }
         self.to_central(pass);
-        self.calm.store(0, Relaxed);
-        self.revoke();
+        self.disturbed();
         // SAFETY: the caller's promise, and a holder at the central lock now.
         let switched = unsafe { self.central.poll_switch(&mut (), session, waiting, cx) };
         if switched.is_pending() {
@@ -416,8 +405,7 @@ unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
             return (pass, false);
         }
         let alone = !self.central.fast_set_up(session) && {
-            self.calm.store(0, Relaxed);
-            self.revoke();
+            self.disturbed();
             self.central.wait_set_up(session, || self.revoke())
         };
         (self.entered(alone), alone)
@@ -437,8 +425,7 @@ unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
         if let Poll::Ready(alone) = self.central.poll_set_up(session, waiting, cx) {
             return Poll::Ready((self.entered(alone), alone));
         }
-        self.calm.store(0, Relaxed);
-        self.revoke();
+        self.disturbed();
         Poll::Pending
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{EnterPhase, InPhase, OwnedPhaseGuard, Phase, PhaseGuard};
-use crate::cores::{Cancellable, Core, Phases, Striped};
+use crate::cores::{Cancellable, Core, Phases};
 use crate::future::{Enter, EnterArc, Exclusive};
-use crate::{ExclusiveGuard, GroupLock, Policy, Snapshot};
+use crate::{ExclusiveGuard, GroupLock, Snapshot};
 
 /// A [`GroupLock`] whose sessions are [phases](Phase): who is inside gets that phase's view of the data, and nothing else.
 ///
@@ -21,43 +21,32 @@ pub struct Phased<N, T, C = Phases<N>> {
 
 impl<N, T> Phased<N, T> {
     /// A lock with the default policy, as [`GroupLock::new`].
-    #[cfg(not(any(loom, shuttle)))]
     pub const fn new(value: T) -> Self {
-        Phased { lock: GroupLock::new(value) }
-    }
-
-    /// A lock with the default policy, as [`GroupLock::new`].
-    #[cfg(any(loom, shuttle))]
-    pub fn new(value: T) -> Self {
-        Phased { lock: GroupLock::new(value) }
-    }
-
-    /// A lock with `policy`.
-    pub fn with_policy(policy: Policy, value: T) -> Self {
-        Phased { lock: GroupLock::with_policy(policy, value) }
-    }
-
-    /// A lock with [`Policy::Priority`], as [`GroupLock::with_priorities`].
-    pub fn with_priorities(
-        aging: Duration,
-        priority: impl Fn(Option<&N>) -> u32 + Send + Sync + 'static,
-        value: T,
-    ) -> Self {
-        Phased { lock: GroupLock::with_priorities(aging, priority, value) }
-    }
-}
-
-impl<N, T> Phased<N, T, Striped<N>> {
-    /// A lock for read-mostly use, as [`GroupLock::striped`].
-    pub fn striped(value: T) -> Self {
-        Phased { lock: GroupLock::striped(value) }
+        Phased::over(GroupLock::new(value))
     }
 }
 
 impl<N, T, C> Phased<N, T, C> {
-    /// A lock over a core of your choice.
-    pub const fn over(core: C, value: T) -> Self {
-        Phased { lock: GroupLock::over(core, value) }
+    /// A lock with the policy, the limits and the core of `lock`.
+    ///
+    /// ```
+    /// # use grouplock::views::{Inside, Phase};
+    /// # struct Look;
+    /// # impl Phase<u32> for Look {
+    /// #     type Name = u8;
+    /// #     type View<'a> = &'a u32;
+    /// #     fn name(&self) -> u8 { 1 }
+    /// #     fn view<'a>(&'a self, inside: Inside<'a, Look, u32>) -> &'a u32 { inside.data() }
+    /// # }
+    /// use grouplock::{GroupLock, Policy, views::Phased};
+    ///
+    /// let lock = Phased::over(GroupLock::with_policy(Policy::Fifo, 7).at_most(|_| 1));
+    /// let alone = lock.enter(Look);
+    /// assert_eq!(*alone.view(), 7);
+    /// assert!(lock.try_enter(Look).is_none());
+    /// ```
+    pub const fn over(lock: GroupLock<N, T, C>) -> Self {
+        Phased { lock }
     }
 
     /// Gives the data back.

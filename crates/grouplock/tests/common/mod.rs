@@ -11,10 +11,19 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use grouplock::Snapshot;
+use grouplock::{Policy, Snapshot};
 
 /// Longer than anything here takes, on however busy a machine.
 pub(crate) const LATE: Duration = Duration::from_secs(60);
+
+/// So many entries in a row make a session the favoured one of a striped lock. Under miri few do.
+pub(crate) const FAVOURED: u32 = if cfg!(miri) { 8 } else { 200 };
+
+/// Policies that differ in who is asked, invited and handed the room. Under miri the first two, which differ most.
+pub(crate) const POLICIES: &[Policy] = {
+    let all = &[Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 3 }];
+    if cfg!(miri) { all.split_at(2).0 } else { all }
+};
 
 /// Waits until `fact` is so. Fails, and names `what` it waited for, if that takes a minute.
 #[track_caller]

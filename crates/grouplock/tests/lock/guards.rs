@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{LATE, Woken, pending, poll_with, ready, wait_until};
+use crate::common::{FAVOURED, LATE, POLICIES, Woken, pending, poll_with, ready, wait_until};
 use grouplock::cores::{Cancellable, Striped};
 use grouplock::{ExclusiveGuard, GroupLock, OwnedSessionGuard, Policy, SessionGuard};
 
@@ -19,10 +19,10 @@ fn assert_free<T, C: Cancellable<Session = u8>>(lock: &GroupLock<u8, T, C>) {
 /// Calls `$check` with a lock of every kind. A striped one has a favoured session then.
 macro_rules! on_every_lock {
     ($check:ident) => {
-        for policy in [Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 3 }] {
+        for &policy in POLICIES {
             $check(&GroupLock::with_policy(policy, (1, 2)));
             let striped = GroupLock::over(Striped::new(policy), (1, 2));
-            (0..200).for_each(|_| drop(striped.enter(1)));
+            (0..FAVOURED).for_each(|_| drop(striped.enter(1)));
             $check(&striped);
         }
     };

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use crate::common::{pending, ready, wait_until, waiters};
+use crate::common::{FAVOURED, POLICIES, pending, ready, wait_until, waiters};
 use grouplock::cores::{Cancellable, Striped};
-use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
+use grouplock::{ExclusiveGuard, GroupLock, SessionGuard};
 
 /// For which session the data is, and how often it was set up.
 #[derive(Debug, Default)]
@@ -38,10 +38,10 @@ fn is_set_up(_: &mut Model) {
 /// Calls `$check` with a lock of every kind. A striped one has a favoured session then, which is not set up.
 macro_rules! on_every_lock {
     ($check:ident) => {
-        for policy in [Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 3 }] {
+        for &policy in POLICIES {
             $check(&GroupLock::with_policy(policy, Model::default()));
             let striped = GroupLock::over(Striped::new(policy), Model::default());
-            (0..200).for_each(|_| drop(striped.enter(1)));
+            (0..FAVOURED).for_each(|_| drop(striped.enter(1)));
             $check(&striped);
         }
     };
@@ -65,7 +65,7 @@ fn a_change_of_session_is_one_set_up() {
         let two = lock.enter_with(1, is_set_up);
         assert_eq!((one.session, two.set_ups, *SessionGuard::session(&two)), (1, 1, 1));
         drop((one, two));
-        (0..200).for_each(|_| drop(lock.enter_with(1, is_set_up)));
+        (0..FAVOURED).for_each(|_| drop(lock.enter_with(1, is_set_up)));
         assert_eq!(lock.enter_with(2, load(2)).set_ups, 2);
         assert_eq!(lock.enter_with(1, load(1)).set_ups, 3);
         assert_free(lock);
@@ -334,7 +334,7 @@ fn the_epoch_tells_changes_of_session_and_set_ups() {
 #[cfg(not(miri))]
 #[test]
 fn whoever_is_inside_with_set_up_finds_its_own_model() {
-    for policy in [Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 10 }] {
+    for &policy in POLICIES {
         storm(&GroupLock::with_policy(policy, Watched::default()));
         storm(&GroupLock::over(Striped::new(policy), Watched::default()));
     }

@@ -7,6 +7,8 @@ use crate::common::{LATE, SetWhenDropped, wait_until};
 use grouplock::cores::Striped;
 use grouplock::{GroupLock, Policy};
 
+const ROUNDS: u32 = if cfg!(tsan) { 30 } else { 100 };
+
 /// The favoured session comes and goes without end, and a request for another that waits once gets in.
 #[test]
 fn the_favoured_session_starves_nobody() {
@@ -24,7 +26,7 @@ fn the_favoured_session_starves_nobody() {
                 });
             }
             let _stop = SetWhenDropped(&stop);
-            for round in 0..100 {
+            for round in 0..ROUNDS {
                 let entered = lock.try_enter_for(2, LATE).is_some();
                 assert!(entered, "{policy:?}: starved in round {round}, {:?}", lock.snapshot());
                 // Long enough for the favour to come back.

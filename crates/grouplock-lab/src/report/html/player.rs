@@ -45,7 +45,8 @@ fn trace(number: usize, exploration: &Exploration, is_mutex: bool) -> String {
     let (algorithm, size) = (E(&exploration.algorithm), E(exploration.size(is_mutex)));
     let because = E(exploration.because.as_deref().unwrap_or("A claim is violated"));
     let (picture, controls) = (picture(steps, is_mutex), controls(steps.len()));
-    let texts: Vec<_> = registry::all().iter().map(|subject| subject.claims.text).collect();
+    let texts: Vec<_> =
+        registry::all().iter().flat_map(|subject| subject.claims.text.files()).collect();
     let program = excerpts(steps, &texts);
     let data = json(&Played { mutex: is_mutex, colours: lanes::COLOURS, steps, program });
     let listing = listing(steps, is_mutex);

@@ -415,20 +415,14 @@ unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
         watch.end(watch::Request::of(self, exclusive), false);
     }
 
-    unsafe fn switch(&self, (): &mut (), session: S) {
+    unsafe fn switch(&self, (): &mut (), session: S, deadline: Option<Instant>) -> bool {
         // SAFETY: the caller's promise.
-        let inside = unsafe { self.switch_by(session, None, || ()) };
-        debug_assert!(inside, "without a deadline, waiting ends inside");
+        unsafe { self.switch_by(session, deadline, || ()) }
     }
 
     unsafe fn try_switch(&self, (): &mut (), session: S) -> bool {
         // SAFETY: the caller's promise.
         unsafe { self.switch_at_once(session) }
-    }
-
-    unsafe fn switch_until(&self, (): &mut (), session: S, deadline: Instant) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.switch_by(session, Some(deadline), || ()) }
     }
 
     unsafe fn poll_switch(

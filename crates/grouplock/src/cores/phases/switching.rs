@@ -41,7 +41,7 @@ impl<S: Eq + Clone> Phases<S> {
     /// Calls `queued` before it sleeps, if it has to. Says whether the caller is inside; that is so if there is no deadline.
     ///
     /// # Safety
-    /// As [`Cancellable::switch_until`](super::Cancellable::switch_until).
+    /// As [`Cancellable::switch`](super::Cancellable::switch).
     pub(in crate::cores) unsafe fn switch_by(
         &self,
         session: S,

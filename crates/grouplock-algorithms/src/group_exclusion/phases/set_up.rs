@@ -1,0 +1,124 @@
+//! Rooms that must be set up for the session: who finds the room not set up is let in alone, sets it up, and opens it to its session.
+//!
+//! The register `made` stands for the data: it tells for which session the room is set up, whatever the word says. A process touches it only where its
+//! user would touch the data: alone while it sets up, and when it comes in and goes. Three things are asserted there, and a breach is a panic:
+//!
+//! * who asked for a room that is set up finds it set up for its session;
+//! * nobody sets up while somebody else is inside: what a process finds when it comes in it finds when it goes, and what it writes while it sets up stays;
+//! * nobody sets up a room that is set up for its session already.
+
+use super::{NOTHING, Phases, Process, Then, Way};
+use crate::memory::Ordering::{Acquire, Relaxed, Release};
+use crate::memory::{Memory, Register};
+use crate::phases_word::{EXCLUSIVE, ONE, SET_UP, is_open};
+use crate::policy::Policy;
+use crate::prelude::*;
+
+pub(super) const TEXT: Text = text!("set_up.rs");
+
+impl<M: Memory> Process<M> {
+    /// How it asks in its next passage. If requests are given up, a task gives up where it waits, and the set-up of a thread fails.
+    pub(super) fn choose_way<P: Policy>(&mut self) {
+        self.way = match self.way {
+            Way::SetUp if P::MIXED => Way::Downgrade,
+            Way::Downgrade => Way::Plain,
+            Way::Plain | Way::SetUp => Way::SetUp,
+        };
+        self.gives_up = P::GIVES_UP && self.task;
+        self.fails = P::GIVES_UP && !self.task;
+    }
+}
+
+impl<M: Memory, P: Policy> Phases<M, P> {
+    /// Enters if the room is set up for `s` and that takes no waiting and no asking.
+    pub(super) fn fast_set_up(&self, s: u64) -> bool {
+        let before = self.word.faa(ONE, Acquire); // 43: as 2
+        if is_open(before) && before & SET_UP != 0 {
+            let same = self.name.read(Relaxed) == s; // 43: as 3
+            if same {
+                M::doorway_end();
+                return true;
+            }
+        }
+        M::live(|| []);
+        self.give_back(ONE, Then::SeeToWaiters); // 43
+        false
+    }
+
+    /// The process has been let in: by the fast path, or else alone or not. Returns whether it is inside the session it asked for.
+    pub(super) fn arrive(&self, me: &mut Process<M>, s: u64, fast: bool) -> bool {
+        M::live(|| [fast.word()]);
+        match me.way {
+            Way::SetUp if !fast => {
+                let alone = self.word.read(Relaxed) & EXCLUSIVE != 0; // 44: it does not change while the process is inside
+                M::live(|| [alone.word()]);
+                if alone && !self.set_up(me, s) {
+                    return false;
+                }
+            }
+            Way::Plain | Way::SetUp => {}
+            Way::Downgrade => self.open(s, 0), // 44
+        }
+        me.count = ONE;
+        self.look(me, s);
+        true
+    }
+
+    /// The process is alone, and sets the room up for `s`. Returns whether that did not fail.
+    fn set_up(&self, me: &Process<M>, s: u64) -> bool {
+        let before = self.made.read(Relaxed); // 45: the lock orders it, as all of the data
+        assert!(before != s, "the room is set up twice");
+        self.made.write(NOTHING, Relaxed); // 45
+        if me.fails {
+            M::live(|| []);
+            self.give_back(ONE | EXCLUSIVE, Then::Again); // 46
+            return false;
+        }
+        M::live(|| []);
+        let still = self.made.read(Relaxed); // 45
+        assert!(still == NOTHING, "somebody else sets the room up");
+        self.made.write(s, Relaxed); // 45
+        self.open(s, SET_UP); // 47
+        true
+    }
+
+    /// The process is alone, and opens the room to `s`, with `mark` if it has set that up.
+    fn open(&self, s: u64, mark: u32) {
+        let locked = self.lock(Then::Open); // 47
+        let w = self.word.read(Relaxed); // 47: only the count changes
+        let same = self.name.read(Relaxed) == s; // 48
+        if !same {
+            self.name.write(s, Relaxed); // 48: published by line 49
+        }
+        let kept = if same { w & SET_UP } else { 0 };
+        let bits = (kept | mark).wrapping_sub(w & SET_UP);
+        self.word.faa(bits.wrapping_sub(EXCLUSIVE), Release); // 49: for 2, 43
+        locked.unlock(Then::Opened); // 49
+    }
+
+    /// What a request that has been granted the room, and is given up, is counted by. If it is alone, the room is set up for nobody.
+    pub(super) fn count_of_granted(&self) -> u32 {
+        let alone = self.word.read(Relaxed) & EXCLUSIVE; // 20: as 44
+        if alone != 0 {
+            self.made.write(NOTHING, Relaxed); // 20
+        }
+        ONE | alone
+    }
+
+    /// The process is inside, and looks at the data. What it brings inside without set-up is set up for nobody.
+    fn look(&self, me: &mut Process<M>, s: u64) {
+        M::live(|| []);
+        me.found = self.made.read(Relaxed) == s; // 50
+        assert!(me.found || me.way != Way::SetUp, "inside a session that is not set up");
+        if !me.found {
+            self.made.write(NOTHING, Relaxed); // 50
+        }
+    }
+
+    /// The process, which leaves, finds the data as it was when it came.
+    pub(super) fn look_back(&self, me: &mut Process<M>) {
+        let found = self.made.read(Relaxed) != NOTHING; // 51
+        assert!(found == me.found, "the room was set up while somebody was inside");
+        me.found = false;
+    }
+}
