@@ -35,11 +35,9 @@ pub(crate) struct Overview {
 /// Looks at all rooms of a place.
 pub(crate) fn overview(place: &Place) -> Result<Overview, RoomError> {
     let mut overview = Overview { rooms: Vec::new(), failed: Vec::new() };
-    for name in places().list(place)? {
-        match look(place, name.as_str()) {
+    for (name, seen) in places().snapshots(place)? {
+        match seen {
             Ok(room) => overview.rooms.push(room),
-            // It was removed since the list was made.
-            Err(RoomError::NoSuchRoom { .. } | RoomError::Removed { .. }) => {}
             Err(error) => overview.failed.push((name.to_string(), error)),
         }
     }

@@ -175,7 +175,6 @@ fn what_is_acquired_is_held_until_it_is_released() {
 #[test]
 fn a_member_that_is_down_is_named_and_the_others_go_on() {
     let mut cluster = Cluster::start();
-    // Every quorum of three members has two: with one down, one of the three homes has all of its own.
     let (down, address) = (0, cluster.at.strip_prefix("gbp://").expect("gbp").to_owned());
     let address = address.split(',').next().expect("three hosts").to_owned();
     assert_eq!(cluster.said(&["run", "r", "a", "--", "true"]).0, 0);
@@ -187,13 +186,7 @@ fn a_member_that_is_down_is_named_and_the_others_go_on() {
     assert!(shown.contains(&format!("no answer from member 0 ({address})")), "{shown}");
     let lost = session_at(down);
     let (code, _, trouble) = cluster.said(&["run", "-n", "r", &lost, "--", "true"]);
-    assert_eq!(code, 125, "{trouble}");
-    for text in [&format!("`{lost}` is at home at member 0 ({address})"), "must be up"] {
-        assert!(trouble.contains(text), "{text} in {trouble}");
-    }
-    let (code, _, trouble) = cluster.said(&["run", "-w", "400ms", "r", &lost, "--", "true"]);
-    assert_eq!(code, 125, "{trouble}");
-    // Member 1 asks 1 and 2, and needs nobody else.
+    assert_eq!(code, 0, "another member stands in for its home: {trouble}");
     assert_eq!(cluster.said(&["run", "-w", "10", "r", &session_at(1), "--", "true"]).0, 0);
     // Whoever waits for a home that comes back is let in.
     let waiter = Running::start(cluster.grouplock(&["run", "r", &lost, "--", "true"]));

@@ -221,6 +221,17 @@ impl Coterie {
         &self.quorums
     }
 
+    /// A quorum all of whose members are such: that of `first`, or else that of somebody else.
+    pub(crate) fn quorum_in(
+        &self,
+        first: MemberId,
+        has: impl Fn(MemberId) -> bool,
+    ) -> Option<&Quorum> {
+        let others = self.quorums.iter();
+        let all = self.quorums.get(first.index()).into_iter().chain(others);
+        all.into_iter().find(|quorum| quorum.iter().all(|member| has(*member)))
+    }
+
     /// The size of the largest quorum: q.
     pub fn largest_quorum(&self) -> usize {
         self.quorums.iter().map(BTreeSet::len).max().unwrap_or(0)

@@ -1,7 +1,7 @@
 //! A member as group: the paper's passive player. Processes ask it, and it competes for them.
 //!
 //! ```text
-//!             first process asks             whole quorum voted              last process left
+//!             first process asks             a quorum has voted              last process left
 //!      Idle ----------------------> Wanting ----------------------> Holding ------------------> Idle
 //!        ^     REQUEST to quorum       |     everyone of the best     |        RELEASE to quorum
 //!        |                             |     session: ENTER           +-- newcomer of the session: ENTER if
@@ -13,37 +13,66 @@
 //! the one with the best claim when the votes are in. So an arbiter keeps one entry per member, not per session.
 //!
 //! Votes: LOCKED counts unless that grant was given back before (`yielded`: INQUIRE may overtake LOCKED). An inquiry
-//! is answered only while Wanting; once inside, RELEASE is the answer.
+//! is answered only while Wanting; once inside, RELEASE is the answer. Any quorum will do ([`Ballots`]).
 //!
-//! Epochs: a stage's epoch is one more than the highest that its quorum has heard of. The quorum of the stage before had
-//! an arbiter in common with this one, which votes again only after the RELEASE that tells it that stage's epoch. So
-//! epochs grow strictly from stage to stage in the whole cluster.
+//! Leases: a vote is renewed by asking for it again. Processes are told that they are inside only while a quorum's last words
+//! are fresh, so that they are out, by their own leases, before an arbiter takes its vote back.
+//!
+//! Epochs: a stage's epoch is one more than the highest that its arbiters have heard of. The quorum of the stage before had
+//! an arbiter in common with this one. It votes again after the RELEASE that tells that stage's epoch, or it took its vote
+//! back and has leapt past that epoch: which was at most [`LEAP`] above what the arbiter knew. So epochs grow strictly from stage to
+//! stage in the whole cluster.
 
-use std::collections::BTreeMap;
+mod arbiters;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::coterie::Quorum;
+use crate::arbiter::LEAP;
+use crate::ballots::Ballots;
+use crate::coterie::{Coterie, Quorum};
 use crate::message::{GroupMessage, PeerMessage};
 use crate::name::{MemberId, ProcessId};
 use crate::output::Outbox;
 use crate::rank::{Claim, Rank};
 use crate::record::{Durable, OpenStage, Record};
 use crate::rivals::Rivals;
-use crate::settings::{Admission, Settings};
-use crate::time::Time;
+use crate::settings::{Admission, Settings, Votes};
+use crate::time::{Heard, Time};
 
-/// What a group needs to know of the world when something happens.
+/// The longest stay that is believed.
+const LONGEST_STAY: Duration = Duration::from_secs(3600);
+
+/// What a member needs to know of the world when something happens.
 pub(crate) struct World<'a> {
     pub(crate) me: MemberId,
-    pub(crate) quorum: &'a Quorum,
+    pub(crate) coterie: &'a Coterie,
     pub(crate) settings: &'a Settings,
+    /// Members that cannot be reached.
+    pub(crate) away: &'a BTreeSet<MemberId>,
     pub(crate) now: Time,
     pub(crate) out: &'a mut Outbox,
 }
 
-impl World<'_> {
-    fn tell_quorum(&mut self, message: PeerMessage) {
-        self.quorum.iter().for_each(|arbiter| self.out.send(*arbiter, message));
+impl<'a> World<'a> {
+    /// Our own.
+    pub(crate) fn quorum(&self) -> Option<&'a Quorum> {
+        self.coterie.quorum(self.me)
+    }
+
+    fn tell<'m>(&mut self, members: impl IntoIterator<Item = &'m MemberId>, message: PeerMessage) {
+        members.into_iter().for_each(|member| self.out.send(*member, message));
+    }
+
+    /// Whom to ask: our own quorum, or another one if somebody of ours cannot be reached and all of that one can.
+    fn reachable_quorum(&self) -> Option<&'a Quorum> {
+        match self.settings.votes {
+            Votes::OwnQuorum => self.quorum(),
+            Votes::AnyQuorum => {
+                let reachable = |member| !self.away.contains(&member);
+                self.coterie.quorum_in(self.me, reachable).or(self.quorum())
+            }
+        }
     }
 }
 
@@ -54,6 +83,8 @@ pub(crate) struct Group {
     /// The highest epoch held.
     epoch: u64,
     state: State,
+    /// Whom it has asked for their votes in that stage.
+    asked: BTreeSet<MemberId>,
     waiting: BTreeMap<ProcessId, Waiting>,
 }
 
@@ -68,8 +99,7 @@ enum State {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Wanting {
     claim: Claim,
-    /// Who voted, and the epoch it told.
-    votes: BTreeMap<MemberId, u64>,
+    votes: Ballots,
     /// The last grant that was given back to each.
     yielded: BTreeMap<MemberId, u64>,
     rivals: Rivals,
@@ -80,8 +110,10 @@ struct Wanting {
 pub(crate) struct Holding {
     pub(crate) session: String,
     pub(crate) epoch: u64,
-    /// Until when those inside mean to stay, so that who leaves before delays nobody.
-    pub(crate) ends: Time,
+    claim: Claim,
+    votes: Ballots,
+    /// When it began, or was found again after a restart.
+    since: Time,
     /// The other members' groups that want the room.
     pub(crate) rivals: Rivals,
     pub(crate) inside: BTreeMap<ProcessId, Inside>,
@@ -92,6 +124,8 @@ pub(crate) struct Holding {
 pub(crate) struct Inside {
     pub(crate) attempt: u64,
     heard: Heard,
+    /// Until when it means to stay.
+    until: Time,
 }
 
 /// A process in the queue.
@@ -104,13 +138,6 @@ pub(crate) struct Waiting {
     heard: Heard,
 }
 
-/// The last message from a process: by our clock and by its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Heard {
-    pub(crate) at: Time,
-    pub(crate) sent: Time,
-}
-
 /// What a process asks for.
 pub(crate) struct Ask {
     pub(crate) attempt: u64,
@@ -121,28 +148,33 @@ pub(crate) struct Ask {
 }
 
 impl Group {
-    /// With what was saved. A stage that had not begun is given up; one that had goes on.
+    /// With what was saved. A stage that had not begun is given up; one that had goes on if its arbiters say so.
     pub(crate) fn recover(durable: &Durable, world: &mut World<'_>) -> Self {
         let heard = Heard { at: world.now, sent: Time::ZERO };
+        // If it had asked others too, they will ask what has become of it.
+        let asked = world.quorum().cloned().unwrap_or_default();
+        let inside = |attempt| Inside { attempt, heard, until: world.now };
         let holding = durable.open.as_ref().map(|open| Holding {
             session: open.session.clone(),
             epoch: open.epoch,
-            ends: world.now,
-            rivals: Rivals::unknown(world.quorum),
-            inside: open
-                .inside
-                .iter()
-                .map(|(process, attempt)| (*process, Inside { attempt: *attempt, heard }))
-                .collect(),
+            claim: Claim::FIRST,
+            votes: Ballots::default(),
+            since: world.now,
+            rivals: Rivals::unknown(&asked),
+            inside: open.inside.iter().map(|(p, attempt)| (*p, inside(*attempt))).collect(),
         });
-        let group = Group {
+        let mut group = Group {
             stage: durable.stage,
             epoch: durable.epoch,
             state: holding.map_or(State::Idle, State::Holding),
+            asked,
             waiting: BTreeMap::new(),
         };
-        if matches!(group.state, State::Idle) && group.stage > 0 {
-            world.tell_quorum(PeerMessage::Release { stage: group.stage, epoch: group.epoch });
+        if !matches!(group.state, State::Idle) {
+            group.keep(world);
+        } else if group.stage > 0 {
+            let (stage, epoch) = (group.stage, group.epoch);
+            world.tell(&std::mem::take(&mut group.asked), PeerMessage::Release { stage, epoch });
         }
         group
     }
@@ -183,7 +215,10 @@ impl Group {
             if inside.attempt == ask.attempt {
                 inside.heard = heard;
                 let (attempt, epoch) = (ask.attempt, holding.epoch);
-                world.out.tell(process, GroupMessage::Enter { attempt, epoch, heard: ask.sent });
+                if holding.is_sure(world) {
+                    let enter = GroupMessage::Enter { attempt, epoch, heard: ask.sent };
+                    world.out.tell(process, enter);
+                }
                 return;
             }
             if inside.attempt > ask.attempt {
@@ -205,7 +240,7 @@ impl Group {
             attempt: ask.attempt,
             session: ask.session,
             claim: world.settings.precedence.claim(world.now, ask.priority),
-            stay: ask.stay,
+            stay: ask.stay.map(|stay| stay.min(LONGEST_STAY)),
             heard,
         };
         if self.fits(&waiting, world) {
@@ -228,7 +263,11 @@ impl Group {
     pub(crate) fn leave(&mut self, process: ProcessId, attempt: u64, world: &mut World<'_>) {
         if self.waiting.get(&process).is_some_and(|waiting| waiting.attempt == attempt) {
             self.waiting.remove(&process);
-            if self.waiting.is_empty() && matches!(self.state, State::Wanting(_)) {
+            // If it had the best claim, the arbiters rank the stage too high: it begins again.
+            let best = self.best_claim();
+            if let State::Wanting(wanting) = &self.state
+                && best.is_none_or(|best| best > wanting.claim)
+            {
                 self.finish(world);
             }
             self.admit_waiting(world);
@@ -240,6 +279,8 @@ impl Group {
             if holding.inside.is_empty() {
                 world.out.save(Record::Closed);
                 self.finish(world);
+            } else {
+                world.out.save(Record::Left { process });
             }
         }
     }
@@ -257,7 +298,9 @@ impl Group {
             && inside.attempt == attempt
         {
             inside.heard = heard;
-            world.out.tell(process, GroupMessage::Renewed { attempt, heard: sent });
+            if holding.is_sure(world) {
+                world.out.tell(process, GroupMessage::Renewed { attempt, heard: sent });
+            }
         } else {
             world.out.tell(process, GroupMessage::Gone { attempt });
         }
@@ -273,12 +316,21 @@ impl Group {
         for (process, attempt, _) in dead {
             self.leave(process, attempt, world);
         }
+        // Its arbiters have been silent for so long that others may be inside. Its processes know.
+        if let State::Holding(holding) = &self.state
+            && let Some(lapse) = world.settings.lapse()
+            && holding.since + lapse < world.now
+            && holding.votes.quorum(Some(lapse), world).is_none()
+        {
+            world.out.save(Record::Closed);
+            self.finish(world);
+        }
     }
 
     /// Whether a newcomer can join the stage under way.
     fn fits(&self, newcomer: &Waiting, world: &World<'_>) -> bool {
         let State::Holding(holding) = &self.state else { return false };
-        if holding.session != newcomer.session {
+        if holding.session != newcomer.session || !holding.is_sure(world) {
             return false;
         }
         let Some(others) = self.best_other(&holding.session, &holding.rivals) else { return true };
@@ -286,7 +338,7 @@ impl Group {
             return true;
         }
         let reaches = world.now + world.settings.link_delay;
-        newcomer.stay.is_some_and(|stay| reaches + stay <= holding.ends)
+        newcomer.stay.is_some_and(|stay| reaches + stay <= holding.ends())
     }
 
     /// The best claim of those who want the room for another session.
@@ -315,9 +367,7 @@ impl Group {
     fn admit(&mut self, process: ProcessId, newcomer: &Waiting, world: &mut World<'_>) {
         let State::Holding(holding) = &mut self.state else { return };
         let (attempt, heard) = (newcomer.attempt, newcomer.heard);
-        // Without competition who stays long makes the stage longer.
-        holding.ends = holding.ends.max(world.now + newcomer.stay.unwrap_or_default());
-        holding.inside.insert(process, Inside { attempt, heard });
+        holding.inside.insert(process, newcomer.inside(world.now));
         world.out.save(Record::Admitted { process, attempt });
         let enter = GroupMessage::Enter { attempt, epoch: holding.epoch, heard: heard.sent };
         world.out.tell(process, enter);
@@ -325,46 +375,78 @@ impl Group {
 
     // ---- stages ----
 
+    fn best_claim(&self) -> Option<Claim> {
+        self.waiting.values().map(|waiting| waiting.claim).min()
+    }
+
     fn start(&mut self, world: &mut World<'_>) {
-        let Some(claim) = self.waiting.values().map(|waiting| waiting.claim).min() else { return };
+        let Some(claim) = self.best_claim() else { return };
         self.stage += 1;
         self.state = State::Wanting(Wanting {
             claim,
-            votes: BTreeMap::new(),
+            votes: Ballots::default(),
             yielded: BTreeMap::new(),
             rivals: Rivals::default(),
         });
+        self.asked = world.reachable_quorum().cloned().unwrap_or_default();
         world.out.save(Record::Wanting { stage: self.stage });
         self.request(world);
     }
 
-    fn request(&mut self, world: &mut World<'_>) {
-        if let Some(rank) = self.rank(world.me) {
-            world.tell_quorum(PeerMessage::Request { rank });
-        }
+    /// Asks all again who were asked.
+    fn request(&self, world: &mut World<'_>) {
+        self.asked.iter().for_each(|arbiter| self.request_from(*arbiter, self.epoch, world));
     }
 
-    fn rank(&self, member: MemberId) -> Option<Rank> {
-        let State::Wanting(wanting) = &self.state else { return None };
-        Some(Rank { claim: wanting.claim, member, stage: self.stage })
+    fn request_from(&self, arbiter: MemberId, epoch: u64, world: &mut World<'_>) {
+        let claim = match &self.state {
+            State::Idle => return,
+            State::Wanting(wanting) => wanting.claim,
+            State::Holding(holding) => holding.claim,
+        };
+        let (rank, sent) = (Rank { claim, member: world.me, stage: self.stage }, world.now);
+        world.out.send(arbiter, PeerMessage::Request { rank, sent, epoch });
+    }
+
+    /// Who can be reached has changed: asks another quorum if one that was asked is not whole any more.
+    pub(crate) fn widen(&mut self, world: &mut World<'_>) {
+        if matches!(self.state, State::Idle) || world.settings.votes == Votes::OwnQuorum {
+            return;
+        }
+        let asked = |member| self.asked.contains(&member) && !world.away.contains(&member);
+        if world.coterie.quorum_in(world.me, asked).is_some() {
+            return;
+        }
+        for arbiter in world.reachable_quorum().into_iter().flatten() {
+            if self.asked.insert(*arbiter) {
+                self.request_from(*arbiter, self.epoch, world);
+            }
+        }
     }
 
     fn finish(&mut self, world: &mut World<'_>) {
         let over = PeerMessage::Release { stage: self.stage, epoch: self.epoch };
+        let asked = std::mem::take(&mut self.asked);
         self.state = State::Idle;
         // The next request goes first, so that who gets the vote now learns of it with the vote.
         self.start(world);
-        world.tell_quorum(over);
+        world.tell(&asked, over);
     }
 
-    /// All votes are in: the room is ours.
+    /// If a quorum has voted the room is ours.
     fn open(&mut self, world: &mut World<'_>) {
         let State::Wanting(wanting) = &self.state else { return };
+        let Some(quorum) = wanting.votes.quorum(world.settings.fresh(), world) else { return };
+        let epoch = wanting.votes.epoch().max(self.epoch) + 1;
+        // If our home dies the arbiters leap, and have to be past this epoch then.
+        let behind = wanting.votes.behind(quorum, epoch.saturating_sub(LEAP));
+        if !behind.is_empty() {
+            return behind.iter().for_each(|it| self.request_from(*it, epoch - 1, world));
+        }
         let best = self.waiting.values().min_by_key(|waiting| waiting.claim);
         let Some(session) = best.map(|waiting| waiting.session.clone()) else { return };
-        let heard_of = wanting.votes.values().copied().max().unwrap_or(0);
-        self.epoch = heard_of + 1;
-        let rivals = wanting.rivals.clone();
+        self.epoch = epoch;
+        let (claim, votes, rivals) = (wanting.claim, wanting.votes.clone(), wanting.rivals.clone());
         let others = self.best_other(&session, &rivals);
         // Whoever has the best claim here enters in any case: the votes are for it.
         let best = best.map(|waiting| waiting.claim);
@@ -377,17 +459,10 @@ impl Group {
             .into_iter()
             .partition(|(_, waiting)| waiting.session == session && in_time(waiting.claim));
         self.waiting = others;
-        let longest = entering.values().filter_map(|waiting| waiting.stay).max();
-        let inside = entering
-            .iter()
-            .map(|(process, w)| (*process, Inside { attempt: w.attempt, heard: w.heard }));
-        let holding = Holding {
-            session,
-            epoch: self.epoch,
-            ends: world.now + longest.unwrap_or_default(),
-            rivals,
-            inside: inside.collect(),
-        };
+        let now = world.now;
+        let inside = entering.iter().map(|(process, waiting)| (*process, waiting.inside(now)));
+        let inside = inside.collect();
+        let holding = Holding { session, epoch, claim, votes, since: now, rivals, inside };
         world.out.save(Record::Opened(OpenStage {
             session: holding.session.clone(),
             epoch: holding.epoch,
@@ -400,153 +475,31 @@ impl Group {
 
     fn tell_inside(&self, world: &mut World<'_>) {
         let State::Holding(holding) = &self.state else { return };
+        if !holding.is_sure(world) {
+            return;
+        }
         for (process, inside) in &holding.inside {
             let (attempt, heard) = (inside.attempt, inside.heard.sent);
             world.out.tell(*process, GroupMessage::Enter { attempt, epoch: holding.epoch, heard });
         }
     }
+}
 
-    // ---- arbiters ----
-
-    pub(crate) fn locked(
-        &mut self,
-        arbiter: MemberId,
-        (stage, grant): (u64, u64),
-        epoch: u64,
-        rival: Option<Claim>,
-        world: &mut World<'_>,
-    ) {
-        if stage != self.stage {
-            return;
-        }
-        match &mut self.state {
-            State::Wanting(wanting) => {
-                if wanting.yielded.get(&arbiter).is_some_and(|yielded| grant <= *yielded) {
-                    return;
-                }
-                wanting.votes.insert(arbiter, epoch);
-                wanting.rivals.hear(arbiter, rival);
-                if wanting.votes.len() == world.quorum.len() {
-                    self.open(world);
-                }
-            }
-            State::Holding(holding) => {
-                holding.rivals.hear(arbiter, rival);
-                self.admit_waiting(world);
-            }
-            State::Idle => {}
-        }
+impl Holding {
+    /// Whether its processes may be told that they are inside: their leases will be over before those of its votes.
+    fn is_sure(&self, world: &World<'_>) -> bool {
+        world.settings.lease.is_none() || self.votes.quorum(world.settings.fresh(), world).is_some()
     }
 
-    pub(crate) fn inquire(
-        &mut self,
-        arbiter: MemberId,
-        (stage, grant): (u64, u64),
-        rival: Claim,
-        again: bool,
-        world: &mut World<'_>,
-    ) {
-        if self.answer_if_over(arbiter, stage, again, world) {
-            return;
-        }
-        match &mut self.state {
-            State::Wanting(wanting) => {
-                wanting.rivals.hear(arbiter, Some(rival));
-                let yielded = wanting.yielded.entry(arbiter).or_insert(0);
-                // If it was yielded before, the vote that is here now was given after that. Whether our answer was lost is not
-                // for the arbiter to say: who sent it says it again.
-                if grant > *yielded {
-                    *yielded = grant;
-                    wanting.votes.remove(&arbiter);
-                    world.out.send(arbiter, PeerMessage::Relinquish { stage, grant });
-                }
-            }
-            State::Holding(holding) => holding.rivals.hear(arbiter, Some(rival)),
-            State::Idle => {}
-        }
+    /// Until when those inside mean to stay: who leaves before delays nobody.
+    fn ends(&self) -> Time {
+        self.inside.values().map(|inside| inside.until).max().unwrap_or(Time::ZERO)
     }
+}
 
-    pub(crate) fn contested(
-        &mut self,
-        arbiter: MemberId,
-        stage: u64,
-        rival: Option<Claim>,
-        again: bool,
-        world: &mut World<'_>,
-    ) {
-        if self.answer_if_over(arbiter, stage, again, world) {
-            return;
-        }
-        match &mut self.state {
-            State::Wanting(wanting) => wanting.rivals.hear(arbiter, rival),
-            State::Holding(holding) => {
-                holding.rivals.hear(arbiter, rival);
-                self.admit_waiting(world);
-            }
-            State::Idle => {}
-        }
-    }
-
-    /// Whether that stage is over. An arbiter that asks for the second time has missed the RELEASE.
-    fn answer_if_over(
-        &self,
-        arbiter: MemberId,
-        stage: u64,
-        again: bool,
-        world: &mut World<'_>,
-    ) -> bool {
-        let over = self.over();
-        if again && stage <= over {
-            world.out.send(arbiter, PeerMessage::Release { stage: over, epoch: self.epoch });
-        }
-        stage <= over
-    }
-
-    /// The last stage that is over.
-    fn over(&self) -> u64 {
-        if matches!(self.state, State::Idle) { self.stage } else { self.stage - 1 }
-    }
-
-    /// What was sent to `arbiter` last may be lost.
-    pub(crate) fn reconnect(&self, arbiter: MemberId, world: &mut World<'_>) {
-        if !world.quorum.contains(&arbiter) {
-            return;
-        }
-        let over = self.over();
-        if over > 0 {
-            world.out.send(arbiter, PeerMessage::Release { stage: over, epoch: self.epoch });
-        }
-        self.ask_again(arbiter, world);
-    }
-
-    /// Asks an arbiter again that has not answered.
-    fn ask_again(&self, arbiter: MemberId, world: &mut World<'_>) {
-        let (State::Wanting(wanting), Some(rank)) = (&self.state, self.rank(world.me)) else {
-            return;
-        };
-        if wanting.votes.contains_key(&arbiter) {
-            return;
-        }
-        if let Some(&grant) = wanting.yielded.get(&arbiter) {
-            world.out.send(arbiter, PeerMessage::Relinquish { stage: self.stage, grant });
-        }
-        world.out.send(arbiter, PeerMessage::Request { rank });
-    }
-
-    // ---- time ----
-
-    /// Whether something was asked that has not been answered.
-    pub(crate) fn is_waiting_for_answers(&self) -> bool {
-        match &self.state {
-            State::Idle => false,
-            State::Wanting(_) => true,
-            State::Holding(holding) => !holding.rivals.is_empty() || !self.waiting.is_empty(),
-        }
-    }
-
-    /// Nothing has happened for long: asks again whoever has not answered.
-    pub(crate) fn retry(&mut self, world: &mut World<'_>) {
-        world.quorum.iter().for_each(|arbiter| self.ask_again(*arbiter, world));
-        self.tell_inside(world);
+impl Waiting {
+    fn inside(&self, now: Time) -> Inside {
+        let until = now + self.stay.unwrap_or_default();
+        Inside { attempt: self.attempt, heard: self.heard, until }
     }
 }

@@ -57,6 +57,7 @@
 //! ```
 
 mod arbiter;
+mod ballots;
 #[cfg(feature = "network")]
 mod client;
 #[cfg(feature = "network")]
@@ -86,10 +87,10 @@ pub use clock::Clock;
 pub use coterie::{Coterie, CoterieError, Quorum};
 pub use member::{Member, Refused, StageInside};
 pub use message::{GroupMessage, PeerMessage, ProcessMessage};
-pub use name::{MemberId, ProcessId, home};
+pub use name::{MemberId, ProcessId, home, homes};
 pub use output::Output;
 pub use process::{Busy, Process, Standing};
 pub use rank::{Claim, Precedence, Rank};
 pub use record::{Durable, OpenStage, Record, Vote};
-pub use settings::{Admission, Settings};
+pub use settings::{Admission, Settings, Votes};
 pub use time::Time;

@@ -1,19 +1,20 @@
 //! One member's part in one room.
 
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::arbiter::Arbiter;
-use crate::coterie::{Coterie, Quorum};
+use crate::arbiter::{Arbiter, LEAP};
+use crate::coterie::Coterie;
 use crate::group::{Ask, Group, World};
 use crate::message::{PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId, home};
 use crate::output::{Outbox, Output};
 use crate::rank::{Claim, Rank};
 use crate::record::Durable;
-use crate::settings::Settings;
+use crate::settings::{Settings, Votes};
 use crate::time::Time;
 
 /// One member's part in one room: an arbiter with a vote, and a group for the sessions that are at home here.
@@ -48,10 +49,14 @@ pub struct Member {
     arbiter: Arbiter,
     group: Group,
     out: Outbox,
+    /// Members that cannot be reached.
+    away: BTreeSet<MemberId>,
     /// When to ask again, if an answer is missing.
     retry_at: Option<Time>,
     /// When to look for the dead.
     sweep_at: Option<Time>,
+    /// When to renew the leases of our votes.
+    keep_at: Option<Time>,
 }
 
 /// What is the same for all members and never changes is left out: explorers hash members by the million.
@@ -61,8 +66,10 @@ impl Hash for Member {
         self.arbiter.hash(state);
         self.group.hash(state);
         self.out.hash(state);
+        self.away.hash(state);
         self.retry_at.hash(state);
         self.sweep_at.hash(state);
+        self.keep_at.hash(state);
     }
 }
 
@@ -147,7 +154,25 @@ impl Member {
     /// # Errors
     /// [`Refused::UnknownMember`] if `me` is not in the coterie.
     pub fn new(me: MemberId, coterie: Arc<Coterie>, settings: Settings) -> Result<Self, Refused> {
-        Self::recover(me, coterie, settings, Durable::default(), Time::ZERO)
+        Self::above(0, me, coterie, settings, Time::ZERO)
+    }
+
+    /// A member that knows nothing of the room, while everything that others may remember of it there has numbers below `floor`:
+    /// it has no memory any more and has asked [how far](Member::floor) they have come.
+    ///
+    /// # Errors
+    /// [`Refused::UnknownMember`] if `me` is not in the coterie.
+    pub fn above(
+        floor: u64,
+        me: MemberId,
+        coterie: Arc<Coterie>,
+        settings: Settings,
+        now: Time,
+    ) -> Result<Self, Refused> {
+        let mut member = Self::recover(me, coterie, settings, Durable::above(floor), now)?;
+        // There is no stage that could be over.
+        member.out = Outbox::new(me);
+        Ok(member)
     }
 
     /// A member that starts again with what it [saved](Output::Save).
@@ -162,15 +187,23 @@ impl Member {
         now: Time,
     ) -> Result<Self, Refused> {
         let members = coterie.members();
-        let Some(quorum) = coterie.quorum(me) else {
+        if coterie.quorum(me).is_none() {
             return Err(Refused::UnknownMember { member: me, members });
+        }
+        let mut member = Member {
+            me,
+            coterie,
+            settings,
+            arbiter: Arbiter::default(),
+            group: Group::default(),
+            out: Outbox::new(me),
+            away: BTreeSet::new(),
+            retry_at: None,
+            sweep_at: None,
+            keep_at: None,
         };
-        let mut out = Outbox::new(me);
-        let mut world = World { me, quorum, settings: &settings, now, out: &mut out };
-        let group = Group::recover(&durable, &mut world);
-        let arbiter = Arbiter::recover(durable.vote, settings.admission);
-        let (retry_at, sweep_at) = (None, None);
-        let mut member = Member { me, coterie, settings, arbiter, group, out, retry_at, sweep_at };
+        member.group = Group::recover(&durable, &mut member.parts(now).2);
+        member.arbiter = Arbiter::recover(durable.vote, now);
         member.settle(now);
         Ok(member)
     }
@@ -194,21 +227,23 @@ impl Member {
     /// A message from a process.
     ///
     /// # Errors
-    /// [`Refused::NotItsHome`] if the session belongs elsewhere. Then nothing has changed.
+    /// [`Refused::NotItsHome`] if the session belongs elsewhere and nobody may stand in for its home
+    /// ([`Votes::OwnQuorum`]). Then nothing has changed.
     pub fn handle_process(
         &mut self,
         now: Time,
         from: ProcessId,
         message: ProcessMessage,
     ) -> Result<(), Refused> {
+        if let ProcessMessage::Ask { session, .. } = &message {
+            let home = home(session, self.coterie.members());
+            if home != self.me && self.settings.votes == Votes::OwnQuorum {
+                return Err(Refused::NotItsHome { session: session.clone(), home, me: self.me });
+            }
+        }
         let (group, mut world) = self.group(now);
         match message {
             ProcessMessage::Ask { attempt, session, stay, priority, sent } => {
-                let home = home(&session, self.coterie.members());
-                if home != self.me {
-                    return Err(Refused::NotItsHome { session, home, me: self.me });
-                }
-                let (group, mut world) = self.group(now);
                 group.ask(from, Ask { attempt, session, stay, priority, sent }, &mut world);
             }
             ProcessMessage::Leave { attempt } => group.leave(from, attempt, &mut world),
@@ -229,13 +264,31 @@ impl Member {
             let (group, mut world) = self.group(now);
             group.expire(lease, &mut world);
         }
+        let (arbiter, _, mut world) = self.parts(now);
+        if arbiter.expires(world.settings).is_some_and(|at| at <= now) {
+            arbiter.expire(&mut world);
+        }
+        if self.keep_at.is_some_and(|at| at <= now) {
+            self.keep_at = None;
+            let (group, mut world) = self.group(now);
+            group.keep(&mut world);
+        }
         if self.retry_at.is_some_and(|at| at <= now) {
             self.retry_at = None;
-            self.arbiter.retry(&mut self.out);
-            let (group, mut world) = self.group(now);
+            let (arbiter, group, mut world) = self.parts(now);
+            arbiter.retry(&mut world);
             group.retry(&mut world);
         }
         self.settle(now);
+    }
+
+    /// `peer` cannot be reached: asks others for their votes instead, if it may.
+    pub fn handle_disconnect(&mut self, now: Time, peer: MemberId) {
+        if self.away.insert(peer) {
+            let (group, mut world) = self.group(now);
+            group.widen(&mut world);
+            self.settle(now);
+        }
     }
 
     /// Messages to `peer` may have been lost, and now it can be reached again: says at once what it may have missed, instead
@@ -244,9 +297,11 @@ impl Member {
         if peer == self.me || peer.0 >= self.coterie.members() {
             return;
         }
-        self.arbiter.reconnect(peer, &mut self.out);
-        let (group, mut world) = self.group(now);
+        self.away.remove(&peer);
+        let (arbiter, group, mut world) = self.parts(now);
+        arbiter.reconnect(peer, &mut world);
         group.reconnect(peer, &mut world);
+        group.widen(&mut world);
         self.settle(now);
     }
 
@@ -257,7 +312,8 @@ impl Member {
 
     /// When to call [`handle_timeout`](Member::handle_timeout) if nothing happens before.
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.retry_at, self.sweep_at].into_iter().flatten().min()
+        let expires = self.arbiter.expires(&self.settings);
+        [self.retry_at, self.sweep_at, self.keep_at, expires].into_iter().flatten().min()
     }
 
     /// Who this is.
@@ -303,6 +359,14 @@ impl Member {
         self.group.epoch().max(self.arbiter.vote().epoch)
     }
 
+    /// Above every number that this member remembers of `peer` and of the room: what `peer` needs to know to begin again
+    /// [above](Member::above) it, if it has lost its memory and all whose quorums it was in have been asked.
+    pub fn floor(&self, peer: MemberId) -> u64 {
+        let stage = self.arbiter.last_stage(peer);
+        let last = self.epoch().max(stage).max(self.group.yielded(peer));
+        if last == 0 { 0 } else { last + LEAP + 1 }
+    }
+
     /// The number of the last stage that was started here.
     pub fn stage(&self) -> u64 {
         self.group.stage()
@@ -328,18 +392,19 @@ impl Member {
         let Some(its) = self.coterie.quorum(from) else {
             return Err(Refused::UnknownMember { member: from, members });
         };
-        if message.is_for_arbiter() && !its.contains(&me) {
+        let own = self.settings.votes == Votes::OwnQuorum;
+        if own && message.is_for_arbiter() && !its.contains(&me) {
             return Err(Refused::NotInItsQuorum { from, me });
         }
         match *message {
-            PeerMessage::Request { rank } if rank.member != from => {
+            PeerMessage::Request { rank, .. } if rank.member != from => {
                 Err(Refused::InAnothersName { from, named: rank.member })
             }
             PeerMessage::Locked { stage, .. }
             | PeerMessage::Inquire { stage, .. }
             | PeerMessage::Contested { stage, .. } => {
                 let last = self.group.stage();
-                if !self.quorum().contains(&from) {
+                if own && !self.coterie.all()[me.index()].contains(&from) {
                     Err(Refused::NotInMyQuorum { from, me })
                 } else if stage > last || stage == 0 {
                     Err(Refused::NeverAsked { from, me, stage, last })
@@ -352,25 +417,22 @@ impl Member {
     }
 
     fn dispatch(&mut self, now: Time, from: MemberId, message: PeerMessage) {
+        let (arbiter, group, mut world) = self.parts(now);
+        let world = &mut world;
         match message {
-            PeerMessage::Request { rank } => self.arbiter.request(rank, &mut self.out),
+            PeerMessage::Request { rank, sent, epoch } => arbiter.request(rank, sent, epoch, world),
             PeerMessage::Relinquish { stage, grant } => {
-                self.arbiter.relinquish(from, stage, grant, &mut self.out);
+                arbiter.relinquish(from, stage, grant, world);
             }
-            PeerMessage::Release { stage, epoch } => {
-                self.arbiter.release(from, stage, epoch, &mut self.out);
-            }
-            PeerMessage::Locked { stage, grant, epoch, rival } => {
-                let (group, mut world) = self.group(now);
-                group.locked(from, (stage, grant), epoch, rival, &mut world);
+            PeerMessage::Release { stage, epoch } => arbiter.release(from, stage, epoch, world),
+            PeerMessage::Locked { stage, grant, epoch, heard, rival } => {
+                group.locked(from, (stage, grant), (epoch, heard), rival, world);
             }
             PeerMessage::Inquire { stage, grant, rival, again } => {
-                let (group, mut world) = self.group(now);
-                group.inquire(from, (stage, grant), rival, again, &mut world);
+                group.inquire(from, (stage, grant), rival, again, world);
             }
             PeerMessage::Contested { stage, rival, again, .. } => {
-                let (group, mut world) = self.group(now);
-                group.contested(from, stage, rival, again, &mut world);
+                group.contested(from, stage, rival, again, world);
             }
         }
     }
@@ -384,20 +446,22 @@ impl Member {
         let again = self.retry_at.unwrap_or(now + self.settings.retry);
         self.retry_at = retry.then_some(again);
         let anybody = !self.group.waiting().is_empty() || self.group.holding().is_some();
-        self.sweep_at = match self.settings.lease {
-            Some(lease) if anybody => Some(self.sweep_at.unwrap_or(now + lease / 4)),
+        let quarter = self.settings.lease.map(|lease| lease / 4);
+        let every = |at: Option<Time>, needed: bool| match quarter {
+            Some(quarter) if needed => Some(at.unwrap_or(now + quarter)),
             _ => None,
         };
-    }
-
-    fn quorum(&self) -> &Quorum {
-        // That `me` is in the coterie was checked when the member was made.
-        &self.coterie.all()[self.me.index()]
+        self.sweep_at = every(self.sweep_at, anybody);
+        self.keep_at = every(self.keep_at, self.group.has_votes());
     }
 
     fn group(&mut self, now: Time) -> (&mut Group, World<'_>) {
-        let (me, settings) = (self.me, &self.settings);
-        let quorum = &self.coterie.all()[me.index()];
-        (&mut self.group, World { me, quorum, settings, now, out: &mut self.out })
+        let (_, group, world) = self.parts(now);
+        (group, world)
+    }
+
+    fn parts(&mut self, now: Time) -> (&mut Arbiter, &mut Group, World<'_>) {
+        let Member { me, coterie, settings, arbiter, group, out, away, .. } = self;
+        (arbiter, group, World { me: *me, coterie, settings, away, now, out })
     }
 }

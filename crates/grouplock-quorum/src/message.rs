@@ -13,10 +13,14 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PeerMessage {
     /// The paper's Req-Group, group to arbiter: may I have your vote? Sent again with a better rank when someone
-    /// more urgent joins.
+    /// more urgent joins, and while the vote is needed: that renews its lease.
     Request {
         /// How the stage stands.
         rank: Rank,
+        /// When it was sent, by the group's clock.
+        sent: Time,
+        /// The highest epoch that the arbiter has to know of before it votes.
+        epoch: u64,
     },
     /// Rec-Group, arbiter to group: you have my vote.
     Locked {
@@ -24,8 +28,10 @@ pub enum PeerMessage {
         stage: u64,
         /// The arbiter's count of its grants.
         grant: u64,
-        /// The highest epoch the arbiter has heard to be over.
+        /// The highest epoch the arbiter has heard of.
         epoch: u64,
+        /// The `sent` of the last request heard: the vote's lease began then, or later.
+        heard: Time,
         /// The best claim of those others who wait for the vote.
         rival: Option<Claim>,
     },

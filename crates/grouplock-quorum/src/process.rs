@@ -44,7 +44,7 @@ pub struct Process {
 enum State {
     Outside,
     Lost,
-    Asking { session: String, stay: Option<Duration>, priority: i32 },
+    Asking { session: String, stay: Option<Duration>, priority: i32, at: MemberId },
     Inside { home: MemberId, epoch: u64, heard: Time },
 }
 
@@ -101,16 +101,27 @@ impl Process {
             return Err(Busy(self.me));
         }
         self.attempt += 1;
-        self.state = State::Asking { session: session.to_owned(), stay, priority };
+        let (at, session) = (home(session, self.members), session.to_owned());
+        self.state = State::Asking { session, stay, priority, at };
         self.speak(now);
         Ok(())
+    }
+
+    /// Asks another member, which stands in for the home that cannot be reached ([`homes`](crate::homes) tells the order).
+    pub fn turn_to(&mut self, now: Time, member: MemberId) {
+        if let State::Asking { at, .. } = &mut self.state
+            && *at != member
+        {
+            *at = member;
+            self.speak(now);
+        }
     }
 
     /// Leaves, or gives up waiting.
     pub fn leave(&mut self) {
         let home = match &self.state {
             State::Outside | State::Lost => None,
-            State::Asking { session, .. } => Some(home(session, self.members)),
+            State::Asking { at, .. } => Some(*at),
             State::Inside { home, .. } => Some(*home),
         };
         self.state = State::Outside;
@@ -125,22 +136,31 @@ impl Process {
         match message {
             GroupMessage::Enter { attempt, epoch, heard } if attempt == self.attempt => {
                 match &mut self.state {
-                    State::Asking { .. } => {
+                    State::Asking { at, .. } => {
+                        // Another may have been asked in the meantime.
+                        let other = Some(*at).filter(|at| *at != from);
                         self.state = State::Inside { home: from, epoch, heard };
                         self.speak_at = self.lease.map(|lease| heard + lease / 4);
+                        if let Some(other) = other {
+                            self.deny(other, attempt);
+                        }
                     }
-                    State::Inside { heard: last, .. } => *last = heard.max(*last),
-                    State::Outside | State::Lost => self.deny(from, attempt),
+                    State::Inside { home, heard: last, .. } if *home == from => {
+                        *last = heard.max(*last);
+                    }
+                    State::Inside { .. } | State::Outside | State::Lost => self.deny(from, attempt),
                 }
             }
             GroupMessage::Enter { attempt, .. } => self.deny(from, attempt),
             GroupMessage::Renewed { attempt, heard } if attempt == self.attempt => {
-                if let State::Inside { heard: last, .. } = &mut self.state {
+                if let State::Inside { home, heard: last, .. } = &mut self.state
+                    && *home == from
+                {
                     *last = heard.max(*last);
                 }
             }
             GroupMessage::Gone { attempt } if attempt == self.attempt => {
-                if matches!(self.state, State::Inside { .. }) {
+                if matches!(self.state, State::Inside { home, .. } if home == from) {
                     self.state = State::Lost;
                     self.speak_at = None;
                 }
@@ -220,9 +240,8 @@ impl Process {
         let (attempt, sent) = (self.attempt, now);
         match &self.state {
             State::Outside | State::Lost => self.speak_at = None,
-            State::Asking { session, stay, priority } => {
-                let (stay, priority) = (*stay, *priority);
-                let to = home(session, self.members);
+            State::Asking { session, stay, priority, at: to } => {
+                let (to, stay, priority) = (*to, *stay, *priority);
                 let session = session.clone();
                 self.out.push_back((
                     to,

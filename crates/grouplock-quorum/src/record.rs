@@ -32,6 +32,18 @@ pub enum Record {
     },
     /// The stage is over: before the votes are given back.
     Closed,
+    /// A process has left a stage that goes on. If it is forgotten, the process counts as one inside for a lease more.
+    Left {
+        /// The process.
+        process: ProcessId,
+    },
+}
+
+impl Record {
+    /// Whether nothing depends on it, so that it can be written with the next one that counts.
+    pub fn can_wait(&self) -> bool {
+        matches!(self, Record::Left { .. })
+    }
 }
 
 /// What an arbiter has promised.
@@ -43,7 +55,7 @@ pub struct Vote {
     pub grant: u64,
     /// For each member the last stage known to be over.
     pub done: BTreeMap<MemberId, u64>,
-    /// The highest epoch heard to be over.
+    /// The highest epoch heard of.
     pub epoch: u64,
 }
 
@@ -81,6 +93,14 @@ pub struct Durable {
 }
 
 impl Durable {
+    /// What a member begins with in a room that it knows nothing of, if all numbers that anybody may remember of it there are
+    /// below `floor`.
+    pub fn above(floor: u64) -> Self {
+        let vote = Vote { grant: floor, epoch: floor, ..Vote::default() };
+        // The epoch too: it is told with the end of the stages that were forgotten.
+        Durable { vote, stage: floor, epoch: floor, ..Durable::default() }
+    }
+
     /// Takes in one more record.
     pub fn apply(&mut self, record: Record) {
         match record {
@@ -96,6 +116,11 @@ impl Durable {
                 }
             }
             Record::Closed => self.open = None,
+            Record::Left { process } => {
+                if let Some(open) = &mut self.open {
+                    open.inside.remove(&process);
+                }
+            }
         }
     }
 }

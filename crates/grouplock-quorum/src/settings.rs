@@ -18,6 +18,17 @@ pub enum Admission {
     InOrder,
 }
 
+/// Whose votes a member may count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Votes {
+    /// Those of any quorum of the coterie. A member asks its own quorum, and another one while somebody in its own cannot be
+    /// reached. So a dead member stops nobody as long as a quorum stands.
+    #[default]
+    AnyQuorum,
+    /// Those of its own quorum only, as in the paper. A dead member stops all whose quorum it is in.
+    OwnQuorum,
+}
+
 /// Must be the same at all members and processes of a cluster.
 ///
 /// ```
@@ -37,12 +48,15 @@ pub struct Settings {
     /// Who enters with a stage. Whichever it is, a newcomer also joins if it will be out before those inside are, by
     /// what they said: that delays nobody.
     pub admission: Admission,
+    /// Whose votes count.
+    pub votes: Votes,
     /// How long a message to a process takes, for the admission rule: the paper's tc.
     pub link_delay: Duration,
     /// How long to wait for an answer before asking again. Longer than a message and its answer take.
     pub retry: Duration,
     /// How long a process may be silent before it is taken for dead; `None` if the transport tells deaths by
-    /// sending [`Leave`](crate::ProcessMessage::Leave) itself. At least four times `retry`.
+    /// sending [`Leave`](crate::ProcessMessage::Leave) itself. At least four times `retry`. With it votes are leased too: a home
+    /// that is silent for about one and a half leases loses them, and its processes have lost their places before.
     pub lease: Option<Duration>,
 }
 
@@ -52,9 +66,29 @@ impl Default for Settings {
         Settings {
             precedence: Precedence::Aged { weight: Duration::from_secs(10) },
             admission: Admission::Together,
+            votes: Votes::AnyQuorum,
             link_delay: Duration::ZERO,
             retry: Duration::from_secs(1),
             lease: None,
         }
+    }
+}
+
+impl Settings {
+    /// How old the last word of an arbiter may be for its vote to count: then a process may be told that it is inside
+    /// for another lease.
+    pub(crate) fn fresh(&self) -> Option<Duration> {
+        self.lease.map(|lease| lease / 2)
+    }
+
+    /// After so long without a word of its arbiters a home has lost its stage. All its processes know it by then.
+    pub(crate) fn lapse(&self) -> Option<Duration> {
+        self.lease.map(|lease| lease + lease / 2)
+    }
+
+    /// After so long without a word of its owner an arbiter takes its vote back: later than the owner [gives
+    /// up](Settings::lapse), though its clock may be the slower one. A member without its memory waits as long before it votes.
+    pub fn vote_lease(&self) -> Option<Duration> {
+        self.lease.map(|lease| lease + lease / 2 + lease / 32)
     }
 }

@@ -49,3 +49,17 @@ impl fmt::Display for Time {
         write!(f, "{}.{:06} s", self.0 / 1_000_000, self.0 % 1_000_000)
     }
 }
+
+/// The last message from somebody: when it came, by our clock, and when it was sent, by the sender's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Heard {
+    pub(crate) at: Time,
+    pub(crate) sent: Time,
+}
+
+impl Heard {
+    /// The one that was sent later: messages may overtake each other.
+    pub(crate) fn later(self, other: Heard) -> Heard {
+        if other.sent >= self.sent { other } else { self }
+    }
+}

@@ -22,6 +22,12 @@ use crate::request::Request;
 use crate::room::{Room, RoomOptions};
 use crate::snapshot::{HolderId, Snapshot};
 
+/// A room, and what was seen of it.
+type Seen = (RoomName, Result<Snapshot, RoomError>);
+
+/// How many rooms are looked at together.
+const LOOKERS: usize = 16;
+
 /// What a backend can and cannot do. Tools and the conformance suite ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -388,6 +394,40 @@ impl Places {
         };
         names.sort();
         Ok(names)
+    }
+
+    /// Looks at all rooms in a place, sorted by name. Several are looked at together, so that many rooms on servers do not take as
+    /// many times as long as one. Rooms that were removed meanwhile are left out.
+    ///
+    /// # Errors
+    /// As [`list`](Places::list). A room that cannot be looked at has its own.
+    pub fn snapshots<P>(&self, place: P) -> Result<Vec<Seen>, RoomError>
+    where
+        P: TryInto<Place>,
+        RoomError: From<P::Error>,
+    {
+        self.look_at_all(&place.try_into()?)
+    }
+
+    fn look_at_all(&self, place: &Place) -> Result<Vec<Seen>, RoomError> {
+        let names = self.list(place)?;
+        let options = RoomOptions::new().look_only();
+        let look = |name: &RoomName| {
+            let room = self.open(place, name.as_str(), &options);
+            (name.clone(), room.and_then(|room| room.snapshot()))
+        };
+        let look_at = &|names: &[RoomName]| names.iter().map(look).collect::<Vec<_>>();
+        let mut seen: Vec<_> = std::thread::scope(|scope| {
+            let shares = names.chunks(names.len().div_ceil(LOOKERS).max(1));
+            let lookers: Vec<_> = shares.map(|share| scope.spawn(move || look_at(share))).collect();
+            let seen = lookers.into_iter().map(std::thread::ScopedJoinHandle::join);
+            seen.flat_map(|seen| seen.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        });
+        seen.retain(|(_, seen)| {
+            !matches!(seen, Err(RoomError::NoSuchRoom { .. } | RoomError::Removed { .. }))
+        });
+        Ok(seen)
     }
 
     /// Removes a room that nobody uses. Handles that are still open notice, or make it anew when somebody enters.

@@ -126,6 +126,18 @@ impl Client {
         Ok(parts)
     }
 
+    /// What the members see of a room, if one of them knows of it.
+    ///
+    /// # Errors
+    /// [`RoomError::NoSuchRoom`] if none of those who answer does.
+    pub(super) fn look_at(&self, room: &RoomName) -> Result<Parts, RoomError> {
+        let parts = self.look(Some(room))?;
+        if parts.answered.values().any(|part| part.stage.is_some()) {
+            return Ok(parts);
+        }
+        Err(RoomError::NoSuchRoom { name: room.to_string(), place: self.place.clone() })
+    }
+
     /// The rooms that members know of.
     pub(super) fn rooms(&self) -> Result<Vec<RoomName>, RoomError> {
         let parts = self.look(None)?;

@@ -45,6 +45,7 @@ impl Driver {
         let now = self.clock.now();
         let Some(entry) = self.entries.get_mut(&id) else { return };
         entry.claim = Some(claim);
+        entry.introduced = true;
         if !matches!(entry.phase, Phase::Asking(Decision::Open { .. })) {
             return;
         }
@@ -117,7 +118,7 @@ impl Driver {
                 let home = self.entries.get(&id).map(|entry| entry.home);
                 let why = home.and_then(|home| match &self.links[home.index()] {
                     Link::Up { .. } => None,
-                    Link::Down { why } => Some(why.clone()),
+                    Link::Down { why, .. } => Some(why.clone()),
                     Link::Unused | Link::Dialling => Some("no answer".to_owned()),
                 });
                 let impatient = |entry: &Entry| entry.desk.patience() == Patience::None;

@@ -6,7 +6,7 @@
 //! of it: a Ping follows the Leave, and the Pong tells that the home has read both.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grouplock_room::remote::{Admission, Desk};
 use grouplock_room::{Loss, Patience, RoomError};
@@ -21,8 +21,9 @@ use super::parts::Parts;
 use super::question::{Asker, Extent, Question};
 use crate::clock::Clock;
 use crate::message::{GroupMessage, ProcessMessage};
-use crate::name::{MemberId, ProcessId, home};
+use crate::name::{MemberId, ProcessId, home, homes};
 use crate::process::{Process, Standing};
+use crate::settings::Votes;
 use crate::time::Time;
 use crate::wire::{About, Cluster, Frame, Reason};
 
@@ -60,6 +61,7 @@ pub(super) enum Link {
     },
     Down {
         why: String,
+        since: Time,
     },
 }
 
@@ -140,8 +142,10 @@ impl Driver {
         let _ = process.ask(now, &session, about.expected, about.priority);
         let by = now + FIRST_WORD;
         let decision = if decide { Decision::Open { by } } else { Decision::Made };
-        let home = home(&session, members);
         let deadline = desk.patience().deadline().map(|deadline| time(self.clock, deadline));
+        let hasty = self.is_hasty(desk.patience());
+        let home = self.stand_in(&session, hasty).unwrap_or(home(&session, members));
+        process.turn_to(now, home);
         let entry = Entry {
             room,
             home,
@@ -159,7 +163,7 @@ impl Driver {
         self.entries.insert(id, entry);
         self.start_link(home, None);
         self.settle(id);
-        if let Link::Down { why } = &self.links[home.index()] {
+        if let Link::Down { why, .. } = &self.links[home.index()] {
             let why = why.clone();
             self.fail_impatient(home, &why);
         }
@@ -200,7 +204,6 @@ impl Driver {
             if let Link::Up { frames, leaving } = link {
                 let leaves = matches!(message, ProcessMessage::Leave { .. });
                 let about = (!entry.introduced && !leaves).then(|| entry.about.clone());
-                entry.introduced |= about.is_some();
                 let room = entry.room.clone();
                 // A link that has just broken tells so itself.
                 let _ = frames.send(Frame::Process { room, process: id, message, about });
@@ -272,18 +275,59 @@ impl Driver {
         }
     }
 
-    /// Those without patience do not wait for a home that is down.
+    /// Those in a hurry do not wait for a home that is down.
     fn fail_impatient(&mut self, home: MemberId, why: &str) {
-        let impatient = |entry: &Entry| {
+        let here = |entry: &Entry| {
             entry.home == home
                 && matches!(entry.phase, Phase::Asking(_))
-                && entry.desk.patience() == Patience::None
+                && self.is_hasty(entry.desk.patience())
         };
-        let all = self.entries.iter().filter(|(_, entry)| impatient(entry));
-        let all: Vec<_> = all.map(|(id, _)| *id).collect();
-        for id in all {
-            self.fail_unreachable(id, why);
+        let all = self.entries.iter().filter(|(_, entry)| here(entry));
+        let all: Vec<_> = all.map(|(id, entry)| (*id, entry.desk.patience())).collect();
+        for (id, patience) in all {
+            if !self.turn(id, true) && patience == Patience::None {
+                self.fail_unreachable(id, why);
+            }
         }
+    }
+
+    /// Whether a request does not wait as long as a member has to come back.
+    fn is_hasty(&self, patience: Patience) -> bool {
+        let back = Instant::now() + self.lease / 4;
+        patience == Patience::None || patience.deadline().is_some_and(|deadline| deadline <= back)
+    }
+
+    /// The first of those who stand in for the home of a session, the home included, that is not known to be down. Who is not
+    /// `hasty` leaves a member a quarter of a lease to come back: two groups of one session would not share.
+    fn stand_in(&self, session: &str, hasty: bool) -> Option<MemberId> {
+        if self.cluster.settings.votes == Votes::OwnQuorum {
+            return None;
+        }
+        let (now, patience) =
+            (self.clock.now(), if hasty { Duration::ZERO } else { self.lease / 4 });
+        let down = |member: &MemberId| match self.links[member.index()] {
+            Link::Down { since, .. } => since + patience <= now,
+            Link::Unused | Link::Dialling | Link::Up { .. } => false,
+        };
+        homes(session, self.links.len() as u16).into_iter().find(|member| !down(member))
+    }
+
+    /// Asks who stands in for a home that is down; false if there is nobody.
+    fn turn(&mut self, id: ProcessId, hasty: bool) -> bool {
+        let now = self.clock.now();
+        let Some(session) = self.entries.get(&id).map(|entry| entry.session.clone()) else {
+            return false;
+        };
+        let Some(home) = self.stand_in(&session, hasty) else { return false };
+        let Some(entry) = self.entries.get_mut(&id) else { return false };
+        if entry.home != home {
+            entry.home = home;
+            entry.introduced = false;
+            entry.process.turn_to(now, home);
+            self.start_link(home, None);
+            self.settle(id);
+        }
+        true
     }
 
     pub(super) fn fail_unreachable(&mut self, id: ProcessId, why: &str) {
@@ -319,7 +363,11 @@ impl Driver {
                 self.resume(member);
             }
             News::Down(why) => {
-                self.links[member.index()] = Link::Down { why: why.clone() };
+                let since = match &self.links[member.index()] {
+                    Link::Down { since, .. } => *since,
+                    _ => self.clock.now(),
+                };
+                self.links[member.index()] = Link::Down { why: why.clone(), since };
                 self.miss(member, &why);
                 self.fail_impatient(member, &why);
             }
@@ -389,12 +437,12 @@ impl Driver {
         let now = self.clock.now();
         match self.entries.get_mut(&id) {
             Some(entry) if entry.home == from => {
+                entry.introduced = true;
                 entry.process.handle(now, from, message);
                 self.settle(id);
             }
-            Some(_) => {}
-            // It has left, or died with another client of the same secret: nobody is inside.
-            None => {
+            // It has left, or died with another client of the same secret, or asks elsewhere: nobody is inside.
+            _ => {
                 if let GroupMessage::Enter { attempt, .. } = message
                     && let Link::Up { frames, .. } = &self.links[from.index()]
                 {
@@ -429,7 +477,7 @@ impl Driver {
         match entry.phase {
             Phase::Asking(decision) => {
                 if entry.farewell.take_if(|time| *time <= now).is_some()
-                    && let Link::Down { why } = &self.links[entry.home.index()]
+                    && let Link::Down { why, .. } = &self.links[entry.home.index()]
                 {
                     let why = why.clone();
                     return self.fail_unreachable(id, &why);
@@ -439,6 +487,10 @@ impl Driver {
                     entry.desk.expired();
                 }
                 entry.process.handle_timeout(now);
+                if matches!(self.links[entry.home.index()], Link::Down { .. }) {
+                    let patience = entry.desk.patience();
+                    self.turn(id, self.is_hasty(patience));
+                }
                 self.decide(id, decision, now);
                 self.settle(id);
             }
@@ -448,7 +500,7 @@ impl Driver {
                     entry.phase = Phase::Inside { ends, lost: true };
                     let (home, peer) = (entry.home, &self.cluster.members[entry.home.index()]);
                     let why = match &self.links[home.index()] {
-                        Link::Down { why } => why.as_str(),
+                        Link::Down { why, .. } => why.as_str(),
                         _ => "it does not answer",
                     };
                     let why = format!("{home} ({}) cannot confirm it: {why}", peer.address);

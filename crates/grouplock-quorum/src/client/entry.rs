@@ -27,7 +27,7 @@ pub(super) struct Entry {
     pub(super) phase: Phase,
     /// How it stands, once its home has told.
     pub(super) claim: Option<Claim>,
-    /// Whether its home has been told what it is on this connection.
+    /// Whether its home has answered on this connection, and so knows what it is.
     pub(super) introduced: bool,
     /// When it is told if its home is down, until then.
     pub(super) farewell: Option<Time>,

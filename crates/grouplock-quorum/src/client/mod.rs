@@ -78,11 +78,11 @@ impl Opener for Gbp {
             Some(asked) if asked != has => return Err(RoomError::PolicyMismatch { has, asked }),
             _ => {}
         }
-        if options.existing && !client.rooms()?.contains(name) {
-            let (name, place) = (name.to_string(), place.to_string());
-            return Err(RoomError::NoSuchRoom { name, place });
+        // Who only looks finds out by looking.
+        if options.existing && !options.look_only {
+            client.look_at(name)?;
         }
-        let room = GbpRoom::new(client, name.clone(), options.command.as_deref());
+        let room = GbpRoom::new(client, name.clone(), options);
         Ok(Room::from_backend(Arc::new(room)))
     }
 

@@ -73,7 +73,7 @@ impl Driver {
                 Link::Up { frames, .. } => {
                     let _ = frames.send(question.frame(number));
                 }
-                Link::Down { why } => question.miss(MemberId(index as u16), why),
+                Link::Down { why, .. } => question.miss(MemberId(index as u16), why),
                 Link::Unused | Link::Dialling => {}
             }
         }

@@ -1,12 +1,12 @@
 //! An open room on a cluster.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use grouplock_room::backend::Submitted;
 use grouplock_room::remote::{self, Ticket};
 use grouplock_room::{
-    Backend, Capabilities, Patience, Policy, Request, RoomError, RoomName, Snapshot,
+    Backend, Capabilities, Patience, Policy, Request, RoomError, RoomName, RoomOptions, Snapshot,
 };
 
 use super::about::Myself;
@@ -23,12 +23,17 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 pub(super) struct GbpRoom {
     client: Arc<Client>,
     name: RoomName,
-    myself: Myself,
+    /// It has to exist, which is known when it is looked at.
+    look_only: bool,
+    command: Option<String>,
+    /// Who only looks need not find out.
+    myself: OnceLock<Myself>,
 }
 
 impl GbpRoom {
-    pub(super) fn new(client: Arc<Client>, name: RoomName, command: Option<&str>) -> Self {
-        GbpRoom { client, name, myself: Myself::new(command) }
+    pub(super) fn new(client: Arc<Client>, name: RoomName, options: &RoomOptions) -> Self {
+        let (look_only, command) = (options.look_only, options.command.clone());
+        GbpRoom { client, name, look_only, command, myself: OnceLock::new() }
     }
 
     /// `decide`: somebody is blocked until it is known whether the request has to wait.
@@ -50,7 +55,8 @@ impl GbpRoom {
         let end = move || client.order(Order::End(process));
         let (ticket, desk) = remote::ask(view::holder(process), patience, end);
         let since = self.client.clock().now();
-        let about = self.myself.about(since, request.priority.0, request.expected);
+        let myself = self.myself.get_or_init(|| Myself::new(self.command.as_deref()));
+        let about = myself.about(since, request.priority.0, request.expected);
         let (room, session) = (self.name.to_string(), request.session.to_owned());
         let wanted = Wanted { process, room, session, about, desk, decide };
         self.client.order(Order::Enter(Box::new(wanted)));
@@ -92,7 +98,11 @@ impl Backend for GbpRoom {
         let (name, cluster) = (self.name.as_str(), self.client.cluster());
         let mut looks = 1;
         loop {
-            let parts = self.client.look(Some(&self.name))?;
+            let parts = if self.look_only {
+                self.client.look_at(&self.name)?
+            } else {
+                self.client.look(Some(&self.name))?
+            };
             let agree = parts.agree();
             if agree || looks == LOOKS {
                 return Ok(view::snapshot(name, cluster, &parts, agree));

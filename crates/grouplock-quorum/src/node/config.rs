@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::name::MemberId;
 use crate::rank::Precedence;
-use crate::settings::{Admission, Settings};
+use crate::settings::{Admission, Settings, Votes};
 use crate::wire::{Cluster, CoterieKind, Peer};
 
 /// What a member is told, checked.
@@ -99,6 +99,8 @@ struct FileCluster {
     members: Vec<FileMember>,
     coterie: String,
     policy: Option<String>,
+    admission: Option<String>,
+    votes: Option<String>,
     lease: Option<String>,
     retry: Option<String>,
     link_delay: Option<String>,
@@ -305,12 +307,26 @@ fn settings(file: &FileCluster) -> Result<Settings, Wrong> {
         );
     };
     let link_delay = time("cluster.link_delay", file.link_delay.as_deref(), "0ms")?;
-    // The paper's precedence with the paper's admission; else what rooms promise everywhere.
-    let admission = match precedence {
-        Precedence::Static => Admission::Together,
-        Precedence::Aged { .. } => Admission::InOrder,
+    let fifo = precedence == Precedence::Aged { weight: Duration::ZERO };
+    let admission = match file.admission.as_deref() {
+        Some("together") if !fifo => Admission::Together,
+        // The paper's precedence with the paper's admission; else what rooms promise everywhere.
+        None if precedence == Precedence::Static => Admission::Together,
+        None | Some("in-order") => Admission::InOrder,
+        Some(other) => {
+            let expected = "`in-order`, or `together`, which does not go with the policy `fifo`";
+            return wrong("cluster.admission", format!("`{other}` with `{policy}`"), expected);
+        }
     };
-    Ok(Settings { precedence, admission, link_delay, retry, lease: Some(lease) })
+    let votes = match file.votes.as_deref() {
+        None | Some("any") => Votes::AnyQuorum,
+        Some("own") => Votes::OwnQuorum,
+        Some(other) => {
+            let expected = "`any`, or `own` for the votes of a member's own quorum only";
+            return wrong("cluster.votes", format!("`{other}`"), expected);
+        }
+    };
+    Ok(Settings { precedence, admission, votes, link_delay, retry, lease: Some(lease) })
 }
 
 /// The host of `host:port`, without the brackets of an IPv6 address.

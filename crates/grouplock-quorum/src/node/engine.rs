@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::connection::Outbox;
+use super::memory::Blank;
 use super::metrics::{Direction, Gauges, Metrics, peer_kind, process_kind};
 use super::room::{NotItsProcess, Room, Tally, To, Wishes};
 use super::status::Status;
@@ -76,31 +77,39 @@ pub(super) enum Ended {
     ClockIsWrong,
 }
 
-struct Connection {
-    who: Who,
+pub(super) struct Connection {
+    pub(super) who: Who,
     address: String,
     outbox: Outbox,
 }
 
 /// See the module.
 pub(super) struct Engine {
-    me: MemberId,
-    cluster: Cluster,
-    coterie: Arc<Coterie>,
+    pub(super) me: MemberId,
+    pub(super) cluster: Cluster,
+    pub(super) coterie: Arc<Coterie>,
     clock: Clock,
     metrics: Arc<Metrics>,
-    storage: Storage,
-    rooms: BTreeMap<Arc<str>, Room>,
+    pub(super) storage: Storage,
+    pub(super) rooms: BTreeMap<Arc<str>, Room>,
     wakes: BTreeSet<(Time, Arc<str>)>,
-    links: Vec<Option<Outbox>>,
-    connections: HashMap<ConnectionId, Connection>,
+    pub(super) links: Vec<Option<Outbox>>,
+    /// The connection over which each member has said which memory it has, and it was the right one.
+    pub(super) trusted: Vec<Option<ConnectionId>>,
+    /// Members that have none.
+    pub(super) blank_peers: BTreeSet<MemberId>,
+    /// If this member has none.
+    pub(super) blank: Option<Blank>,
+    /// The disk has failed.
+    failed: Option<StorageError>,
+    pub(super) connections: HashMap<ConnectionId, Connection>,
     /// The connection of each client, by its secret.
     clients: HashMap<u64, ConnectionId>,
     wishes: Wishes,
     /// Requests that came in this round: if they still wait when it is over, the client is told.
     fresh: Vec<(Arc<str>, ProcessId, u64, u64)>,
     /// Members that can be reached again, and rooms in which they may have missed something.
-    resume: VecDeque<(MemberId, Arc<str>)>,
+    pub(super) resume: VecDeque<(MemberId, Arc<str>)>,
     /// How often in a row the clock was seen to differ from the time of day.
     off: u32,
 }
@@ -119,10 +128,12 @@ impl Engine {
         let mut rooms = BTreeMap::new();
         for (name, durable) in storage.rooms() {
             let (quorums, settings) = (coterie.clone(), cluster.settings);
-            let member = Member::recover(me, quorums, settings, durable.clone(), now)?;
+            let mut member = Member::recover(me, quorums, settings, durable.clone(), now)?;
+            others(me, &coterie).for_each(|other| member.handle_disconnect(now, other));
             rooms.insert(name.clone(), Room::new(name.clone(), member, Some(durable), now));
         }
-        let links = cluster.members.iter().map(|_| None).collect();
+        let links: Vec<_> = cluster.members.iter().map(|_| None).collect();
+        let blank = storage.memory().is_blank().then(|| Blank::new(now));
         let mut engine = Engine {
             me,
             cluster,
@@ -132,7 +143,11 @@ impl Engine {
             storage,
             rooms,
             wakes: BTreeSet::new(),
+            trusted: links.iter().map(|_| None).collect(),
             links,
+            blank_peers: BTreeSet::new(),
+            blank,
+            failed: None,
             connections: HashMap::new(),
             clients: HashMap::new(),
             wishes: Wishes::default(),
@@ -159,9 +174,12 @@ impl Engine {
                 input = inbox.recv() => input,
                 () = tokio::time::sleep(sleep) => None,
                 _ = look.tick() => {
+                    let now = self.clock.now();
+                    self.recall(now)?;
+                    self.complain(now);
                     self.storage.rest()?;
                     if self.clock_is_wrong() {
-                        self.flush()?;
+                        self.flush(true)?;
                         self.say_goodbye();
                         return Ok(Ended::ClockIsWrong);
                     }
@@ -172,7 +190,7 @@ impl Engine {
             for _ in 0..TOGETHER {
                 let Some(input) = next else { break };
                 if matches!(input, Input::Stop) {
-                    self.flush()?;
+                    self.flush(true)?;
                     self.say_goodbye();
                     return Ok(Ended::Told);
                 }
@@ -184,7 +202,10 @@ impl Engine {
             }
             self.wake();
             self.say_again();
-            self.flush()?;
+            if let Some(failed) = self.failed.take() {
+                return Err(failed);
+            }
+            self.flush(false)?;
         }
     }
 
@@ -202,6 +223,9 @@ impl Engine {
                 self.connections.insert(connection, Connection { who, address, outbox });
             }
             Input::Left { connection } => {
+                if let Some(peer) = self.trusted.iter().position(|by| *by == Some(connection)) {
+                    self.set_present(now, MemberId(peer as u16), None);
+                }
                 if let Some(Connection { who: Who::Client(client), .. }) =
                     self.connections.remove(&connection)
                     && self.clients.get(&client) == Some(&connection)
@@ -210,20 +234,8 @@ impl Engine {
                 }
             }
             Input::Said { connection, frame } => self.said(now, connection, frame),
-            Input::LinkUp { peer, outbox } => {
-                if let Some(link) = self.links.get_mut(peer.index()) {
-                    *link = Some(outbox);
-                }
-                let rooms = self.rooms.keys().cloned();
-                self.resume.retain(|(other, _)| *other != peer);
-                self.resume.extend(rooms.map(|room| (peer, room)));
-            }
-            Input::LinkDown { peer } => {
-                if let Some(link) = self.links.get_mut(peer.index()) {
-                    *link = None;
-                }
-                self.resume.retain(|(other, _)| *other != peer);
-            }
+            Input::LinkUp { peer, outbox } => self.link(now, peer, Some(outbox)),
+            Input::LinkDown { peer } => self.link(now, peer, None),
             Input::Show(answer, all) => {
                 // Who asked may have gone.
                 let _ = answer.send((self.gauges(), all.then(|| self.status(now))));
@@ -232,12 +244,35 @@ impl Engine {
         }
     }
 
+    fn link(&mut self, now: Time, peer: MemberId, outbox: Option<Outbox>) {
+        let before = self.is_present(peer);
+        if let Some(link) = self.links.get_mut(peer.index()) {
+            *link = outbox;
+        }
+        self.say_memory(peer);
+        self.presence_changed(now, peer, before);
+    }
+
     fn said(&mut self, now: Time, connection: ConnectionId, frame: Frame) {
         // It may have been refused, with more of its frames on the way.
         let Some(Connection { who, .. }) = self.connections.get(&connection) else { return };
         let named = frame.check_names().map_err(|bad| Reason::BadName(bad.to_string()));
         // What else comes over the connection may be right, and others may depend on it: only the message is refused.
         match (*who, frame) {
+            (Who::Member(_), Frame::Memory { mine, recall }) => {
+                if let Err(error) = self.hear_memory(now, connection, mine, recall) {
+                    self.failed = Some(error);
+                }
+            }
+            // Until it has said which memory it has, and while there is none here, nothing else counts.
+            (Who::Member(peer), Frame::Peer { .. })
+                if self.blank.is_some() || self.trusted[peer.index()] != Some(connection) => {}
+            // Its processes ask again; who was inside has lost its place.
+            (Who::Client(client), Frame::Process { room, process, message, .. })
+                if self.blank.is_some() && named.is_ok() =>
+            {
+                self.unknown_room(client, &room, process, &message);
+            }
             (Who::Member(peer), Frame::Peer { room, message }) => {
                 if let Err(reason) = named.and_then(|()| self.peer(now, peer, &room, message)) {
                     self.metrics.refuse(&peer.to_string(), &reason);
@@ -274,7 +309,7 @@ impl Engine {
         room: &str,
         message: PeerMessage,
     ) -> Result<(), Reason> {
-        if let PeerMessage::Request { rank } = &message {
+        if let PeerMessage::Request { rank, .. } = &message {
             // It may have been asked long ago, but not in the future.
             let ahead = rank.claim.asked().since(now);
             self.check_clock(ahead)?;
@@ -337,7 +372,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Nobody is inside a room that was never heard of.
+    /// Nobody is inside a room that was never heard of, or is forgotten.
     fn unknown_room(
         &mut self,
         client: u64,
@@ -367,14 +402,18 @@ impl Engine {
             return Err(Reason::TooMany { what: "rooms".to_owned(), most: MOST_ROOMS as u64 });
         }
         let name: Arc<str> = name.into();
-        let member = Member::new(self.me, self.coterie.clone(), self.cluster.settings);
-        let member = member.map_err(|refused| Reason::Protocol(refused.to_string()))?;
+        let (floor, coterie) = (self.storage.floor(), self.coterie.clone());
+        let member = Member::above(floor, self.me, coterie, self.cluster.settings, now);
+        let mut member = member.map_err(|refused| Reason::Protocol(refused.to_string()))?;
+        others(self.me, &self.coterie)
+            .filter(|other| !self.is_present(*other))
+            .for_each(|other| member.handle_disconnect(now, other));
         self.rooms.insert(name.clone(), Room::new(name.clone(), member, None, now));
         Ok(name)
     }
 
     /// Takes what a room wants done, and notes when it wants to be woken.
-    fn settle(&mut self, name: &Arc<str>, now: Time, asker: Option<(ProcessId, u64)>) {
+    pub(super) fn settle(&mut self, name: &Arc<str>, now: Time, asker: Option<(ProcessId, u64)>) {
         let Some(room) = self.rooms.get_mut(name) else { return };
         let tally = room.drain(now, asker, &mut self.wishes);
         let wake = room.member.poll_timeout();
@@ -406,7 +445,8 @@ impl Engine {
             return BREATH;
         }
         let now = self.clock.now();
-        self.wakes.first().map_or(Duration::from_secs(3600), |(at, _)| at.since(now))
+        let wake = self.wakes.first().map(|(at, _)| *at);
+        wake.map_or(Duration::from_secs(3600), |at| at.since(now))
     }
 
     fn wake(&mut self) {
@@ -466,4 +506,8 @@ impl Engine {
         }
         self.off >= BELIEVED_AFTER
     }
+}
+
+fn others(me: MemberId, coterie: &Coterie) -> impl Iterator<Item = MemberId> {
+    (0..coterie.members()).map(MemberId).filter(move |other| *other != me)
 }

@@ -52,6 +52,11 @@ mod armed {
         records
     }
 
+    /// `GROUPLOCK_TEST_BEGUN`: a member without data takes itself for one that has begun.
+    pub(in super::super) fn begun() -> bool {
+        std::env::var_os("GROUPLOCK_TEST_BEGUN").is_some()
+    }
+
     /// `GROUPLOCK_TEST_KILL_AT_VOTE`: after which vote, saved but not sent, the process is killed.
     pub(in super::super) fn after_commit(votes: u64) {
         let before = VOTES.fetch_add(votes, SeqCst);
@@ -69,7 +74,7 @@ mod armed {
 }
 
 #[cfg(feature = "test-hooks")]
-pub(super) use armed::{after_commit, before_commit, clock, versions};
+pub(super) use armed::{after_commit, before_commit, begun, clock, versions};
 
 #[cfg(not(feature = "test-hooks"))]
 pub(super) fn clock(clock: Clock) -> Clock {
@@ -79,6 +84,11 @@ pub(super) fn clock(clock: Clock) -> Clock {
 #[cfg(not(feature = "test-hooks"))]
 pub(super) fn versions(ours: Versions) -> Versions {
     ours
+}
+
+#[cfg(not(feature = "test-hooks"))]
+pub(super) fn begun() -> bool {
+    false
 }
 
 #[cfg(not(feature = "test-hooks"))]

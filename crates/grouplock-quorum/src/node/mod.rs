@@ -19,6 +19,7 @@ mod engine;
 mod hooks;
 mod http;
 mod link;
+mod memory;
 #[doc(hidden)]
 pub mod metrics;
 mod room;
@@ -46,11 +47,11 @@ pub use self::storage::StorageError;
 use self::accept::{House, Tls};
 use self::engine::{Ended, Engine, INBOX, Input};
 use self::metrics::Metrics;
-use self::storage::{FORMAT, Head, Storage};
+use self::storage::{FORMAT, Fact, Head, Storage};
 use crate::clock::Clock;
 use crate::coterie::CoterieError;
 use crate::name::MemberId;
-use crate::wire::{Identity, TlsError, Versions};
+use crate::wire::{Identity, Memory, TlsError, Versions};
 
 /// Why a member could not start, or ended.
 #[derive(Debug, Error)]
@@ -206,7 +207,10 @@ async fn live(
         members,
         coterie: config.cluster.coterie,
     };
-    let storage = Storage::open(&config.data, head)?;
+    let mut storage = Storage::open(&config.data, head)?;
+    if hooks::begun() && storage.memory().is_blank() {
+        storage.note(Fact::Memory(Memory { generation: 1, ..storage.memory() }))?;
+    }
     let clock = hooks::clock(Clock::start());
     let metrics = outside.as_ref().map_or_else(Arc::default, |outside| outside.metrics.clone());
     let cluster = config.cluster.clone();

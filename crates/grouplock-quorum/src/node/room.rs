@@ -215,7 +215,7 @@ impl Room {
     fn observe(&mut self, now: Time, record: &Record, tally: &mut Tally) {
         match record {
             Record::Vote(_) => tally.votes += 1,
-            Record::Wanting { .. } => {}
+            Record::Wanting { .. } | Record::Left { .. } => {}
             Record::Opened(open) => {
                 tally.stages += 1;
                 tally.entries += open.inside.len() as u64;
@@ -258,7 +258,7 @@ impl Room {
 
     fn says_again(&mut self, to: MemberId, message: &PeerMessage) -> bool {
         let (kind, key) = match *message {
-            PeerMessage::Request { rank } => (0, (rank.stage, Some(rank.claim))),
+            PeerMessage::Request { rank, .. } => (0, (rank.stage, Some(rank.claim))),
             PeerMessage::Locked { grant, .. } => (1, (grant, None)),
             PeerMessage::Inquire { grant, .. } => (2, (grant, None)),
             PeerMessage::Contested { grant, rival, .. } => (3, (grant, rival)),

@@ -34,7 +34,7 @@ use thiserror::Error;
 
 use crate::name::MemberId;
 use crate::record::{Durable, Record};
-use crate::wire::CoterieKind;
+use crate::wire::{CoterieKind, Memory};
 
 const MARK: &[u8; 4] = b"GBPb";
 const HEAD: usize = 20;
@@ -64,6 +64,40 @@ enum Entry {
     Head(Head),
     Room(String, Durable),
     Record(String, Record),
+    Fact(Fact),
+}
+
+/// What a member must not forget beside its rooms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fact {
+    /// Which memory this is.
+    Memory(Memory),
+    /// Which memory another member has.
+    Peer(MemberId, Memory),
+    /// Rooms that are not known begin above it.
+    Floor(u64),
+}
+
+#[derive(Debug, Default)]
+struct Facts {
+    memory: Memory,
+    peers: BTreeMap<MemberId, Memory>,
+    floor: u64,
+}
+
+impl Facts {
+    fn apply(&mut self, fact: Fact) {
+        match fact {
+            Fact::Memory(memory) => self.memory = memory,
+            Fact::Peer(peer, memory) => drop(self.peers.insert(peer, memory)),
+            Fact::Floor(floor) => self.floor = floor.max(self.floor),
+        }
+    }
+
+    fn all(&self) -> Vec<Fact> {
+        let peers = self.peers.iter().map(|(peer, memory)| Fact::Peer(*peer, *memory));
+        [Fact::Memory(self.memory), Fact::Floor(self.floor)].into_iter().chain(peers).collect()
+    }
 }
 
 /// As [`Entry`], but borrowed: they are encoded alike.
@@ -72,6 +106,7 @@ enum EntryRef<'a> {
     Head(&'a Head),
     Room(&'a str, &'a Durable),
     Record(&'a str, &'a Record),
+    Fact(&'a Fact),
 }
 
 /// What can go wrong with a member's disk.
@@ -141,6 +176,7 @@ pub struct Storage {
     /// It is written anew when it is longer than this.
     enough: u64,
     rooms: BTreeMap<Arc<str>, Durable>,
+    facts: Facts,
     buffer: Vec<u8>,
     /// A seal was written and not flushed.
     loose: bool,
@@ -160,7 +196,10 @@ impl Storage {
         let folder = File::open(directory).map_err(io_error("open", directory))?;
         let path = directory.join("log");
         if !path.try_exists().map_err(io_error("look for", &path))? {
-            let new = write_anew(directory, &head, &BTreeMap::new())?;
+            // It has not begun; whether it ever had other data the others know.
+            let memory = Memory { generation: 0, id: fastrand::u64(..) };
+            let facts = Facts { memory, ..Facts::default() };
+            let new = write_anew(directory, &head, &facts, &BTreeMap::new())?;
             put_in_place(directory, &folder)?;
             return Ok(Storage {
                 directory: directory.to_owned(),
@@ -170,6 +209,7 @@ impl Storage {
                 length: new.length,
                 enough: SMALL,
                 rooms: BTreeMap::new(),
+                facts,
                 buffer: Vec::new(),
                 loose: false,
                 folder,
@@ -177,7 +217,7 @@ impl Storage {
             });
         }
         let bytes = fs::read(&path).map_err(io_error("read", &path))?;
-        let Contents { rooms, next, length, sealed } = read(&bytes, &path, &head)?;
+        let Contents { rooms, facts, next, length, sealed } = read(&bytes, &path, &head)?;
         let file = File::options().append(true).open(&path).map_err(io_error("open", &path))?;
         if length < bytes.len() as u64 {
             let lost = bytes.len() as u64 - length;
@@ -197,11 +237,16 @@ impl Storage {
             // How long it was when it was new is not known, and must not be taken to be what it is now.
             enough: SMALL,
             rooms,
+            facts,
             buffer: Vec::new(),
             loose: false,
             folder,
             _lock: lock,
         };
+        if storage.facts.memory == Memory::default() {
+            // It was written before data had names, by a member that had begun.
+            storage.note(Fact::Memory(Memory { generation: 1, id: fastrand::u64(..) }))?;
+        }
         if !sealed {
             // What was read is acted upon from now on.
             storage.append(&[], &path)?;
@@ -214,6 +259,32 @@ impl Storage {
     /// What each room's part was when it was last saved.
     pub fn rooms(&self) -> &BTreeMap<Arc<str>, Durable> {
         &self.rooms
+    }
+
+    /// Which memory this is.
+    pub fn memory(&self) -> Memory {
+        self.facts.memory
+    }
+
+    /// The last that a member is known to have had.
+    pub fn memory_of(&self, peer: MemberId) -> Memory {
+        self.facts.peers.get(&peer).copied().unwrap_or_default()
+    }
+
+    /// Above all numbers that may be remembered of this member in rooms that it does not know.
+    pub fn floor(&self) -> u64 {
+        self.facts.floor
+    }
+
+    /// Puts a fact on disk.
+    pub fn note(&mut self, fact: Fact) -> Result<(), StorageError> {
+        let path = self.directory.join("log");
+        self.append(&[EntryRef::Fact(&fact)], &path)?;
+        self.file.sync_data().map_err(io_error("flush", &path))?;
+        self.append(&[], &path)?;
+        self.loose = true;
+        self.facts.apply(fact);
+        Ok(())
     }
 
     /// Puts all of it on disk, and tells how long the flush took. After an error nothing more may be sent.
@@ -256,7 +327,7 @@ impl Storage {
         if self.length <= self.enough {
             return Ok(());
         }
-        let new = match write_anew(&self.directory, &self.head, &self.rooms) {
+        let new = match write_anew(&self.directory, &self.head, &self.facts, &self.rooms) {
             Ok(new) => new,
             Err(error) => {
                 // Nothing is lost: the old log is whole.
@@ -331,11 +402,15 @@ struct New {
 fn write_anew(
     directory: &Path,
     head: &Head,
+    facts: &Facts,
     rooms: &BTreeMap<Arc<str>, Durable>,
 ) -> Result<New, StorageError> {
     let new = directory.join("log.new");
     let mut bytes = Vec::new();
-    batch(&mut bytes, 0, &[EntryRef::Head(head)], &new)?;
+    let facts = facts.all();
+    let first: Vec<_> =
+        [EntryRef::Head(head)].into_iter().chain(facts.iter().map(EntryRef::Fact)).collect();
+    batch(&mut bytes, 0, &first, &new)?;
     let mut next = 1;
     let entries: Vec<_> =
         rooms.iter().map(|(room, durable)| EntryRef::Room(room, durable)).collect();
@@ -361,6 +436,7 @@ fn put_in_place(directory: &Path, folder: &File) -> Result<(), StorageError> {
 
 struct Contents {
     rooms: BTreeMap<Arc<str>, Durable>,
+    facts: Facts,
     next: u64,
     /// Up to where it is good.
     length: u64,
@@ -375,8 +451,8 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
         return Err(not_a_log("it does not begin with a head"));
     };
     match head.as_slice() {
-        [Entry::Head(head)] if head == expected => {}
-        [Entry::Head(head)] => {
+        [Entry::Head(head), ..] if head == expected => {}
+        [Entry::Head(head), ..] => {
             return Err(StorageError::Foreign {
                 path: path.to_owned(),
                 found: head.to_string(),
@@ -386,6 +462,12 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
         _ => return Err(not_a_log("it does not begin with a head")),
     }
     let mut rooms: BTreeMap<Arc<str>, Durable> = BTreeMap::new();
+    let mut facts = Facts::default();
+    for entry in head {
+        if let Entry::Fact(fact) = entry {
+            facts.apply(fact);
+        }
+    }
     let (mut next, mut sealed) = (1, false);
     while at < bytes.len() {
         let Some((entries, end)) = take(bytes, at, Some(next)) else {
@@ -400,11 +482,12 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
                 Entry::Head(_) => return Err(not_a_log("it has a second head")),
                 Entry::Room(room, durable) => drop(rooms.insert(room.into(), durable)),
                 Entry::Record(room, record) => rooms.entry(room.into()).or_default().apply(record),
+                Entry::Fact(fact) => facts.apply(fact),
             }
         }
         (at, next) = (end, next + 1);
     }
-    Ok(Contents { rooms, next, length: at as u64, sealed })
+    Ok(Contents { rooms, facts, next, length: at as u64, sealed })
 }
 
 /// The batch that begins at `at`, and where it ends; `None` if there is no good one, or not of that number.

@@ -104,6 +104,44 @@ pub enum Frame {
         /// Why.
         reason: Reason,
     },
+    /// Between members, the first on each connection: nothing else counts before it. Said again when it has changed.
+    Memory {
+        /// Which the sender has.
+        mine: Memory,
+        /// For a member that has none.
+        recall: Option<Recall>,
+    },
+}
+
+/// Which data a member has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// How many times it has begun without any; 0 until it has begun.
+    pub generation: u32,
+    /// Made up with them.
+    pub id: u64,
+}
+
+impl Memory {
+    /// Whether the member that has it has not begun yet, so that it may have forgotten something.
+    pub fn is_blank(self) -> bool {
+        self.generation == 0
+    }
+}
+
+impl std::fmt::Display for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "memory {}.{:016x}", self.generation, self.id)
+    }
+}
+
+/// What is known of a member that has no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recall {
+    /// The last that it had.
+    pub known: Memory,
+    /// Above every number that is remembered of it.
+    pub floor: u64,
 }
 
 /// Who dials.
@@ -188,6 +226,7 @@ impl Frame {
             Frame::Ping => "Ping",
             Frame::Pong => "Pong",
             Frame::Denied { .. } => "Denied",
+            Frame::Memory { .. } => "Memory",
         }
     }
 

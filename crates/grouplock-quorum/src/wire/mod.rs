@@ -23,7 +23,7 @@ mod versions;
 
 pub use cluster::{Cluster, CoterieKind, Fingerprint, Peer};
 pub use codec::{LONGEST, Reader, WireError, encode, write};
-pub use frame::{About, Frame, Hello, Role, Welcome};
+pub use frame::{About, Frame, Hello, Memory, Recall, Role, Welcome};
 pub use limits::{
     BadName, LONGEST_COMMAND, LONGEST_HOST, LONGEST_SESSION, LONGEST_USER, PING_AFTER, SILENT_AFTER,
 };

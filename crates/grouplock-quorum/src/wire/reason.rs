@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::cluster::Fingerprint;
+use super::frame::Memory;
 use super::versions::Versions;
 use crate::name::{MemberId, ProcessId};
 
@@ -59,7 +60,7 @@ pub enum Reason {
     },
     /// The configurations differ.
     #[error(
-        "another cluster: name, number of members, coterie, policy or lease differ (fingerprint {theirs}, expected {ours})"
+        "another cluster: name, number of members, coterie, policy, admission, votes or lease differ (fingerprint {theirs}, expected {ours})"
     )]
     WrongCluster {
         /// Of who was refused.
@@ -103,6 +104,19 @@ pub enum Reason {
     /// The member is about to end.
     #[error("this member is ending")]
     Ending,
+    /// Other data than it had.
+    #[error(
+        "{member} comes with {theirs}, but had {known}: what it has voted since is not in it. Give it back its own data, or \
+         empty its directory, so that it asks the others"
+    )]
+    OtherMemory {
+        /// Who was refused.
+        member: MemberId,
+        /// What it has.
+        theirs: Memory,
+        /// What it is known to have had.
+        known: Memory,
+    },
 }
 
 impl Reason {
@@ -126,6 +140,7 @@ impl Reason {
             Reason::TooMany { .. } => "too_many",
             Reason::NotReading(_) => "not_reading",
             Reason::Ending => "ending",
+            Reason::OtherMemory { .. } => "other_memory",
         }
     }
 }

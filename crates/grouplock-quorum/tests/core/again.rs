@@ -23,7 +23,9 @@ fn member(admission: Admission) -> Member {
 fn request(arbiter: &mut Member, from: u16, priority: i32) -> Vec<PeerMessage> {
     let rank =
         Rank { claim: Precedence::Static.claim(NOW, priority), member: MemberId(from), stage: 1 };
-    arbiter.handle(NOW, MemberId(from), PeerMessage::Request { rank }).unwrap();
+    arbiter
+        .handle(NOW, MemberId(from), PeerMessage::Request { rank, sent: NOW, epoch: 0 })
+        .unwrap();
     said(arbiter)
 }
 

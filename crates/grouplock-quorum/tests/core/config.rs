@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use grouplock_quorum::node::{Config, ConfigError, Security};
-use grouplock_quorum::{MemberId, Precedence};
+use grouplock_quorum::{Admission, MemberId, Precedence};
 
 const GOOD: &str = r#"
 id = 1
@@ -45,8 +45,28 @@ fn a_good_one_says_what_it_means() {
 }
 
 #[test]
+fn who_enters_with_a_stage_is_a_choice_of_its_own() {
+    for (policy, admission, means) in [
+        ("priority:10s", None, Admission::InOrder),
+        ("priority:10s", Some("together"), Admission::Together),
+        ("fifo", Some("in-order"), Admission::InOrder),
+        ("static", None, Admission::Together),
+        ("static", Some("in-order"), Admission::InOrder),
+    ] {
+        let line = admission.map_or_else(String::new, |it| format!("\nadmission = \"{it}\""));
+        let policy = format!("policy = \"{policy}\"{line}");
+        let config = parse(&GOOD.replace("policy = \"priority:10s\"", &policy)).unwrap();
+        assert_eq!(config.cluster.settings.admission, means, "{policy}");
+    }
+}
+
+#[test]
 fn a_mistake_is_named_with_key_value_and_what_was_expected() {
+    let fifo = "\"fifo\"\nadmission = \"together\"";
+    let soon = "\"fifo\"\nadmission = \"soon\"";
     for (old, new, key, value, expected) in [
+        ("\"priority:10s\"", fifo, "cluster.admission", "`together` with `fifo`", "`in-order`"),
+        ("\"priority:10s\"", soon, "cluster.admission", "`soon`", "`together`"),
         ("id = 1", "id = 3", "id", "3", "0 to 2"),
         ("\"plane\"", "\"planet\"", "cluster.coterie", "`planet`", "`majority`"),
         ("\"plane\"", "\"grid\"", "cluster.coterie", "`grid` with 3", "3, 7, 13"),

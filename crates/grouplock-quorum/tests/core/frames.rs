@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use grouplock_quorum::wire::{
-    About, Cluster, CoterieKind, Fingerprint, Frame, Hello, Inside, LONGEST, Participant,
-    PastStage, Peer, Reader, Reason, Role, Seen, Stage, Versions, Waiter, Welcome, encode,
+    About, Cluster, CoterieKind, Fingerprint, Frame, Hello, Inside, LONGEST, Memory, Participant,
+    PastStage, Peer, Reader, Reason, Recall, Role, Seen, Stage, Versions, Waiter, Welcome, encode,
 };
 use grouplock_quorum::{
     GroupMessage, MemberId, PeerMessage, Precedence, ProcessId, ProcessMessage, Rank, Settings,
@@ -15,7 +15,9 @@ use grouplock_quorum::{
 };
 
 /// The bytes of the newest version.
-const NEWEST: &[u8] = include_bytes!("frames/version-2.bin");
+const NEWEST: &[u8] = include_bytes!("frames/version-3.bin");
+/// Those of the version before.
+const BEFORE: &[u8] = include_bytes!("frames/version-2.bin");
 
 fn time(seconds: u64) -> Time {
     Time::from_micros(seconds * 1_000_000)
@@ -46,8 +48,9 @@ fn frames() -> Vec<Frame> {
     };
     let hello = |role| {
         let (cluster, now) = (Some(Fingerprint(77)), time(1002));
-        Frame::Hello(Hello { cluster, role, now, versions: Versions { lowest: 2, highest: 2 } })
+        Frame::Hello(Hello { cluster, role, now, versions: Versions { lowest: 3, highest: 3 } })
     };
+    let memory = Memory { generation: 1, id: 96 };
     let seen = |seen| Frame::Seen { question: 5, seen };
     let mut frames = vec![
         hello(Role::Member { id: MemberId(1), incarnation: 99 }),
@@ -57,7 +60,7 @@ fn frames() -> Vec<Frame> {
             me: MemberId(0),
             incarnation: 97,
             now: time(1003),
-            version: 2,
+            version: 3,
         }),
         Frame::Refused { reason: Reason::Ending },
         Frame::Look { question: 5, room: Some(room()), brief: true },
@@ -66,6 +69,8 @@ fn frames() -> Vec<Frame> {
         Frame::Denied { room: room(), process, attempt: 1, reason: Reason::NotItsProcess(process) },
         Frame::Ping,
         Frame::Pong,
+        Frame::Memory { mine: memory, recall: None },
+        Frame::Memory { mine: memory, recall: Some(Recall { known: memory, floor: 1234 }) },
         seen(Seen::Rooms(vec![room(), "gpu1".to_owned()])),
         seen(Seen::Stage(Stage {
             stage: 9,
@@ -101,8 +106,14 @@ fn frames() -> Vec<Frame> {
         seen(Seen::End),
     ];
     let peers = [
-        PeerMessage::Request { rank },
-        PeerMessage::Locked { stage: 9, grant: 3, epoch: 40, rival: Some(claim) },
+        PeerMessage::Request { rank, sent: time(1010), epoch: 39 },
+        PeerMessage::Locked {
+            stage: 9,
+            grant: 3,
+            epoch: 40,
+            heard: time(1010),
+            rival: Some(claim),
+        },
         PeerMessage::Inquire { stage: 9, grant: 3, rival: claim, again: false },
         PeerMessage::Contested { stage: 9, grant: 3, rival: None, again: true },
         PeerMessage::Relinquish { stage: 9, grant: 3 },
@@ -149,7 +160,7 @@ fn bytes(frames: &[Frame]) -> Vec<u8> {
 async fn the_newest_version_is_what_its_file_says() {
     let written = bytes(&frames());
     if std::env::var_os("GROUPLOCK_WRITE_FRAMES").is_some() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/core/frames/version-2.bin");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/core/frames/version-3.bin");
         std::fs::write(path, &written).unwrap();
         return;
     }
@@ -160,6 +171,21 @@ async fn the_newest_version_is_what_its_file_says() {
     }
     assert_eq!(reader.next().await.unwrap(), None);
     assert_eq!(written, NEWEST, "a frame is written in another way than it was");
+}
+
+/// Whoever speaks only the version before is understood as far as that, and understands why it is refused.
+#[tokio::test]
+async fn the_version_before_is_told_that_it_is_too_old() {
+    let mut reader = Reader::new(BEFORE);
+    for _ in 0..2 {
+        let Some(Frame::Hello(hello)) = reader.next().await.unwrap() else { panic!("no Hello") };
+        assert_eq!(hello.versions, Versions { lowest: 2, highest: 2 });
+        assert_eq!(Versions::OURS.common(hello.versions), None);
+        let reason = Reason::Version { theirs: hello.versions, ours: Versions::OURS };
+        assert_eq!(reason.to_string(), "version 2 is spoken there, 3 here");
+        // As it was in version 2: the third frame, the second reason, and two pairs of numbers.
+        assert_eq!(bytes(&[Frame::Refused { reason }]), [0, 0, 0, 6, 2, 1, 2, 2, 3, 3]);
+    }
 }
 
 /// Later versions may say more in a Hello or Welcome.

@@ -275,3 +275,22 @@ fn a_directory_that_cannot_be_is_named() {
     let error = Storage::open(&file.join("data"), head()).unwrap_err().to_string();
     assert!(error.contains("file/data"), "{error}");
 }
+
+/// Written by a member whose messages were of version 2: two stages in one room, and no name for its data.
+#[test]
+fn a_log_of_the_version_before_is_read_and_its_member_has_begun() {
+    let scratch = Scratch::new();
+    fs::write(scratch.join("log"), include_bytes!("logs/version-2.bin")).unwrap();
+    let (cluster, me) = ("example".to_owned(), MemberId(0));
+    let head = || Head { cluster: cluster.clone(), me, ..head() };
+    let storage = Storage::open(scratch.path(), head()).unwrap();
+    assert_eq!(storage.rooms().keys().map(|name| &**name).collect::<Vec<_>>(), ["build"]);
+    let (memory, epoch) = (storage.memory(), storage.rooms()["build"].vote.epoch);
+    assert!(memory.generation == 1 && epoch >= 1, "{memory}, epoch {epoch}");
+    drop(storage);
+    assert_eq!(
+        Storage::open(scratch.path(), head()).unwrap().memory(),
+        memory,
+        "it has a new name"
+    );
+}

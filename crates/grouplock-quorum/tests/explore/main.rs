@@ -28,6 +28,7 @@ fn holds(what: &str, scenario: &Scenario, reaches: &[&str]) {
 
 const ALL: &str = "all have been inside";
 const YIELDS: &str = "somebody yields";
+const FIRST: &str = "somebody is first";
 const SHARE: &str = "two share";
 
 fn triangle() -> Coterie {
@@ -163,10 +164,43 @@ fn a_home_starts_again_after_somebody_has_joined() {
     holds("the same, and it is noticed", &noticed, &[ALL, YIELDS, SHARE]);
 }
 
+/// A process has asked, been inside or given up while others wait: whoever is best then is next.
+#[test]
+fn who_is_best_is_first_also_when_others_give_up() {
+    let stay = |plan: Plan| plan.patient();
+    let line = [at(0).priority(3), stay(at(0)), stay(at(1)).priority(1), stay(at(2)).priority(2)];
+    let base = Scenario { cancel: true, ordered: true, ..Scenario::new(triangle(), &line) };
+    let in_order = Scenario { admission: Admission::InOrder, ..base };
+    holds("2 of one session, 2 others, one gives up", &in_order, &[ALL, YIELDS, FIRST]);
+}
+
+/// Time passes, and everybody may be late.
+#[test]
+fn votes_are_leased() {
+    let base = Scenario { passes: 1, ordered: true, ..Scenario::new(triangle(), &two()) };
+    holds("2 groups, leases", &base, &[ALL, "a vote comes back"]);
+    let dead = Scenario { deaths: 1, ..base };
+    holds("2 groups, leases, a death", &dead, &[ALL, "a vote comes back"]);
+}
+
+/// A member loses its memory, asks the others, waits and goes on.
+#[test]
+fn memory_is_lost() {
+    let base = Scenario { passes: 1, ordered: true, ..Scenario::new(triangle(), &two()) };
+    let lost = Scenario { amnesias: 1, ..base };
+    holds("2 groups, leases, a lost memory", &lost, &[ALL, "memory again"]);
+    let violated = violated(&Scenario { rash: true, ..lost });
+    assert!(violated.contains(&"mutual exclusion"), "{violated:?}");
+}
+
+fn violated(scenario: &Scenario) -> Vec<&'static str> {
+    explore(scenario).violated.iter().map(|(name, _)| *name).collect()
+}
+
 #[test]
 fn a_member_that_forgets_breaks_mutual_exclusion() {
     let scenario = Scenario { crashes: 1, forgetful: true, ..Scenario::new(triangle(), &two()) };
-    let violated: Vec<_> = explore(&scenario).violated.iter().map(|(name, _)| *name).collect();
+    let violated = violated(&scenario);
     assert!(violated.contains(&"mutual exclusion"), "{violated:?}");
 }
 
@@ -184,6 +218,18 @@ fn larger() {
     holds("3 groups, a restart that is noticed", &restart, &[ALL, YIELDS]);
     let mixed = Scenario { cancel: true, duplicates: 1, ..Scenario::new(triangle(), &rising()) };
     holds("3 groups, giving up, a message twice", &mixed, &[ALL, YIELDS]);
+}
+
+#[test]
+#[ignore = "takes minutes; cargo xtask soak runs it"]
+fn larger_with_leases() {
+    let base = Scenario { passes: 1, under_way: 1, ..Scenario::new(triangle(), &two()) };
+    let base = Scenario { ordered: true, ..base };
+    holds("2 groups, leases, 1 under way", &base, &[ALL]);
+    let dead = Scenario { deaths: 1, ..base.clone() };
+    holds("2 groups, leases, a death, 1 under way", &dead, &[ALL]);
+    let lost = Scenario { amnesias: 1, ..base };
+    holds("2 groups, leases, a lost memory, 1 under way", &lost, &[ALL]);
 }
 
 #[test]

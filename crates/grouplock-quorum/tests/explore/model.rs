@@ -1,17 +1,17 @@
 //! A cluster, its processes and its network as a state machine for stateright. What is explored is the code that ships:
 //! a state holds real `Member`s and `Process`es.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use grouplock_quorum::{
-    Durable, GroupMessage, Member, MemberId, Output, PeerMessage, Process, ProcessId,
-    ProcessMessage, Standing, Time,
+    Durable, GroupMessage, Member, MemberId, Output, PeerMessage, Precedence, Process, ProcessId,
+    ProcessMessage, Standing, Time, homes,
 };
 use stateright::{Checker, Model, Property};
 
-use crate::scenario::{Plan, Scenario};
+use crate::scenario::{LEASE, Plan, Scenario};
 
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,8 +37,12 @@ pub(crate) struct State {
     disks: Vec<Durable>,
     clock: u64,
     left: Budget,
+    /// Since when members are down: the dead, and those who have lost their memory.
+    down: BTreeMap<MemberId, Down>,
     /// The last stage that began: epoch, member, number.
     last: (u64, u16, u64),
+    /// Who must be among those who enter next: nothing was on its way when the last one left, and it had the best claim.
+    first: Option<usize>,
     /// What is wrong, as soon as something is.
     wrong: Option<&'static str>,
 }
@@ -49,8 +53,17 @@ struct Budget {
     losses: u8,
     breaks: u8,
     crashes: u8,
+    passes: u8,
+    deaths: u8,
+    amnesias: u8,
     hasty: u8,
     patience: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Down {
+    Dead,
+    Blank { since: u64 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +76,13 @@ pub(crate) enum Action {
     Lose(End, End, usize),
     Break(MemberId, MemberId),
     Crash(usize),
+    Die(usize),
+    Forget(usize),
+    Return(usize),
+    /// Time passes.
+    Pass,
+    Wake(usize),
+    WakeProcess(usize),
     Hasty(usize),
     Timeout,
 }
@@ -72,14 +92,37 @@ impl State {
         Time::from_micros(self.clock)
     }
 
+    /// Those who believe that they are inside, and may. Whoever is late to notice that its lease is over does nothing inside.
     fn inside(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.processes.iter().enumerate().filter_map(|(p, process)| match process.standing() {
-            Standing::Inside { epoch, .. } => Some((p, epoch)),
+        let now = self.now();
+        self.processes.iter().enumerate().filter_map(move |(p, process)| match process.standing() {
+            Standing::Inside { epoch, valid_until } => {
+                valid_until.is_none_or(|until| now < until).then_some((p, epoch))
+            }
             _ => None,
         })
     }
 
+    /// Of those who wait and are known to: a home that has started again has forgotten them until they ask again.
+    fn best(&self, scenario: &Scenario) -> Option<usize> {
+        let known = |p: &usize| {
+            let home = &self.members[usize::from(scenario.processes[*p].home)];
+            let waits = self.processes[*p].standing() == Standing::Waiting;
+            waits && home.waits(ProcessId(*p as u64)).is_some()
+        };
+        let rank = |p: &usize| (-scenario.processes[*p].priority, scenario.processes[*p].home);
+        let known = (0..self.processes.len()).filter(known);
+        known.min_by_key(rank).filter(|_| scenario.precedence == Precedence::Static)
+    }
+
+    fn is_down(&self, end: End) -> bool {
+        matches!(end, End::Member(member) if self.down.contains_key(&member))
+    }
+
     fn send(&mut self, scenario: &Scenario, from: End, to: End, message: Message) {
+        if self.is_down(to) {
+            return;
+        }
         let link = self.links.entry((from, to)).or_default();
         link.push(message);
         if !scenario.ordered {
@@ -97,6 +140,9 @@ impl State {
     }
 
     fn deliver(&mut self, from: End, to: End, message: Message) {
+        if self.is_down(to) {
+            return;
+        }
         let now = self.now();
         let fine = match (from, to, message) {
             (End::Member(from), End::Member(to), Message::Peer(message)) => {
@@ -127,7 +173,7 @@ impl State {
                     match output {
                         Output::Save(record) => {
                             // Without crashes nobody looks, and there are fewer states without.
-                            if scenario.crashes > 0 {
+                            if scenario.crashes > 0 && !self.is_down(from) {
                                 self.disks[m].apply(record);
                             }
                         }
@@ -161,6 +207,105 @@ impl State {
         self.watch_stages(scenario);
     }
 
+    /// A member is gone, and everybody notices.
+    fn lose(&mut self, scenario: &Scenario, member: MemberId, down: Down) {
+        self.down.insert(member, down);
+        self.links.retain(|(_, to), _| *to != End::Member(member));
+        let now = self.now();
+        for other in 0..self.members.len() {
+            if !self.down.contains_key(&MemberId(other as u16)) {
+                self.members[other].handle_disconnect(now, member);
+            }
+        }
+        (0..self.processes.len()).for_each(|p| self.turn(scenario, p));
+    }
+
+    /// A process asks the first of those who stand in for its home.
+    fn turn(&mut self, scenario: &Scenario, p: usize) {
+        let session = scenario.session(scenario.processes[p]);
+        let order = homes(&session, scenario.coterie.members());
+        let Some(home) = order.into_iter().find(|home| !self.down.contains_key(home)) else {
+            return;
+        };
+        let now = self.now();
+        if scenario.deaths + scenario.amnesias > 0 {
+            self.processes[p].turn_to(now, home);
+        }
+    }
+
+    /// A member that has lost its memory has asked the others how far they are.
+    fn recall(&mut self, scenario: &Scenario, member: MemberId) {
+        self.down.remove(&member);
+        let others: Vec<_> = (0..self.members.len() as u16)
+            .map(MemberId)
+            .filter(|other| *other != member && !self.down.contains_key(other))
+            .collect();
+        let floor = others.iter().map(|other| self.members[other.index()].floor(member)).max();
+        let (coterie, now) = (scenario.coterie.clone(), self.now());
+        let made = Member::above(floor.unwrap_or(0), member, coterie, scenario.settings(), now);
+        self.members[member.index()] = made.expect("in it");
+        for other in others {
+            self.members[member.index()].handle_reconnect(now, other);
+            self.members[other.index()].handle_reconnect(now, member);
+        }
+    }
+
+    /// What is left if nothing more goes wrong and everybody does at once what it has to do.
+    fn goes_on(&self, scenario: &Scenario) -> bool {
+        let mut state = self.clone();
+        for _ in 0..40 {
+            while let Some((&(from, to), _)) = state.links.first_key_value() {
+                let message = state.take((from, to), 0);
+                state.deliver(from, to, message);
+                state.collect(scenario);
+            }
+            if state.finished(scenario) {
+                return state.wrong.is_none();
+            }
+            for p in 0..state.processes.len() {
+                match state.processes[p].standing() {
+                    Standing::Inside { .. } => state.processes[p].leave(),
+                    Standing::Outside | Standing::Lost if state.rounds[p] > 0 => {
+                        state.ask(scenario, p);
+                    }
+                    _ => {}
+                }
+            }
+            state.clock += LEASE.as_micros() as u64 / 8;
+            let now = state.now();
+            let blank: Vec<_> = state.down.keys().copied().collect();
+            for member in blank {
+                if state.may_return(scenario, member) {
+                    state.recall(scenario, member);
+                }
+            }
+            for member in 0..state.members.len() {
+                if !state.down.contains_key(&MemberId(member as u16)) {
+                    state.members[member].handle_timeout(now);
+                }
+            }
+            state.processes.iter_mut().for_each(|process| process.handle_timeout(now));
+            state.collect(scenario);
+        }
+        false
+    }
+
+    fn may_return(&self, scenario: &Scenario, member: MemberId) -> bool {
+        let wait = scenario.settings().vote_lease().unwrap_or_default();
+        let over = |since| Time::from_micros(since) + wait <= self.now() || scenario.rash;
+        matches!(self.down.get(&member), Some(Down::Blank { since }) if over(*since))
+    }
+
+    fn ask(&mut self, scenario: &Scenario, p: usize) {
+        self.rounds[p] -= 1;
+        let plan = scenario.processes[p];
+        let stay = plan.stay.map(Duration::from_micros);
+        let (now, session) = (self.now(), scenario.session(plan));
+        let asked = self.processes[p].ask(now, &session, stay, plan.priority);
+        asked.expect("it is outside");
+        self.turn(scenario, p);
+    }
+
     /// A member has started again, and everybody finds it again.
     fn reconnect(&mut self, scenario: &Scenario, back: MemberId) {
         let (now, it) = (self.now(), back.index());
@@ -188,9 +333,13 @@ impl State {
             member.stage_inside().map(|stage| (stage.epoch, m as u16, member.stage()))
         });
         let mut holding = holding.collect::<Vec<_>>();
-        if holding.len() > 1 {
+        // With leases a home may be late to notice that it has lost its stage. What its processes believe counts.
+        if scenario.passes == 0 && holding.len() > 1 {
             self.wrong = Some("mutual exclusion");
         }
+        holding.retain(|(epoch, ..)| {
+            scenario.passes == 0 || self.inside().any(|(_, believed)| believed == *epoch)
+        });
         if let Some(stage) = holding.pop()
             && (stage.1, stage.2) != (self.last.1, self.last.2)
         {
@@ -198,6 +347,13 @@ impl State {
                 self.wrong = Some("epochs grow");
             }
             self.last = stage;
+            let inside: BTreeSet<_> = self.inside().map(|(p, _)| p).collect();
+            if scenario.direct
+                && let Some(first) = self.first.take()
+                && !inside.contains(&first)
+            {
+                self.wrong = Some("the best claim is first");
+            }
         }
         for member in &self.members {
             let mut waiting: Vec<MemberId> = member.electors().map(|rank| rank.member).collect();
@@ -220,9 +376,15 @@ impl State {
 
     /// When a message was lost, a stage may be under way with nobody inside until somebody wants the room.
     fn finished(&self, scenario: &Scenario) -> bool {
+        let over = |process: &Process| match process.standing() {
+            Standing::Outside => true,
+            Standing::Lost => scenario.passes > 0,
+            Standing::Waiting | Standing::Inside { .. } => false,
+        };
         self.rounds.iter().all(|rounds| *rounds == 0)
-            && self.processes.iter().all(|process| process.standing() == Standing::Outside)
+            && self.processes.iter().all(over)
             && (scenario.losses > 0
+                || scenario.passes > 0
                 || self.members.iter().all(|member| member.stage_inside().is_none()))
     }
 }
@@ -247,10 +409,15 @@ impl Model for Scenario {
                 losses: self.losses,
                 breaks: self.breaks,
                 crashes: self.crashes,
+                passes: self.passes,
+                deaths: self.deaths,
+                amnesias: self.amnesias,
                 hasty: self.hasty,
                 patience: self.patience,
             },
+            down: BTreeMap::new(),
             last: (0, u16::MAX, 0),
+            first: None,
             wrong: None,
         }]
     }
@@ -263,7 +430,9 @@ impl Model for Scenario {
                         actions.push(Action::Ask(p));
                     }
                 }
-                Standing::Waiting if self.cancel => actions.push(Action::GiveUp(p)),
+                Standing::Waiting if self.cancel && !self.processes[p].patient => {
+                    actions.push(Action::GiveUp(p));
+                }
                 Standing::Waiting => {}
                 Standing::Inside { .. } => actions.push(Action::Leave(p)),
             }
@@ -289,7 +458,33 @@ impl Model for Scenario {
                 _ => None,
             }));
         }
+        let under_way: usize = state.links.values().map(Vec::len).sum();
+        let calm = under_way <= self.under_way;
+        if state.left.passes > 0 && calm {
+            actions.push(Action::Pass);
+        }
+        let due = |at: Option<Time>| self.passes > 0 && at.is_some_and(|at| at <= state.now());
+        for (p, process) in state.processes.iter().enumerate() {
+            if due(process.poll_timeout()) {
+                actions.push(Action::WakeProcess(p));
+            }
+        }
         for m in 0..state.members.len() {
+            if state.down.contains_key(&MemberId(m as u16)) {
+                if state.may_return(self, MemberId(m as u16)) {
+                    actions.push(Action::Return(m));
+                }
+                continue;
+            }
+            if due(state.members[m].poll_timeout()) {
+                actions.push(Action::Wake(m));
+            }
+            if state.left.deaths > 0 && calm {
+                actions.push(Action::Die(m));
+            }
+            if state.left.amnesias > 0 && calm {
+                actions.push(Action::Forget(m));
+            }
             if state.left.crashes > 0 {
                 actions.push(Action::Crash(m));
             }
@@ -309,17 +504,39 @@ impl Model for Scenario {
 
     fn next_state(&self, before: &State, action: Action) -> Option<State> {
         let mut state = before.clone();
+        if !matches!(action, Action::Deliver(..)) {
+            state.first = None;
+        }
         match action {
-            Action::Ask(p) => {
-                state.rounds[p] -= 1;
-                let plan = self.processes[p];
-                let stay = plan.stay.map(Duration::from_micros);
-                let (now, session) = (state.now(), self.session(plan));
-                state.processes[p].ask(now, &session, stay, plan.priority).ok()?;
-            }
+            Action::Ask(p) => state.ask(self, p),
             Action::Leave(p) | Action::GiveUp(p) => {
                 state.clock += u64::from(self.clock);
                 state.processes[p].leave();
+                if state.links.is_empty() && state.inside().next().is_none() {
+                    state.first = state.best(self);
+                }
+            }
+            Action::Die(m) => {
+                state.left.deaths -= 1;
+                state.lose(self, MemberId(m as u16), Down::Dead);
+            }
+            Action::Forget(m) => {
+                state.left.amnesias -= 1;
+                let since = state.clock;
+                state.lose(self, MemberId(m as u16), Down::Blank { since });
+            }
+            Action::Return(m) => state.recall(self, MemberId(m as u16)),
+            Action::Pass => {
+                state.left.passes -= 1;
+                state.clock += self.step.as_micros() as u64;
+            }
+            Action::Wake(m) => {
+                let now = state.now();
+                state.members[m].handle_timeout(now);
+            }
+            Action::WakeProcess(p) => {
+                let now = state.now();
+                state.processes[p].handle_timeout(now);
             }
             Action::Deliver(from, to, i) => {
                 let message = state.take((from, to), i);
@@ -383,10 +600,18 @@ impl Model for Scenario {
             Property::always("one entry per member", |_, state| {
                 !wrong(state, "one entry per member")
             }),
+            Property::always("the best claim is first", |_, state| {
+                !wrong(state, "the best claim is first")
+            }),
             Property::always("nothing is refused", |_, state| !wrong(state, "nothing is refused")),
             Property::always("nobody is left behind", |scenario: &Scenario, state: &State| {
                 let mut actions = Vec::new();
                 scenario.actions(state, &mut actions);
+                if scenario.passes > 0 {
+                    // Time goes on: what becomes of it when it may not be explored any further.
+                    let still = state.links.is_empty() && state.left.passes == 0;
+                    return !still || state.goes_on(scenario);
+                }
                 // Giving up or crashing is no way on that one may count on.
                 let on = |action: &Action| {
                     use Action::{Ask, Deliver, Leave, Timeout};
@@ -404,6 +629,15 @@ impl Model for Scenario {
                     .values()
                     .flatten()
                     .any(|message| matches!(message, Message::Peer(PeerMessage::Relinquish { .. })))
+            }),
+            Property::sometimes("somebody is first", |_, state: &State| state.first.is_some()),
+            Property::sometimes("a vote comes back", |_, state: &State| {
+                state.members.iter().any(|member| member.epoch() > 1 << 20)
+            }),
+            Property::sometimes("memory again", |scenario: &Scenario, state: &State| {
+                state.left.amnesias < scenario.amnesias
+                    && state.down.is_empty()
+                    && state.finished(scenario)
             }),
             Property::sometimes("two share", |_, state: &State| state.inside().count() > 1),
         ]

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use grouplock_quorum::{Admission, Coterie, MemberId, Precedence, Settings, home};
+use grouplock_quorum::{Admission, Coterie, MemberId, Precedence, Settings, Votes, home};
+
+/// When there are leases.
+pub(crate) const LEASE: Duration = Duration::from_micros(64);
 
 /// What is explored: everything that can happen within these bounds.
 #[derive(Clone)]
@@ -12,6 +15,7 @@ pub(crate) struct Scenario {
     pub(crate) coterie: Arc<Coterie>,
     pub(crate) precedence: Precedence,
     pub(crate) admission: Admission,
+    pub(crate) votes: Votes,
     pub(crate) processes: Vec<Plan>,
     /// Messages between two parties arrive in the order in which they were sent.
     pub(crate) ordered: bool,
@@ -34,6 +38,18 @@ pub(crate) struct Scenario {
     pub(crate) reconnect: bool,
     /// What a member finds on its disk then: for a mutant that finds nothing.
     pub(crate) forgetful: bool,
+    /// Leases, and how many times `step` may pass. Whose time has come may do what it has to, or be late.
+    pub(crate) passes: u8,
+    /// So long that every lease runs out, unless it is said otherwise.
+    pub(crate) step: Duration,
+    /// How many messages may be on their way when time passes, or a member dies or forgets.
+    pub(crate) under_way: usize,
+    /// How many members may die for good.
+    pub(crate) deaths: u8,
+    /// How many members may lose their memory: they ask the others and wait for the lease of a vote.
+    pub(crate) amnesias: u8,
+    /// They do not wait: for a mutant.
+    pub(crate) rash: bool,
     /// How many times a timer may go off though what it waits for is on the way.
     pub(crate) hasty: u8,
     /// How many times all timers may go off when nobody can do anything else.
@@ -49,11 +65,13 @@ pub(crate) struct Plan {
     pub(crate) priority: i32,
     pub(crate) stay: Option<u64>,
     pub(crate) rounds: u8,
+    /// It does not give up, whatever others do.
+    pub(crate) patient: bool,
 }
 
 /// One round, priority 0, session 0 at `home`.
 pub(crate) fn at(home: u16) -> Plan {
-    Plan { home, nth: 0, priority: 0, stay: None, rounds: 1 }
+    Plan { home, nth: 0, priority: 0, stay: None, rounds: 1, patient: false }
 }
 
 impl Plan {
@@ -63,6 +81,10 @@ impl Plan {
 
     pub(crate) fn rounds(self, rounds: u8) -> Self {
         Plan { rounds, ..self }
+    }
+
+    pub(crate) fn patient(self) -> Self {
+        Plan { patient: true, ..self }
     }
 
     pub(crate) fn session(self, nth: usize) -> Self {
@@ -81,6 +103,7 @@ impl Scenario {
             coterie: Arc::new(coterie),
             precedence: Precedence::Static,
             admission: Admission::Together,
+            votes: Votes::AnyQuorum,
             processes: processes.to_vec(),
             ordered: false,
             direct: true,
@@ -92,6 +115,12 @@ impl Scenario {
             crashes: 0,
             reconnect: false,
             forgetful: false,
+            passes: 0,
+            step: LEASE * 2,
+            under_way: 0,
+            deaths: 0,
+            amnesias: 0,
+            rash: false,
             hasty: 0,
             patience: 0,
         }
@@ -101,9 +130,10 @@ impl Scenario {
         Settings {
             precedence: self.precedence,
             admission: self.admission,
+            votes: self.votes,
             link_delay: Duration::ZERO,
-            retry: Duration::from_millis(1),
-            lease: None,
+            retry: if self.passes > 0 { LEASE / 4 } else { Duration::from_millis(1) },
+            lease: (self.passes > 0).then_some(LEASE),
         }
     }
 

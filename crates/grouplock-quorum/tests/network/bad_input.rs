@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::cluster::client::{Raw, session_at};
 use crate::cluster::{Cluster, Options, PATIENCE, eventually, listen, request};
-use grouplock_quorum::wire::{Fingerprint, Frame, Role, encode};
+use grouplock_quorum::wire::{Fingerprint, Frame, Memory, Role, encode};
 use grouplock_quorum::{
-    Claim, MemberId, PeerMessage, Precedence, ProcessId, ProcessMessage, Rank, Time,
+    Claim, GroupMessage, MemberId, PeerMessage, Precedence, ProcessId, ProcessMessage, Rank, Time,
 };
 
 /// Does something to member 0 and demands that it is refused for that reason.
@@ -42,8 +42,12 @@ fn assert_serves(cluster: &Cluster) {
 }
 
 fn start() -> Cluster {
+    start_with("any")
+}
+
+fn start_with(votes: &'static str) -> Cluster {
     // Nobody renews a lease here.
-    let cluster = Cluster::start(Options { lease: "60s", ..Options::new(3) });
+    let cluster = Cluster::start(Options { lease: "60s", votes, ..Options::new(3) });
     cluster.wait_connected();
     cluster
 }
@@ -106,7 +110,7 @@ fn bytes_that_are_no_frames() {
 
 #[test]
 fn frames_out_of_turn_or_from_the_wrong_side() {
-    let cluster = start();
+    let cluster = start_with("own");
     let session = session_at(0, 3);
     refused(&cluster, "out_of_turn", |cluster| {
         let mut raw = Raw::connect(&cluster.address(0)).unwrap();
@@ -139,14 +143,14 @@ fn frames_out_of_turn_or_from_the_wrong_side() {
     refused(&cluster, "protocol", |cluster| {
         let mut raw = client(cluster);
         raw.ask("room", &session_at(1, 3), 1).unwrap();
-        assert_eq!(raw.refusal(), "protocol", "a session that is at home elsewhere");
+        assert_eq!(raw.refusal(), "protocol", "nobody stands in for the home of a session");
     });
     assert_serves(&cluster);
 }
 
 #[test]
 fn a_bad_request_costs_neither_the_connection_nor_what_is_held_over_it() {
-    let cluster = start();
+    let cluster = start_with("own");
     let session = session_at(0, 3);
     let mut raw = client(&cluster);
     raw.ask("room", &session, 1).unwrap();
@@ -172,6 +176,22 @@ fn a_bad_request_costs_neither_the_connection_nor_what_is_held_over_it() {
     raw.leave("room", 1).unwrap();
     eventually("both are out", || cluster.metric(0, "grouplock_inside", "") == 0);
     assert!(cluster.refused(0, "protocol") == 1 && cluster.refused(0, "bad_name") == 2);
+}
+
+/// A client that cannot reach the home asks another member. If the home is there all the same, the two exclude each other.
+#[test]
+fn a_session_that_is_at_home_elsewhere_waits_its_turn_at_a_stand_in() {
+    let cluster = start();
+    let session = session_at(1, 3);
+    let mut home = Raw::client(&cluster.address(1), fastrand::u64(..)).unwrap().0;
+    home.ask("room", &session, 1).unwrap();
+    let first = home.entered(1, PATIENCE).unwrap().expect("the room is empty");
+    let mut raw = client(&cluster);
+    raw.ask("room", &session, 2).unwrap();
+    assert_eq!(raw.entered(2, Duration::from_millis(400)).unwrap(), None, "two are inside");
+    home.leave("room", 1).unwrap();
+    let second = raw.entered(2, PATIENCE).unwrap().expect("the room is empty again");
+    assert!(second > first, "{second} after {first}");
 }
 
 #[test]
@@ -213,10 +233,13 @@ fn members_that_are_none() {
 /// The test plays member 1, and nobody else is there.
 fn alone() -> (Cluster, Raw) {
     let mut cluster = Cluster::prepare(Options::new(3));
+    cluster.set(0, "GROUPLOCK_TEST_BEGUN", "1");
     cluster.launch(0);
     let cluster_is = Some(fingerprint(&cluster));
     let mut raw = Raw::connect(&cluster.address(0)).unwrap();
     raw.greet(cluster_is, Role::Member { id: MemberId(1), incarnation: 1 }).unwrap();
+    let mine = Memory { generation: 1, id: 7 };
+    raw.send(&Frame::Memory { mine, recall: None }).unwrap();
     (cluster, raw)
 }
 
@@ -234,12 +257,13 @@ fn a_member_that_says_what_cannot_be() {
     };
     let now = grouplock_quorum::Clock::start().now();
     let rank = |asked, member| Rank { claim: claim(asked), member: MemberId(member), stage: 1 };
-    // In another's name; not in its quorum, which is {1, 2}; of a stage that never was; from the future.
-    say("protocol", PeerMessage::Request { rank: rank(now, 2) });
-    say("protocol", PeerMessage::Request { rank: rank(now, 1) });
-    say("protocol", PeerMessage::Locked { stage: 1, grant: 1, epoch: 0, rival: None });
+    let request = |rank| PeerMessage::Request { rank, sent: now, epoch: 0 };
+    let locked = PeerMessage::Locked { stage: 1, grant: 1, epoch: 0, heard: now, rival: None };
+    // In another's name; of a stage that never was; from the future.
+    say("protocol", request(rank(now, 2)));
+    say("protocol", locked);
     let future = now + Duration::from_secs(3600);
-    say("clock", PeerMessage::Request { rank: rank(future, 1) });
+    say("clock", request(rank(future, 1)));
     refused(&cluster, "not_its_role", |_| {
         raw.ask("room", &session_at(0, 3), 1).unwrap();
         assert_eq!(raw.refusal(), "not_its_role");
@@ -298,7 +322,8 @@ fn another_coterie_and_another_members_data() {
 
 #[test]
 fn clocks_that_are_far_apart() {
-    let mut cluster = start();
+    // Else others would vote instead of the one whose clock is wrong.
+    let mut cluster = start_with("own");
     let session = session_at(0, 3);
     for (ahead, behind) in [(60_000_000, 0), (0, 60_000_000)] {
         refused(&cluster, "clock", |cluster| {
@@ -443,11 +468,23 @@ fn the_status_page_refuses_what_it_does_not_serve() {
 
 #[test]
 fn a_renewal_in_a_room_that_never_was_is_answered() {
-    let cluster = Cluster::start(Options::new(3));
+    let mut cluster = Cluster::prepare(Options::new(3));
+    cluster.launch(0);
     let mut raw = client(&cluster);
-    let sent = raw.clock.now();
-    raw.process("nowhere", 4, ProcessMessage::Renew { attempt: 1, sent }).unwrap();
-    let heard = raw.hear(PATIENCE).unwrap();
-    assert!(matches!(heard, Some(Frame::Group { process: ProcessId(4), .. })), "{heard:?}");
-    assert_eq!(cluster.metric(0, "grouplock_rooms", ""), 0);
+    let mut renew = |cluster: &Cluster| {
+        let sent = raw.clock.now();
+        raw.process("nowhere", 4, ProcessMessage::Renew { attempt: 1, sent }).unwrap();
+        let heard = raw.hear(PATIENCE).unwrap();
+        let gone = GroupMessage::Gone { attempt: 1 };
+        assert!(
+            matches!(&heard, Some(Frame::Group { process: ProcessId(4), message, .. }) if *message == gone),
+            "{heard:?}"
+        );
+        assert_eq!(cluster.metric(0, "grouplock_rooms", ""), 0);
+    };
+    // Before the cluster has begun, and after.
+    renew(&cluster);
+    (1..3).for_each(|id| cluster.launch(id));
+    cluster.wait_connected();
+    renew(&cluster);
 }

@@ -9,6 +9,7 @@ mod conformance;
 mod enter;
 mod faults;
 mod long;
+mod lost;
 mod many;
 mod page;
 mod played;

@@ -1,10 +1,13 @@
 //! More connections than a member has places for.
 
 use std::net::TcpStream;
+use std::time::Instant;
 
 use crate::cluster::client::{Raw, session_at};
 use crate::cluster::{Cluster, Options, PATIENCE, eventually};
-use grouplock_room::{Places, RoomError, RoomOptions};
+use grouplock_quorum::GroupMessage;
+use grouplock_quorum::wire::Frame;
+use grouplock_room::{Places, RoomError, RoomOptions, Snapshot};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// As many as a review used to end a member.
@@ -60,6 +63,52 @@ fn silent_connections_end_nothing() {
     assert!(!cluster.log(0).contains("cannot accept"), "descriptors ran out");
     drop((crowd, more));
     assert_eq!(cluster.stop(0), Some(0), "it ended before it was told to");
+}
+
+/// As many rooms as there can be, and all of them looked at.
+fn status_of(rooms: u64) {
+    let cluster = Cluster::start(Options { lease: "60s", ..Options::new(3) });
+    cluster.wait_connected();
+    let session = session_at(0, 3);
+    let (mut client, _) = Raw::client(&cluster.address(0), 1).unwrap();
+    let name = |room: u64| format!("room-{room}");
+    let all: Vec<_> = (1..=rooms).collect();
+    for some in all.chunks(64) {
+        for room in some {
+            client.ask(&name(*room), &session, *room).unwrap();
+        }
+        let mut inside = 0;
+        while inside < some.len() {
+            let heard = client.hear(PATIENCE).unwrap().expect("each room is empty");
+            let enter = |message| matches!(message, GroupMessage::Enter { .. });
+            inside += usize::from(matches!(heard, Frame::Group { message, .. } if enter(message)));
+        }
+        for room in some {
+            client.leave(&name(*room), *room).unwrap();
+        }
+    }
+    eventually("all have left", || cluster.metric(0, "grouplock_inside", "") == 0);
+    let places = Places::new().with(grouplock_quorum::opener());
+    let began = Instant::now();
+    let seen = places.snapshots(cluster.place(0).as_str()).unwrap();
+    println!("{rooms} rooms were looked at in {:?}", began.elapsed());
+    let entered = |room: &Snapshot| room.recent.last().is_some_and(|past| past.entries == 1);
+    let good = |seen: &Result<Snapshot, RoomError>| {
+        seen.as_ref().is_ok_and(|room| entered(room) && room.unanswered.is_empty())
+    };
+    let bad = seen.iter().find(|(_, seen)| !good(seen));
+    assert!(bad.is_none() && seen.len() as u64 == rooms, "{} rooms, {bad:?}", seen.len());
+}
+
+#[test]
+fn all_rooms_are_looked_at() {
+    status_of(500);
+}
+
+#[test]
+#[ignore = "takes long; cargo xtask soak runs it"]
+fn larger_as_many_rooms_as_there_can_be_are_looked_at() {
+    status_of(65_536);
 }
 
 #[test]

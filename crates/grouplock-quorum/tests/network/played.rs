@@ -118,8 +118,11 @@ fn answers(frame: Frame, cluster: &Cluster, counts: &Counts) -> Vec<Frame> {
             let message = GroupMessage::Renewed { attempt, heard: sent };
             vec![Frame::Group { room, process, message }]
         }
-        Frame::Look { question, room: Some(_), brief } => {
-            assert!(brief, "the whole line is asked for");
+        Frame::Look { question, room: Some(room), brief: false } if room == "nowhere" => {
+            vec![Frame::Seen { question, seen: Seen::End }]
+        }
+        Frame::Look { question, room: Some(room), brief } => {
+            assert!(brief || room == "there", "the whole line is asked for");
             counts.looks.fetch_add(1, SeqCst);
             let (session, epoch, began) = ("another".to_owned(), 1, Time::ZERO);
             let inside = Some(Inside { session, epoch, contested: false, began });
@@ -149,6 +152,24 @@ fn a_denied_request_fails_with_the_reason_and_others_stay() {
     assert!(bad.try_enter("session").unwrap_err().to_string().contains("it is tested"));
     inside.leave().expect("it was kept");
     assert_eq!(member.counts.connections.load(SeqCst), 1, "the connection was lost");
+}
+
+/// The list of all rooms would be as long for each room as there are rooms: this member does not even answer when it is asked for it.
+#[test]
+fn to_see_whether_a_room_exists_members_are_asked_about_that_room() {
+    let member = Member::start();
+    let places = Places::new().with(grouplock_quorum::opener());
+    let place = format!("gbp://{}", member.address);
+    let open = |name, options: &RoomOptions| places.open(place.as_str(), name, options);
+    let existing = RoomOptions::new().existing(true);
+    assert!(open("there", &existing).is_ok());
+    let look = RoomOptions::new().look_only();
+    assert_eq!(open("there", &look).unwrap().snapshot().unwrap().epoch, 1);
+    assert_eq!(member.counts.looks.load(SeqCst), 2, "it is looked at once each time");
+    let missing = open("nowhere", &existing).map(drop).unwrap_err();
+    assert!(matches!(missing, RoomError::NoSuchRoom { .. }), "{missing}");
+    let missing = open("nowhere", &look).unwrap().snapshot().unwrap_err();
+    assert!(matches!(missing, RoomError::NoSuchRoom { .. }), "{missing}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use grouplock_room::{Places, Room, RoomError, RoomOptions};
 use nix::sys::signal::Signal;
 
-use crate::cluster::client::session_at;
+use crate::cluster::client::{Raw, session_at};
 use crate::cluster::{Cluster, Options, PATIENCE, certificates, eventually, request};
 
 fn open(place: &str) -> Result<Room, RoomError> {
@@ -29,7 +29,7 @@ fn members_are_upgraded_one_after_the_other() {
     assert_serves(&room, 3);
     for id in 0..3 {
         assert_eq!(cluster.stop(id), Some(0));
-        cluster.set(id, "GROUPLOCK_TEST_VERSIONS", "2-3");
+        cluster.set(id, "GROUPLOCK_TEST_VERSIONS", "3-4");
         cluster.launch(id);
         cluster.wait_connected();
         // The client is of the old version all the time.
@@ -38,13 +38,31 @@ fn members_are_upgraded_one_after_the_other() {
     // One that has given up the old version is too new for that, but not for the members.
     cluster.stop(0);
     cluster.unset(0);
-    cluster.set(0, "GROUPLOCK_TEST_VERSIONS", "3-3");
+    cluster.set(0, "GROUPLOCK_TEST_VERSIONS", "4-4");
     cluster.launch(0);
     cluster.wait_connected();
     let another = format!("gbp://127.0.0.1:1,{}", cluster.address(0));
     let why = open(&another).map(drop).expect_err("it is too old").to_string();
-    assert!(why.contains("version 2 is spoken there, 3 here"), "{why}");
+    assert!(why.contains("version 3 is spoken there, 4 here"), "{why}");
     assert!(cluster.refused(0, "version") > 0);
+}
+
+/// As the bytes that the last release sends.
+#[test]
+fn a_member_and_a_client_of_the_version_before_are_told_so() {
+    let before = include_bytes!("../core/frames/version-2.bin");
+    let cluster = Cluster::start(Options::new(3));
+    let mut hellos = before.as_slice();
+    for who in ["member", "client"] {
+        let length = 4 + u32::from_be_bytes(*hellos.first_chunk().unwrap()) as usize;
+        let (hello, rest) = hellos.split_at(length);
+        hellos = rest;
+        let mut raw = Raw::connect(&cluster.address(0)).unwrap();
+        raw.write(hello).unwrap();
+        assert_eq!(raw.refusal(), "version", "{who}");
+    }
+    eventually("both are counted", || cluster.refused(0, "version") == 2);
+    assert!(cluster.log(0).contains("version 2 is spoken there, 3 here"), "{}", cluster.log(0));
 }
 
 #[test]

@@ -21,6 +21,13 @@ fn victim(
     Some(victim)
 }
 
+/// Waits until it is inside: also in an idle room that takes time.
+fn until_inside(subject: &dyn Subject, room: &Room, pid: u32) {
+    let inside =
+        |seen: Snapshot| seen.inside.is_some_and(|it| it.members.iter().any(|m| m.pid == pid));
+    eventually(subject, "the process to be killed is inside", || inside(snapshot(room)));
+}
+
 fn is_there(seen: &Snapshot, pid: u32) -> bool {
     let phases = seen.waiting.iter().chain(&seen.inside);
     phases.flat_map(|phase| &phase.members).any(|member| member.pid == pid)
@@ -31,6 +38,7 @@ pub(super) fn a_dead_holder_is_replaced_and_told_of(subject: &dyn Subject) {
     let before = room.enter("s").expect("it is empty").epoch();
     let Some(victim) = victim(subject, &room, "dead holder", "s") else { return };
     let pid = victim.pid();
+    until_inside(subject, &room, pid);
     let seen = snapshot(&room);
     assert!(seen.epoch > before);
     std::thread::scope(|scope| {
@@ -88,6 +96,7 @@ pub(super) fn survivors_of_a_phase_keep_it(subject: &dyn Subject) {
     let inside = room.enter("s").expect("it is empty");
     let Some(victim) = victim(subject, &room, "survivors", "s") else { return };
     let pid = victim.pid();
+    until_inside(subject, &room, pid);
     victim.kill();
     eventually(subject, "the death is noticed", || !is_there(&snapshot(&room), pid));
     assert!(room.try_enter("t").is_err(), "one is still inside");

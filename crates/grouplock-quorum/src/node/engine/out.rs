@@ -9,13 +9,20 @@ use super::super::room::{To, Wishes};
 use super::super::status::Status;
 use super::super::storage::StorageError;
 use super::{Connection, ConnectionId, Engine, Who};
+use crate::name::MemberId;
 use crate::time::Time;
 use crate::wire::{Frame, Reason, Seen};
 
+/// How many records may wait.
+const MOST_LATER: usize = 1024;
+
 impl Engine {
-    pub(super) fn flush(&mut self) -> Result<(), StorageError> {
+    /// What can wait is written with the next record that cannot, or if there is `all`.
+    pub(super) fn flush(&mut self, all: bool) -> Result<(), StorageError> {
         let Wishes { save, send } = std::mem::take(&mut self.wishes);
-        if !save.is_empty() {
+        if !all && save.len() < MOST_LATER && save.iter().all(|(_, record)| record.can_wait()) {
+            self.wishes.save = save;
+        } else if !save.is_empty() {
             let save = hooks::before_commit(save);
             let voted = hooks::votes(&save);
             if !save.is_empty() {
@@ -91,7 +98,7 @@ impl Engine {
     }
 
     /// Closes a connection. What else came over it is not looked at.
-    pub(super) fn refuse(&mut self, connection: ConnectionId, reason: Reason) {
+    pub(in super::super) fn refuse(&mut self, connection: ConnectionId, reason: Reason) {
         let Some(Connection { who, address, outbox }) = self.connections.remove(&connection) else {
             return;
         };
@@ -134,6 +141,10 @@ impl Engine {
 
     // ---- what there is to see ----
 
+    fn present(&self) -> impl Iterator<Item = MemberId> {
+        (0..self.coterie.members()).map(MemberId).filter(|member| self.is_present(*member))
+    }
+
     pub(super) fn gauges(&self) -> Gauges {
         let members = self.rooms.values().map(|room| &room.member);
         let (inside, waiting) = members.fold((0, 0), |(inside, waiting), member| {
@@ -144,13 +155,14 @@ impl Engine {
             inside,
             waiting,
             clients: self.clients.len(),
-            members_connected: self.links.iter().flatten().count(),
+            members_connected: self.present().count(),
             log_bytes: self.storage.length(),
         }
     }
 
     pub(super) fn status(&self, now: Time) -> Status {
-        let connected: Vec<bool> = self.links.iter().map(Option::is_some).collect();
+        let all = (0..self.coterie.members()).map(MemberId);
+        let connected: Vec<bool> = all.map(|member| self.is_present(member)).collect();
         let gauges = self.gauges();
         Status::new(
             self.me,

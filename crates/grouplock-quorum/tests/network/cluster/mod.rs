@@ -66,6 +66,7 @@ pub(crate) struct Options {
     pub(crate) members: u16,
     pub(crate) coterie: &'static str,
     pub(crate) policy: &'static str,
+    pub(crate) votes: &'static str,
     pub(crate) lease: &'static str,
     pub(crate) retry: &'static str,
     pub(crate) clock_tolerance: &'static str,
@@ -79,6 +80,7 @@ impl Options {
             members,
             coterie,
             policy: "fifo",
+            votes: "any",
             lease: "4s",
             retry: "200ms",
             clock_tolerance: "5s",
@@ -152,7 +154,8 @@ impl Cluster {
 
     /// The configuration of a member.
     pub(crate) fn toml(&self, id: usize) -> String {
-        let Options { coterie, policy, lease, retry, clock_tolerance, tls, .. } = self.options;
+        let Options { coterie, policy, votes, lease, retry, clock_tolerance, tls, .. } =
+            self.options;
         let mut members = String::new();
         for id in 0..self.len() {
             let address = self.address(id);
@@ -166,7 +169,7 @@ impl Cluster {
         };
         format!(
             "id = {id}\ndata = \"data-{id}\"\nstatus = \"127.0.0.1:0\"\n\n[cluster]\nname = \"test\"\n\
-             members = [{members}]\ncoterie = \"{coterie}\"\npolicy = \"{policy}\"\nlease = \"{lease}\"\n\
+             members = [{members}]\ncoterie = \"{coterie}\"\npolicy = \"{policy}\"\nvotes = \"{votes}\"\nlease = \"{lease}\"\n\
              retry = \"{retry}\"\nclock_tolerance = \"{clock_tolerance}\"\n\n[tls]\n{tls}\n"
         )
     }
@@ -294,9 +297,28 @@ impl Cluster {
         self.wait(id)
     }
 
+    /// Sends a signal; if it is one to stop, until every thread has.
     pub(crate) fn signal(&self, id: usize, signal: Signal) {
-        let running = self.running[id].as_ref().expect("it runs");
-        kill(Pid::from_raw(running.child.id().cast_signed()), signal).expect("it is our child");
+        let process = self.running[id].as_ref().expect("it runs").child.id();
+        kill(Pid::from_raw(process.cast_signed()), signal).expect("it is our child");
+        let stopped = || {
+            let threads = fs::read_dir(format!("/proc/{process}/task")).expect("its threads");
+            let stat = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("stat")).ok();
+            let mut stats = threads.flatten().filter_map(stat);
+            stats
+                .all(|stat| stat.rsplit_once(')').is_some_and(|(_, state)| state.starts_with(" T")))
+        };
+        if signal == Signal::SIGSTOP {
+            eventually("all its threads have stopped", stopped);
+        }
+    }
+
+    /// How much memory a member has.
+    pub(crate) fn resident_kib(&self, id: usize) -> u64 {
+        let process = self.running[id].as_ref().expect("it runs").child.id();
+        let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its size");
+        line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
 
     fn log_path(&self, id: usize) -> PathBuf {

@@ -39,10 +39,11 @@ enum Fault {
     ClientStopped,
     LinksCut,
     DiskFull,
+    DataLost,
 }
 
 impl Fault {
-    const ALL: [Fault; 7] = [
+    const ALL: [Fault; 8] = [
         Fault::Nothing,
         Fault::MemberKilled,
         Fault::MemberStopped,
@@ -50,6 +51,7 @@ impl Fault {
         Fault::ClientStopped,
         Fault::LinksCut,
         Fault::DiskFull,
+        Fault::DataLost,
     ];
 
     fn words(self) -> &'static str {
@@ -68,6 +70,9 @@ impl Fault {
             }
             Fault::DiskFull => {
                 "a member's log cannot grow (RLIMIT_FSIZE) until it ends; then it is started again"
+            }
+            Fault::DataLost => {
+                "a member is killed and its data are removed; it is started again, and the next fault waits until it votes"
             }
         }
     }
@@ -169,6 +174,16 @@ impl Play {
                 self.cluster.limits.clear();
                 self.cluster.launch(some_member);
             }
+            Fault::DataLost => {
+                let again = |cluster: &Cluster| {
+                    cluster.log(some_member).matches("it goes on with memory").count()
+                };
+                let before = again(&self.cluster);
+                self.cluster.kill(some_member);
+                fs::remove_dir_all(self.cluster.data(some_member)).expect("it has data");
+                self.cluster.launch(some_member);
+                eventually("it has a memory again", || again(&self.cluster) > before);
+            }
         }
     }
 
@@ -232,6 +247,11 @@ fn a_client_is_stopped() {
 #[test]
 fn a_member_is_stopped() {
     holds(Fault::MemberStopped, 3, 3, Duration::from_secs(3));
+}
+
+#[test]
+fn data_are_lost() {
+    holds(Fault::DataLost, 3, 3, Duration::from_secs(2));
 }
 
 #[test]

@@ -1,0 +1,185 @@
+//! What a group hears from its arbiters, and says to them again.
+
+use super::{Group, State, World};
+use crate::message::PeerMessage;
+use crate::name::MemberId;
+use crate::rank::Claim;
+use crate::time::Time;
+
+impl Group {
+    pub(crate) fn locked(
+        &mut self,
+        arbiter: MemberId,
+        (stage, grant): (u64, u64),
+        (epoch, heard): (u64, Time),
+        rival: Option<Claim>,
+        world: &mut World<'_>,
+    ) {
+        if stage != self.stage {
+            return;
+        }
+        match &mut self.state {
+            State::Wanting(wanting) => {
+                if wanting.yielded.get(&arbiter).is_some_and(|yielded| grant <= *yielded) {
+                    return;
+                }
+                wanting.votes.count(arbiter, grant, epoch, heard);
+                wanting.rivals.hear(arbiter, rival);
+                self.open(world);
+            }
+            State::Holding(holding) => {
+                holding.rivals.hear(arbiter, rival);
+                // A new grant, and it knows of a later epoch: it may have taken its vote back in between, and others have been inside.
+                // An arbiter also hears of later epochs from those who ask it, while its vote is still here.
+                if holding.votes.is_the_same(arbiter, grant) || epoch <= holding.epoch {
+                    holding.votes.count(arbiter, grant, epoch, heard);
+                } else {
+                    holding.votes.remove(arbiter);
+                }
+                self.admit_waiting(world);
+            }
+            State::Idle => {}
+        }
+    }
+
+    pub(crate) fn inquire(
+        &mut self,
+        arbiter: MemberId,
+        (stage, grant): (u64, u64),
+        rival: Claim,
+        again: bool,
+        world: &mut World<'_>,
+    ) {
+        if self.answer_if_over(arbiter, stage, again, world) {
+            return;
+        }
+        match &mut self.state {
+            State::Wanting(wanting) => {
+                wanting.rivals.hear(arbiter, Some(rival));
+                let yielded = wanting.yielded.entry(arbiter).or_insert(0);
+                // If it was yielded before, the vote that is here now was given after that. Whether our answer was lost is not
+                // for the arbiter to say: who sent it says it again.
+                if grant > *yielded {
+                    *yielded = grant;
+                    wanting.votes.remove(arbiter);
+                    world.out.send(arbiter, PeerMessage::Relinquish { stage, grant });
+                }
+            }
+            State::Holding(holding) => holding.rivals.hear(arbiter, Some(rival)),
+            State::Idle => {}
+        }
+    }
+
+    pub(crate) fn contested(
+        &mut self,
+        arbiter: MemberId,
+        stage: u64,
+        rival: Option<Claim>,
+        again: bool,
+        world: &mut World<'_>,
+    ) {
+        if self.answer_if_over(arbiter, stage, again, world) {
+            return;
+        }
+        match &mut self.state {
+            State::Wanting(wanting) => wanting.rivals.hear(arbiter, rival),
+            State::Holding(holding) => {
+                holding.rivals.hear(arbiter, rival);
+                self.admit_waiting(world);
+            }
+            State::Idle => {}
+        }
+    }
+
+    /// Whether that stage is over. An arbiter that asks for the second time has missed the RELEASE.
+    fn answer_if_over(
+        &self,
+        arbiter: MemberId,
+        stage: u64,
+        again: bool,
+        world: &mut World<'_>,
+    ) -> bool {
+        let over = self.over();
+        if again && stage <= over {
+            world.out.send(arbiter, PeerMessage::Release { stage: over, epoch: self.epoch });
+        }
+        stage <= over
+    }
+
+    /// The last stage that is over.
+    fn over(&self) -> u64 {
+        if matches!(self.state, State::Idle) { self.stage } else { self.stage - 1 }
+    }
+
+    /// What was sent to `arbiter` last may be lost.
+    pub(crate) fn reconnect(&self, arbiter: MemberId, world: &mut World<'_>) {
+        let asked = self.asked.contains(&arbiter);
+        let over = self.over();
+        if over > 0 && (asked || world.quorum().is_some_and(|own| own.contains(&arbiter))) {
+            world.out.send(arbiter, PeerMessage::Release { stage: over, epoch: self.epoch });
+        }
+        if asked {
+            self.ask_again(arbiter, world);
+            if matches!(self.state, State::Holding(_)) && world.settings.lease.is_some() {
+                self.request_from(arbiter, self.epoch, world);
+            }
+        }
+    }
+
+    /// Asks an arbiter again that has not answered.
+    fn ask_again(&self, arbiter: MemberId, world: &mut World<'_>) {
+        let State::Wanting(wanting) = &self.state else { return };
+        if wanting.votes.has(arbiter) {
+            return;
+        }
+        if let Some(&grant) = wanting.yielded.get(&arbiter) {
+            world.out.send(arbiter, PeerMessage::Relinquish { stage: self.stage, grant });
+        }
+        self.request_from(arbiter, self.epoch, world);
+    }
+
+    /// Whether something was asked that has not been answered.
+    pub(crate) fn is_waiting_for_answers(&self) -> bool {
+        match &self.state {
+            State::Idle => false,
+            State::Wanting(_) => true,
+            State::Holding(holding) => !holding.rivals.is_empty() || !self.waiting.is_empty(),
+        }
+    }
+
+    /// Nothing has happened for long: asks again whoever has not answered.
+    pub(crate) fn retry(&mut self, world: &mut World<'_>) {
+        self.asked.iter().for_each(|arbiter| self.ask_again(*arbiter, world));
+        self.open(world);
+        self.tell_inside(world);
+    }
+
+    /// Whether it has votes whose leases have to be renewed.
+    pub(crate) fn has_votes(&self) -> bool {
+        match &self.state {
+            State::Idle => false,
+            State::Wanting(wanting) => wanting.votes.len() > 0,
+            State::Holding(_) => true,
+        }
+    }
+
+    /// Renews the leases of its votes.
+    pub(crate) fn keep(&self, world: &mut World<'_>) {
+        if world.settings.lease.is_none() {
+            return;
+        }
+        for arbiter in &self.asked {
+            if !matches!(&self.state, State::Wanting(wanting) if !wanting.votes.has(*arbiter)) {
+                self.request_from(*arbiter, self.epoch, world);
+            }
+        }
+    }
+
+    /// The highest grant of an arbiter that was given back in this stage.
+    pub(crate) fn yielded(&self, arbiter: MemberId) -> u64 {
+        match &self.state {
+            State::Wanting(wanting) => wanting.yielded.get(&arbiter).copied().unwrap_or(0),
+            State::Idle | State::Holding(_) => 0,
+        }
+    }
+}
