@@ -86,8 +86,8 @@ impl Settings {
         self.lease.map(|lease| lease + lease / 2)
     }
 
-    /// After so long without a word of its owner an arbiter takes its vote back: later than the owner [gives
-    /// up](Settings::lapse), though its clock may be the slower one. A member without its memory waits as long before it votes.
+    /// After so long without a word of its owner an arbiter takes its vote back: later than the owner gives
+    /// up, though its clock may be the slower one. A member without its memory waits as long before it votes.
     pub fn vote_lease(&self) -> Option<Duration> {
         self.lease.map(|lease| lease + lease / 2 + lease / 32)
     }
