@@ -157,7 +157,9 @@ impl FromStr for Place {
             }
             return Ok(Place::Directory(PathBuf::from(path)));
         }
-        let Some((scheme, rest)) = text.split_once("://") else {
+        // An absolute path is one whatever else is in it.
+        let servers = text.split_once("://").filter(|_| !text.starts_with('/'));
+        let Some((scheme, rest)) = servers else {
             return Ok(Place::Directory(PathBuf::from(text)));
         };
         let word = scheme.starts_with(|c: char| c.is_ascii_lowercase())
@@ -243,6 +245,7 @@ mod tests {
     fn a_place_reads_as_it_is_written() {
         for text in [
             "/run/x",
+            "/run/://h:1",
             "relative/dir",
             "gbp://h:1",
             "etcd://a:1,b:2",
