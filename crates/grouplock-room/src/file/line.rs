@@ -134,9 +134,11 @@ pub(crate) struct Line<'w, W>(pub(crate) &'w mut W);
 impl<W: Words> Line<'_, W> {
     /// Finishes what an owner that died has begun.
     pub(crate) fn mend(&mut self) -> Result<(), Contradiction> {
-        if self.0.get(At::Armed) == 0 {
-            return Ok(());
-        }
+        if self.0.get(At::Armed) == 0 { Ok(()) } else { self.redo() }
+    }
+
+    /// Builds everything anew that follows from the states, and lets in whoever may enter then.
+    pub(crate) fn redo(&mut self) -> Result<(), Contradiction> {
         self.rebuild()?;
         self.settle().map_err(|Broken| Contradiction)?;
         self.0.set(At::Armed, 0);
@@ -204,6 +206,42 @@ impl<W: Words> Line<'_, W> {
         })
     }
 
+    /// The slots that `slot` waits for: the one that waits in front of it, else those that are IN, at most `many`. None if it
+    /// does not wait.
+    pub(crate) fn in_front(&mut self, slot: Slot, many: usize) -> Result<Vec<Slot>, Contradiction> {
+        self.mend()?;
+        if let Ok(found) = self.seek(slot, many) {
+            return Ok(found);
+        }
+        self.redo()?;
+        self.seek(slot, many).map_err(|Broken| Contradiction)
+    }
+
+    fn seek(&self, slot: Slot, many: usize) -> Result<Vec<Slot>, Broken> {
+        if self.of(slot, Field::State) != WAIT {
+            return Ok(Vec::new());
+        }
+        if self.0.get(At::Head) != u64::from(slot) + 1 {
+            let mut at = self.of(slot, Field::Prev);
+            for _ in 0..self.0.slots() {
+                let other = self.linked(at)?;
+                if other == slot {
+                    return Err(Broken);
+                }
+                if self.of(other, Field::State) == WAIT {
+                    return Ok(vec![other]);
+                }
+                at = self.of(other, Field::Prev);
+            }
+            return Err(Broken);
+        }
+        let one = self.inside(1);
+        let first = *one.first().ok_or(Broken)?;
+        // If only their number keeps it out, any of them may be the one that makes room.
+        let shares = self.of(slot, Field::Alone) == 0 && self.0.same_session(first, slot);
+        Ok(if shares { self.inside(many) } else { one })
+    }
+
     /// Those that are IN, as the links tell; at most `limit` of them.
     pub(crate) fn inside(&self, limit: usize) -> Vec<Slot> {
         let mut inside = Vec::new();
@@ -232,8 +270,7 @@ impl<W: Words> Line<'_, W> {
         self.mend()?;
         self.0.set(At::Armed, 1);
         if work(self).and_then(|()| self.settle()).is_err() {
-            self.rebuild()?;
-            self.settle().map_err(|Broken| Contradiction)?;
+            return self.redo();
         }
         self.0.set(At::Armed, 0);
         Ok(())

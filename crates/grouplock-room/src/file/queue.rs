@@ -151,26 +151,9 @@ impl Seat {
         let (room, slot) = (&self.room, self.nudge.slot);
         room.still_there()?;
         let mut latched = room.latch(slot)?;
-        latched.run(|_| Ok(()))?;
-        let targets = loop {
-            if room.slot(slot).state().get() != state::WAITING {
-                return Ok(());
-            }
-            let targets = latched.targets(slot);
-            let mut dead = None;
-            for target in &targets {
-                if !latched.alive(*target)? {
-                    dead = Some(*target);
-                }
-            }
-            match dead {
-                Some(dead) => latched.bury(dead)?,
-                None => {
-                    break targets.into_iter().map(|slot| (slot, room.slot(slot).ticket().get()));
-                }
-            }
-        };
-        let targets: Vec<_> = targets.collect();
+        let targets = latched.bury_in_front(slot)?;
+        let targets: Vec<_> =
+            targets.into_iter().map(|slot| (slot, room.slot(slot).ticket().get())).collect();
         drop(latched);
         let watched = targets.into_iter().all(|target| room.watch(target, &self.nudge));
         // Without a thread it has to look for itself.

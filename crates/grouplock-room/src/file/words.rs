@@ -123,36 +123,38 @@ impl Latched<'_> {
             at = self.get(At::Of(other, Field::Next));
         }
         // From behind, so that no dead waiter is let in.
-        dead.into_iter().rev().try_for_each(|dead| self.bury(dead))
+        dead.into_iter().rev().try_for_each(|dead| self.bury(dead))?;
+        self.bury_in_front(number).map(drop)
+    }
+
+    /// Frees the slots of the dead that `number` waits for, until it waits for the living only: these.
+    pub(super) fn bury_in_front(&mut self, number: Slot) -> Result<Vec<Slot>, RoomError> {
+        for _ in 0..=2 * usize::from(self.room.used().end) {
+            let targets = self.targets(number)?;
+            let mut dead = None;
+            for target in &targets {
+                if !self.alive(*target)? {
+                    dead = Some(*target);
+                }
+            }
+            match dead {
+                Some(dead) => self.bury(dead)?,
+                None if targets.is_empty() && self.get(At::Of(number, Field::State)) == WAIT => {}
+                None => return Ok(targets),
+            }
+        }
+        Err(self.room.condemn("its line cannot be put in order"))
     }
 
     /// The slots whose owners `number` waits for.
-    pub(super) fn targets(&mut self, number: Slot) -> Vec<Slot> {
+    fn targets(&mut self, number: Slot) -> Result<Vec<Slot>, RoomError> {
         const MANY: usize = 64;
-        if self.get(At::Head) != u64::from(number) + 1 {
-            // The one that waits in front of it. If that dies, the next in front, and so on.
-            let mut at = self.get(At::Of(number, Field::Prev));
-            for _ in self.room.used() {
-                let Some(prev) = slot_named(at) else {
-                    break;
-                };
-                if !self.room.used().contains(&prev) {
-                    break;
-                }
-                if self.get(At::Of(prev, Field::State)) == WAIT {
-                    return vec![prev];
-                }
-                at = self.get(At::Of(prev, Field::Prev));
-            }
-        }
-        let one = Line(self).inside(1);
-        // If only their number keeps it out, any of them may be the one that makes room.
-        let shares = one.first().is_some_and(|one| self.same_session(*one, number));
-        if shares && self.get(At::Of(number, Field::Alone)) == 0 {
-            Line(self).inside(MANY)
-        } else {
-            one
-        }
+        let mut targets = Vec::new();
+        self.run(|line| {
+            targets = line.in_front(number, MANY)?;
+            Ok(())
+        })?;
+        Ok(targets)
     }
 
     /// Whether anybody waits.
