@@ -3,14 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::programs::{self, Limits};
-use crate::run::Program;
+use crate::steps;
 
 /// Runs the test programs of `package` that are called `names` (all if there are none) so many
 /// `times` each, with a busy loop on each core beside it, and says how often each failed.
 pub(crate) fn run(times: u32, package: &str, names: &[String]) -> Result<(), String> {
-    let features: &[&str] = if package == "grouplock-cli" { &["--all-features"] } else { &[] };
-    let cargo = Program::cargo(&["test", "-p", package]).arguments(features);
-    let mut built = programs::build(cargo)?;
+    let mut built = programs::build(steps::all_tests())?;
+    built.retain(|program| program.package == package);
+    if built.is_empty() {
+        return Err(format!("no package `{package}` with tests"));
+    }
     if let Some(unknown) = names.iter().find(|name| built.iter().all(|it| it.name != **name)) {
         let known: Vec<_> = built.iter().map(|it| &*it.name).collect();
         return Err(format!(

@@ -166,9 +166,12 @@ fn clippy(_: &Tests) -> Result<(), String> {
 }
 
 /// Examples without tests are left to the lints, and documentation to the features.
+pub(crate) fn all_tests() -> Program {
+    Program::cargo(&["test", "--workspace", "--tests", "--features", OF_PROGRAM])
+}
+
 fn tests(tests: &Tests) -> Result<(), String> {
-    let test = ["test", "--workspace", "--tests", "--features", OF_PROGRAM];
-    told(&tests.programs(Program::cargo(&test), &[])?)
+    told(&tests.programs(all_tests(), &[])?)
 }
 
 /// The tests of grouplock that look at its features.
