@@ -18,6 +18,7 @@ const PARTS: &[Part] = &[
     Part { name: "rooms", share: 4, run: rooms },
     Part { name: "run", share: 6, run: run_overhead },
     Part { name: "etcd", share: 12, run: etcd },
+    Part { name: "model-swap", share: 2, run: model_swap },
 ];
 
 pub(crate) fn names() -> Vec<&'static str> {
@@ -112,6 +113,37 @@ fn etcd(given: &Given) -> Results {
     let page = format!("{}/etcd.md", out(given));
     let rounds: &[&str] = if careful(given) { &[] } else { &["--rounds", "4"] };
     measured(given, "etcd.md", program("etcd").arguments(&["--out", &page]).arguments(rounds))
+}
+
+/// What opens the page of the example.
+const MODEL_SWAP: &str = "\
+# Swapping models
+
+*For whoever shares a device that holds one model at a time.*
+
+Requests for three models arrive at random, and loading a model takes as long as 50 of them. The same requests go to four gateways
+that run side by side: a mutex for each request, and `GroupLock` with the model as the session, under the default policy
+(*barging*), `Fifo`, and `Batch` with 100 passes. The program is
+[`model_swap`](../../crates/grouplock/examples/model_swap/main.rs); the figures are those of a single run of it.
+
+";
+
+fn model_swap(given: &Given) -> Results {
+    let name = "model_swap.md";
+    let example = ["run", "--release", "--quiet", "-p", "grouplock", "--example", "model_swap"];
+    let folder = crate::run::root().join(out(given));
+    let page = folder.join(name);
+    let written = Program::cargo(&example).quietly(given.left()).and_then(|ended| {
+        let text = format!("{MODEL_SWAP}```text\n{}```\n", ended.output);
+        std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(&page, text))
+            .map_err(|why| format!("`{}` cannot be written: {why}", page.display()))
+    });
+    let how = match written {
+        Ok(()) => Reached::Ended(format!("{} is written", page.display())),
+        Err(why) => Reached::Failed(why),
+    };
+    vec![(name.to_owned(), how)]
 }
 
 /// Measures for as long as there is time. A page is written at the end, so one that is cut off is
