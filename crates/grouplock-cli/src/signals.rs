@@ -63,10 +63,15 @@ pub(crate) struct Signals {
 impl Signals {
     /// Takes over the signals that can be forwarded. Those that are ignored stay so, as nohup(1) and shells want it.
     pub(crate) fn take() -> nix::Result<Self> {
+        Self::take_some(&FORWARDED)
+    }
+
+    /// The same for some of them.
+    pub(crate) fn take_some(signals: &[Signal]) -> nix::Result<Self> {
         let mut set = SigSet::empty();
-        for signal in FORWARDED {
-            if !is_ignored(signal)? {
-                set.add(signal);
+        for signal in signals {
+            if !is_ignored(*signal)? {
+                set.add(*signal);
             }
         }
         let mut before = SigSet::empty();

@@ -86,6 +86,7 @@ impl FileRoom {
         sequence.set(sequence.get() | 1);
         mine.pid().set(std::process::id());
         mine.uid().set(nix::unistd::getuid().as_raw());
+        mine.kept().set(0);
         self.map.set_text(mine.host(), self.host.as_bytes());
         self.map.set_text(mine.command(), self.command.as_bytes());
         self.map.set_text(mine.session(), b"");

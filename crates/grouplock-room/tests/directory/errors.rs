@@ -98,8 +98,22 @@ fn a_room_grows_with_its_participants() {
     drop(other.try_enter("s").expect("it is shared"));
     assert_eq!(other.snapshot().expect("it can be seen").holders(), 100);
     assert!(size() < 200_000, "{}", size());
-    drop(guards);
+    let more: Vec<_> = (0..1000).map(|_| room.enter("s").expect("there is a place")).collect();
+    assert_eq!(other.snapshot().expect("it can be seen").holders(), 1100);
+    drop((guards, more));
     room.try_enter("t").expect("it is empty").leave().expect("left");
+}
+
+#[test]
+fn a_handle_that_is_closed_leaves_no_slot_in_use() {
+    let scratch = Scratch::new();
+    let room = open(&scratch).expect("made");
+    let guards: Vec<_> = (0..5).map(|_| room.enter("s").expect("there is a place")).collect();
+    drop(guards);
+    drop(room);
+    let bytes = fs::read(file(&scratch)).expect("it is there");
+    let states = bytes[SLOTS as usize..].chunks(1024).map(|slot| &slot[..4]);
+    assert!(states.into_iter().all(|state| state == [0; 4]), "none is in use");
 }
 
 #[test]
