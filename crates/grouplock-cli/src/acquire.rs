@@ -24,6 +24,7 @@ use nix::sys::stat::Mode;
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, fork, setsid};
 
+use crate::before::stdout;
 use crate::caller::caller;
 use crate::exit::{self, Ending, complain};
 use crate::handle::{Handle, wait_for};
@@ -147,8 +148,10 @@ fn relay(mut answer: UnixStream) -> Result<ExitCode, AcquireError> {
     let Some((code, text)) = text.split_first() else {
         return Ok(exit::failed("the keeper died before it had entered"));
     };
-    let mut out = std::io::stdout();
-    out.write_all(text).and_then(|()| out.flush()).map_err(system("print the token"))?;
+    if !text.is_empty() {
+        let mut out = stdout().map_err(system("print the token"))?;
+        out.write_all(text).and_then(|()| out.flush()).map_err(system("print the token"))?;
+    }
     // One that could not enter is gone already.
     _ = answer.write_all(b"!");
     Ok(ExitCode::from(*code))

@@ -70,7 +70,7 @@ fn all_lengths_of_time_have_one_grammar() {
     for time in ["90", "1.5s", "2h30m", "1d12h", "100us"] {
         let policy = format!("--policy=priority:{time}");
         let room = format!("room {time}");
-        for option in [&["-w", time][..], &["-d", time], &[&policy]] {
+        for option in [&[&*policy][..], &["-w", time], &["-d", time]] {
             let run = [&["run"], option, &[&room, "s", "--", "true"]].concat();
             assert_eq!(place.said(&run).0, 0, "{option:?}");
         }
