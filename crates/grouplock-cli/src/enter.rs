@@ -211,7 +211,7 @@ fn told(result: Result<(), EnterError>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     complain(&error);
     let lost = match &error {
-        EnterError::NotInside(_) => true,
+        EnterError::NotInside(_) | EnterError::Gone { .. } => true,
         // The room is not there any more, and with it the place.
         EnterError::Wait(WaitError::Room(error)) => {
             matches!(error, RoomError::NoSuchRoom { .. } | RoomError::Removed { .. })
@@ -245,11 +245,13 @@ fn shown(number: i32) -> String {
 /// The room on whose file a descriptor is open.
 fn room_of(number: i32) -> Result<(Room, BorrowedFd<'static>), EnterError> {
     let descriptor = descriptor(number)?;
+    if facts_of(number).is_some_and(|file| file.nlink() == 0) {
+        // There may be another room of that name by now.
+        return Err(EnterError::Gone { number, path: shown(number) });
+    }
     let file = file_of(number);
     let parts = file.as_deref().and_then(|file| {
-        // The kernel says so behind the name of a file that has none any more.
-        let name = file.file_name().and_then(OsStr::to_str)?;
-        let name = name.strip_suffix(" (deleted)").unwrap_or(name).strip_suffix(".room")?;
+        let name = file.file_name().and_then(OsStr::to_str)?.strip_suffix(".room")?;
         Some((file.parent()?.to_owned(), RoomName::decode(name)?))
     });
     let Some((directory, name)) = parts else {

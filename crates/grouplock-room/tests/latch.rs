@@ -321,7 +321,9 @@ fn every_state_with_deaths_is_sound() {
     let (worlds, edges) = explore(true, true);
     let mut back = vec![Vec::new(); worlds.len()];
     for (from, follow) in edges.iter().enumerate() {
-        follow.iter().for_each(|to| back[*to as usize].push(from));
+        for to in follow {
+            back[*to as usize].push(from);
+        }
     }
     for who in 0..PEOPLE {
         let inside = |world: &World| world.people[who].part == Part::Inside;

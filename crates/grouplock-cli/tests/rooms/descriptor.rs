@@ -264,9 +264,10 @@ fn the_descriptor_of_a_run_keeps_no_place_by_itself() {
 #[test]
 fn a_script_can_learn_that_its_room_is_gone() {
     let place = Place::new();
-    let script = "\"$G\" enter --fd 9 r a; \"$G\" held --fd 9 || exit 1; rm \"$(\"$G\" path r)\"; \"$G\" held --fd 9";
-    let (code, _, trouble) = run(&place, script);
-    assert_eq!(code, 123, "{trouble}");
+    let script = "\"$G\" enter --fd 9 r a; \"$G\" held --fd 9 || exit 1; rm \"$(\"$G\" path r)\"; \"$G\" held --fd 9; echo $?; \
+                  \"$G\" run r b -- true; \"$G\" held --fd 9; echo $?; \"$G\" leave --fd 9; echo $?";
+    let (code, text, trouble) = run(&place, script);
+    assert_eq!((code, text.as_str()), (0, "123\n123\n123\n"), "{trouble}");
 }
 
 #[test]

@@ -481,3 +481,30 @@ fn a_latch_that_nobody_moves_is_reported() {
     let process = format!("process {} is in the middle of an update", actor.pid());
     assert_says(&said, &["does not move", &process, "is it stopped?"]);
 }
+
+/// Both wait for a latch whose owner is held up: one who leaves by another thread, and one who enters by the same handle.
+#[test]
+fn who_leaves_late_does_not_leave_for_who_has_entered_again() {
+    let scratch = Scratch::new();
+    let idle = open(&scratch).expect("made");
+    idle.enter("s").expect("it is empty").leave().expect("it keeps its slot, the first");
+    let (room, other) = (open(&scratch).expect("opened"), open(&scratch).expect("opened"));
+    let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
+    let latch = |owner: u32| writable.write_all_at(&owner.to_ne_bytes(), 64);
+    for _ in 0..5 {
+        let guard = room.enter("s").expect("it is empty");
+        latch(1).expect("it can be written");
+        let again = std::thread::scope(|scope| {
+            let leaving = scope.spawn(|| guard.leave());
+            let entering = scope.spawn(|| room.enter("s"));
+            std::thread::sleep(Duration::from_millis(50));
+            latch(0).expect("it can be written");
+            leaving.join().expect("no panic").expect("it can be left");
+            entering.join().expect("no panic").expect("it can be entered")
+        });
+        assert_eq!(other.snapshot().expect("it can be seen").holders(), 1);
+        assert!(other.try_enter("t").is_err_and(|error| error.is_conflict()), "it is inside");
+        again.leave().expect("it was not thrown out");
+        drop(other.try_enter("t").expect("all have left"));
+    }
+}
