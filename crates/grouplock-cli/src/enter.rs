@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -70,15 +71,17 @@ enum EnterError {
     )]
     AnotherFile { number: i32, path: String, room: String },
     #[error(
-        "--fd {number}: opening {path} has emptied it, as `>` does, so the room is lost to everyone who uses it; remove the \
-         file, and open it with `exec {number}<>…`"
+        "--fd {number}: the file that it is open on, {path}, was emptied, as `{number}>` does, or removed; `exec {number}<>…` opens the \
+         room anew"
     )]
-    Emptied { number: i32, path: String },
+    Gone { number: i32, path: String },
     #[error(
         "--fd {number}: it keeps a place in this room already, in the session `{session}`; `grouplock leave --fd {number}` gives that back"
     )]
     Inside { number: i32, session: String },
-    #[error("--fd {0}: it keeps no place: it was left before, or lost")]
+    #[error(
+        "--fd {0}: it keeps no place that `grouplock enter` has given it: that was left before, or lost"
+    )]
     NotInside(i32),
     #[error(transparent)]
     Wait(#[from] WaitError),
@@ -141,17 +144,23 @@ fn try_enter(arguments: &EnterArguments) -> Result<Result<String, Ending>, Enter
     let mut wish = entrance.wish(&command)?;
     on_this_machine(&wish.place)?;
     let room = places().open(&wish.place, &wish.room, &wish.options);
-    let room = room.map_err(|error| emptied(number, error))?;
+    let room = room.map_err(|error| gone(number, error))?;
     // Now, and not after the wait.
     let kept = room.kept_by(descriptor).map_err(|error| match error {
         RoomError::BadOption { .. } if file_of(number) != room.file().map(Path::to_owned) => {
-            EnterError::AnotherFile { number, path: shown(number), room: wish.room.clone() }
+            let path = shown(number);
+            if facts_of(number).is_some_and(|file| file.nlink() == 0) {
+                EnterError::Gone { number, path }
+            } else {
+                EnterError::AnotherFile { number, path, room: wish.room.clone() }
+            }
         }
         error => error.into(),
     })?;
     if let Some(kept) = kept {
         return Err(EnterError::Inside { number, session: kept.session });
     }
+    drop(room);
     if Outer::around(&wish)?.is_some() {
         // Whoever waits in front of us waits for the outer run to end, and that waits for us.
         wish.patience = Patience::None;
@@ -202,7 +211,7 @@ fn told(result: Result<(), EnterError>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     complain(&error);
     let lost = match &error {
-        EnterError::NotInside(_) => true,
+        EnterError::NotInside(_) | EnterError::Gone { .. } => true,
         // The room is not there any more, and with it the place.
         EnterError::Wait(WaitError::Room(error)) => {
             matches!(error, RoomError::NoSuchRoom { .. } | RoomError::Removed { .. })
@@ -236,11 +245,13 @@ fn shown(number: i32) -> String {
 /// The room on whose file a descriptor is open.
 fn room_of(number: i32) -> Result<(Room, BorrowedFd<'static>), EnterError> {
     let descriptor = descriptor(number)?;
+    if facts_of(number).is_some_and(|file| file.nlink() == 0) {
+        // There may be another room of that name by now.
+        return Err(EnterError::Gone { number, path: shown(number) });
+    }
     let file = file_of(number);
     let parts = file.as_deref().and_then(|file| {
-        // The kernel says so behind the name of a file that has none any more.
-        let name = file.file_name().and_then(OsStr::to_str)?;
-        let name = name.strip_suffix(" (deleted)").unwrap_or(name).strip_suffix(".room")?;
+        let name = file.file_name().and_then(OsStr::to_str)?.strip_suffix(".room")?;
         Some((file.parent()?.to_owned(), RoomName::decode(name)?))
     });
     let Some((directory, name)) = parts else {
@@ -248,19 +259,22 @@ fn room_of(number: i32) -> Result<(Room, BorrowedFd<'static>), EnterError> {
     };
     let place = Place::from(directory);
     let room = places().open(&place, name.as_str(), &RoomOptions::new().existing(true));
-    Ok((room.map_err(|error| emptied(number, error))?, descriptor))
+    Ok((room.map_err(|error| gone(number, error))?, descriptor))
 }
 
 /// An error of opening a room, with its reason if the descriptor is the reason.
-fn emptied(number: i32, error: RoomError) -> EnterError {
-    let empty =
-        std::fs::metadata(format!("/proc/self/fd/{number}")).is_ok_and(|file| file.len() == 0);
+fn gone(number: i32, error: RoomError) -> EnterError {
+    let empty = facts_of(number).is_some_and(|file| file.len() == 0);
     match error {
         RoomError::Foreign { path, .. } if empty && file_of(number).as_ref() == Some(&path) => {
-            EnterError::Emptied { number, path: path.display().to_string() }
+            EnterError::Gone { number, path: path.display().to_string() }
         }
         error => error.into(),
     }
+}
+
+fn facts_of(number: i32) -> Option<std::fs::Metadata> {
+    std::fs::metadata(format!("/proc/self/fd/{number}")).ok()
 }
 
 /// An error at once for rooms on servers, which no descriptor can keep.

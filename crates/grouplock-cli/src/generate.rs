@@ -210,7 +210,8 @@ const SECTIONS: &[Section] = &[
         items: &[
             (
                 "token=$(grouplock acquire --for $$ cluster upgrade) || exit",
-                "Holds the room for the script, until it ends or releases it.",
+                "Holds the room for the script, until it ends or releases it. Commands of the script that go on after its death are not protected; \
+                 those of run and enter are.",
             ),
             ("grouplock held \"$token\" || exit", "Gives up if the room is not held any more."),
             ("grouplock release \"$token\"", "Returns when the room has been left."),

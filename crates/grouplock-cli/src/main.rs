@@ -3,6 +3,7 @@
 #[cfg_attr(all(feature = "etcd", feature = "gbp", feature = "top"), cfg(test))]
 mod absent;
 mod acquire;
+mod before;
 mod caller;
 mod demo;
 mod doctor;

@@ -1,5 +1,7 @@
 //! Where the rooms are that a command is about.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 use grouplock_room::{Place, Places, RoomError, RoomName};
 use nix::unistd::{Group, getegid, geteuid, getgroups};
@@ -43,12 +45,19 @@ const VARIABLE: &str = "GROUPLOCK_AT";
 impl At {
     /// The place, a directory as an absolute path: it is handed on to commands that may run elsewhere.
     pub(crate) fn place(&self) -> Result<Place, RoomError> {
-        let variable = std::env::var_os(VARIABLE).map(|text| text.to_string_lossy().into_owned());
-        let place = match (&self.named, &self.group, variable) {
+        let place = match (&self.named, &self.group, std::env::var_os(VARIABLE)) {
             (Some(text), ..) => text.parse()?,
             _ if self.system => Place::system(),
             (_, Some(name), _) => Place::of_group(member_of(name)?),
-            (.., Some(text)) => text.parse()?,
+            (.., Some(text)) => match text.to_str() {
+                Some(text) => text.parse()?,
+                None => {
+                    return Err(RoomError::BadPlace {
+                        place: text.to_string_lossy().into_owned(),
+                        reason: "GROUPLOCK_AT is expected to be text in UTF-8",
+                    });
+                }
+            },
             _ => Place::local()?,
         };
         match place {
@@ -74,9 +83,13 @@ impl At {
             Place::system()
         };
         let Place::Directory(directory) = &other else { return None };
-        let file = RoomName::new(room).ok()?.encoded() + ".room";
-        directory.join(file).exists().then_some(other)
+        file_of(directory, room)?.exists().then_some(other)
     }
+}
+
+/// The file of a room in a directory, whether or not it exists; `None` if no room can have that name.
+pub(crate) fn file_of(directory: &Path, room: &str) -> Option<PathBuf> {
+    Some(directory.join(RoomName::new(room).ok()?.encoded() + ".room"))
 }
 
 /// The number of a group of which we are a member.

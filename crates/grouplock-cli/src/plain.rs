@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use crate::before::stdout;
 use crate::exit;
 
 /// Prints, and gives the exit code for how that went.
@@ -15,7 +16,7 @@ pub(crate) fn print(text: &str) -> ExitCode {
 
 /// Prints, and lets a closed pipe be: whoever reads no further has seen enough.
 pub(crate) fn say(text: &str) -> io::Result<()> {
-    let mut out = io::stdout();
+    let mut out = stdout()?;
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         said => said,

@@ -1,12 +1,13 @@
 //! Signals, read one after the other instead of breaking in anywhere.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::libc;
 use nix::sys::prctl;
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, raise, signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+use crate::before;
 
 /// What is meant for the command if it is sent to us. If there is no command yet, TSTP stops the wait, WINCH means nothing,
 /// and the others end the wait.
@@ -24,22 +25,6 @@ const FORWARDED: [Signal; 9] = [
 
 /// What a terminal stops a background job with.
 const BACKGROUND: [Signal; 2] = [Signal::SIGTTIN, Signal::SIGTTOU];
-
-/// Whether SIGPIPE was ignored when this program was started.
-static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
-
-/// Asks before Rust's runtime ignores SIGPIPE for us.
-// SAFETY: the C library calls what this section lists once each before `main`, on the only thread. The function makes a
-// system call and writes an atomic, and needs nothing that `main` would have prepared.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static BEFORE_MAIN: extern "C" fn() = {
-    extern "C" fn ask() {
-        // Relaxed: there is no other thread yet.
-        PIPE_IGNORED.store(is_ignored(Signal::SIGPIPE).unwrap_or(false), Ordering::Relaxed);
-    }
-    ask
-};
 
 /// A signal that has come.
 #[derive(Clone, Copy, Debug)]
@@ -63,10 +48,15 @@ pub(crate) struct Signals {
 impl Signals {
     /// Takes over the signals that can be forwarded. Those that are ignored stay so, as nohup(1) and shells want it.
     pub(crate) fn take() -> nix::Result<Self> {
+        Self::take_some(&FORWARDED)
+    }
+
+    /// The same for some of them.
+    pub(crate) fn take_some(signals: &[Signal]) -> nix::Result<Self> {
         let mut set = SigSet::empty();
-        for signal in FORWARDED {
-            if !is_ignored(signal)? {
-                set.add(signal);
+        for signal in signals {
+            if !is_ignored(*signal)? {
+                set.add(*signal);
             }
         }
         let mut before = SigSet::empty();
@@ -101,7 +91,7 @@ impl Signals {
 
     /// Gives signals back as they were at the start: for the command, between fork and exec.
     pub(crate) fn restore(&self) -> nix::Result<()> {
-        dispose(Signal::SIGPIPE, PIPE_IGNORED.load(Ordering::Relaxed))?;
+        dispose(Signal::SIGPIPE, before::pipe_was_ignored())?;
         dispose(Signal::SIGCHLD, self.child_ignored)?;
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.before), None)
     }
@@ -142,7 +132,7 @@ fn dispose(number: Signal, ignore: bool) -> nix::Result<()> {
     unsafe { signal(number, action) }.map(drop)
 }
 
-fn is_ignored(signal: Signal) -> nix::Result<bool> {
+pub(crate) fn is_ignored(signal: Signal) -> nix::Result<bool> {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: no new action is given, and the old one is written to memory of its type.
     let asked = unsafe { libc::sigaction(signal as i32, std::ptr::null(), action.as_mut_ptr()) };

@@ -75,7 +75,11 @@ impl Seat {
 
     fn leave(self) -> Result<(), RoomError> {
         match self {
-            Seat::Own(guard) => guard.leave(),
+            // To leave a room whose file was cut off would be a signal, unless it is known.
+            Seat::Own(guard) => match guard.standing() {
+                Standing::Lost(loss) => Err(loss.into()),
+                Standing::Held | Standing::Left => guard.leave(),
+            },
             Seat::Shared(outer) if outer.holds() => Ok(()),
             Seat::Shared(_) => Err(given_back().into()),
         }

@@ -1,9 +1,11 @@
 //! `grouplock acquire` and `grouplock release`.
 
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use grouplock_testing::{current_test, skip};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 
 use crate::place::{Place, Running, line_of, mentioning, state, told, until};
@@ -192,6 +194,25 @@ fn an_acquire_that_cannot_is_124_and_leaves_nobody() {
     until("the keeper has withdrawn", || place.waiters("r") == 0);
     until("the keeper has ended", || mentioning(&session).is_empty());
     drop(holder);
+}
+
+#[test]
+fn an_acquire_that_is_killed_before_it_has_printed_the_token_holds_nothing() {
+    let place = Place::new();
+    let (reader, mut writer) = std::io::pipe().expect("there are descriptors");
+    // Full, so that the token cannot be printed.
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("it is open");
+    while writer.write(&[0; 4096]).is_ok() {}
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty())).expect("it is open");
+    let mut command = place.grouplock(&["acquire", "--for", "1", "r", "a"]);
+    command.stdout(writer);
+    let running = Running::start(command);
+    until("the keeper is inside", || !place.is_empty("r"));
+    running.send(Signal::SIGKILL);
+    drop(running);
+    assert_eq!(place.said(&["run", "-q", "-w", "60", "r", "b", "--", "true"]).0, 0);
+    assert_eq!(place.status("r")["deaths"], 0, "it left, and did not die");
+    drop(reader);
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn enter_keeps_to_its_options() {
         (124, String::new(), String::new())
     );
     assert_eq!(run(&place, "\"$G\" enter -q -n --at-most 1 --fd 9 r a").0, 124);
-    let two = "\"$G\" enter -n --at-most 2 --fd 9 r a && \"$G\" run -q -n r a -- true";
+    let two = "\"$G\" enter -n --at-most 2 --fd 9 r a && \"$G\" run -q -n r a -- true 9>&-";
     assert_eq!(run(&place, two).0, 124, "three would be too many");
     let script = format!("{OPEN} \"$G\" enter --fd 9 r b; exit $?");
     let script = Running::start(place.script(&script));
@@ -157,7 +157,7 @@ fn a_script_can_learn_the_epoch() {
 fn a_run_inside_does_not_wait_for_itself() {
     let place = Place::new();
     let script = "all=$(\"$G\" enter --fd 9 --export r a) || exit; eval \"$all\"; \
-                  env -u GROUPLOCK_HELD \"$G\" run r b -- true & \
+                  env -u GROUPLOCK_HELD \"$G\" run r b -- true 9>&- & \
                   until \"$G\" status r | grep -q 'waiting: b'; do sleep 0.01; done; \
                   \"$G\" run r a -- echo shared; \"$G\" leave --fd 9; wait $!";
     let (code, text, trouble) = run(&place, script);
@@ -203,23 +203,71 @@ fn wrong_descriptors_are_named_with_what_was_expected() {
 }
 
 #[test]
-fn a_descriptor_that_has_emptied_the_room_is_told_so() {
+fn a_descriptor_that_has_emptied_the_room_is_told_so_and_others_get_a_new_room() {
     let place = Place::new();
     let script = "exec 9>\"$(\"$G\" path r)\"; \"$G\" enter --fd 9 r a";
-    let (code, _, trouble) = told(&mut place.script(script));
-    assert_eq!(code, 125);
-    assert!(trouble.contains("has emptied it, as `>` does"), "{trouble}");
-    std::fs::remove_file(place.rooms().join("r.room")).expect("as it says");
+    for _ in 0..2 {
+        let (code, _, trouble) = told(&mut place.script(script));
+        assert_eq!(code, 125);
+        assert!(trouble.contains("was emptied, as `9>` does, or removed"), "{trouble}");
+        assert_eq!(try_enter(&place, "a"), 0);
+    }
+    // As when the room is removed after it was named, and before it is opened.
+    std::fs::write(place.rooms().join("r.room"), "").expect("it can be written");
     assert_eq!(try_enter(&place, "a"), 0);
     assert_eq!(run(&place, "exec 9>>\"$(\"$G\" path r)\"; \"$G\" enter --fd 9 r a").0, 0);
 }
 
 #[test]
+fn a_room_that_is_emptied_stays_closed_while_somebody_is_inside() {
+    let place = Place::new();
+    let script = inside(&place, "a", "");
+    std::fs::write(place.rooms().join("r.room"), "").expect("it can be written");
+    let (code, _, trouble) = place.said(&["run", "-n", "r", "b", "--", "true"]);
+    assert_eq!(code, 125, "{trouble}");
+    assert!(trouble.contains("only 0 bytes"), "{trouble}");
+    let (code, _, trouble) = run(&place, "echo opened");
+    assert_ne!(code, 0, "{trouble}");
+    drop(script);
+    assert_eq!(try_enter(&place, "b"), 0, "it is made anew");
+}
+
+#[test]
+fn a_run_that_does_not_know_that_it_is_inside_does_not_wait_for_itself() {
+    let place = Place::new();
+    let script = "\"$G\" enter --fd 9 r a || exit; \"$G\" run r b -- true 9>&- & \
+                  until \"$G\" status r | grep -q 'waiting: b'; do sleep 0.01; done; \
+                  \"$G\" run r a -- echo shared || exit; \
+                  for call in 'run r b -- true' 'run -x r a -- true' 'acquire r b'; do \
+                  \"$G\" $call; echo $?; done; \"$G\" acquire r a 2>/dev/null; echo $?; \
+                  \"$G\" leave --fd 9; wait $!";
+    let (code, text, trouble) = run(&place, script);
+    assert_eq!((code, text.as_str()), (0, "shared\n125\n125\n125\n124\n"), "{trouble}");
+    let remedy = "this runs inside `r` in the session `a`, so it cannot enter `b`: it would wait for its own end. \
+                  What may wait until then, in the background, is started with \
+                  `env -u GROUPLOCK_HELD grouplock … 9>&-`";
+    assert_eq!(trouble.matches(remedy).count(), 2, "{trouble}");
+}
+
+#[test]
+fn the_descriptor_of_a_run_keeps_no_place_by_itself() {
+    let place = Place::new();
+    let script = "for call in 'leave --fd 100' 'held --fd 100'; do \"$G\" $call; echo $?; done; \
+                  \"$G\" enter --fd 100 r a; echo $?; \"$G\" run -q -n r b -- true; echo $?";
+    let mut outer = place.grouplock(&["run", "r", "a", "-c", script]);
+    let (code, text, trouble) = told(outer.env("G", env!("CARGO_BIN_EXE_grouplock")));
+    assert_eq!((code, text.as_str()), (0, "123\n123\n125\n124\n"), "{trouble}");
+    assert!(trouble.contains("--fd 100: it keeps no place that `grouplock enter`"), "{trouble}");
+    assert_eq!(try_enter(&place, "b"), 0, "the room is as good as before");
+}
+
+#[test]
 fn a_script_can_learn_that_its_room_is_gone() {
     let place = Place::new();
-    let script = "\"$G\" enter --fd 9 r a; \"$G\" held --fd 9 || exit 1; rm \"$(\"$G\" path r)\"; \"$G\" held --fd 9";
-    let (code, _, trouble) = run(&place, script);
-    assert_eq!(code, 123, "{trouble}");
+    let script = "\"$G\" enter --fd 9 r a; \"$G\" held --fd 9 || exit 1; rm \"$(\"$G\" path r)\"; \"$G\" held --fd 9; echo $?; \
+                  \"$G\" run r b -- true; \"$G\" held --fd 9; echo $?; \"$G\" leave --fd 9; echo $?";
+    let (code, text, trouble) = run(&place, script);
+    assert_eq!((code, text.as_str()), (0, "123\n123\n123\n"), "{trouble}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What a person sees who did something wrong, or whose machine did.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -45,13 +46,6 @@ fn wrong_arguments_are_named_with_what_was_expected() {
         &["run", "-w", "soon", "r", "s", "--", "true"],
         &["'soon'", "500ms, 2m, 1h or 2h30m"],
     );
-    for time in ["2h30", "30m2h", "1e9", "5 s", "5x"] {
-        for option in ["--timeout", "--duration"] {
-            refused(&place, &["run", option, time, "r", "s", "--", "true"], &[time, "2h30m"]);
-        }
-        refused(&place, &["acquire", "--duration-limit", time, "r", "s"], &[time, "2h30m"]);
-        refused(&place, &["top", "--interval", time], &[time, "2h30m"]);
-    }
     refused(&place, &["run", "-w", "-1", "r", "s", "--", "true"], &["-1"]);
     refused(&place, &["run", "-E", "256", "r", "s", "--", "true"], &["'256'", "0..=255"]);
     refused(&place, &["run", "-p", "high", "r", "s", "--", "true"], &["'high'"]);
@@ -68,11 +62,25 @@ fn wrong_arguments_are_named_with_what_was_expected() {
     refused(&place, &["run", "--colour", "r", "s", "--", "true"], &["--colour"]);
     refused(&place, &["top", "-i", "1ms"], &["'1ms'", "at least 50ms"]);
     assert!(!place.rooms().exists(), "nothing was made meanwhile");
+}
+
+#[test]
+fn all_lengths_of_time_have_one_grammar() {
+    let place = Place::new();
     for time in ["90", "1.5s", "2h30m", "1d12h", "100us"] {
         let policy = format!("--policy=priority:{time}");
         let room = format!("room {time}");
-        let run = ["run", "-w", time, "-d", time, &policy, &room, "s", "--", "true"];
-        assert_eq!(place.said(&run).0, 0, "{time}");
+        for option in [&[&*policy][..], &["-w", time], &["-d", time]] {
+            let run = [&["run"], option, &[&room, "s", "--", "true"]].concat();
+            assert_eq!(place.said(&run).0, 0, "{option:?}");
+        }
+    }
+    for time in ["2h30", "30m2h", "1e9", "5 s", "5x"] {
+        for option in ["--timeout", "--duration"] {
+            refused(&place, &["run", option, time, "r", "s", "--", "true"], &[time, "2h30m"]);
+        }
+        refused(&place, &["acquire", "--duration-limit", time, "r", "s"], &[time, "2h30m"]);
+        refused(&place, &["top", "--interval", time], &[time, "2h30m"]);
     }
 }
 
@@ -99,6 +107,11 @@ fn bad_names_and_places_are_named() {
         &["run", "--at", "etcd://host", "r", "s", "--", "true"],
         &["one host:port is expected"],
     );
+    let bytes = std::ffi::OsStr::from_bytes(b"/tmp/\xff");
+    let (code, _, trouble) =
+        told(place.grouplock(&["run", "r", "s", "--", "true"]).env("GROUPLOCK_AT", bytes));
+    assert_eq!(code, 125, "{trouble}");
+    assert!(trouble.contains("`/tmp/\u{fffd}`") && trouble.contains("UTF-8"), "{trouble}");
     refused(&place, &["status", "nowhere"], &["there is no room `nowhere` in"]);
     refused(&place, &["remove", "nowhere"], &["there is no room `nowhere` in"]);
 }

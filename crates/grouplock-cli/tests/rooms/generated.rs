@@ -68,6 +68,8 @@ fn there_is_a_manual_page_for_each_command() {
             assert!(page.contains(&format!(".SH \"{section}\"\n")), "{name}: {section}");
         }
     }
+    let acquire = fs::read_to_string(directory.join("grouplock-acquire.1")).expect("it is there");
+    assert!(acquire.contains("go on after its death are not protected"), "{acquire}");
     let lacks = |name: &str| {
         let page = fs::read_to_string(directory.join(format!("grouplock-{name}.1")));
         !page.expect("it is there").contains("EXIT STATUS")

@@ -260,3 +260,18 @@ fn a_lost_holding_can_be_only_warned_of() {
     assert_eq!(text.to_end(), "inside\nstill here\n");
     assert_eq!(running.code(), Some(123));
 }
+
+#[test]
+fn a_room_that_is_cut_off_ends_nobody_by_a_signal() {
+    let place = Place::new();
+    let holder = place.occupy("r", "a");
+    let waiter = Running::start(place.grouplock(&["run", "-q", "r", "b", "--", "true"]));
+    until("it waits", || place.waiters("r") == 1);
+    for entry in fs::read_dir(place.rooms()).expect("the directory is there").flatten() {
+        let file = fs::File::options().write(true).open(entry.path()).expect("it is ours");
+        file.set_len(4096).expect("it can be cut");
+    }
+    holder.send(Signal::SIGTERM);
+    assert_eq!(holder.code(), Some(123), "the place was lost");
+    assert_eq!(waiter.code(), Some(125), "the room is corrupt");
+}

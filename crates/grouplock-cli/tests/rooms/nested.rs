@@ -64,6 +64,19 @@ fn another_session_of_the_same_room_is_refused() {
 }
 
 #[test]
+fn another_path_to_the_same_place_is_the_same_place() {
+    let place = Place::new();
+    std::os::unix::fs::symlink(&place.path, place.file("link")).expect("it can be made");
+    for other in ["link/rooms", "rooms/../rooms"] {
+        let script = format!("\"$G\" run --at '{}' r b -- true", place.file(other).display());
+        let mut outer = place.grouplock(&["run", "r", "a", "-c", &script]);
+        let (code, _, trouble) = told(outer.env("G", env!("CARGO_BIN_EXE_grouplock")));
+        assert_eq!(code, 125, "{other}: {trouble}");
+        assert!(trouble.contains("it would wait for its own end"), "{trouble}");
+    }
+}
+
+#[test]
 fn what_the_environment_says_of_a_place_that_is_held_no_more_is_not_believed() {
     let place = Place::new();
     let (_, held, _) = place.said(&["run", "r", "a", "-c", "echo $GROUPLOCK_HELD"]);

@@ -120,6 +120,24 @@ fn the_epoch_grows_when_the_session_changes_and_is_shared_by_its_holders() {
 }
 
 #[test]
+fn epochs_do_not_go_back_when_a_room_is_removed() {
+    let place = Place::new();
+    let epoch = |session: &str| -> u64 {
+        let (_, text, _) = place.said(&["run", "r", session, "-c", "echo $GROUPLOCK_EPOCH"]);
+        text.trim().parse().expect("an epoch is a number")
+    };
+    let first = ["a", "b", "a", "b"].map(epoch)[3];
+    assert_eq!(place.said(&["remove", "r"]).0, 0);
+    let second = epoch("a");
+    assert!(second > first, "{second} after {first}");
+    for entry in fs::read_dir(place.rooms()).expect("it is there").flatten() {
+        fs::remove_file(entry.path()).expect("it is ours");
+    }
+    let third = epoch("a");
+    assert!(third > second, "{third} after {second}");
+}
+
+#[test]
 fn priority_decides_in_a_room_with_that_policy_and_batch_lets_newcomers_join() {
     let place = Place::new();
     let order = place.file("order");

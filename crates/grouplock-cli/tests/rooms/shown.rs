@@ -87,17 +87,19 @@ fn what_cannot_be_written_is_told() {
         let (code, _, trouble) = told(&mut place.script(&format!("\"$G\" {command} > /dev/full")));
         assert_eq!(code, 125, "{command}");
         assert!(trouble.contains("No space left on device"), "{command}: {trouble}");
+        let (code, _, trouble) = told(&mut place.script(&format!("\"$G\" {command} >&-")));
+        assert_eq!(code, 125, "{command}");
+        assert!(trouble.contains("Bad file descriptor"), "{command}: {trouble}");
         // Whoever reads no further has seen enough.
         let closed = format!("{{ sleep 0.1; \"$G\" {command}; echo $? >&2; }} | true");
         assert_eq!(told(&mut place.script(&closed)).2, "0\n", "{command}");
     }
-    let acquire = "\"$G\" acquire --for 1 r a > /dev/full";
-    assert_eq!(told(&mut place.script(acquire)).0, 125);
-    assert_eq!(
-        place.said(&["run", "-q", "-w", "60", "r", "b", "--", "true"]).0,
-        0,
-        "nobody has it"
-    );
+    for nowhere in ["> /dev/full", ">&-"] {
+        let acquire = format!("\"$G\" acquire --for 1 r a {nowhere}");
+        assert_eq!(told(&mut place.script(&acquire)).0, 125, "{nowhere}");
+        let free = place.said(&["run", "-q", "-w", "60", "r", "b", "--", "true"]).0;
+        assert_eq!(free, 0, "{nowhere}: nobody has it");
+    }
 }
 
 #[test]

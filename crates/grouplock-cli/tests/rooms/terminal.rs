@@ -192,26 +192,29 @@ fn control_z_stops_both_and_fg_continues_both() {
 
 #[test]
 fn a_waiter_that_is_stopped_is_not_admitted() {
-    let place = Place::new();
-    let holder = place.occupy("r", "a");
-    let mut screen = shell(&place);
-    screen.type_in("$G run r b -c 'echo ad''mitted'\n");
-    until("it waits", || place.waiters("r") == 1);
-    let ours = children(screen.process.pid())[0];
-    for _ in 0..2 {
+    for command in ["run -v r b -- true", "enter -v --fd 9 r b", "acquire -v r b"] {
+        let place = Place::new();
+        let holder = place.occupy("r", "a");
+        let mut screen = shell(&place);
+        let file = place.rooms().join("r.room");
+        screen.type_in(&format!("exec 9<>'{}'; $G {command}\n", file.display()));
+        until("it waits", || place.waiters("r") == 1);
+        let ours = children(screen.process.pid())[0];
+        for _ in 0..2 {
+            screen.type_in("\u{1a}");
+            until("it is stopped", || state(ours) == Some('T'));
+            assert_eq!(place.waiters("r"), 0, "{command}: it has withdrawn first");
+            screen.type_in("fg\n");
+            until("it waits again", || place.waiters("r") == 1);
+        }
         screen.type_in("\u{1a}");
         until("it is stopped", || state(ours) == Some('T'));
-        assert_eq!(place.waiters("r"), 0, "it has withdrawn first");
+        drop(holder);
+        assert_eq!(place.said(&["run", "-q", "-w", "60", "r", "c", "--", "true"]).0, 0);
+        assert!(!screen.shown.text().contains("inside r: b"), "{command}");
         screen.type_in("fg\n");
-        until("it waits again", || place.waiters("r") == 1);
+        screen.until_shows("inside r: b");
     }
-    screen.type_in("\u{1a}");
-    until("it is stopped", || state(ours) == Some('T'));
-    drop(holder);
-    assert_eq!(place.said(&["run", "-q", "-w", "60", "r", "c", "--", "true"]).0, 0);
-    assert!(!screen.shown.text().contains("admitted"));
-    screen.type_in("fg\n");
-    screen.until_shows("admitted");
 }
 
 #[test]

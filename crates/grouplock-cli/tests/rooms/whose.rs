@@ -1,7 +1,7 @@
 //! Whose rooms a command uses: the same for one user from everywhere, and a warning where they differ.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,7 +17,7 @@ struct Stranger {
     uid: u32,
     program: PathBuf,
     rooms: PathBuf,
-    _place: Place,
+    place: Place,
 }
 
 impl Stranger {
@@ -31,8 +31,11 @@ impl Stranger {
         let program = place.file("grouplock");
         install(env!("CARGO_BIN_EXE_grouplock").as_ref(), &program);
         let uid = 1_500_000_000 + std::process::id() * 16 + unique() % 16;
+        // What a login would have, and a cron job has not.
+        fs::create_dir(place.file("runtime")).expect("it can be made");
+        chown(place.file("runtime"), Some(uid), Some(uid)).expect("we are root");
         let Rooms::Directory(rooms) = Rooms::of_user(uid) else { panic!("it is a directory") };
-        Some(Stranger { uid, program, rooms, _place: place })
+        Some(Stranger { uid, program, rooms, place })
     }
 
     /// With nothing in the environment but the path, as cron(8) has it.
@@ -45,7 +48,7 @@ impl Stranger {
 
     fn login(&self, arguments: &[&str]) -> Command {
         let mut command = self.cron(arguments);
-        command.env("XDG_RUNTIME_DIR", format!("/run/user/{}", self.uid)).env("HOME", "/");
+        command.env("XDG_RUNTIME_DIR", self.place.file("runtime")).env("HOME", "/");
         command
     }
 
@@ -85,7 +88,7 @@ fn cron_and_login_of_a_user_exclude_each_other() {
 fn root_is_told_that_a_user_has_a_room_of_that_name() {
     let Some(user) = Stranger::new() else { return };
     let room = format!("room of {}", user.uid);
-    assert_eq!(told(&mut user.cron(&["run", &room, "a", "--", "true"])).0, 0);
+    assert_eq!(told(&mut user.login(&["run", &room, "a", "--", "true"])).0, 0);
     let (code, _, trouble) = told(&mut user.as_root(&["run", &room, "b", "--", "true"]));
     assert_eq!(code, 0);
     let other = user.rooms.display().to_string();

@@ -37,13 +37,13 @@ impl FileRoom {
         self.with_another_slot(|own| {
             let _latched = self.latch(own)?;
             self.reclaiming(|| {
-                if let Some(kept) = self.slot_kept_by(descriptor)? {
-                    let session = self.session_text(self.slot(kept).session()).unwrap_or_default();
+                if let Some(taken) = self.slot_locked_through(descriptor)? {
+                    let session = self.session_text(self.slot(taken).session()).unwrap_or_default();
                     let reason = format!("it keeps a place already, in the session `{session}`");
                     return Err(bad(descriptor, reason));
                 }
                 let slot = lease.take().ok_or(RoomError::Withdrawn)?.slot;
-                self.write_pid(slot, pid);
+                self.write_keeper(slot, pid);
                 self.life.release(slot);
                 let started = Instant::now();
                 while !self.life.lock_through(descriptor, slot).map_err(|e| self.io("lock", e))? {
@@ -114,8 +114,15 @@ impl FileRoom {
         Ok(())
     }
 
-    /// The slot inside that a descriptor keeps. To be asked under the reclaim byte.
+    /// The slot inside that a descriptor keeps. Not one whose owner lives and has only let others inherit its descriptor, as
+    /// `grouplock run` does. To be asked under the reclaim byte.
     fn slot_kept_by(&self, descriptor: BorrowedFd<'_>) -> Result<Option<u16>, RoomError> {
+        let locked = self.slot_locked_through(descriptor)?;
+        Ok(locked.filter(|slot| self.slot(*slot).kept().get() != 0))
+    }
+
+    /// The slot inside that a description has locked. To be asked under the reclaim byte.
+    fn slot_locked_through(&self, descriptor: BorrowedFd<'_>) -> Result<Option<u16>, RoomError> {
         for slot in self.used().filter(|slot| self.slot(*slot).state().get() == state::INSIDE) {
             let kept = self.life.is_locked_through(descriptor, slot);
             if kept.map_err(|error| self.io("probe", error))? {
@@ -136,11 +143,13 @@ impl FileRoom {
         done
     }
 
-    fn write_pid(&self, number: u16, pid: u32) {
+    /// Says that an open file keeps a slot, and whose it is.
+    fn write_keeper(&self, number: u16, pid: u32) {
         let slot = self.slot(number);
         let sequence = slot.sequence();
         sequence.set(sequence.get() | 1);
         slot.pid().set(pid);
+        slot.kept().set(1);
         sequence.set(sequence.get().wrapping_add(1) & !1);
     }
 }

@@ -1,25 +1,14 @@
-//! The internal lock.
-//!
-//! ```text
-//! bit  31      somebody sleeps on it
-//! bits 15…0    one more than the slot of its owner, or 0
-//! ```
-//!
-//! Its owner is known by slot, so everybody can ask the kernel whether it lives. It is taken from a dead owner only
-//! under the reclaim byte, under which slots are claimed too: so a slot found dead stays dead until the latch has changed
-//! hands. A slot that is claimed while the latch still names it brings the latch along.
+//! The internal lock: [its text](super::gate) on the word in the file, and how long to wait for it.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use super::futex;
+use super::gate::{self, Gate, Turn};
 use super::layout::header;
 use super::mapping::Half;
 use super::room::FileRoom;
 use crate::error::RoomError;
-
-const OWNER: u32 = 0xffff;
-const SLEEPERS: u32 = 1 << 31;
 
 /// How long to sleep before asking whether the owner lives.
 const PATIENCE: Duration = Duration::from_millis(10);
@@ -47,14 +36,13 @@ impl FileRoom {
     pub(super) fn latch(&self, slot: u16) -> Result<Latched<'_>, RoomError> {
         self.ours()?;
         self.verdict()?;
-        let (word, me) = (self.latch_word(), u32::from(slot) + 1);
         for _ in 0..SPINS {
-            if word.get() == 0 && word.swap(0, me) {
+            if gate::try_take(self, slot)? {
                 return Ok(self.latched());
             }
             std::hint::spin_loop();
         }
-        self.latch_patiently(me)
+        self.latch_patiently(slot)
     }
 
     fn latched(&self) -> Latched<'_> {
@@ -62,33 +50,25 @@ impl FileRoom {
     }
 
     #[cold]
-    fn latch_patiently(&self, me: u32) -> Result<Latched<'_>, RoomError> {
+    fn latch_patiently(&self, slot: u16) -> Result<Latched<'_>, RoomError> {
         let word = self.latch_word();
-        let moves = || (self.map.word(header::CHANGES).get(), word.get() & OWNER);
+        let moves = || (self.map.word(header::CHANGES).get(), gate::owner(word.get()));
         let (mut last, mut since) = (moves(), Instant::now());
         loop {
             self.verdict()?;
-            let seen = word.get();
-            let owner = seen & OWNER;
-            if seen == 0 {
-                // There may be more sleepers than me.
-                if word.swap(0, me | SLEEPERS) {
-                    return Ok(self.latched());
+            let owner = match gate::turn(self, slot)? {
+                Turn::Taken => return Ok(self.latched()),
+                Turn::Again => continue,
+                Turn::Slept(owner) if owner < self.slots() => owner,
+                Turn::Slept(_) | Turn::Nonsense => {
+                    return Err(self.condemn("its latch has an impossible owner"));
                 }
-                continue;
-            }
-            if owner == 0 || owner > self.slots().into() || seen & !(OWNER | SLEEPERS) != 0 {
-                return Err(self.condemn("its latch has an impossible owner"));
-            }
-            if seen & SLEEPERS == 0 && !word.swap(seen, seen | SLEEPERS) {
-                continue;
-            }
-            futex::wait(word.0, seen | SLEEPERS, PATIENCE);
+            };
             let now = moves();
             if now != last {
                 (last, since) = (now, Instant::now());
             } else if since.elapsed() >= PATIENCE / 2 {
-                if self.take_from_dead(me, owner)? {
+                if gate::take_from_dead(self, slot, owner)? {
                     return Ok(self.latched());
                 }
                 if since.elapsed() > STALL {
@@ -98,35 +78,13 @@ impl FileRoom {
         }
     }
 
-    /// Takes the latch if its owner is dead.
-    fn take_from_dead(&self, me: u32, owner: u32) -> Result<bool, RoomError> {
-        let probe = |error| self.io("probe", error);
-        let dead = (owner - 1) as u16;
-        if self.life.is_alive(dead).map_err(probe)? {
-            return Ok(false);
-        }
-        let taken = self.life.try_reclaiming(|| {
-            let word = self.latch_word();
-            let seen = word.get();
-            Ok(seen & OWNER == owner
-                && !self.life.is_alive(dead)?
-                && word.swap(seen, me | SLEEPERS))
-        });
-        taken.map_err(probe)?.unwrap_or(Ok(false)).map_err(probe)
-    }
-
-    /// If the latch was left to `slot` by an earlier owner of it: it is ours now. To be asked under the reclaim byte.
-    pub(super) fn inherited_latch(&self, slot: u16) -> bool {
-        self.latch_word().get() & OWNER == u32::from(slot) + 1
-    }
-
-    /// The latch that [was inherited](FileRoom::inherited_latch).
+    /// The latch that [was left](gate::is_left_to) to a slot of ours.
     pub(super) fn accept_latch(&self) -> Latched<'_> {
         self.latched()
     }
 
-    fn stalled(&self, owner: u32) -> RoomError {
-        let pid = self.slot((owner - 1) as u16).pid().get();
+    fn stalled(&self, owner: u16) -> RoomError {
+        let pid = self.slot(owner).pid().get();
         let path = self.path.clone();
         RoomError::Stalled { path, who: format!("process {pid}"), waited: STALL }
     }
@@ -150,21 +108,49 @@ impl FileRoom {
     }
 }
 
+impl Gate for FileRoom {
+    type Error = RoomError;
+
+    #[inline]
+    fn get(&self) -> Result<u32, RoomError> {
+        Ok(self.latch_word().get())
+    }
+
+    #[inline]
+    fn swap(&self, old: u32, new: u32) -> Result<bool, RoomError> {
+        Ok(self.latch_word().swap(old, new))
+    }
+
+    fn sleep(&self, word: u32) -> Result<(), RoomError> {
+        futex::wait(self.latch_word().0, word, PATIENCE);
+        Ok(())
+    }
+
+    fn wake(&self) -> Result<(), RoomError> {
+        futex::wake(self.latch_word().0, 1);
+        Ok(())
+    }
+
+    fn is_alive(&self, slot: u16) -> Result<bool, RoomError> {
+        self.life.is_alive(slot).map_err(|error| self.io("probe", error))
+    }
+
+    fn try_reclaiming<T>(
+        &self,
+        work: impl FnOnce() -> Result<T, RoomError>,
+    ) -> Result<Option<T>, RoomError> {
+        let done = self.life.try_reclaiming(work);
+        done.map_err(|error| self.io("lock", error))?.transpose()
+    }
+}
+
 impl Drop for Latched<'_> {
     fn drop(&mut self) {
         self.nudge_head();
         let changes = self.room.map.word(header::CHANGES);
         changes.set(changes.get().wrapping_add(1));
-        let word = self.room.latch_word();
-        // A loop, but one that only a new sleeper can send around again.
-        while {
-            let seen = word.get();
-            let released = word.swap(seen, 0);
-            if released && seen & SLEEPERS != 0 {
-                futex::wake(word.0, 1);
-            }
-            !released
-        } {}
+        // Neither the word nor the futex can fail.
+        _ = gate::release(self.room);
         for slot in &self.wake {
             futex::wake(self.room.slot(*slot).state().0, i32::MAX);
         }

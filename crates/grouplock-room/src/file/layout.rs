@@ -130,6 +130,8 @@ pub(super) mod slot {
     pub(in super::super) const SEQUENCE: usize = 88;
     pub(in super::super) const PID: usize = 92;
     pub(in super::super) const UID: usize = 96;
+    /// 1: an open file keeps the place, and no process.
+    pub(in super::super) const KEPT: usize = 100;
     pub(in super::super) const HOST: usize = 104;
     pub(in super::super) const COMMAND: usize = 176;
     pub(in super::super) const SESSION: usize = 440;

@@ -13,6 +13,7 @@ mod directory;
 mod file_system;
 mod fork;
 mod futex;
+mod gate;
 mod holding;
 mod kept;
 mod latch;

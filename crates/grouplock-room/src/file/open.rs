@@ -50,7 +50,22 @@ pub(crate) fn open(
     let mut last = None;
     for _ in 0..ATTEMPTS {
         let site = Site::open(directory, name, (!options.existing).then_some(options.access))?;
-        let Some(opened) = site.file(options.look_only)? else {
+        let opened = match site.file(options.look_only) {
+            // A shell has emptied it, or has made it when it opened a room that was just removed.
+            Err(foreign @ RoomError::Foreign { .. }) if !options.look_only => {
+                let file = site.any_file(false)?;
+                let is_empty = |file: &File| file.metadata().is_ok_and(|facts| facts.len() == 0);
+                let Some(file) = file.filter(is_empty) else { return Err(foreign) };
+                // Whoever is inside has still locked it. Others may be removing it too.
+                if remove_unreadable(&site, file).is_err() {
+                    last = Some(foreign);
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                continue;
+            }
+            opened => opened?,
+        };
+        let Some(opened) = opened else {
             if options.existing {
                 return Err(no_such_room());
             }
@@ -155,7 +170,7 @@ pub(crate) fn remove(directory: &Path, name: &RoomName) -> Result<(), RoomError>
         Ok(opened) => opened.ok_or_else(no_such_room)?,
         Err(corrupt @ RoomError::Corrupt { .. }) => {
             return match site.any_file(false)? {
-                Some(file) => remove_corrupt(&site, file),
+                Some(file) => remove_unreadable(&site, file),
                 None => Err(corrupt),
             };
         }
@@ -208,7 +223,7 @@ fn finish_removal(site: &Site, room: &FileRoom) -> Result<(), RoomError> {
 }
 
 /// The same for a file whose header cannot be read any more.
-fn remove_corrupt(site: &Site, file: File) -> Result<(), RoomError> {
+fn remove_unreadable(site: &Site, file: File) -> Result<(), RoomError> {
     let watch = file.try_clone().map_err(|error| site.io("open", error))?;
     let life = Life::new(file, watch);
     let probe = |error| site.io("probe", error);

@@ -8,6 +8,7 @@ use std::sync::PoisonError;
 use nix::fcntl::posix_fallocate;
 use nix::libc;
 
+use super::gate;
 use super::layout::{self, SESSION_MAX, header, state};
 use super::line::ANY;
 use super::room::FileRoom;
@@ -86,6 +87,7 @@ impl FileRoom {
         sequence.set(sequence.get() | 1);
         mine.pid().set(std::process::id());
         mine.uid().set(nix::unistd::getuid().as_raw());
+        mine.kept().set(0);
         self.map.set_text(mine.host(), self.host.as_bytes());
         self.map.set_text(mine.command(), self.command.as_bytes());
         self.map.set_text(mine.session(), b"");
@@ -101,7 +103,7 @@ impl FileRoom {
         let dead_ones = all().filter(|slot| !free(slot));
         for slot in all().filter(free).chain(dead_ones) {
             if self.claim(slot)? {
-                return Ok((slot, self.inherited_latch(slot)));
+                return Ok((slot, gate::is_left_to(self, slot)?));
             }
         }
         let slot = self.grow()?;

@@ -136,6 +136,8 @@ impl Seat {
             let timed_out = futex::wait(word.0, state::WAITING, left.min(most));
             gone = self.nudge.gone.swap(false, Ordering::SeqCst) || !timed_out || left > most;
         }
+        // Who was asleep has the time to ask before it touches the file.
+        self.room.still_there()?;
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         if *over || self.admitted()? {
             return Ok(true);

@@ -106,6 +106,10 @@ impl<'r> Seat<'r> {
         self.half(slot::UID)
     }
 
+    pub(super) fn kept(self) -> Half<'r> {
+        self.half(slot::KEPT)
+    }
+
     /// Where the session's name is.
     pub(super) fn session(self) -> usize {
         layout::slot(self.number) + slot::SESSION

@@ -1,6 +1,7 @@
 //! The words of the [protocol](super::line) in the file, and the records that go with them.
 
 use super::clock;
+use super::gate::Gate;
 use super::latch::Latched;
 use super::layout::{self, COMMAND_MAX, SESSION_MAX, death, header, phase, slot, state};
 use super::line::{ANY, At, Contradiction, Field, IN, Line, OUT, Slot, WAIT, Words};
@@ -104,7 +105,7 @@ impl Latched<'_> {
     }
 
     pub(super) fn alive(&self, number: Slot) -> Result<bool, RoomError> {
-        self.room.life.is_alive(number).map_err(|error| self.room.io("probe", error))
+        self.room.is_alive(number)
     }
 
     /// Frees the slots of the dead among those inside and, if these are compatible with `number`, among those in front of it.

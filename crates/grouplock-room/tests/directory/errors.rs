@@ -44,7 +44,8 @@ fn root() -> bool {
 #[test]
 fn a_foreign_file_is_left_untouched() {
     let scratch = Scratch::new();
-    for content in ["", "short", &"a text that is long enough to be a header of a room".repeat(9)] {
+    for content in ["x", "short", &"a text that is long enough to be a header of a room".repeat(9)]
+    {
         fs::write(file(&scratch), content).expect("it can be written");
         let said = message(open(&scratch));
         assert_says(&said, &["room.room", "is not a room", "left untouched"]);
@@ -98,8 +99,22 @@ fn a_room_grows_with_its_participants() {
     drop(other.try_enter("s").expect("it is shared"));
     assert_eq!(other.snapshot().expect("it can be seen").holders(), 100);
     assert!(size() < 200_000, "{}", size());
-    drop(guards);
+    let more: Vec<_> = (0..1000).map(|_| room.enter("s").expect("there is a place")).collect();
+    assert_eq!(other.snapshot().expect("it can be seen").holders(), 1100);
+    drop((guards, more));
     room.try_enter("t").expect("it is empty").leave().expect("left");
+}
+
+#[test]
+fn a_handle_that_is_closed_leaves_no_slot_in_use() {
+    let scratch = Scratch::new();
+    let room = open(&scratch).expect("made");
+    let guards: Vec<_> = (0..5).map(|_| room.enter("s").expect("there is a place")).collect();
+    drop(guards);
+    drop(room);
+    let bytes = fs::read(file(&scratch)).expect("it is there");
+    let states = bytes[SLOTS as usize..].chunks(1024).map(|slot| &slot[..4]);
+    assert!(states.into_iter().all(|state| state == [0; 4]), "none is in use");
 }
 
 #[test]
@@ -465,4 +480,31 @@ fn a_latch_that_nobody_moves_is_reported() {
     let said = message(room.request("s").timeout(LONG).enter());
     let process = format!("process {} is in the middle of an update", actor.pid());
     assert_says(&said, &["does not move", &process, "is it stopped?"]);
+}
+
+/// Both wait for a latch whose owner is held up: one who leaves by another thread, and one who enters by the same handle.
+#[test]
+fn who_leaves_late_does_not_leave_for_who_has_entered_again() {
+    let scratch = Scratch::new();
+    let idle = open(&scratch).expect("made");
+    idle.enter("s").expect("it is empty").leave().expect("it keeps its slot, the first");
+    let (room, other) = (open(&scratch).expect("opened"), open(&scratch).expect("opened"));
+    let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
+    let latch = |owner: u32| writable.write_all_at(&owner.to_ne_bytes(), 64);
+    for _ in 0..5 {
+        let guard = room.enter("s").expect("it is empty");
+        latch(1).expect("it can be written");
+        let again = std::thread::scope(|scope| {
+            let leaving = scope.spawn(|| guard.leave());
+            let entering = scope.spawn(|| room.enter("s"));
+            std::thread::sleep(Duration::from_millis(50));
+            latch(0).expect("it can be written");
+            leaving.join().expect("no panic").expect("it can be left");
+            entering.join().expect("no panic").expect("it can be entered")
+        });
+        assert_eq!(other.snapshot().expect("it can be seen").holders(), 1);
+        assert!(other.try_enter("t").is_err_and(|error| error.is_conflict()), "it is inside");
+        again.leave().expect("it was not thrown out");
+        drop(other.try_enter("t").expect("all have left"));
+    }
 }

@@ -78,3 +78,34 @@ fn a_descriptor_keeps_one_place_and_two_keep_two() {
     assert!(room.leave_kept(two.as_fd(), false).expect("it can be left"));
     drop(room.try_enter("t").expect("all have left"));
 }
+
+/// Children may inherit the descriptor of a holder, as the command of `grouplock run` does. The place stays the holder's.
+#[test]
+fn the_place_of_a_process_is_not_left_by_its_descriptor() {
+    let scratch = Scratch::new();
+    let (holders, _) = open(&scratch);
+    let (room, _) = open(&scratch);
+    let guard = holders.enter("s").expect("it is empty");
+    let inherited = guard.descriptor().expect("there is one");
+    assert!(room.kept_by(inherited).expect("it can be asked").is_none());
+    assert!(!room.leave_kept(inherited, false).expect("it can be asked"));
+    let second = room.enter("s").expect("it can be shared").keep_by(inherited, 1);
+    assert!(matches!(second, Err(RoomError::BadOption { .. })), "{second:?}");
+    assert!(room.try_enter("t").is_err_and(|error| error.is_conflict()), "it is still inside");
+    guard.leave().expect("nobody has left for it");
+    drop(room.try_enter("t").expect("it has left"));
+}
+
+#[test]
+fn an_empty_file_is_replaced_unless_somebody_is_inside() {
+    let scratch = Scratch::new();
+    let (room, file) = open(&scratch);
+    room.enter("s").expect("it is empty").keep_by(file.as_fd(), 1).expect("it fits");
+    drop(room);
+    file.set_len(0).expect("it can be emptied");
+    let closed = Room::open(scratch.path(), "room");
+    assert!(matches!(closed, Err(RoomError::Foreign { .. })), "{closed:?}");
+    drop(file);
+    let (room, _) = open(&scratch);
+    drop(room.try_enter("t").expect("it is a new one"));
+}

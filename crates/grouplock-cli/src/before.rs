@@ -1,0 +1,41 @@
+//! What Rust's runtime changes before `main`, asked before it does.
+
+use std::io::{self, Stdout};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nix::libc;
+use nix::sys::signal::Signal;
+
+use crate::signals::is_ignored;
+
+/// Whether SIGPIPE was ignored: the runtime ignores it for us.
+static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+/// Whether the standard output was closed: the runtime puts /dev/null there.
+static STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
+
+// SAFETY: the C library calls what this section lists once each before `main`, on the only thread. The function makes
+// system calls and writes atomics, and needs nothing that `main` would have prepared.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = {
+    extern "C" fn ask() {
+        // Relaxed, here and below: there is no other thread yet.
+        PIPE_IGNORED.store(is_ignored(Signal::SIGPIPE).unwrap_or(false), Ordering::Relaxed);
+        // SAFETY: it takes numbers and touches no memory.
+        let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
+        STDOUT_CLOSED.store(flags < 0, Ordering::Relaxed);
+    }
+    ask
+};
+
+pub(crate) fn pipe_was_ignored() -> bool {
+    PIPE_IGNORED.load(Ordering::Relaxed)
+}
+
+/// The standard output. An error if it was closed: what is written would be lost without a word.
+pub(crate) fn stdout() -> io::Result<Stdout> {
+    if STDOUT_CLOSED.load(Ordering::Relaxed) {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    Ok(io::stdout())
+}
