@@ -5,12 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use grouplock_fuzz::{Target, targets};
-
-fn named(target: &str) -> Box<dyn Target + Send + Sync> {
-    let found = targets().into_iter().find(|(name, _)| *name == target);
-    found.expect("a target of this name").1
-}
+use grouplock_fuzz::{TARGETS, named};
 
 /// Lets a target read one thing after the other, `times` times, or for as many milliseconds as
 /// `GROUPLOCK_FUZZ_MS` says. A panic is reported with the seed that leads to it; `GROUPLOCK_FUZZ_SEED`
@@ -224,4 +219,21 @@ fn a_room_with_other_words_while_it_is_used() {
 #[test]
 fn places_durations_policies_and_names() {
     fuzz("words", 100_000, worded);
+}
+
+/// What was found once, in `found`: a folder for each target.
+#[test]
+fn what_was_found_before() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("found");
+    let mut read = 0;
+    for (name, make) in TARGETS {
+        // Of most targets there is nothing.
+        for file in std::fs::read_dir(folder.join(name)).into_iter().flatten() {
+            let path = file.expect("it can be listed").path();
+            println!("{}", path.display());
+            make().read(&std::fs::read(&path).expect("it can be read"));
+            read += 1;
+        }
+    }
+    assert!(read > 0, "there is something in {}", folder.display());
 }
