@@ -2,7 +2,7 @@
 //! line. Whatever it is, it is refused or understood; nothing panics, hangs or takes much memory.
 //!
 //! Each target takes bytes. `tests` makes them up at random, for a moment or as long as
-//! `GROUPLOCK_FUZZ_MS` says. The program `guided` gives them to libFuzzer, which keeps those that reach something new and goes on from there;
+//! `GROUPLOCK_FUZZ_SECONDS` says. The program `guided` gives them to libFuzzer, which keeps those that reach something new and goes on from there;
 //! `cargo xtask soak fuzz` runs both. `docs/verification.md` tells how to repeat what they find.
 
 pub mod order;

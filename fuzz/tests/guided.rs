@@ -21,7 +21,10 @@ fn refused(arguments: &[&str]) -> String {
 fn each_target_reads_its_files_again() {
     let scratch = Scratch::new();
     let listed = String::from_utf8(guided(&["--targets"]).stdout).expect("text");
-    assert_eq!(listed.lines().collect::<Vec<_>>(), TARGETS.map(|(name, _)| name));
+    assert_eq!(
+        listed.lines().collect::<Vec<_>>(),
+        TARGETS.map(|(name, _)| format!("target {name}"))
+    );
     for (name, _) in TARGETS {
         let (right, other) = (scratch.join("right"), scratch.join("other"));
         fs::write(&right, named(name).right()).expect("it can be written");

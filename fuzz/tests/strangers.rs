@@ -1,5 +1,5 @@
 //! The targets with bytes that are made up at random: `cargo test -p grouplock-fuzz` for a moment, and
-//! `GROUPLOCK_FUZZ_MS=60000 cargo test -p grouplock-fuzz` for a minute each.
+//! `GROUPLOCK_FUZZ_SECONDS=60 cargo test -p grouplock-fuzz` for a minute each.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use grouplock_fuzz::{TARGETS, named};
 
-/// Lets a target read one thing after the other, `times` times, or for as many milliseconds as
-/// `GROUPLOCK_FUZZ_MS` says. A panic is reported with the seed that leads to it; `GROUPLOCK_FUZZ_SEED`
+/// Lets a target read one thing after the other, `times` times, or for as many seconds as
+/// `GROUPLOCK_FUZZ_SECONDS` says. A panic is reported with the seed that leads to it; `GROUPLOCK_FUZZ_SEED`
 /// repeats it.
 fn fuzz(target: &str, times: u64, make: impl Fn(&[u8], &mut Rng) -> Vec<u8>) {
     let target = named(target);
     let right = target.right();
     target.read(&right);
     let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    let end = variable("GROUPLOCK_FUZZ_MS").map(|ms| Instant::now() + Duration::from_millis(ms));
+    let end =
+        variable("GROUPLOCK_FUZZ_SECONDS").map(|time| Instant::now() + Duration::from_secs(time));
     let first = variable("GROUPLOCK_FUZZ_SEED").unwrap_or_else(|| fastrand::u64(..));
     for seed in (0..).map(|number| first.wrapping_add(number)) {
         let done = seed.wrapping_sub(first);

@@ -122,9 +122,7 @@ fn etcd(given: &Given) -> Results {
 fn fuzz(given: &Given) -> Results {
     let start = Instant::now();
     let half = given.left() / 2;
-    let tests = 10;
-    let each = (half * 2 / tests).as_millis().to_string();
-    let variables = [("GROUPLOCK_FUZZ_MS", &*each)];
+    let variables = [("GROUPLOCK_FUZZ_SECONDS", SECONDS)];
     let random = Given { end: start + half, minutes: given.minutes, plan: String::new() };
     let cargo = release("grouplock-fuzz").arguments(&["--test", "strangers"]);
     let mut results = each_test(&random, cargo, &["--nocapture"], &variables);
@@ -165,7 +163,8 @@ fn guided(given: &Given) -> Results {
         Ok(told) => told.output,
         Err(why) => return vec![("targets".to_owned(), Reached::Failed(why))],
     };
-    let targets: Vec<_> = targets.lines().collect();
+    // libFuzzer has something to say, too.
+    let targets: Vec<_> = targets.lines().filter_map(|line| line.strip_prefix("target ")).collect();
     let given = given.after_building(start);
     let mut results = Vec::new();
     for (done, target) in targets.iter().enumerate() {

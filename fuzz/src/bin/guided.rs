@@ -13,7 +13,7 @@ fn begin() -> Result<Order, u8> {
     match Order::understand(std::env::args().skip(1)) {
         Ok(Order::Names) => {
             for (name, _) in TARGETS {
-                println!("{name}");
+                println!("target {name}");
             }
             Err(0)
         }
