@@ -1,4 +1,5 @@
-//! A small writer of pictures, readable on light and on dark.
+//! A small writer of pictures, readable on light and on dark. The lab's report has pictures of its own: they are parts of a page that answers
+//! the mouse, in a crate that is published, as this one is not.
 
 use core::fmt::{self, Write as _};
 
