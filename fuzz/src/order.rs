@@ -1,6 +1,6 @@
 //! The arguments of `guided`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::TARGETS;
 
@@ -66,10 +66,10 @@ impl Order {
             ([], _) => Err("a file to read or a directory to search with is missing".to_owned()),
             ([one], Some(_)) => Ok(Order::Search { target, directory: one.clone(), options }),
             (_, None) => Ok(Order::Read { target, files: paths, options }),
-            (_, Some(one)) => Err(format!(
-                "`{}` is a directory: it goes alone, or files without it",
-                Path::display(one)
-            )),
+            (_, Some(one)) => {
+                let shown = one.display();
+                Err(format!("`{shown}` is a directory: it goes alone, or files without it"))
+            }
         }
     }
 }
