@@ -2,8 +2,10 @@
 //! line. Whatever it is, it is refused or understood; nothing panics, hangs or takes much memory.
 //!
 //! Each target takes bytes. `tests` makes them up at random, for a moment or as long as
-//! `GROUPLOCK_FUZZ_MS` says. The program `guided` gives them to libFuzzer, which keeps those that reach something new and goes on from there;
-//! `cargo xtask soak fuzz` runs both.
+//! `GROUPLOCK_FUZZ_SECONDS` says. The program `guided` gives them to libFuzzer, which keeps those that reach something new and goes on from there;
+//! `cargo xtask soak fuzz` runs both. `docs/verification.md` tells how to repeat what they find.
+
+pub mod order;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -33,16 +35,29 @@ pub trait Target {
     fn read(&self, bytes: &[u8]);
 }
 
-/// All targets by name. Those with files make them now.
-pub fn targets() -> Vec<(&'static str, Box<dyn Target + Send + Sync>)> {
-    vec![
-        ("frames", Box::new(Frames)),
-        ("log", Box::new(Log::new(false))),
-        ("summed-log", Box::new(Log::new(true))),
-        ("room-file", Box::new(RoomFile::new(false))),
-        ("room-in-use", Box::new(RoomFile::new(true))),
-        ("words", Box::new(Words)),
-    ]
+/// A target.
+pub type AnyTarget = Box<dyn Target + Send + Sync>;
+
+/// Makes a target, and its files where it has some.
+pub type Make = fn() -> AnyTarget;
+
+/// All targets by name.
+pub const TARGETS: [(&str, Make); 6] = [
+    ("frames", || Box::new(Frames)),
+    ("log", || Box::new(Log::new(false))),
+    ("summed-log", || Box::new(Log::new(true))),
+    ("room-file", || Box::new(RoomFile::new(false))),
+    ("room-in-use", || Box::new(RoomFile::new(true))),
+    ("words", || Box::new(Words)),
+];
+
+/// Makes the target of this name.
+///
+/// # Panics
+/// If there is none.
+pub fn named(name: &str) -> AnyTarget {
+    let found = TARGETS.iter().find(|(known, _)| *known == name);
+    found.expect("a target of this name").1()
 }
 
 /// Frames that come over the network.

@@ -1,26 +1,22 @@
 //! The targets with bytes that are made up at random: `cargo test -p grouplock-fuzz` for a moment, and
-//! `GROUPLOCK_FUZZ_MS=60000 cargo test -p grouplock-fuzz` for a minute each.
+//! `GROUPLOCK_FUZZ_SECONDS=60 cargo test -p grouplock-fuzz` for a minute each.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use grouplock_fuzz::{Target, targets};
+use grouplock_fuzz::{TARGETS, named};
 
-fn named(target: &str) -> Box<dyn Target + Send + Sync> {
-    let found = targets().into_iter().find(|(name, _)| *name == target);
-    found.expect("a target of this name").1
-}
-
-/// Lets a target read one thing after the other, `times` times, or for as many milliseconds as
-/// `GROUPLOCK_FUZZ_MS` says. A panic is reported with the seed that leads to it; `GROUPLOCK_FUZZ_SEED`
+/// Lets a target read one thing after the other, `times` times, or for as many seconds as
+/// `GROUPLOCK_FUZZ_SECONDS` says. A panic is reported with the seed that leads to it; `GROUPLOCK_FUZZ_SEED`
 /// repeats it.
 fn fuzz(target: &str, times: u64, make: impl Fn(&[u8], &mut Rng) -> Vec<u8>) {
     let target = named(target);
     let right = target.right();
     target.read(&right);
     let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    let end = variable("GROUPLOCK_FUZZ_MS").map(|ms| Instant::now() + Duration::from_millis(ms));
+    let end =
+        variable("GROUPLOCK_FUZZ_SECONDS").map(|time| Instant::now() + Duration::from_secs(time));
     let first = variable("GROUPLOCK_FUZZ_SEED").unwrap_or_else(|| fastrand::u64(..));
     for seed in (0..).map(|number| first.wrapping_add(number)) {
         let done = seed.wrapping_sub(first);
@@ -224,4 +220,21 @@ fn a_room_with_other_words_while_it_is_used() {
 #[test]
 fn places_durations_policies_and_names() {
     fuzz("words", 100_000, worded);
+}
+
+/// What was found once, in `found`: a folder for each target.
+#[test]
+fn what_was_found_before() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("found");
+    let mut read = 0;
+    for (name, make) in TARGETS {
+        // Of most targets there is nothing.
+        for file in std::fs::read_dir(folder.join(name)).into_iter().flatten() {
+            let path = file.expect("it can be listed").path();
+            println!("{}", path.display());
+            make().read(&std::fs::read(&path).expect("it can be read"));
+            read += 1;
+        }
+    }
+    assert!(read > 0, "there is something in {}", folder.display());
 }

@@ -44,7 +44,12 @@ impl TestProgram {
         };
         let executable = PathBuf::from(text("\"executable\":\"")?);
         let folder = PathBuf::from(text("\"manifest_path\":\"")?).parent()?.to_owned();
-        let package = folder.file_name()?.to_str()?.to_owned();
+        // `…/crates/lock#0.1.0`, or `…/fuzz#lock-fuzz@0.1.0` where the folder is called differently.
+        let version = text("\"package_id\":\"")?.rsplit_once('#')?.1.to_owned();
+        let package = match version.split_once('@') {
+            Some((package, _)) => package.to_owned(),
+            None => folder.file_name()?.to_str()?.to_owned(),
+        };
         let target = line.split_once("\"target\":{")?.1;
         let name = target.split_once("\"name\":\"")?.1.split_once('"')?.0;
         let library = target.contains("\"kind\":[\"lib\"]");
@@ -166,6 +171,9 @@ mod tests {
         assert_eq!(program.shown(), "lock sharing");
         assert_eq!(program.executable, PathBuf::from("/r/target/debug/deps/x-1"));
         assert_eq!(program.folder, PathBuf::from("/r/crates/lock"));
+        let elsewhere = line("test", "sharing", true).replace("lock#0.1.0", "fuzz#lock-fuzz@0.1.0");
+        let elsewhere = TestProgram::read(&elsewhere).expect("it is one");
+        assert_eq!(elsewhere.shown(), "lock-fuzz sharing");
         let unit = TestProgram::read(&line("lib", "lock", true)).expect("it is one");
         assert_eq!(unit.shown(), "lock lib");
     }

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use grouplock_testing::svg::{Anchor, Ink, Svg, escaped};
+
 use crate::run::{LIMIT, Program, root};
 
 const RECORDING: &str = "docs/images/demo.svg";
@@ -86,54 +88,42 @@ fn timeless(line: &str) -> String {
     line.trim_end_matches(['#', '.', ' ']).to_owned()
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
 /// A terminal as an animated picture: all of it, which is also what is seen where nothing moves; then
 /// each line appears when it came, again and again. Whoever has asked for less motion sees all of it.
 fn drawn(command: &str, lines: &[(Duration, String)]) -> String {
     // The reader looks at the whole, and then at the command.
     let (complete, command_only) = (Duration::from_secs(4), Duration::from_millis(800));
-    let (line_height, width) = (20, 780);
-    let height = (lines.len() + 1) * line_height + 36;
+    let (line_height, title) = (20.0, format!("A recording of {command}"));
+    let height = (lines.len() + 1) as f64 * line_height + 36.0;
     let end = lines.last().map_or(Duration::ZERO, |(at, _)| *at);
     let whole = (complete + command_only + end).as_secs_f64() + 1.0;
     let percent = |at: Duration| at.as_secs_f64() / whole * 100.0;
     let empty = percent(complete);
-    let mut style = String::new();
-    let mut body = format!(
-        "<text x=\"16\" y=\"32\"><tspan class=\"p\">$ </tspan>{}</text>\n",
-        escaped(command)
-    );
+    let mut svg = Svg::new(780.0, height, &title).monospaced();
+    let text = |svg: &mut Svg, row: usize, ink, text: &str| {
+        let at = (16.0, 32.0 + row as f64 * line_height);
+        svg.text(at, Anchor::Start, ink, false, text);
+    };
+    text(&mut svg, 0, Ink::Green, &format!("$ {command}"));
+    svg.style("@media (prefers-reduced-motion: no-preference) {\n");
     for (number, (at, line)) in lines.iter().enumerate() {
         let appears = percent(complete + command_only + *at);
-        _ = writeln!(
-            style,
-            "@keyframes l{number}{{0%,{empty:.2}%{{opacity:1}}{:.2}%,{appears:.2}%{{opacity:0}}\
-             {:.2}%,100%{{opacity:1}}}}.l{number}{{animation:l{number} {whole:.1}s infinite}}",
+        svg.style(&format!(
+            "@keyframes l{number} {{ 0%,{empty:.2}% {{ opacity: 1 }} {:.2}%,{appears:.2}% {{ opacity: 0 }} \
+             {:.2}%,100% {{ opacity: 1 }} }} .l{number} {{ animation: l{number} {whole:.1}s infinite }}\n",
             empty + 0.01,
             appears + 0.01
-        );
-        let y = 32 + (number + 1) * line_height;
-        let class = match line {
-            line if line.contains("$ grouplock") => " c",
-            line if line.contains(" waits") => " w",
-            line if line.contains(" is inside") => " i",
-            _ => "",
+        ));
+        let ink = match line {
+            line if line.contains("$ grouplock") => Ink::Blue,
+            line if line.contains(" waits") => Ink::Amber,
+            line if line.contains(" is inside") => Ink::Green,
+            _ => Ink::Text,
         };
-        let line = escaped(line);
-        _ = writeln!(body, "<text class=\"l{number}{class}\" x=\"16\" y=\"{y}\">{line}</text>");
+        svg.group(&format!("l{number}"), |svg| text(svg, number + 1, ink, line));
     }
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
-         height=\"{height}\" role=\"img\" aria-label=\"A recording of grouplock demo: two jobs share a \
-         room, a third waits\">\n<style>\ntext{{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,\
-         monospace;fill:#d7dae0;white-space:pre}}\n.p{{fill:#7ee787}}.c{{fill:#79c0ff}}\
-         .w{{fill:#ffa657}}.i{{fill:#7ee787}}\n@media (prefers-reduced-motion:no-preference){{\n\
-         {style}}}\n</style>\n<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#161b22\"/>\n\
-         {body}</svg>\n"
-    )
+    svg.style("}\n");
+    svg.to_string()
 }
 
 /// The table of figures.
@@ -172,6 +162,8 @@ fn with_figures(text: &str, figures: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use grouplock_testing::svg::well_formed;
+
     use super::*;
 
     #[test]
@@ -185,6 +177,22 @@ mod tests {
         assert!(figure("≤ 1 × std", "1.06 ×").ends_with("**worse**"));
         assert!(figure("≥ 1 × std", "1.06 ×").ends_with("| better"));
         assert!(figure("≥ 1 × std", "0.74 ×").ends_with("**worse**"));
+    }
+
+    #[test]
+    fn a_recording_shows_each_line_and_when_it_came() {
+        let lines = [(0, "job 1 waits < 2"), (4200, "job 1 is inside")];
+        let lines = lines.map(|(at, line)| (Duration::from_millis(at), line.to_owned()));
+        let svg = drawn("grouplock demo", &lines);
+        assert_eq!(well_formed(&svg), Ok(()));
+        assert!(
+            svg.contains(">job 1 waits &lt; 2</text>") && svg.contains(">$ grouplock demo</text>")
+        );
+        // Of ten seconds, four are for the whole and 0.8 for the command.
+        assert!(
+            svg.contains("l1 { 0%,40.00% { opacity: 1 } 40.01%,90.00% { opacity: 0 } 90.01%"),
+            "{svg}"
+        );
     }
 
     #[test]

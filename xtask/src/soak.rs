@@ -1,6 +1,7 @@
 //! `cargo xtask soak`: the long versions of the tests, each as far as its time allows.
 
 use std::collections::VecDeque;
+use std::fs;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -121,18 +122,16 @@ fn etcd(given: &Given) -> Results {
 fn fuzz(given: &Given) -> Results {
     let start = Instant::now();
     let half = given.left() / 2;
-    let tests = 10;
-    let each = (half * 2 / tests).as_millis().to_string();
-    let variables = [("GROUPLOCK_FUZZ_MS", &*each)];
+    let variables = [("GROUPLOCK_FUZZ_SECONDS", SECONDS)];
     let random = Given { end: start + half, minutes: given.minutes, plan: String::new() };
-    let cargo = release("grouplock-fuzz").arguments(&["--tests"]);
+    let cargo = release("grouplock-fuzz").arguments(&["--test", "strangers"]);
     let mut results = each_test(&random, cargo, &["--nocapture"], &variables);
     results.extend(guided(&given.after_building(start + half)));
     results
 }
 
-/// The targets of the package grouplock-fuzz.
-const TARGETS: [&str; 6] = ["frames", "log", "summed-log", "room-file", "room-in-use", "words"];
+/// Where libFuzzer's program is built, and what it kept and found.
+const GUIDED: &str = "target/fuzz";
 
 /// What libFuzzer has to know of a program: which edges it has, and what it compares.
 const SANCOV: &str = "--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module \
@@ -151,31 +150,43 @@ fn guided(given: &Given) -> Results {
         let host = host.output.trim().to_owned();
         let build = ["build", "--release", "-p", "grouplock-fuzz", "--bin", "guided"];
         Program::cargo(&build)
-            .arguments(&["--target", &host, "--target-dir", "target/fuzz"])
+            .arguments(&["--target", &host, "--target-dir", GUIDED])
             .variable("RUSTFLAGS", SANCOV)
             .quietly(LIMIT)?;
-        Ok(root().join("target/fuzz").join(host).join("release/guided"))
+        Ok(root().join(GUIDED).join(host).join("release/guided"))
     });
     let program = match built {
         Ok(program) => program,
         Err(why) => return vec![("build of guided".to_owned(), Reached::Failed(why))],
     };
+    let targets = match Program::new(&program).arguments(&["--targets"]).quietly(LIMIT) {
+        Ok(told) => told.output,
+        Err(why) => return vec![("targets".to_owned(), Reached::Failed(why))],
+    };
+    // libFuzzer has something to say, too.
+    let targets: Vec<_> = targets.lines().filter_map(|line| line.strip_prefix("target ")).collect();
     let given = given.after_building(start);
     let mut results = Vec::new();
-    for (done, target) in TARGETS.iter().enumerate() {
-        let kept = format!("target/fuzz/kept/{target}");
-        if let Err(why) = std::fs::create_dir_all(root().join(&kept)) {
+    for (done, target) in targets.iter().enumerate() {
+        let (kept, found) = (format!("{GUIDED}/kept/{target}"), format!("{GUIDED}/found/{target}"));
+        let made = [&kept, &found].iter().try_for_each(|it| fs::create_dir_all(root().join(it)));
+        if let Err(why) = made {
             results.push((kept, Reached::Failed(why.to_string())));
             continue;
         }
-        let time = given.left() / (TARGETS.len() - done) as u32;
+        let time = given.left() / (targets.len() - done) as u32;
         let run = Program::new(&program)
-            .variable("GROUPLOCK_FUZZ_TARGET", target)
-            .arguments(&["-timeout=30", "-max_len=65536", "-verbosity=1"])
-            .arguments(&["-artifact_prefix=target/fuzz/found-"])
+            .arguments(&[target, "-timeout=30", "-max_len=65536", "-verbosity=1"])
+            .arguments(&[&format!("-artifact_prefix={found}/")])
             .arguments(&[&format!("-max_total_time={}", time.as_secs().max(1)), &kept]);
         // It begins with what it kept the last time, and ends by itself.
-        results.push((format!("guided {target}"), reached(run, time + LIMIT)));
+        let how = match reached(run, time + LIMIT) {
+            Reached::Failed(why) => Reached::Failed(format!(
+                "{why}; again: `cargo run -p grouplock-fuzz -- {target} {found}/*`"
+            )),
+            how => how,
+        };
+        results.push((format!("guided {target}"), how));
     }
     results
 }

@@ -33,8 +33,18 @@ pub(crate) fn exception(py: Python<'_>, error: RoomError) -> PyErr {
         | RoomError::Unsupported { .. } => "Invalid",
         _ => "Error",
     };
+    named(py, name, &error.to_string())
+}
+
+/// What is asked of a place inside that was left.
+pub(crate) fn was_left(py: Python<'_>) -> PyErr {
+    named(py, "Error", "the room was left; enter it again")
+}
+
+/// An exception of the class with this name.
+fn named(py: Python<'_>, name: &str, text: &str) -> PyErr {
     let class = py.import("grouplock._errors").and_then(|module| module.getattr(name));
-    match class.and_then(|class| class.call1((error.to_string(),))) {
+    match class.and_then(|class| class.call1((text,))) {
         Ok(exception) => PyErr::from_value(exception),
         Err(trouble) => trouble,
     }

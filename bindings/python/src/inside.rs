@@ -6,7 +6,7 @@ use grouplock_room::{Guard, RoomError, Standing};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::exception;
+use crate::errors::{exception, was_left};
 
 /// A place inside a room. Leaves it at the end of a `with`, by `leave`, or when nothing refers to it any more.
 #[pyclass(frozen, module = "grouplock")]
@@ -63,11 +63,12 @@ impl Inside {
         py.detach(|| self.standing()) == Standing::Held
     }
 
-    /// Raises `Lost` if the holding was lost, so that others may be inside.
+    /// Raises `Lost` if the holding was lost, and `Error` if the room was left: others may be inside.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         match py.detach(|| self.standing()) {
+            Standing::Held => Ok(()),
             Standing::Lost(loss) => Err(exception(py, RoomError::Lost(loss))),
-            Standing::Held | Standing::Left => Ok(()),
+            Standing::Left => Err(was_left(py)),
         }
     }
 
@@ -126,8 +127,12 @@ impl Inside {
         left.map_err(|error| exception(py, error))
     }
 
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
+    /// What was left cannot be used again: the block would run while others may be inside.
+    fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
+        match py.detach(|| slf.get().standing()) {
+            Standing::Left => Err(was_left(py)),
+            Standing::Held | Standing::Lost(_) => Ok(slf),
+        }
     }
 
     /// What went wrong inside matters more than that the room was lost.

@@ -18,4 +18,8 @@ mod _native {
     use crate::inside::Inside;
     #[pymodule_export]
     use crate::room::{Room, remove, rooms};
+
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python's name")]
+    const version: &str = env!("CARGO_PKG_VERSION");
 }

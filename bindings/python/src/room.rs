@@ -10,7 +10,7 @@ use std::thread::{self, Thread};
 use std::time::Duration;
 
 use grouplock_room::{Access, Entry, Place, Places, Policy, Progress, RoomError, RoomOptions};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::entering::Entering;
@@ -169,13 +169,39 @@ impl Room {
 }
 
 /// How to enter: what Python calls a named tuple.
-#[derive(Clone, Copy, FromPyObject)]
+#[derive(Clone, Copy)]
 struct How {
     timeout: Option<f64>,
     priority: i32,
     expected: Option<f64>,
     alone: bool,
     at_most: Option<i64>,
+}
+
+impl<'py> FromPyObject<'_, 'py> for How {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(How {
+            timeout: field(given, "timeout", "seconds were")?,
+            priority: field(given, "priority", "a whole number of at most 32 bits was")?,
+            expected: field(given, "expected", "seconds were")?,
+            alone: field(given, "alone", "True or False was")?,
+            at_most: field(given, "at_most", "a whole number was")?,
+        })
+    }
+}
+
+/// A field of a named tuple, or an error that names it.
+fn field<'py, T>(given: Borrowed<'_, 'py, PyAny>, name: &str, expected: &str) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py>,
+{
+    let value = given.getattr(name)?;
+    value.extract().map_err(|_| {
+        let value = value.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
+        PyTypeError::new_err(format!("{name} cannot be {value}: {expected} expected"))
+    })
 }
 
 impl Room {

@@ -1,6 +1,8 @@
 """The marker `room`, also under pytest-xdist."""
 
 import json
+import os
+import shutil
 
 from conftest import LONG
 
@@ -92,3 +94,13 @@ def test_a_schema_is_made_once_for_all_who_use_it_together(pytester, tmp_path):
     )
     result = pytester.runpytest_subprocess("-n", "4", "-p", "no:cacheprovider", timeout=LONG)
     result.assert_outcomes(passed=16)
+
+
+EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "examples", "test_schemas.py")
+
+
+def test_the_example_shares_a_database_among_four_workers(pytester, tmp_path, monkeypatch):
+    monkeypatch.setenv("DATABASE", str(tmp_path / "database"))
+    shutil.copy(EXAMPLE, pytester.path)
+    result = pytester.runpytest_subprocess("-n", "4", "-p", "no:cacheprovider", timeout=LONG)
+    result.assert_outcomes(passed=40)

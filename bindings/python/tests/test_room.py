@@ -266,3 +266,40 @@ def test_ctrl_c_ends_a_wait_for_a_room_to_be_set_up(python):
         code, out, err = other.end()
         assert "KeyboardInterrupt" in err and code != 0 and out == ""
         assert waiting(room) == []
+
+
+def test_what_was_left_cannot_be_used_again():
+    inside = grouplock.Room("r").enter("a")
+    with inside:
+        inside.check()
+    with pytest.raises(grouplock.Error, match="the room was left"):
+        with inside:
+            pytest.fail("others may be inside")
+    with pytest.raises(grouplock.Error, match="the room was left"):
+        inside.check()
+
+
+def test_a_coroutine_function_does_not_set_a_room_up_without_asyncio():
+    async def create():
+        pytest.fail("nobody awaits it")
+
+    room = grouplock.Room("r")
+    for functions in ({"set_up": create}, {"tear_down": create}):
+        with pytest.raises(grouplock.Invalid, match="needs `enter_async`"):
+            room.enter("a", **functions)
+    assert room.status()["inside"] is None
+
+
+def test_an_option_of_the_wrong_type_is_named():
+    room = grouplock.Room("r")
+    with pytest.raises(TypeError, match="timeout cannot be '1': seconds were expected"):
+        room.enter("a", timeout="1")
+    with pytest.raises(TypeError, match="at_most cannot be 1.5: a whole number was expected"):
+        room.enter("a", at_most=1.5)
+    with pytest.raises(TypeError, match="priority cannot be 4294967296: a whole number of at most 32 bits"):
+        room.enter("a", priority=2**32)
+
+
+def test_the_version_is_that_of_the_program():
+    told = subprocess.run([PROGRAM, "--version"], check=True, capture_output=True, text=True).stdout
+    assert told == f"grouplock {grouplock.__version__}\n"

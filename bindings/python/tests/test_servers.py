@@ -38,11 +38,23 @@ def test_servers_refuse_to_set_a_room_up(place, request):
 
     # At once, not after a wait: another session is inside.
     with room.enter("model B", timeout=LONG):
-        with pytest.raises(grouplock.Invalid, match="rooms cannot do this") as refused:
+        with pytest.raises(grouplock.Invalid) as refused:
             asyncio.run(main())
         with pytest.raises(grouplock.Invalid) as too:
             room.enter("model A", set_up=pytest.fail)
-    assert str(refused.value) == str(too.value)
+    assert str(refused.value) == str(too.value) == f"{place} rooms cannot do this: set-up and tear-down"
+
+
+@pytest.mark.parametrize("place", ["etcd", "gbp"])
+def test_servers_refuse_a_policy_that_they_do_not_have(place, request):
+    at = request.getfixturevalue(place)
+    with pytest.raises(grouplock.Invalid, match=f"{place} rooms cannot do this: the policy batch:20; .* fifo"):
+        grouplock.Room("gpu2", at=at, policy="batch:20")
+
+
+def test_gbp_refuses_to_let_anybody_be_alone(gbp):
+    with pytest.raises(grouplock.Invalid, match="gbp rooms cannot do this: being alone"):
+        grouplock.Room("gpu3", at=gbp).exclusive()
 
 
 def test_servers_that_are_not_there_are_a_connection_error():

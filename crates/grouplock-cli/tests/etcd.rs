@@ -7,6 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use grouplock_testing::Scratch;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use server::Server;
@@ -143,7 +144,7 @@ fn a_command_is_stopped_before_its_lease_can_have_ended() {
     if !server::is_installed() {
         return;
     }
-    let scratch = server::Scratch::new();
+    let scratch = Scratch::new();
     let server = Server::single(scratch.path(), &[], "http");
     let place = place(&server, "ttl=10");
     // Writes when it was alive, in seconds since the machine was started.

@@ -38,7 +38,14 @@ impl EtcdRoom {
     pub(crate) fn new(client: Arc<Client>, name: RoomName, command: Option<&str>) -> Self {
         let keys = Keys::of(&client.settings.prefix, &name);
         let quiet = Arc::new(AtomicBool::new(true));
-        EtcdRoom { client, name, keys, myself: who::myself(command), asking: Arc::default(), quiet }
+        EtcdRoom {
+            client,
+            name,
+            keys,
+            myself: who::this_process(command),
+            asking: Arc::default(),
+            quiet,
+        }
     }
 
     /// Whether anybody has ever been here.

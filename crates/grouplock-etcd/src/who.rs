@@ -2,12 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use grouplock_room::{HolderId, Participant, Priority, Recovered};
+use grouplock_room::{HolderId, Participant, Priority, Recovered, myself};
 use serde::{Deserialize, Serialize};
 
 use crate::keys::ALONE;
 
-/// The longest command line that is shown.
+/// The longest command line that is shown, in bytes.
 const COMMAND_MAX: usize = 200;
 
 /// A waiter or holder: the value of its entry, and of its mark.
@@ -90,22 +90,13 @@ pub(crate) fn now() -> u64 {
 }
 
 /// This process.
-pub(crate) fn myself(command: Option<&str>) -> Who {
-    let host = nix::unistd::gethostname().unwrap_or_default();
-    let uid = nix::unistd::geteuid();
-    let user = nix::unistd::User::from_uid(uid).ok().flatten();
-    let line = || {
-        let words: Vec<_> =
-            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-        words.join(" ")
-    };
-    let command: String =
-        command.map_or_else(line, str::to_owned).chars().take(COMMAND_MAX).collect();
+pub(crate) fn this_process(command: Option<&str>) -> Who {
+    let command = command.map_or_else(myself::command_line, str::to_owned);
     Who {
-        host: host.to_string_lossy().into_owned(),
+        host: myself::host(),
         pid: std::process::id(),
-        user: user.map_or_else(|| uid.to_string(), |user| user.name),
-        command,
+        user: myself::user(),
+        command: myself::cut(command, COMMAND_MAX),
         ..Who::default()
     }
 }

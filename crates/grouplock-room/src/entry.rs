@@ -255,9 +255,10 @@ impl<'r, 's> Entry<'r, 's> {
     fn check(&self, set_up: bool) -> Result<(), RoomError> {
         let can = self.room.capabilities();
         let wanted = [
+            // First: whoever asks for it is not told that being alone, which it needs too, is missing.
+            (set_up || self.tear_down.is_some(), can.set_up, "set-up and tear-down"),
             (self.request.alone || set_up, can.alone, "being alone"),
             (self.request.at_most.is_some(), can.at_most, "a limit of holders"),
-            (set_up || self.tear_down.is_some(), can.set_up, "set-up and tear-down"),
         ];
         match wanted.iter().find(|(wanted, possible, _)| *wanted && !possible) {
             Some((.., what)) => Err(self.room.unsupported(what)),

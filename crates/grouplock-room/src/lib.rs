@@ -45,6 +45,8 @@ mod guard;
 mod helper;
 #[cfg_attr(feature = "kill-points", doc(hidden))]
 pub mod kill_points;
+#[cfg(unix)]
+pub mod myself;
 mod name;
 mod place;
 mod policy;

@@ -2,13 +2,17 @@
 //! free ports, programs that do not ignore signals, and one way to [`skip`] a test. And what makes the pictures of the
 //! pages: [`svg`], [`plot`]. Not published.
 
+#[cfg(feature = "tests")]
 pub mod actor;
+#[cfg(feature = "tests")]
 pub mod browser;
+#[cfg(feature = "tests")]
 pub mod overlaps;
 mod patience;
 pub mod plot;
 mod ports;
 mod scratch;
+#[cfg(feature = "tests")]
 mod signals;
 mod skip;
 pub mod svg;
@@ -16,5 +20,6 @@ pub mod svg;
 pub use patience::{LONG, until};
 pub use ports::free_port;
 pub use scratch::Scratch;
+#[cfg(feature = "tests")]
 pub use signals::with_default_signals;
 pub use skip::{current_test, skip};

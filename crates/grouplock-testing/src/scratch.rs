@@ -2,11 +2,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory of one's own until it is dropped, in memory where possible: rooms belong there.
 #[derive(Debug)]
-pub struct Scratch(PathBuf);
+pub struct Scratch {
+    path: PathBuf,
+    /// Removes it when its end of a pipe breaks.
+    janitor: Option<Child>,
+}
 
 impl Scratch {
     /// Makes it.
@@ -22,12 +27,29 @@ impl Scratch {
         let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let path = base.join(format!("grouplock-test-{}-{number}", std::process::id()));
         fs::create_dir(&path).expect("a directory for the test");
-        Scratch(path)
+        Scratch { path, janitor: None }
+    }
+
+    /// Makes one for something that is never dropped, as a static is: it goes away soon after this program, however that ends.
+    ///
+    /// # Panics
+    /// If it cannot be made, or no shell be started.
+    pub fn until_the_end() -> Self {
+        let mut scratch = Self::new();
+        // What is killed by the same event, a server for instance, gets a moment to be gone.
+        let janitor = Command::new("sh")
+            .args(["-c", r#"cat >/dev/null; sleep 0.3; rm -rf "$1""#, "janitor"])
+            .arg(&scratch.path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn();
+        scratch.janitor = Some(janitor.expect("a shell can be started"));
+        scratch
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// The same as text.
@@ -35,25 +57,30 @@ impl Scratch {
     /// # Panics
     /// If the path cannot be written as text.
     pub fn text(&self) -> &str {
-        self.0.to_str().expect("a readable path")
+        self.path.to_str().expect("a readable path")
     }
 
     /// Something in it.
     pub fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         // What is left there is not worth failing for.
-        _ = fs::remove_dir_all(&self.0);
+        _ = fs::remove_dir_all(&self.path);
+        if let Some(janitor) = &mut self.janitor {
+            _ = janitor.kill();
+            _ = janitor.wait();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::until;
 
     #[test]
     fn it_is_empty_its_own_and_goes_away() {
@@ -64,5 +91,14 @@ mod tests {
         let path = one.path().to_owned();
         drop(one);
         assert!(!path.exists() && other.path().exists());
+    }
+
+    #[test]
+    fn one_that_is_never_dropped_goes_away_with_the_program() {
+        let mut scratch = Scratch::until_the_end();
+        fs::write(scratch.join("file"), "text").expect("it can be used");
+        // As the end of the program does.
+        drop(scratch.janitor.as_mut().and_then(|janitor| janitor.stdin.take()));
+        until("the directory is gone", || !scratch.path().exists());
     }
 }

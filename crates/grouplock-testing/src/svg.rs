@@ -1,4 +1,5 @@
-//! A small writer of pictures, readable on light and on dark.
+//! A small writer of pictures, readable on light and on dark. The lab's report has pictures of its own: they are parts of a page that answers
+//! the mouse, in a crate that is published, as this one is not.
 
 use core::fmt::{self, Write as _};
 
@@ -64,13 +65,37 @@ pub struct Svg {
     width: f64,
     height: f64,
     title: String,
+    /// Family and size.
+    font: (&'static str, u8),
+    style: String,
     body: String,
 }
 
 impl Svg {
     /// An empty picture. The title is for those who cannot see it.
     pub fn new(width: f64, height: f64, title: &str) -> Self {
-        Svg { width, height, title: title.to_owned(), body: String::new() }
+        let (title, font) = (title.to_owned(), ("system-ui, sans-serif", 12));
+        Svg { width, height, title, font, style: String::new(), body: String::new() }
+    }
+
+    /// Letters and spaces all of one width, as in a terminal.
+    #[must_use]
+    pub fn monospaced(mut self) -> Self {
+        self.font = ("ui-monospace, SFMono-Regular, Menlo, Consolas, monospace", 14);
+        self.style.push_str("text { white-space: pre }\n");
+        self
+    }
+
+    /// Adds to the style sheet.
+    pub fn style(&mut self, rules: &str) {
+        self.style.push_str(rules);
+    }
+
+    /// What `draw` draws, as a group of this class.
+    pub fn group(&mut self, class: &str, draw: impl FnOnce(&mut Self)) {
+        self.add(format_args!("<g class=\"{}\">", escaped(class)));
+        draw(self);
+        self.add(format_args!("</g>"));
     }
 
     fn add(&mut self, element: fmt::Arguments<'_>) {
@@ -123,12 +148,12 @@ impl Svg {
 
 impl fmt::Display for Svg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Svg { width, height, title, body } = self;
-        let title = escaped(title);
+        let Svg { width, height, title, font, style, body } = self;
+        let (title, (family, size)) = (escaped(title), font);
         writeln!(
             f,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
-             role=\"img\" aria-label=\"{title}\" font-family=\"system-ui, sans-serif\" font-size=\"12\">"
+             role=\"img\" aria-label=\"{title}\" font-family=\"{family}\" font-size=\"{size}\">"
         )?;
         writeln!(f, "<title>{title}</title>\n<style>\n.page {{ fill: #ffffff }}")?;
         for (_, class, light, _) in Ink::ALL {
@@ -138,14 +163,14 @@ impl fmt::Display for Svg {
         for (_, class, _, dark) in Ink::ALL {
             writeln!(f, ".f-{class} {{ fill: {dark} }} .s-{class} {{ stroke: {dark} }}")?;
         }
-        writeln!(f, "}}\n</style>")?;
+        writeln!(f, "}}\n{style}</style>")?;
         writeln!(f, "<rect class=\"page\" width=\"{width}\" height=\"{height}\" rx=\"6\"/>")?;
         writeln!(f, "{body}</svg>")
     }
 }
 
 /// `text` as it may stand in an element or an attribute.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -207,10 +232,16 @@ mod tests {
         svg.line(&[(0.0, 0.0), (1.0, 1.0)], Ink::Grid, 1.0, true);
         svg.dot((1.0, 1.0), 2.0, Ink::Text);
         svg.ring((1.0, 1.0), 2.0, Ink::Amber);
+        svg.group("a", |svg| svg.dot((1.0, 1.0), 2.0, Ink::Text));
+        svg.style(".a { opacity: 0 }\n");
         let text = svg.to_string();
         assert_eq!(well_formed(&text), Ok(()));
         assert!(text.contains("&lt;/text&gt; &amp; &lt;g&gt;"));
         assert!(text.contains("prefers-color-scheme: dark"));
+        assert!(
+            text.contains(".a { opacity: 0 }\n</style>")
+                && text.contains("<g class=\"a\">\n<circle")
+        );
     }
 
     #[test]

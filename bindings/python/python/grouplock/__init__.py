@@ -31,6 +31,7 @@ from ._errors import Error, Forked, Invalid, Lost, NoSuchRoom, Occupied, Timeout
 from ._how import How
 from ._native import Inside, remove, rooms
 from ._native import Room as _Room
+from ._native import version as __version__
 from ._status import Member, PastPhase, Phase, Recovered, Status
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ class Room:
         how = How(timeout, priority, expected, False, at_most)
         if set_up is None and tear_down is None:
             return self._native.enter(session, how)
+        if any(map(inspect.iscoroutinefunction, (set_up, tear_down))):
+            raise Invalid("a set_up or tear_down that is a coroutine function needs `enter_async`")
         return self._native.enter_prepared(session, how, set_up, tear_down)
 
     def exclusive(

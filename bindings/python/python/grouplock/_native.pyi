@@ -6,7 +6,9 @@ from typing import Any, Optional, Union, final
 from ._how import How
 from ._status import Recovered
 
-__all__ = ["Entering", "Inside", "Room", "remove", "rooms"]
+__all__ = ["Entering", "Inside", "Room", "remove", "rooms", "version"]
+
+version: str
 
 _Path = Union[str, "os.PathLike[str]"]
 

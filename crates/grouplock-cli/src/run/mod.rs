@@ -16,6 +16,8 @@ use grouplock_room::{Patience, Place, Recovered, RoomError};
 use nix::sys::signal::Signal;
 
 pub(crate) use arguments::{Arguments, Entrance};
+#[cfg(feature = "top")]
+pub(crate) use words::cut;
 pub(crate) use words::{Audible, Teller, since};
 
 use crate::exit::{self, Ending, complain};

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use grouplock_room::{Loss, Participant, Recovered, Snapshot};
 use nix::libc;
-use unicode_width::UnicodeWidthChar;
+use unicode_width::UnicodeWidthStr;
 
 use super::arguments::OnLoss;
 use super::events::{Event, Events};
@@ -165,14 +165,11 @@ fn columns() -> usize {
     }
 }
 
-/// As much of a text as fits into so many columns. Some characters take two.
-fn cut(text: &str, columns: usize) -> &str {
-    let mut used = 0;
-    let end = text.char_indices().find(|(_, c)| {
-        used += c.width().unwrap_or(0);
-        used > columns
-    });
-    end.map_or(text, |(at, _)| &text[..at])
+/// As much of a text as fits into so many columns. Some characters take two, and some make the one before them wider.
+pub(crate) fn cut(text: &str, columns: usize) -> &str {
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    let end = ends.take_while(|end| text[..*end].width() <= columns).last();
+    &text[..end.unwrap_or(0)]
 }
 
 fn show(text: &str) {
@@ -224,5 +221,8 @@ mod tests {
         assert_eq!(cut("数据库", 5), "数据");
         assert_eq!(cut("e\u{301}x", 1), "e\u{301}");
         assert_eq!(cut("short", 80), "short");
+        assert_eq!(cut("short", 0), "");
+        // Together they take two.
+        assert_eq!(cut("\u{2764}\u{fe0f}", 1), "\u{2764}");
     }
 }

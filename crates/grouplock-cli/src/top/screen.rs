@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
+
+use crate::run::cut;
 
 /// How a piece of text looks: the parameters of the control sequence that selects it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +48,7 @@ impl Line {
     pub(super) fn fitted(self, width: usize) -> Self {
         let mut left = width;
         let cut = |(text, style): (String, Style)| {
-            let text = cut(&text, left);
+            let text = cut(&text, left).to_owned();
             left -= text.width();
             (text, style)
         };
@@ -83,18 +85,6 @@ impl Line {
             }
         }
     }
-}
-
-/// As much of the text as fits into so many columns.
-fn cut(text: &str, columns: usize) -> String {
-    let mut left = columns;
-    let fits = |c: &char| {
-        let width = c.width().unwrap_or(0);
-        let fits = width <= left;
-        left -= if fits { width } else { left };
-        fits
-    };
-    text.chars().take_while(fits).collect()
 }
 
 /// What a key asks for.
@@ -239,6 +229,8 @@ mod tests {
         line.fitted(3).coloured(&mut shown);
         assert_eq!(shown, "ab\x1b[31mc\x1b[0m");
         assert_eq!(Line::plain("日本").fitted(3).text(), "日 ", "half of a letter is not shown");
+        // A heart that the next character makes wider.
+        assert_eq!(Line::plain("\u{2764}\u{fe0f}").fitted(1).text(), "\u{2764}");
     }
 
     #[test]

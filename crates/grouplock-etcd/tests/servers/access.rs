@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::server::Server;
 use grouplock_room::{Guard, Places, Room, RoomError, RoomOptions};
+use grouplock_testing::Scratch;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
 fn open(place: &str) -> Result<Room, RoomError> {
@@ -66,7 +67,7 @@ fn tls_with_certificates_on_both_sides() {
     if !server::is_installed() {
         return;
     }
-    let scratch = server::Scratch::new();
+    let scratch = Scratch::new();
     make_certificates(scratch.path());
     let file = |name: &str| scratch.path().join(name).display().to_string();
     let more = [
@@ -107,7 +108,7 @@ fn names_and_passwords() {
     if !server::is_installed() {
         return;
     }
-    let scratch = server::Scratch::new();
+    let scratch = Scratch::new();
     let server = Server::single(scratch.path(), &[], "http");
     for arguments in [
         &["user", "add", "root:all mighty"][..],
@@ -140,7 +141,7 @@ fn names_and_passwords() {
 fn a_pass_that_has_run_out_is_fetched_anew() {
     let Some(role) = actor::role() else {
         if server::is_installed() {
-            let scratch = server::Scratch::new();
+            let scratch = Scratch::new();
             let server = Server::single(scratch.path(), &["--auth-token-ttl=1".to_owned()], "http");
             for arguments in [
                 &["user", "add", "root:all mighty"][..],

@@ -1,6 +1,7 @@
 //! The servers that other tests use start, answer, and do not outlive anybody.
 
 use crate::server;
+use grouplock_testing::Scratch;
 use nix::sys::signal::Signal;
 
 #[test]
@@ -8,7 +9,7 @@ fn a_server_answers_and_can_be_killed_and_started_again() {
     if !server::is_installed() {
         return;
     }
-    let scratch = server::Scratch::new();
+    let scratch = Scratch::new();
     let mut server = server::Server::single(scratch.path(), &[], "http");
     server.told(&["put", "a", "1"]);
     server.kill();

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use grouplock_room::{
     Guard, Loss, Places, Room, RoomError, RoomName, RoomOptions, Standing, remote,
 };
-use grouplock_testing::until;
+use grouplock_testing::{Scratch, until};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -305,7 +305,7 @@ fn after_a_server_that_does_not_answer_a_holder_knows_before_others_are_let_in()
     if !server::is_installed() {
         return;
     }
-    let scratch = server::Scratch::new();
+    let scratch = Scratch::new();
     let server = Server::single(scratch.path(), &[], "http");
     let place = place(&server, "ttl=3");
     let room = open(&place, "silence");
@@ -330,7 +330,7 @@ fn requests_that_were_sent_twice_leave_nothing_behind() {
     if !server::is_installed() {
         return;
     }
-    let scratch = server::Scratch::new();
+    let scratch = Scratch::new();
     let server = Server::single(scratch.path(), &[], "http");
     let place = place(&server, "ttl=20");
     let room = open(&place, "twice");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nix::unistd::{Uid, User, gethostname};
+use grouplock_room::myself::{self, cut};
 
 use crate::time::Time;
 use crate::wire::{About, LONGEST_COMMAND, LONGEST_HOST, LONGEST_USER};
@@ -18,14 +18,10 @@ pub(super) struct Myself {
 impl Myself {
     /// With `command` instead of our command line, if given.
     pub(super) fn new(command: Option<&str>) -> Self {
-        let host = gethostname().map_or_else(|_| "?".into(), |h| h.to_string_lossy().into_owned());
-        let uid = Uid::effective();
-        let user = User::from_uid(uid).ok().flatten();
-        let user = user.map_or_else(|| uid.to_string(), |user| user.name);
-        let command = command.map_or_else(command_line, str::to_owned);
+        let command = command.map_or_else(myself::command_line, str::to_owned);
         Myself {
-            host: cut(host, LONGEST_HOST),
-            user: cut(user, LONGEST_USER),
+            host: cut(myself::host(), LONGEST_HOST),
+            user: cut(myself::user(), LONGEST_USER),
             command: cut(command, LONGEST_COMMAND),
         }
     }
@@ -41,23 +37,4 @@ impl Myself {
             expected,
         }
     }
-}
-
-/// Our command line with spaces between the arguments.
-fn command_line() -> String {
-    let mut bytes = std::fs::read("/proc/self/cmdline").unwrap_or_default();
-    while bytes.last() == Some(&0) {
-        bytes.pop();
-    }
-    bytes.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Shortens a text to `most` bytes, but not in the middle of a character.
-fn cut(mut text: String, most: usize) -> String {
-    if text.len() > most {
-        let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        text.truncate(end);
-    }
-    text
 }

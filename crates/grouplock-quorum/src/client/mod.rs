@@ -66,14 +66,9 @@ impl Opener for Gbp {
         let client = Client::at(place)?;
         let has = view::policy(&client.cluster().settings);
         match options.policy {
-            Some(Policy::Batch { .. }) => {
-                return Err(RoomError::Unsupported {
-                    backend: "gbp",
-                    what: "a bound on how often a waiter is passed; the policy of this cluster \
-                           is "
-                    .to_owned()
-                        + &has.to_string(),
-                });
+            Some(asked @ Policy::Batch { .. }) => {
+                let what = format!("the policy {asked}; this cluster is {has}");
+                return Err(RoomError::Unsupported { backend: "gbp", what });
             }
             Some(asked) if asked != has => return Err(RoomError::PolicyMismatch { has, asked }),
             _ => {}

@@ -73,6 +73,10 @@ impl Backend for GbpRoom {
         capabilities
     }
 
+    fn kind(&self) -> &'static str {
+        "gbp"
+    }
+
     fn submit(&self, request: &Request<'_>) -> Result<Submitted, RoomError> {
         if !request.patience.exhausted() {
             return self.ask(request, request.patience, true)?.submitted();

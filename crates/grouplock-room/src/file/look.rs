@@ -160,8 +160,5 @@ fn phases(policy: Policy, mut queue: Vec<Seen>) -> Vec<Phase> {
 
 /// The name behind the number of a user.
 fn user_name(uid: &str) -> String {
-    let known = uid.parse().ok().and_then(|uid| {
-        nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten()
-    });
-    known.map_or_else(|| uid.to_owned(), |user| user.name)
+    uid.parse().map_or_else(|_| uid.to_owned(), crate::myself::user_name)
 }

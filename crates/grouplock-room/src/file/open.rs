@@ -19,6 +19,7 @@ use super::mapping::Mapping;
 use super::room::FileRoom;
 use super::watchman::Watchmen;
 use crate::error::RoomError;
+use crate::myself;
 use crate::name::RoomName;
 use crate::request::Request;
 use crate::room::{Room, RoomOptions};
@@ -106,11 +107,7 @@ fn prepare(
     let Opened { file, watch, fixed } = opened;
     let map = Mapping::new(&file, layout::size(fixed.capacity), options.look_only)
         .map_err(|e| site.io("map", e))?;
-    let mut command = options.command.clone().unwrap_or_else(command_line);
-    cut(&mut command, COMMAND_MAX);
-    let mut host = nix::unistd::gethostname()
-        .map_or_else(|_| String::new(), |host| host.to_string_lossy().into_owned());
-    cut(&mut host, HOST_MAX);
+    let command = options.command.clone().unwrap_or_else(myself::command_line);
     Ok(FileRoom {
         map,
         life: Life::new(file, watch),
@@ -119,8 +116,8 @@ fn prepare(
         path: site.path.clone(),
         birth: Birth::now().map_err(|error| site.io("prepare", error))?,
         look_only: options.look_only,
-        command,
-        host,
+        command: myself::cut(command, COMMAND_MAX),
+        host: myself::cut(myself::host(), HOST_MAX),
         slots: AtomicU16::new(fixed.capacity.min(FIRST_SLOTS)),
         cut_off: AtomicBool::new(false),
         leases: Mutex::new(Vec::new()),
@@ -137,24 +134,6 @@ impl FileRoom {
         }
         let length = self.life.file.metadata().map_or(0, |facts| facts.len());
         Err(self.corrupt(&format!("it has {length} bytes, too few for its {said} slots")))
-    }
-}
-
-/// Our command line with spaces between the arguments.
-fn command_line() -> String {
-    let mut bytes = std::fs::read("/proc/self/cmdline").unwrap_or_default();
-    while bytes.last() == Some(&0) {
-        bytes.pop();
-    }
-    bytes.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Shortens a text to `max` bytes, but not in the middle of a character.
-fn cut(text: &mut String, max: usize) {
-    if text.len() > max {
-        let end = (0..=max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        text.truncate(end);
     }
 }
 
@@ -236,18 +215,4 @@ fn remove_unreadable(site: &Site, file: File) -> Result<(), RoomError> {
 
 fn in_use(site: &Site, users: String) -> RoomError {
     RoomError::InUse { path: site.path.clone(), users }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_cut_between_characters() {
-        let mut text = "aé".repeat(3);
-        cut(&mut text, 5);
-        assert_eq!(text, "aéa");
-        cut(&mut text, 9);
-        assert_eq!(text, "aéa");
-    }
 }

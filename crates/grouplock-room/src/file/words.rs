@@ -91,8 +91,8 @@ impl Latched<'_> {
     /// Frees a slot whose owner is dead. Before that those who died at the head of the line, so that they are not let in.
     pub(super) fn bury(&mut self, number: Slot) -> Result<(), RoomError> {
         for _ in self.room.used() {
-            let head = slot_named(self.get(At::Head)).filter(|head| *head != number);
-            let Some(head) = head.filter(|head| self.room.used().contains(head)) else { break };
+            let head = self.slot_named(self.get(At::Head));
+            let Some(head) = head.filter(|head| *head != number) else { break };
             if self.alive(head)? {
                 break;
             }
@@ -114,7 +114,7 @@ impl Latched<'_> {
         let mut at = self.get(At::First);
         let mut dead = Vec::new();
         for _ in self.room.used() {
-            let other = slot_named(at).filter(|other| self.room.used().contains(other));
+            let other = self.slot_named(at);
             let Some(other) = other.filter(|other| *other != number) else { break };
             if !self.alive(other)? {
                 dead.push(other);
@@ -312,19 +312,19 @@ impl Words for Latched<'_> {
 impl Latched<'_> {
     /// If only a limit keeps the first waiter out, it has to watch all who are inside: tells it to look.
     pub(super) fn nudge_head(&mut self) {
-        let head = slot_named(self.get(At::Head));
-        if let Some(head) = head
+        if let Some(head) = self.slot_named(self.get(At::Head))
             && !self.wake.is_empty()
             && self.get(At::Most) != ANY
         {
             self.wake.push(head);
         }
     }
-}
 
-/// The slot that a word names.
-fn slot_named(word: u64) -> Option<Slot> {
-    word.checked_sub(1).and_then(|slot| Slot::try_from(slot).ok())
+    /// The slot that a word names, if there is one.
+    fn slot_named(&self, word: u64) -> Option<Slot> {
+        let slot = word.checked_sub(1).and_then(|slot| Slot::try_from(slot).ok());
+        slot.filter(|slot| self.room.used().contains(slot))
+    }
 }
 
 /// Time of arrival minus `aging` × priority.

@@ -15,12 +15,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use grouplock_testing::{current_test, free_port, skip};
+use grouplock_testing::{Scratch, current_test, free_port, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::server::{Scratch, is_installed};
+use crate::server::is_installed;
 use gateway::Status;
 use network::{MORTAL, Network};
 

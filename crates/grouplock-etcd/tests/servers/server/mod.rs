@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 pub(crate) use grouplock_testing::free_port;
-use grouplock_testing::{current_test, skip};
+use grouplock_testing::{Scratch, current_test, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -40,44 +40,6 @@ pub(crate) fn is_installed() -> bool {
         skip(&current_test(), "etcd and etcdctl are not installed");
     }
     found
-}
-
-/// A directory that is gone soon after this program, in memory where possible.
-pub(crate) struct Scratch {
-    path: PathBuf,
-    /// Removes it when its end of a pipe breaks.
-    janitor: Child,
-}
-
-impl Scratch {
-    pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::SeqCst);
-        let memory = Path::new("/dev/shm");
-        let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let path = base.join(format!("grouplock-etcd-{}-{number}", std::process::id()));
-        fs::create_dir(&path).expect("a directory for the test");
-        // Servers are killed by the same event; they get a moment to be gone.
-        let janitor = Command::new("sh")
-            .args(["-c", r#"cat >/dev/null; sleep 0.3; rm -rf "$1""#, "janitor"])
-            .arg(&path)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("a shell can be started");
-        Scratch { path, janitor }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        drop(self.janitor.stdin.take());
-        let _ = self.janitor.wait();
-    }
 }
 
 /// What a server is started with.
@@ -259,7 +221,7 @@ pub(crate) fn shared() -> Option<Arc<Server>> {
         return None;
     }
     let (_, server) = SHARED.get_or_init(|| {
-        let scratch = Scratch::new();
+        let scratch = Scratch::until_the_end();
         let server = Server::single(scratch.path(), &[], "http");
         (scratch, Arc::new(server))
     });
