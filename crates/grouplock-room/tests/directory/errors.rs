@@ -88,6 +88,18 @@ fn a_file_of_the_wrong_size_is_corrupt() {
     assert_says(&said, &["is corrupt", &format!("{} bytes instead of {size}", size - 4096)]);
 }
 
+/// As many as a room takes by default, and one too many.
+#[test]
+fn ten_thousand_take_part() {
+    let scratch = Scratch::new();
+    let room = open(&scratch).expect("made");
+    let guards: Vec<_> = (0..10_000).map(|_| room.enter("s").expect("there is a place")).collect();
+    assert_eq!(room.snapshot().expect("it can be seen").holders(), 10_000);
+    assert!(matches!(room.enter("s"), Err(RoomError::Full { capacity: 10_000, .. })));
+    drop(guards);
+    room.try_enter("t").expect("it is empty").leave().expect("left");
+}
+
 #[test]
 fn a_room_grows_with_its_participants() {
     let scratch = Scratch::new();
