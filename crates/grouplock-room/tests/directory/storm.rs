@@ -121,7 +121,7 @@ impl Storm {
             ledger.kill(&place, || actor.kill());
             kills += 1;
             if let Some(trouble) = actor.hear() {
-                panic!("{trouble}");
+                panic!("{trouble}: {:?}", room.snapshot());
             }
             *actor = start(&place, random.below(u64::MAX));
         }
@@ -130,7 +130,7 @@ impl Storm {
         std::fs::write(scratch.path().join(OVER), "").expect("it can be written");
         for actor in actors.values_mut() {
             if let Some(trouble) = actor.hear() {
-                panic!("{trouble}");
+                panic!("{trouble}: {:?}", room.snapshot());
             }
             assert!(actor.end().success(), "it did not end well: {:?}", room.snapshot());
         }
