@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: the measurements, and the pages that show them.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::budget::{self, Given, Order, Part, Reached};
@@ -139,11 +140,7 @@ fn model_swap(given: &Given) -> Results {
             .and_then(|()| std::fs::write(&page, text))
             .map_err(|why| format!("`{}` cannot be written: {why}", page.display()))
     });
-    let how = match written {
-        Ok(()) => Reached::Ended(format!("{} is written", page.display())),
-        Err(why) => Reached::Failed(why),
-    };
-    vec![(name.to_owned(), how)]
+    told(&page, name, written)
 }
 
 /// Measures for as long as there is time. A page is written at the end, so one that is cut off is
@@ -152,8 +149,12 @@ fn measured(given: &Given, page: &str, program: Program) -> Results {
     let folder = crate::run::root().join(out(given));
     let made = std::fs::create_dir_all(&folder).map_err(|why| why.to_string());
     let time: Duration = given.left();
-    let how = match made.and_then(|()| program.run_within(time)) {
-        Ok(()) => Reached::Ended(format!("{} is written", folder.join(page).display())),
+    told(&folder.join(page), page, made.and_then(|()| program.run_within(time)))
+}
+
+fn told(path: &Path, page: &str, written: Result<(), String>) -> Results {
+    let how = match written {
+        Ok(()) => Reached::Ended(format!("{} is written", path.display())),
         Err(why) => Reached::Failed(why),
     };
     vec![(page.to_owned(), how)]

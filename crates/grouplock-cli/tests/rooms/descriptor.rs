@@ -15,6 +15,10 @@ fn run(place: &Place, script: &str) -> (i32, String, String) {
     told(&mut place.script(&(OPEN.to_owned() + script)))
 }
 
+/// In a script: waits until somebody of session `b` is in the line, or fails after a minute.
+const WAITS: &str = "look=0; until \"$G\" status r | grep -q 'waiting: b'; \
+                     do [ $((look += 1)) -lt 6000 ] || exit 99; sleep 0.01; done;";
+
 /// A script that has entered by descriptor 9, does `then`, and stays until it is killed.
 fn inside(place: &Place, session: &str, then: &str) -> Running {
     let mark = place.file("entered");
@@ -156,11 +160,13 @@ fn a_script_can_learn_the_epoch() {
 #[test]
 fn a_run_inside_does_not_wait_for_itself() {
     let place = Place::new();
-    let script = "all=$(\"$G\" enter --fd 9 --export r a) || exit; eval \"$all\"; \
+    let script = format!(
+        "all=$(\"$G\" enter --fd 9 --export r a) || exit; eval \"$all\"; \
                   env -u GROUPLOCK_HELD \"$G\" run r b -- true 9>&- & \
-                  until \"$G\" status r | grep -q 'waiting: b'; do sleep 0.01; done; \
-                  \"$G\" run r a -- echo shared; \"$G\" leave --fd 9; wait $!";
-    let (code, text, trouble) = run(&place, script);
+                  {WAITS} \
+                  \"$G\" run r a -- echo shared; \"$G\" leave --fd 9; wait $!"
+    );
+    let (code, text, trouble) = run(&place, &script);
     assert_eq!((code, text.as_str()), (0, "shared\n"), "{trouble}");
 }
 
@@ -235,13 +241,15 @@ fn a_room_that_is_emptied_stays_closed_while_somebody_is_inside() {
 #[test]
 fn a_run_that_does_not_know_that_it_is_inside_does_not_wait_for_itself() {
     let place = Place::new();
-    let script = "\"$G\" enter --fd 9 r a || exit; \"$G\" run r b -- true 9>&- & \
-                  until \"$G\" status r | grep -q 'waiting: b'; do sleep 0.01; done; \
+    let script = format!(
+        "\"$G\" enter --fd 9 r a || exit; \"$G\" run r b -- true 9>&- & \
+                  {WAITS} \
                   \"$G\" run r a -- echo shared || exit; \
                   for call in 'run r b -- true' 'run -x r a -- true' 'acquire r b'; do \
                   \"$G\" $call; echo $?; done; \"$G\" acquire r a 2>/dev/null; echo $?; \
-                  \"$G\" leave --fd 9; wait $!";
-    let (code, text, trouble) = run(&place, script);
+                  \"$G\" leave --fd 9; wait $!"
+    );
+    let (code, text, trouble) = run(&place, &script);
     assert_eq!((code, text.as_str()), (0, "shared\n125\n125\n125\n124\n"), "{trouble}");
     let remedy = "this runs inside `r` in the session `a`, so it cannot enter `b`: it would wait for its own end. \
                   What may wait until then, in the background, is started with \

@@ -106,13 +106,16 @@ fn the_command_knows_where_it_is() {
     assert_eq!(text.trim_end(), rooms.to_string_lossy());
 }
 
+/// The epoch that a command in this session is told.
+fn epoch_inside(place: &Place, session: &str) -> u64 {
+    let (_, text, _) = place.said(&["run", "r", session, "-c", "echo $GROUPLOCK_EPOCH"]);
+    text.trim().parse().expect("an epoch is a number")
+}
+
 #[test]
 fn the_epoch_grows_when_the_session_changes_and_is_shared_by_its_holders() {
     let place = Place::new();
-    let epoch = |session: &str| -> u64 {
-        let (_, text, _) = place.said(&["run", "r", session, "-c", "echo $GROUPLOCK_EPOCH"]);
-        text.trim().parse().expect("an epoch is a number")
-    };
+    let epoch = |session: &str| epoch_inside(&place, session);
     let first = epoch("a");
     assert!(epoch("b") > first);
     let _holder = place.occupy("r", "c");
@@ -122,10 +125,7 @@ fn the_epoch_grows_when_the_session_changes_and_is_shared_by_its_holders() {
 #[test]
 fn epochs_do_not_go_back_when_a_room_is_removed() {
     let place = Place::new();
-    let epoch = |session: &str| -> u64 {
-        let (_, text, _) = place.said(&["run", "r", session, "-c", "echo $GROUPLOCK_EPOCH"]);
-        text.trim().parse().expect("an epoch is a number")
-    };
+    let epoch = |session: &str| epoch_inside(&place, session);
     let first = ["a", "b", "a", "b"].map(epoch)[3];
     assert_eq!(place.said(&["remove", "r"]).0, 0);
     let second = epoch("a");
