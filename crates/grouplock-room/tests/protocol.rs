@@ -4,6 +4,8 @@
 //! so an operation is a list of writes. It is cut off before every one of them: that is its owner's death. A death is
 //! noticed by any of the others at any later time, who may die while they recover. All states are visited, breadth first.
 //!
+//! Waiters also watch those they wait for, and sleep. The one that is watched is in the line, or the watcher was nudged.
+//!
 //! A mutant is the same text with one edit to the lists of writes. Each must be convicted.
 
 use std::collections::{HashSet, VecDeque};
@@ -17,11 +19,13 @@ use line::{ANY, At, Contradiction, Field, IN, Line, OUT, Slot, WAIT, Words};
 const SLOTS: usize = 3;
 const GLOBALS: usize = 11;
 const RING: u64 = 4;
-/// The words of the protocol, and two for the session and whether the owner is dead.
-const FIELDS: usize = 11;
+/// The words of the protocol, and three for the session, whether the owner is dead, and whom the waiter watches.
+const FIELDS: usize = 13;
 const SIZE: usize = GLOBALS + RING as usize + SLOTS * FIELDS;
-const SESSION: usize = 9;
-const DEAD: usize = 10;
+const SESSION: usize = 10;
+const DEAD: usize = 11;
+/// A bit for each slot that a waiter watches; 0 once it was nudged.
+const WATCHED: usize = 12;
 /// Deaths that are not repaired. More behave like this many.
 const UNREPAIRED: u64 = 2;
 
@@ -65,6 +69,14 @@ fn of(slot: usize, field: usize) -> usize {
 struct Recorder {
     image: Image,
     writes: Vec<(At, u64)>,
+    /// After so many writes, this slot.
+    nudged: Vec<(usize, Slot)>,
+}
+
+impl Recorder {
+    fn new(image: Image) -> Self {
+        Recorder { image, writes: Vec::new(), nudged: Vec::new() }
+    }
 }
 
 impl Words for Recorder {
@@ -88,6 +100,10 @@ impl Words for Recorder {
     fn prepared_for(&self, _: Slot) -> bool {
         true
     }
+
+    fn nudge(&mut self, slot: Slot) {
+        self.nudged.push((self.writes.len(), slot));
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +117,8 @@ enum Act {
     Downgrade,
     Acknowledge,
     Bury(usize),
+    /// Watches whoever it waits for, and sleeps.
+    Watch,
     Die,
     /// A new process takes the slot of a dead one.
     Reborn,
@@ -116,6 +134,8 @@ enum Mutant {
     StateBeforeTheRest,
     DeathMarkDropped,
     EpochStays,
+    NobodyIsNudged,
+    RecoveryNudgesNobody,
 }
 
 /// Edits the writes of an operation.
@@ -123,8 +143,11 @@ fn edit(mutant: Mutant, act: Act, writes: &mut Vec<(At, u64)>) {
     let is_state =
         |write: &(At, u64), state| matches!(write.0, At::Of(_, Field::State)) && write.1 == state;
     match mutant {
-        // The other does without `mend`, see `explore`.
-        Mutant::None | Mutant::RecoveryDoesNotRedo => {}
+        // The others are in `explore`.
+        Mutant::None
+        | Mutant::RecoveryDoesNotRedo
+        | Mutant::NobodyIsNudged
+        | Mutant::RecoveryNudgesNobody => {}
         Mutant::SettleForgetsOne => {
             // The last that is let in, with all that belongs to it.
             if let Some(at) = writes.iter().rposition(|write| is_state(write, IN)) {
@@ -294,6 +317,12 @@ fn check_rest(image: &Image) -> Result<(), String> {
     if walked != line || ends != (inside as u64, head, last) {
         return Err(format!("links {walked:?} {ends:?} are not {line:?}"));
     }
+    for watcher in (0..SLOTS).filter(|slot| state(image, *slot) == WAIT && !is_dead(image, *slot)) {
+        let watched = image[of(watcher, WATCHED)];
+        if (0..SLOTS).any(|slot| watched & (1 << slot) != 0 && state(image, slot) == OUT) {
+            return Err(format!("{watcher} sleeps, and whom it watches is gone"));
+        }
+    }
     Ok(())
 }
 
@@ -348,6 +377,9 @@ fn canonical(mutant: Mutant, mut image: Image, last_epoch: u64) -> (Image, u64) 
         set(&mut image, At::Of(number, Field::Ticket), ticket);
         set(&mut image, At::Of(number, Field::Told), told);
         set(&mut image, At::Of(number, Field::Epoch), epoch);
+        if state(&image, slot) != WAIT || is_dead(&image, slot) {
+            image[of(slot, WATCHED)] = 0;
+        }
         if unread {
             set(&mut image, At::Of(number, Field::Prev), 0);
             set(&mut image, At::Of(number, Field::Next), 0);
@@ -356,9 +388,16 @@ fn canonical(mutant: Mutant, mut image: Image, last_epoch: u64) -> (Image, u64) 
     (image, 10 - (epoch - last_epoch.min(epoch)).min(3))
 }
 
-/// The writes of an act of `actor`.
-fn perform(image: &Image, actor: usize, act: Act) -> Result<Vec<(At, u64)>, Contradiction> {
-    let mut memory = Recorder { image: *image, writes: Vec::new() };
+/// What an act of `actor` does: the writes, who is nudged, and whom it watches afterwards.
+struct Effect {
+    writes: Vec<(At, u64)>,
+    nudged: Vec<(usize, Slot)>,
+    watched: Vec<Slot>,
+}
+
+fn perform(image: &Image, actor: usize, act: Act) -> Result<Effect, Contradiction> {
+    let mut memory = Recorder::new(*image);
+    let mut watched = Vec::new();
     let slot = actor as Slot;
     let mut line = Line(&mut memory);
     match act {
@@ -372,9 +411,13 @@ fn perform(image: &Image, actor: usize, act: Act) -> Result<Vec<(At, u64)>, Cont
             line.acknowledge(slot);
         }
         Act::Bury(dead) => line.bury(dead as Slot)?,
+        Act::Watch => {
+            watched = line.in_front(slot, SLOTS)?;
+            line.watch(slot, &watched);
+        }
         Act::Die | Act::Reborn => {}
     }
-    Ok(memory.writes)
+    Ok(Effect { writes: memory.writes, nudged: memory.nudged, watched })
 }
 
 /// What can be done with the slot `actor` now, by its owner.
@@ -400,7 +443,10 @@ fn acts(play: &Play, image: &Image, actor: usize) -> Vec<Act> {
                 );
             }
         }
-        WAIT => acts.push(Act::Go),
+        WAIT => {
+            acts.push(Act::Go);
+            acts.extend(play.watching.then_some(Act::Watch));
+        }
         _ if word(image, actor, Field::Alone) != 0 => {
             acts.extend([Act::Go, Act::Downgrade, Act::Acknowledge]);
         }
@@ -420,13 +466,15 @@ struct Play {
     owners: [usize; SLOTS],
     /// Session, alone, at most so many.
     requests: &'static [(u64, bool, u64)],
+    /// Whether those who wait watch others.
+    watching: bool,
 }
 
 impl Play {
     /// Three participants, two sessions and alone.
     fn three(mutant: Mutant) -> Self {
         let requests = &[(1, false, ANY), (2, false, ANY), (1, true, ANY)];
-        Play { mutant, owners: [0, 1, 2], requests }
+        Play { mutant, owners: [0, 1, 2], requests, watching: false }
     }
 
     fn die(&self, image: &mut Image, actor: usize) {
@@ -475,15 +523,26 @@ fn explore(play: &Play) -> Result<usize, String> {
                 if mutant == Mutant::RecoveryDoesNotRedo {
                     begun[index(At::Armed)] = 0;
                 }
-                let writes = perform(&begun, actor, act);
-                let mut writes =
-                    writes.map_err(|Contradiction| wrong("a contradiction".to_owned()))?;
+                let recovers =
+                    begun[index(At::Armed)] != 0 && !matches!(act, Act::Die | Act::Reborn);
+                let effect = perform(&begun, actor, act);
+                let Effect { mut writes, mut nudged, watched } =
+                    effect.map_err(|Contradiction| wrong("a contradiction".to_owned()))?;
                 edit(mutant, act, &mut writes);
+                if recovers && mutant != Mutant::RecoveryNudgesNobody {
+                    nudged.extend((0..SLOTS as Slot).map(|slot| (0, slot)));
+                }
+                if mutant == Mutant::NobodyIsNudged {
+                    nudged.clear();
+                }
                 let (mut now, mut last) = (begun, last_epoch);
                 for done in 0..=writes.len() {
                     if done < writes.len() {
-                        // Dies before this write.
+                        // Dies before this write, and before a nudge between the last one and this.
                         let mut dead = now;
+                        for (_, slot) in nudged.iter().filter(|(before, _)| *before < done) {
+                            dead[of(usize::from(*slot), WATCHED)] = 0;
+                        }
                         play.die(&mut dead, actor);
                         let next = canonical(mutant, dead, last);
                         if states.insert(next) {
@@ -494,6 +553,12 @@ fn explore(play: &Play) -> Result<usize, String> {
                         now[index(at)] = narrow(value);
                         check_write(&before, &now, act, &mut last).map_err(wrong)?;
                     }
+                }
+                for (_, slot) in nudged {
+                    now[of(slot.into(), WATCHED)] = 0;
+                }
+                if act == Act::Watch {
+                    now[of(actor, WATCHED)] = watched.iter().map(|slot| 1 << slot).sum();
                 }
                 if !matches!(act, Act::Die | Act::Reborn) {
                     check_rest(&now).map_err(wrong)?;
@@ -535,6 +600,33 @@ fn every_state_of_one_that_switches_is_sound() {
     assert!(states > 1_000, "only {states} states");
 }
 
+/// Two sessions; with limits; and with one owner of two slots that switches.
+fn watching(mutant: Mutant) -> [Play; 3] {
+    let two = &[(1, false, ANY), (2, false, ANY)];
+    let limits = &[(1, false, ANY), (1, false, 2), (2, false, 1)];
+    let three = || Play { watching: true, requests: two, ..Play::three(mutant) };
+    [three(), Play { requests: limits, ..three() }, Play { owners: [0, 1, 0], ..three() }]
+}
+
+#[test]
+fn no_waiter_sleeps_when_whom_it_watches_is_gone() {
+    for play in watching(Mutant::None) {
+        let states = explore(&play).unwrap_or_else(|wrong| panic!("{wrong}"));
+        println!("{states} states with watchers");
+        assert!(states > 1_000, "only {states} states");
+    }
+}
+
+#[test]
+fn a_watcher_that_is_not_nudged_is_convicted() {
+    for mutant in [Mutant::NobodyIsNudged, Mutant::RecoveryNudgesNobody] {
+        let [play, ..] = watching(mutant);
+        let wrong = explore(&play).expect_err("nobody tells the watcher");
+        println!("{mutant:?}: {wrong}");
+        assert!(wrong.contains("sleeps, and whom it watches is gone"), "{mutant:?}: {wrong}");
+    }
+}
+
 /// Nobody in the image lives, and its links and numbers are from other moments than its states, or nonsense. Whoever comes gets
 /// in by burying those it waits for.
 #[test]
@@ -561,7 +653,7 @@ fn whatever_the_links_say_the_last_one_alive_enters() {
             image[of(slot, Field::State as usize)] = random(3) as u8;
         }
         image[of(COMES.into(), Field::State as usize)] = OUT as u8;
-        let mut memory = Recorder { image, writes: Vec::new() };
+        let mut memory = Recorder::new(image);
         let by_force = |memory: &mut Recorder| {
             memory.set(At::Armed, 1);
             for slot in (0..SLOTS as Slot).filter(|slot| *slot != COMES) {

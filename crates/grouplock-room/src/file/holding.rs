@@ -23,7 +23,7 @@ impl FileRoom {
     pub(super) fn leave(&self, lease: Lease) -> Result<(), RoomError> {
         let left = self.latch(lease.slot).and_then(|mut latched| {
             let state = self.slot(lease.slot).state().get();
-            if !matches!(state, state::INSIDE | state::WAITING) {
+            if !matches!(state, state::INSIDE | state::WAITING | state::NUDGED) {
                 return Err(self.condemn("a slot in use does not say so"));
             }
             latched.run(|line| line.remove(lease.slot))?;

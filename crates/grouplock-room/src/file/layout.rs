@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"grplock\n");
 
 /// Changes with every change of this file that matters to others.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// The longest name of a session, in bytes.
 pub(super) const SESSION_MAX: usize = 512;
@@ -135,6 +135,8 @@ pub(super) mod slot {
     pub(in super::super) const HOST: usize = 104;
     pub(in super::super) const COMMAND: usize = 176;
     pub(in super::super) const SESSION: usize = 440;
+    /// The waiter that sleeps until this slot is gone, plus one.
+    pub(in super::super) const WATCHER: usize = 960;
     pub(in super::super) const SIZE: usize = 1024;
 }
 
@@ -146,6 +148,8 @@ pub(super) mod state {
     pub(in super::super) const IDLE: u32 = 0x1d1e_5a5a;
     /// In the queue.
     pub(in super::super) const WAITING: u32 = 0x3a17_c3c3;
+    /// In the queue, and has to look again for whom it waits.
+    pub(in super::super) const NUDGED: u32 = 0x4d6e_3c3c;
     /// Inside.
     pub(in super::super) const INSIDE: u32 = 0x1451_de96;
 }
@@ -173,7 +177,8 @@ const _: () = assert!(death::SESSION + 8 + SESSION_MAX <= death::COMMAND);
 const _: () = assert!(death::COMMAND + 8 + COMMAND_MAX <= death::SIZE);
 const _: () = assert!(slot::HOST + 8 + HOST_MAX <= slot::COMMAND);
 const _: () = assert!(slot::COMMAND + 8 + COMMAND_MAX <= slot::SESSION);
-const _: () = assert!(slot::SESSION + 8 + SESSION_MAX <= slot::SIZE);
+const _: () = assert!(slot::SESSION + 8 + SESSION_MAX <= slot::WATCHER);
+const _: () = assert!(slot::WATCHER + 8 <= slot::SIZE);
 const _: () = assert!(SLOTS_AT.is_multiple_of(64));
 
 /// Where record `number` of the ring is.

@@ -75,6 +75,8 @@ pub(crate) enum Field {
     Most,
     /// How often it was passed.
     Passed,
+    /// The waiter that sleeps until this slot is gone.
+    Watcher,
 }
 
 pub(crate) const OUT: u64 = 0;
@@ -117,6 +119,8 @@ pub(crate) trait Words {
     fn closed(&mut self) {}
     /// The slot is about to be IN.
     fn admitted(&mut self, _: Slot) {}
+    /// The owner of a waiting slot has to look again for whom it waits.
+    fn nudge(&mut self, _: Slot) {}
     /// Records the death of a slot's owner as this number. May be called again for the same number.
     fn died(&mut self, _: Slot, _: u64) {}
 }
@@ -217,6 +221,26 @@ impl<W: Words> Line<'_, W> {
         self.seek(slot, many).map_err(|Broken| Contradiction)
     }
 
+    /// `slot` sleeps until one of `targets` is gone. When a target leaves the line, its watcher is nudged: a lock on
+    /// the target's byte does not tell, if the byte has a new owner before the watcher has asked for the lock.
+    pub(crate) fn watch(&mut self, slot: Slot, targets: &[Slot]) {
+        let me = u64::from(slot) + 1;
+        for target in targets {
+            let other = self.of(*target, Field::Watcher);
+            if other != me {
+                self.set(*target, Field::Watcher, me);
+                self.nudge(other);
+            }
+        }
+    }
+
+    /// Nudges a watcher, if there is one.
+    fn nudge(&mut self, watcher: u64) {
+        if let Ok(slot) = self.number(watcher) {
+            self.0.nudge(slot);
+        }
+    }
+
     fn seek(&self, slot: Slot, many: usize) -> Result<Vec<Slot>, Broken> {
         if self.of(slot, Field::State) != WAIT {
             return Ok(Vec::new());
@@ -281,6 +305,7 @@ impl<W: Words> Line<'_, W> {
         self.0.set(At::Tickets, ticket);
         self.set(slot, Field::Ticket, ticket);
         self.set(slot, Field::Passed, 0);
+        self.set(slot, Field::Watcher, 0);
         self.set(slot, Field::State, WAIT);
         let (mut prev, mut next) = (self.0.get(At::Last), 0);
         // Behind everybody, or in front of those waiting that rank behind it.
@@ -313,6 +338,7 @@ impl<W: Words> Line<'_, W> {
             return Ok(());
         }
         self.set(slot, Field::State, OUT);
+        self.nudge(self.of(slot, Field::Watcher));
         let before = if prev == 0 {
             self.0.get(At::First)
         } else {

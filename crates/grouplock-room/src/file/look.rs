@@ -52,7 +52,7 @@ impl FileRoom {
         for number in self.used() {
             let list = match self.slot(number).state().get() {
                 state::INSIDE => &mut inside,
-                state::WAITING => &mut queue,
+                state::WAITING | state::NUDGED => &mut queue,
                 state::FREE | state::IDLE => continue,
                 _ => return Err(self.condemn("the state of a slot is none")),
             };

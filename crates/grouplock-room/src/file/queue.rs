@@ -74,7 +74,7 @@ impl FileRoom {
             Some(old) => line.switch(old, number),
         })?;
         let exhausted = patience.exhausted();
-        if exhausted && slot.state().get() == state::WAITING {
+        if exhausted && slot.state().get() != state::INSIDE {
             // Those in our way may be dead. Who cannot wait has to know now.
             latched.clear_the_way(number)?;
         }
@@ -117,7 +117,7 @@ impl Seat {
     fn admitted(&self) -> Result<bool, RoomError> {
         self.room.verdict()?;
         match self.room.slot(self.nudge.slot).state().get() {
-            state::WAITING => Ok(false),
+            state::WAITING | state::NUDGED => Ok(false),
             state::INSIDE => Ok(true),
             _ => Err(self.room.condemn("a waiter's slot does not say that it waits")),
         }
@@ -153,7 +153,11 @@ impl Seat {
         let (room, slot) = (&self.room, self.nudge.slot);
         room.still_there()?;
         let mut latched = room.latch(slot)?;
+        if room.slot(slot).state().get() == state::NUDGED {
+            room.slot(slot).state().set(state::WAITING);
+        }
         let targets = latched.bury_in_front(slot)?;
+        Line(&mut latched).watch(slot, &targets);
         let targets: Vec<_> =
             targets.into_iter().map(|slot| (slot, room.slot(slot).ticket().get())).collect();
         drop(latched);

@@ -1,6 +1,7 @@
 //! The words of the [protocol](super::line) in the file, and the records that go with them.
 
 use super::clock;
+use super::futex;
 use super::gate::Gate;
 use super::latch::Latched;
 use super::layout::{self, COMMAND_MAX, SESSION_MAX, death, header, phase, slot, state};
@@ -40,6 +41,7 @@ impl Latched<'_> {
                         Field::Epoch => slot::EPOCH,
                         Field::Told => slot::TOLD,
                         Field::Most => slot::MOST,
+                        Field::Watcher => slot::WATCHER,
                         Field::State | Field::Alone | Field::Passed => return None,
                     }
             }
@@ -52,11 +54,11 @@ impl Latched<'_> {
         work: impl FnOnce(&mut Line<'_, Self>) -> Result<(), Contradiction>,
     ) -> Result<(), RoomError> {
         if self.get(At::Armed) != 0 {
-            // Whoever was let in by an owner that died before it could wake them.
-            let inside =
-                self.room.used().filter(|slot| self.get(At::Of(*slot, Field::State)) == IN);
-            let inside: Vec<_> = inside.collect();
-            self.wake.extend(inside);
+            // The owner that died has woken neither those that it let in nor the watchers of those that it removed.
+            for slot in self.present() {
+                self.nudge(slot);
+                futex::wake(self.room.slot(slot).state().0, i32::MAX);
+            }
         }
         if Line(self).mend().is_err() {
             self.bury_by_force()?;
@@ -193,7 +195,7 @@ impl Words for Latched<'_> {
         match field {
             Field::State => match half(slot::STATE) {
                 state::FREE | state::IDLE => OUT,
-                state::WAITING => WAIT,
+                state::WAITING | state::NUDGED => WAIT,
                 state::INSIDE => IN,
                 _ => {
                     self.nonsense.set(true);
@@ -297,6 +299,16 @@ impl Words for Latched<'_> {
         }
     }
 
+    fn nudge(&mut self, number: Slot) {
+        let state = self.room.slot(number).state();
+        // In the word that it sleeps on, so that it does not fall asleep afterwards.
+        if state.get() == state::WAITING {
+            state.set(state::NUDGED);
+            // Now: if we die later, nobody else knows that it sleeps.
+            futex::wake(state.0, i32::MAX);
+        }
+    }
+
     fn died(&mut self, number: Slot, death: u64) {
         let (record, slot) = (layout::death(death), self.room.slot(number));
         self.map().word(record + death::EPOCH).set(slot.epoch().get());
@@ -316,7 +328,7 @@ impl Latched<'_> {
             && !self.wake.is_empty()
             && self.get(At::Most) != ANY
         {
-            self.wake.push(head);
+            self.nudge(head);
         }
     }
 

@@ -62,7 +62,7 @@ fn another_version_is_told_apart() {
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
     writable.write_all_at(&7_u32.to_ne_bytes(), 8).expect("it can be written");
     let said = message(open(&scratch));
-    assert_says(&said, &["has format 7, this program reads format 2", "left untouched"]);
+    assert_says(&said, &["has format 7, this program reads format 3", "left untouched"]);
 }
 
 #[test]

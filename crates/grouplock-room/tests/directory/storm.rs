@@ -4,7 +4,11 @@
 //! long says so; in the end the room must work as if nothing had happened.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use grouplock_room::{Policy, Room, RoomOptions};
@@ -16,6 +20,9 @@ const SESSIONS: [&str; 5] = ["backup", "migration", "model A", "model B", "grÃ¶Ã
 
 /// Nobody may wait longer: phases take milliseconds.
 const FOREVER: Duration = Duration::from_secs(30);
+
+/// A wait that is worth a line, although nobody has to be faster.
+const LATE: Duration = Duration::from_secs(2);
 
 /// A generator of numbers that are random enough, from a seed that is printed.
 struct Random(u64);
@@ -45,6 +52,47 @@ fn ledger(directory: &Path) -> Ledger {
     Ledger::open(directory.join("ledger"))
 }
 
+/// A file in the directory of the storm that has a line for each wait that was late.
+const LATE_WAITS: &str = "late waits";
+
+fn note_late_wait(directory: &Path, place: &str, waited: Duration) {
+    let notes = OpenOptions::new().create(true).append(true).open(directory.join(LATE_WAITS));
+    let now = Duration::from_nanos(overlaps::now() as u64);
+    let line = format!("process {place} waited {waited:.1?} until {now:.1?}\n");
+    notes.and_then(|mut notes| notes.write_all(line.as_bytes())).expect("it can be written");
+}
+
+/// Measures how long this machine lets a thread wait that only wants to sleep for a moment.
+struct Pauses {
+    longest: Arc<AtomicU64>,
+    over: Arc<AtomicBool>,
+}
+
+impl Pauses {
+    fn watch() -> Self {
+        let pauses = Pauses { longest: Arc::default(), over: Arc::default() };
+        let (longest, over) = (Arc::clone(&pauses.longest), Arc::clone(&pauses.over));
+        std::thread::spawn(move || {
+            while !over.load(Ordering::SeqCst) {
+                let before = Instant::now();
+                std::thread::sleep(Duration::from_millis(20));
+                longest.fetch_max(before.elapsed().as_millis() as u64, Ordering::SeqCst);
+            }
+        });
+        pauses
+    }
+
+    fn longest(&self) -> Duration {
+        Duration::from_millis(self.longest.load(Ordering::SeqCst))
+    }
+}
+
+impl Drop for Pauses {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Not a test: one process in the storm.
 #[test]
 fn actor() {
@@ -71,7 +119,12 @@ fn weather(directory: &Path, place: &str, random: &mut Random) -> Result<(), Str
             1 => (request.timeout(Duration::from_micros(random.below(3000))), false),
             _ => (request.timeout(FOREVER), true),
         };
-        match request.enter() {
+        let asked = Instant::now();
+        let entered = request.enter();
+        if asked.elapsed() > LATE {
+            note_late_wait(directory, place, asked.elapsed());
+        }
+        match entered {
             Ok(guard) => {
                 page.enter(overlaps::now(), session, guard.epoch());
                 random.pause(800);
@@ -112,6 +165,18 @@ impl Storm {
             .map(|place| place.to_string())
             .map(|place| (place.clone(), start(&place, random.below(u64::MAX))))
             .collect();
+        let pauses = Pauses::watch();
+        // Whether the room or the machine held somebody up.
+        let circumstances = || {
+            let late = std::fs::read_to_string(scratch.path().join(LATE_WAITS));
+            let late = late.unwrap_or_default();
+            let pressure = ["cpu", "io", "memory"].map(|of| {
+                let read = std::fs::read_to_string(format!("/proc/pressure/{of}"));
+                format!("{of}: {}", read.unwrap_or_default().trim().replace('\n', "; "))
+            });
+            let pressure = pressure.join("\n");
+            format!("the machine's longest pause was {:.1?}\n{pressure}\n{late}", pauses.longest())
+        };
         let mut kills = 0;
         let end = Instant::now() + self.time;
         while Instant::now() < end {
@@ -121,7 +186,7 @@ impl Storm {
             ledger.kill(&place, || actor.kill());
             kills += 1;
             if let Some(trouble) = actor.hear() {
-                panic!("{trouble}: {:?}", room.snapshot());
+                panic!("{trouble}: {:?}\n{}", room.snapshot(), circumstances());
             }
             *actor = start(&place, random.below(u64::MAX));
         }
@@ -130,7 +195,7 @@ impl Storm {
         std::fs::write(scratch.path().join(OVER), "").expect("it can be written");
         for actor in actors.values_mut() {
             if let Some(trouble) = actor.hear() {
-                panic!("{trouble}: {:?}", room.snapshot());
+                panic!("{trouble}: {:?}\n{}", room.snapshot(), circumstances());
             }
             assert!(actor.end().success(), "it did not end well: {:?}", room.snapshot());
         }
@@ -140,6 +205,7 @@ impl Storm {
             "{} processes, {:?}, {}: {stays} stays, {kills} kills, {} deaths inside noticed",
             self.processes, self.time, self.policy, seen.deaths,
         );
+        println!("{}", circumstances());
         assert!(kills > 0 && seen.deaths > 0, "the storm hit nobody");
         for session in SESSIONS {
             let entered = room.request(session).timeout(LONG).enter();
