@@ -14,15 +14,15 @@ use crate::policy::Priority;
 use crate::request::{Patience, Request};
 use crate::room::Room;
 
-/// Entering, as a future for any executor.
+/// The future of an entry, for any executor.
 ///
-/// The request takes its place in the queue when the future is first polled. In a directory, a request that has to
-/// wait does so on a thread of its own, since there is no reactor that knows futexes. On servers it is in the queue when
-/// the first answer is back; the task is not blocked until then.
+/// The first poll submits the request. In a directory, a request that must wait gets a thread of
+/// its own, because no reactor knows futexes. On servers, the request is in the queue when the
+/// first answer arrives, and the task is not blocked until then.
 ///
 /// # Cancel safety
-/// Dropping the future withdraws the request before `drop` returns: nothing is left in the queue, and a grant that had
-/// come already goes back to the room.
+/// Dropping the future withdraws the request before `drop` returns. If the request was already
+/// granted, the room is left.
 #[must_use = "futures do nothing unless polled"]
 pub struct Enter {
     room: Room,

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::clock;
 use super::futex;
-use super::holding::Inside;
+use super::holding::FileHolding;
 use super::latch::Latched;
 use super::layout::state;
 use super::line::Line;
-use super::pool::Lease;
+use super::pool::OwnedSlot;
 use super::room::FileRoom;
 use super::watchman::Nudge;
 use crate::backend::{Holding, Pending, Submitted};
@@ -31,11 +31,11 @@ pub(super) fn submit(
     request: &Request<'_>,
     from: Option<u16>,
 ) -> Result<Submitted, RoomError> {
-    let lease = room.lease(request)?;
-    match room.enqueue(lease.slot, request.patience, from) {
-        Ok(true) => Ok(Submitted::Granted(Box::new(Inside::new(room, lease)))),
+    let lease = room.take_slot(request)?;
+    match room.enqueue(lease.number, request.patience, from) {
+        Ok(true) => Ok(Submitted::Granted(Box::new(FileHolding::new(room, lease)))),
         Ok(false) => Ok(Submitted::Waiting(Box::new(Queued {
-            seat: Arc::new(Seat::new(room, lease.slot)),
+            seat: Arc::new(Seat::new(room, lease.number)),
             lease: Some(lease),
             deadline: request.patience.deadline(),
             started: Instant::now(),
@@ -43,9 +43,9 @@ pub(super) fn submit(
         }))),
         Err(error) => {
             if error.is_conflict() {
-                room.give_back(lease);
+                room.return_slot(lease);
             } else {
-                room.give_up(&lease);
+                room.release_slot(&lease);
             }
             Err(error)
         }
@@ -173,7 +173,7 @@ impl Seat {
 pub(super) struct Queued {
     seat: Arc<Seat>,
     /// `None` once it was granted.
-    lease: Option<Lease>,
+    lease: Option<OwnedSlot>,
     deadline: Option<Instant>,
     started: Instant,
     sleeper: Option<Arc<Sleeper>>,
@@ -191,7 +191,7 @@ impl Queued {
     fn take(&mut self) -> Result<Box<dyn Holding>, RoomError> {
         self.seat.end();
         let lease = self.lease.take().ok_or(RoomError::Withdrawn)?;
-        Ok(Box::new(Inside::new(&self.seat.room, lease)))
+        Ok(Box::new(FileHolding::new(&self.seat.room, lease)))
     }
 }
 

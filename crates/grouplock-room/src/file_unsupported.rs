@@ -1,4 +1,4 @@
-//! In place of rooms in a directory, which only Linux has: there are none, and opening one says so.
+//! Replaces rooms in a directory on systems other than Linux. Opening one is an error.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use crate::room::{Room, RoomOptions};
 fn unsupported<T>() -> Result<T, RoomError> {
     Err(RoomError::Unsupported {
         backend: "directory",
-        what: "futexes and locks of open files are needed, which only Linux has; use a room on a server".to_owned(),
+        what: "they need futexes and locks of open files, which only Linux has; use a room on a \
+               server".to_owned(),
     })
 }
 

@@ -1,12 +1,12 @@
-//! Blocking work for tasks, on a thread of its own: a directory has no reactor to ask.
+//! Blocking work for tasks on a thread of its own, because no reactor knows futexes.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// A future that runs a function on a thread, started when it is first polled. If no thread can be had it runs where
-/// it is polled, which blocks the task but loses nothing.
+/// A future that runs a function on a thread. The first poll starts the thread. If it cannot be
+/// started, the function runs in the poll. That blocks the task, but gives the result.
 pub(crate) struct OnThread<F, T> {
     work: Option<F>,
     shared: Arc<Mutex<Shared<T>>>,

@@ -1,4 +1,4 @@
-//! A look at the room, without the latch: it disturbs nobody, and nobody can hold it up.
+//! Snapshots without the latch: they do not disturb the room, and the room cannot delay them.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -12,15 +12,15 @@ use crate::error::RoomError;
 use crate::policy::{Policy, Priority};
 use crate::snapshot::{Participant, PastPhase, Phase, Snapshot};
 
-/// How often to look again if something changed meanwhile.
+/// The number of attempts if the room changes in the meantime.
 const ATTEMPTS: u32 = 20;
 
-/// Someone in a slot.
-struct Seen {
+/// A participant in a slot.
+struct Occupant {
     session: String,
     participant: Participant,
-    /// What orders it.
-    place: (i128, u64),
+    /// Its position in the line.
+    order: (i128, u64),
 }
 
 impl FileRoom {
@@ -41,7 +41,7 @@ impl FileRoom {
         Ok(Snapshot { exact: false, ..snapshot })
     }
 
-    /// Changes with everything that can be seen; `None` in the middle of a change.
+    /// It changes with everything that a snapshot shows. `None` in the middle of a change.
     fn moment(&self) -> Option<u64> {
         let latch = self.map.half(header::LATCH).get();
         (latch == 0).then(|| self.map.word(header::CHANGES).get())
@@ -54,13 +54,13 @@ impl FileRoom {
                 state::INSIDE => &mut inside,
                 state::WAITING => &mut queue,
                 state::FREE | state::IDLE => continue,
-                _ => return Err(self.condemn("the state of a slot is none")),
+                _ => return Err(self.condemn("the state of a slot is not valid")),
             };
-            // The dead are not shown, even if nobody has buried them yet.
+            // The dead are not shown, even if nobody has freed their slots yet.
             let alive = self.life.is_alive(number).map_err(|error| self.io("probe", error))?;
             list.extend(alive.then(|| self.seen(number)).flatten());
         }
-        inside.sort_by_key(|seen| (seen.participant.since, seen.place));
+        inside.sort_by_key(|seen| (seen.participant.since, seen.order));
         let policy = self.fixed.policy;
         let mut snapshot = Snapshot::empty(self.name.as_str(), policy, SystemTime::now());
         snapshot.epoch = self.map.word(header::EPOCH).get();
@@ -80,8 +80,8 @@ impl FileRoom {
         Ok(snapshot)
     }
 
-    /// What a slot says, with the user still a number. `None` if its owner is writing.
-    fn seen(&self, number: u16) -> Option<Seen> {
+    /// The participant of a slot. Its user is still a number. `None` while its owner writes.
+    fn seen(&self, number: u16) -> Option<Occupant> {
         let slot = self.slot(number);
         let sequence = slot.sequence().get();
         let text = |offset, max| {
@@ -106,22 +106,22 @@ impl FileRoom {
             }
             _ => 0,
         };
-        let place = (rank, slot.ticket().get());
-        (sequence.is_multiple_of(2) && sequence == slot.sequence().get()).then_some(Seen {
+        let order = (rank, slot.ticket().get());
+        (sequence.is_multiple_of(2) && sequence == slot.sequence().get()).then_some(Occupant {
             session,
             participant,
-            place,
+            order,
         })
     }
 
-    /// The ring, the oldest first.
+    /// The past phases, the oldest first.
     fn recent(&self) -> Vec<PastPhase> {
         let next = self.map.word(header::RING_NEXT).get();
         let first = next.saturating_sub(RING_LENGTH as u64);
         (first..next).filter_map(|number| self.past(layout::ring(number))).collect()
     }
 
-    /// A record of the ring, unless it is being written.
+    /// A record of the ring. `None` while it is written.
     fn past(&self, record: usize) -> Option<PastPhase> {
         let sequence = self.map.half(record + phase::SEQUENCE);
         let before = sequence.get();
@@ -138,9 +138,10 @@ impl FileRoom {
     }
 }
 
-/// The queue as phases: neighbours that can be inside together, for [`Policy::Batch`] all of one session.
-fn phases(policy: Policy, mut queue: Vec<Seen>) -> Vec<Phase> {
-    queue.sort_by_key(|seen| seen.place);
+/// The waiters as phases: neighbours that can be inside together. With [`Policy::Batch`], all of
+/// one session.
+fn phases(policy: Policy, mut queue: Vec<Occupant>) -> Vec<Phase> {
+    queue.sort_by_key(|seen| seen.order);
     let mut phases: Vec<Phase> = Vec::new();
     for seen in queue {
         let shares = |phase: &&mut Phase| {
@@ -158,7 +159,7 @@ fn phases(policy: Policy, mut queue: Vec<Seen>) -> Vec<Phase> {
     phases
 }
 
-/// The name behind the number of a user.
+/// The name of a user, from the number.
 fn user_name(uid: &str) -> String {
     uid.parse().map_or_else(|_| uid.to_owned(), crate::myself::user_name)
 }
