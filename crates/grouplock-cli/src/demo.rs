@@ -1,4 +1,4 @@
-//! `grouplock demo`: what a room does, shown with three real jobs in a few seconds.
+//! `grouplock demo`: shows what a room does, with three real jobs, in a few seconds.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader};
@@ -13,13 +13,13 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use serde::Deserialize;
 
 use crate::exit::{self, Ending};
-use crate::plain::say;
+use crate::output::write;
 
 /// A command in the room.
 struct Job {
     number: usize,
     session: &'static str,
-    /// How long it takes, in seconds.
+    /// Its duration in seconds.
     takes: &'static str,
 }
 
@@ -31,10 +31,10 @@ const JOBS: [Job; 3] = [
     Job { number: 3, session: "model B", takes: "1" },
 ];
 
-/// How long after a job the next one is started.
+/// The time between the starts of two jobs.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What `grouplock run --json` writes, as far as it is needed here.
+/// The fields of the events of `grouplock run --json` that the demo needs.
 #[derive(Deserialize)]
 struct Line {
     event: String,
@@ -43,13 +43,13 @@ struct Line {
     holders: Option<usize>,
 }
 
-/// What a job tells.
+/// A message from a job.
 enum News {
     Line(Line),
     Ended(Ending),
 }
 
-/// When a job was where, in seconds since 1970.
+/// The times of a job, in seconds since 1970.
 #[derive(Clone, Copy, Default)]
 struct Stay {
     asked: f64,
@@ -57,12 +57,12 @@ struct Stay {
     left: f64,
 }
 
-/// The directory of the room, which goes when the demonstration is over.
+/// The directory of the room. It is removed at the end.
 struct Directory(PathBuf);
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // It may not have been made.
+        // It may not exist.
         _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -85,9 +85,12 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// Runs the jobs and tells what happens. The first ending that is not a success, or success.
+/// Runs the jobs and prints what happens. Returns the first ending that is not a success, or
+/// success.
 fn show(directory: &Path) -> io::Result<Ending> {
-    say(&format!("Three jobs need {ROOM}. Those of the same session share it, others wait.\n\n"))?;
+    write(&format!(
+        "Three jobs need {ROOM}. Those of the same session share it, others wait.\n\n"
+    ))?;
     let (sender, receiver) = mpsc::channel();
     let begin = now();
     let stays = [Stay::default(); JOBS.len()];
@@ -99,7 +102,7 @@ fn show(directory: &Path) -> io::Result<Ending> {
             now(),
             &format!("$ grouplock run {ROOM} '{}' -- sleep {}", job.session, job.takes),
         )?;
-        // It has told where it is before the next one comes.
+        // The job has reported whether it is inside or waits before the next job starts.
         if let Some(bad) = stage.hear(job.number)? {
             return Ok(bad);
         }
@@ -110,11 +113,11 @@ fn show(directory: &Path) -> io::Result<Ending> {
             return Ok(bad);
         }
     }
-    say(&picture(&stage.stays))?;
+    write(&picture(&stage.stays))?;
     Ok(Ending::Code(0))
 }
 
-/// Starts a job, and lets a thread pass on what it tells.
+/// Starts a job. A thread passes on its messages.
 fn start(job: &Job, directory: &Path, sender: Sender<(usize, News)>) -> io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("run").arg("--at").arg(directory).args(["--quiet", "--json=1", ROOM, job.session]);
@@ -124,7 +127,7 @@ fn start(job: &Job, directory: &Path, sender: Sender<(usize, News)>) -> io::Resu
     thread::spawn(move || {
         for line in out.into_iter().flat_map(|out| BufReader::new(out).lines()) {
             if let Some(line) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
-                // Nobody listens any more if the demonstration was ended.
+                // It fails if the demo has been ended.
                 _ = sender.send((number, News::Line(line)));
             }
         }
@@ -140,11 +143,11 @@ fn start(job: &Job, directory: &Path, sender: Sender<(usize, News)>) -> io::Resu
     Ok(())
 }
 
-/// What has happened so far.
+/// The state of the demo.
 struct Stage {
     begin: f64,
     stays: [Stay; JOBS.len()],
-    /// Who has entered, as far as that was not told yet.
+    /// The jobs that have entered, but have not been printed yet.
     entered: Vec<(usize, f64)>,
     ended: usize,
     receiver: Receiver<(usize, News)>,
@@ -152,11 +155,11 @@ struct Stage {
 
 impl Stage {
     fn tell(&self, time: f64, what: &str) -> io::Result<()> {
-        say(&format!("{:4.1} s  {what}\n", time - self.begin))
+        write(&format!("{:4.1} s  {what}\n", time - self.begin))
     }
 
-    /// Tells what the jobs do until `number` is inside or waits; if it is 0, until one has ended. The ending, if it
-    /// is not a success.
+    /// Prints what the jobs do, until `number` is inside or waits; if it is 0, until a job has
+    /// ended. Returns the ending if it is not a success.
     fn hear(&mut self, number: usize) -> io::Result<Option<Ending>> {
         while let Ok((of, news)) = self.receiver.recv() {
             let line = match news {
@@ -191,8 +194,8 @@ impl Stage {
         Ok(None)
     }
 
-    /// Tells who has entered. The jobs write to different pipes, so somebody may be heard to enter before another session
-    /// is heard to end: that comes first here, as it did in the room.
+    /// Prints which jobs have entered. The jobs write to different pipes. So the entry of a job may
+    /// arrive before the end of the session that was inside before. It is printed after it.
     fn tell_entries(&mut self) -> io::Result<()> {
         for (of, time) in std::mem::take(&mut self.entered) {
             let session = JOBS[of - 1].session;
@@ -216,7 +219,7 @@ impl Stage {
     }
 }
 
-/// The stays as bars over time.
+/// A bar for each job over time.
 fn picture(stays: &[Stay]) -> String {
     let begin = stays.iter().map(|stay| stay.asked).fold(f64::INFINITY, f64::min);
     #[expect(clippy::cast_sign_loss, reason = "nothing is before the beginning")]

@@ -1,23 +1,23 @@
-//! What happens, as JSON for programs. `docs/cli.md` tells the fields.
+//! Events as JSON, for programs. `docs/cli.md` describes the fields.
 
 use std::io::Write;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use grouplock_room::Snapshot;
+use grouplock_room::{Recovered, Snapshot};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 use serde::Serialize;
 
-use super::inside::Seat;
+use crate::entering::RoomRequest;
 use crate::exit::Ending;
-use crate::waiting::Wish;
+use crate::system::descriptors::inherited;
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Event<'a> {
-    /// The room cannot be entered at once, or looks different than before.
+    /// The request waits. Again when the state of the room changes.
     Waiting {
         room: &'a str,
         session: &'a str,
@@ -26,7 +26,7 @@ pub(crate) enum Event<'a> {
         holders: usize,
         phases_before: Option<usize>,
     },
-    /// Inside.
+    /// The room was entered.
     Entered {
         room: &'a str,
         session: &'a str,
@@ -35,23 +35,23 @@ pub(crate) enum Event<'a> {
         holder: String,
         recovered: Option<Died>,
     },
-    /// The command runs.
+    /// The command has started.
     Started { pid: i32 },
-    /// A signal was sent to us and passed on.
+    /// A signal was passed on to the command.
     Forwarded { signal: &'a str, passed: bool },
     /// The holding was lost.
     Lost { room: &'a str, reason: String },
-    /// The command ended, by itself or by a signal.
+    /// The command has ended, by itself or by a signal.
     Exited { code: Option<u8>, signal: Option<&'a str> },
     /// The room was left.
     Left,
     /// A signal ended the wait.
     Signalled { signal: &'a str, exit: u8 },
-    /// It came to nothing, or the holding was lost.
+    /// The room could not be entered, or the holding was lost.
     Failed { message: String, exit: u8 },
 }
 
-/// Someone died inside before.
+/// A death inside that nobody has acknowledged.
 #[derive(Debug, Serialize)]
 pub(crate) struct Died {
     epoch: u64,
@@ -60,14 +60,19 @@ pub(crate) struct Died {
 }
 
 impl<'a> Event<'a> {
-    pub(super) fn entered(wish: &'a Wish, seat: &Seat) -> Self {
+    pub(crate) fn entered(
+        request: &'a RoomRequest,
+        epoch: u64,
+        holder: String,
+        recovered: Option<Recovered>,
+    ) -> Self {
         Event::Entered {
-            room: &wish.room,
-            session: &wish.session,
-            at: wish.place.to_string(),
-            epoch: seat.epoch(),
-            holder: seat.holder(),
-            recovered: seat.recovered().map(|died| Died {
+            room: &request.room,
+            session: &request.session,
+            at: request.place.to_string(),
+            epoch,
+            holder,
+            recovered: recovered.map(|died| Died {
                 epoch: died.epoch,
                 session: died.session,
                 pid: died.pid,
@@ -75,7 +80,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    pub(super) fn exited(ending: Ending) -> Self {
+    pub(crate) fn exited(ending: Ending) -> Self {
         match ending {
             Ending::Code(code) => Event::Exited { code: Some(code), signal: None },
             Ending::Signal(number) => {
@@ -85,15 +90,15 @@ impl<'a> Event<'a> {
         }
     }
 
-    pub(super) fn waiting(
-        wish: &'a Wish,
+    pub(crate) fn waiting(
+        request: &'a RoomRequest,
         waited: Duration,
         room: &'a Snapshot,
         phases_before: Option<usize>,
     ) -> Self {
         Event::Waiting {
-            room: &wish.room,
-            session: &wish.session,
+            room: &request.room,
+            session: &request.session,
             waited_seconds: waited.as_secs_f64(),
             inside: room.session(),
             holders: room.holders(),
@@ -109,7 +114,7 @@ struct Line<'a> {
     event: &'a Event<'a>,
 }
 
-/// Where events go.
+/// The destination of events.
 #[derive(Debug)]
 pub(crate) struct Events {
     descriptor: Option<BorrowedFd<'static>>,
@@ -120,15 +125,10 @@ pub(crate) struct Events {
 pub(crate) struct NoDescriptor(i32);
 
 impl Events {
-    /// To a descriptor that the caller has opened; nowhere if `None`.
-    pub(super) fn to(descriptor: Option<i32>) -> Result<Self, NoDescriptor> {
+    /// Events go to a descriptor that the caller has opened. `None` means no events.
+    pub(crate) fn to(descriptor: Option<i32>) -> Result<Self, NoDescriptor> {
         let Some(number) = descriptor else { return Ok(Events { descriptor: None }) };
-        if number < 0 {
-            return Err(NoDescriptor(number));
-        }
-        // SAFETY: it is only asked for its mode before it is known to be open, and nobody else opened anything yet, so
-        // that it is the caller's or closed; what is the caller's stays open for as long as we run.
-        let caller = unsafe { BorrowedFd::borrow_raw(number) };
+        let caller = inherited(number).ok_or(NoDescriptor(number))?;
         let mode = fcntl(caller, FcntlArg::F_GETFL).map_err(|_| NoDescriptor(number))?;
         if !OFlag::from_bits_retain(mode).intersects(OFlag::O_WRONLY | OFlag::O_RDWR) {
             return Err(NoDescriptor(number));
@@ -136,23 +136,23 @@ impl Events {
         Ok(Events { descriptor: Some(caller) })
     }
 
-    /// Whether stderr is theirs, so that nothing else should be written there.
-    pub(super) fn use_stderr(&self) -> bool {
+    /// Whether events go to stderr. Then nothing else should be written there.
+    pub(crate) fn use_stderr(&self) -> bool {
         self.descriptor.is_some_and(|descriptor| descriptor.as_raw_fd() == 2)
     }
 
-    pub(super) fn are_wanted(&self) -> bool {
+    pub(crate) fn are_wanted(&self) -> bool {
         self.descriptor.is_some()
     }
 
-    pub(crate) fn tell(&mut self, event: &Event<'_>) {
+    pub(crate) fn write(&mut self, event: &Event<'_>) {
         let Some(descriptor) = self.descriptor else { return };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let Ok(mut line) = serde_json::to_vec(&Line { time: now.as_secs_f64(), event }) else {
             return;
         };
         line.push(b'\n');
-        // Whoever reads no further does not stop the command.
+        // A reader that is gone does not stop the command.
         _ = Descriptor(descriptor).write_all(&line);
     }
 }

@@ -1,8 +1,8 @@
-//! What this program was built without: an error says how to build it in.
+//! Features that this program was built without. The error says how to build them in.
 
 use grouplock_room::{Opener, Place, Room, RoomError, RoomName, RoomOptions};
 
-/// The arguments of a command that is absent: any.
+/// The arguments of a missing command: anything.
 #[cfg(not(all(feature = "gbp", feature = "top")))]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -10,7 +10,7 @@ pub(crate) struct Arguments {
     _ignored: Vec<std::ffi::OsString>,
 }
 
-/// What to do to get `what`.
+/// How to get `what`.
 pub(crate) fn needs(what: &str, feature: &str) -> String {
     format!(
         "{what} needs the feature `{feature}`, which this program was built without; \
@@ -18,15 +18,15 @@ pub(crate) fn needs(what: &str, feature: &str) -> String {
     )
 }
 
-/// Stands for the opener of places that need a feature.
-pub(crate) struct Absent {
-    /// The scheme, and the feature.
+/// Replaces the opener of a scheme that needs a feature.
+pub(crate) struct MissingBackend {
+    /// The scheme. The feature has the same name.
     scheme: &'static str,
 }
 
-impl Absent {
+impl MissingBackend {
     pub(crate) fn of(scheme: &'static str) -> Self {
-        Absent { scheme }
+        MissingBackend { scheme }
     }
 
     fn error(&self, place: &Place) -> RoomError {
@@ -34,7 +34,7 @@ impl Absent {
     }
 }
 
-impl Opener for Absent {
+impl Opener for MissingBackend {
     fn scheme(&self) -> &'static str {
         self.scheme
     }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_place_whose_feature_is_missing_says_how_to_build_it_in() {
-        let places = Places::new().with(Absent::of("etcd"));
+        let places = Places::new().with(MissingBackend::of("etcd"));
         let listed = places.list("etcd://one:2379").map(drop);
         let opened = places.open("etcd://one:2379", "r", &RoomOptions::new()).map(drop);
         for result in [listed, opened] {

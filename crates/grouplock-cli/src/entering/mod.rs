@@ -1,35 +1,47 @@
-//! Entering a room with an ear open for signals.
+//! Entering a room: the options, the wait, and what is reported about it.
+//!
+//! `run`, `enter` and `acquire` enter in the same way. The wait ends with the entry, with an error, or
+//! with a signal. [`nested`] knows the rooms that this process is inside already.
+
+pub(crate) mod nested;
+mod options;
+mod report;
+pub(crate) mod variables;
 
 use std::io;
 use std::num::NonZeroU32;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use grouplock_room::{Guard, Patience, Place, Room, RoomError, RoomOptions, Snapshot};
+use grouplock_room::{Guard, Patience, Place, Room, RoomError, RoomOptions};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::Signal;
 
-use crate::handle::wait_for;
+pub(crate) use options::Entrance;
+pub(crate) use report::{StderrReport, WaitReport};
+
 use crate::place::places;
-use crate::signals::Signals;
+use crate::system::process::wait_for;
+use crate::system::signals::Signals;
 
-/// How often the room is looked at for somebody who watches us wait.
-const LOOK: Duration = Duration::from_millis(500);
+/// The time between two snapshots for somebody who watches the wait.
+const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How often a room without a place for another participant is asked again. Nobody tells us when there is one.
-const FULL: Duration = Duration::from_millis(100);
+/// The time between two attempts to get a slot in a full room. No event says that a slot is free.
+const FULL_RETRY: Duration = Duration::from_millis(100);
 
-/// How long servers may take to answer before that counts as waiting.
-const ANSWER: Duration = Duration::from_millis(100);
+/// The time that servers may take to answer. Only after it the program reports that it waits.
+const ANSWER_TIME: Duration = Duration::from_millis(100);
 
-/// What somebody wants to enter, and how.
+/// One room to enter, and how to enter it.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct RoomRequest {
     pub(crate) place: Place,
     pub(crate) room: String,
     pub(crate) session: String,
@@ -39,18 +51,20 @@ pub(crate) struct Wish {
     pub(crate) priority: i32,
     pub(crate) expected: Option<Duration>,
     pub(crate) patience: Patience,
-    /// Whether it waits too where the room has no place for another participant.
+    /// Whether to wait for a slot if the room is full.
     pub(crate) waits_if_full: bool,
 }
 
-/// How a wait ended.
-pub(crate) enum Ended {
-    Inside(Guard<'static>),
-    /// A signal came; nothing is left in the queue.
-    Signalled(Signal),
-    /// Nobody is there any more for whom we wait; nothing is left in the queue.
-    HungUp,
+/// Why a wait ended before the entry. The request is withdrawn.
+pub(crate) enum Interruption {
+    /// This signal arrived.
+    Signal(Signal),
+    /// The caller has hung up.
+    CallerGone,
 }
+
+/// The guard, or why there is none.
+pub(crate) type Entered = ControlFlow<Interruption, Guard<'static>>;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WaitError {
@@ -60,63 +74,63 @@ pub(crate) enum WaitError {
     System(#[from] io::Error),
 }
 
+impl WaitError {
+    /// Whether the room was not free in time. Nothing else is wrong.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, WaitError::Room(error) if error.is_conflict())
+    }
+}
+
 impl From<Errno> for WaitError {
     fn from(errno: Errno) -> Self {
         WaitError::System(errno.into())
     }
 }
 
-/// Those who want to know how it goes.
-pub(crate) trait Audience {
-    /// Whether anybody looks: else the room is not asked for snapshots.
-    fn looks(&self) -> bool;
-    /// It has been waited that long, and so the room looks now.
-    fn waiting(&mut self, waited: Duration, room: &Snapshot);
-    /// The wait is over.
-    fn done(&mut self);
-}
-
-/// Opens the room and enters. `caller` is a descriptor that hangs up when nobody wants to enter any more.
+/// Opens the room and enters. `caller` is a descriptor that hangs up when nobody needs the room any
+/// more. Ctrl-Z stops this process, and the wait begins again when the process continues.
 pub(crate) fn enter(
-    wish: &Wish,
+    request: &RoomRequest,
     signals: &Signals,
     caller: Option<BorrowedFd<'_>>,
-    audience: &mut dyn Audience,
-) -> Result<Ended, WaitError> {
+    report: &mut WaitReport<'_>,
+) -> Result<Entered, WaitError> {
     loop {
-        match enter_once(wish, signals, caller, audience)? {
-            // Nothing of us is in the queue while we are stopped: else everybody behind us would wait for us.
-            Ended::Signalled(stop @ Signal::SIGTSTP) => signals.stop_by(stop)?,
-            ended => return Ok(ended),
+        match enter_once(request, signals, caller, report)? {
+            // A stopped process must not be in the queue: the requests behind it would wait for it.
+            Entered::Break(Interruption::Signal(stop @ Signal::SIGTSTP)) => {
+                signals.stop_by(stop)?
+            }
+            entered => return Ok(entered),
         }
     }
 }
 
-/// The same, but it is the caller who stops if it was told to.
+/// As [`enter`], but SIGTSTP ends the wait like other signals.
 pub(crate) fn enter_once(
-    wish: &Wish,
+    request: &RoomRequest,
     signals: &Signals,
     caller: Option<BorrowedFd<'_>>,
-    audience: &mut dyn Audience,
-) -> Result<Ended, WaitError> {
-    // Somebody may remove the room between our opening and entering it; the next one is as good.
+    report: &mut WaitReport<'_>,
+) -> Result<Entered, WaitError> {
+    // Another process may remove the room between opening and entering. Then a new room is opened.
     let mut attempts = 0;
     let started = Instant::now();
     loop {
-        let room = places().open(&wish.place, &wish.room, &wish.options)?;
-        match enter_room(&room, wish, signals, caller, audience) {
+        let room = places().open(&request.place, &request.room, &request.options)?;
+        match enter_room(&room, request, signals, caller, report) {
             Err(WaitError::Room(RoomError::Removed { .. })) if attempts < 10 => attempts += 1,
             Err(WaitError::Room(RoomError::Full { .. }))
-                if wish.waits_if_full && wish.patience != Patience::None =>
+                if request.waits_if_full && request.patience != Patience::None =>
             {
-                if wish.patience.exhausted() {
+                if request.patience.exhausted() {
                     return Err(RoomError::TimedOut { waited: started.elapsed() }.into());
                 }
-                let left = wish.patience.deadline();
+                let left = request.patience.deadline();
                 let left = left.map(|time| time.saturating_duration_since(Instant::now()));
-                let next = left.map_or(FULL, |left| left.min(FULL));
-                if let Some(ended) = doze(signals, None, caller, Some(next))? {
-                    return Ok(ended);
+                let next = left.map_or(FULL_RETRY, |left| left.min(FULL_RETRY));
+                if let Some(interruption) = sleep(signals, None, caller, Some(next))? {
+                    return Ok(Entered::Break(interruption));
                 }
             }
             done => return done,
@@ -126,104 +140,105 @@ pub(crate) fn enter_once(
 
 fn enter_room(
     room: &Room,
-    wish: &Wish,
+    request: &RoomRequest,
     signals: &Signals,
     caller: Option<BorrowedFd<'_>>,
-    audience: &mut dyn Audience,
-) -> Result<Ended, WaitError> {
-    let mut request = room.request(&wish.session).priority(wish.priority).patience(wish.patience);
-    if wish.alone {
-        request = request.alone();
+    report: &mut WaitReport<'_>,
+) -> Result<Entered, WaitError> {
+    let entry = room.request(&request.session);
+    let mut entry = entry.priority(request.priority).patience(request.patience);
+    if request.alone {
+        entry = entry.alone();
     }
-    if let Some(holders) = wish.at_most {
-        request = request.at_most(holders);
+    if let Some(holders) = request.at_most {
+        entry = entry.at_most(holders);
     }
-    if let Some(expected) = wish.expected {
-        request = request.expected(expected);
+    if let Some(expected) = request.expected {
+        entry = entry.expected(expected);
     }
     let started = Instant::now();
-    let mut entry = pin!(request.enter_async());
-    // Most often nobody has to wait, and then a bell is not worth its system call.
-    let mut silent = Context::from_waker(Waker::noop());
-    if wish.patience == Patience::None
-        && let Poll::Ready(result) = entry.as_mut().poll(&mut silent)
+    let mut entry = pin!(entry.enter_async());
+    // Mostly the room is free. Then an eventfd is not worth its system call.
+    let mut no_waker = Context::from_waker(Waker::noop());
+    if request.patience == Patience::None
+        && let Poll::Ready(result) = entry.as_mut().poll(&mut no_waker)
     {
-        return Ok(Ended::Inside(result?));
+        return Ok(Entered::Continue(result?));
     }
-    let unseen = if room.capabilities().leases { ANSWER } else { Duration::ZERO };
-    let bell = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
-    let bell = Arc::new(Bell(bell?));
-    let waker = Waker::from(Arc::clone(&bell));
+    let answer_time = if room.capabilities().leases { ANSWER_TIME } else { Duration::ZERO };
+    let wakeup = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
+    let wakeup = Arc::new(Wakeup(wakeup?));
+    let waker = Waker::from(Arc::clone(&wakeup));
     let mut context = Context::from_waker(&waker);
     let mut waited = false;
-    let ended = loop {
+    let entered = loop {
         if let Poll::Ready(result) = entry.as_mut().poll(&mut context) {
-            break result.map(Ended::Inside).map_err(WaitError::from);
+            break result.map(Entered::Continue).map_err(WaitError::from);
         }
         waited = true;
-        let next = match unseen.checked_sub(started.elapsed()) {
-            _ if !audience.looks() || wish.patience == Patience::None => None,
-            Some(answer) if !answer.is_zero() => Some(answer),
+        let next = match answer_time.checked_sub(started.elapsed()) {
+            _ if !report.is_wanted() || request.patience == Patience::None => None,
+            Some(left) if !left.is_zero() => Some(left),
             _ => {
-                audience.waiting(started.elapsed(), &room.snapshot()?);
-                Some(LOOK)
+                report.waiting(started.elapsed(), &room.snapshot()?);
+                Some(SNAPSHOT_INTERVAL)
             }
         };
-        match doze(signals, Some(&bell), caller, next)? {
-            Some(ended) => break Ok(ended),
-            None => bell.silence(),
+        match sleep(signals, Some(&wakeup), caller, next)? {
+            Some(interruption) => break Ok(Entered::Break(interruption)),
+            None => wakeup.clear(),
         }
     };
     if waited {
-        audience.done();
+        report.done();
     }
-    ended
+    entered
 }
 
-/// Sleeps until the bell rings, it is time for a look, or somebody wants the wait to end.
-fn doze(
+/// Sleeps until the task is woken, the time is over, or something interrupts the wait.
+fn sleep(
     signals: &Signals,
-    bell: Option<&Bell>,
+    wakeup: Option<&Wakeup>,
     caller: Option<BorrowedFd<'_>>,
     time: Option<Duration>,
-) -> Result<Option<Ended>, WaitError> {
+) -> Result<Option<Interruption>, WaitError> {
     let mut sources = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-    // That it hangs up is told without being asked for.
+    // poll(2) reports a hang-up without a flag for it.
     sources.extend(caller.map(|caller| PollFd::new(caller, PollFlags::empty())));
-    sources.extend(bell.map(|bell| PollFd::new(bell.0.as_fd(), PollFlags::POLLIN)));
+    sources.extend(wakeup.map(|wakeup| PollFd::new(wakeup.0.as_fd(), PollFlags::POLLIN)));
     match wait_for(&mut sources, time) {
         Ok(_) | Err(Errno::EINTR) => {}
         Err(errno) => return Err(errno.into()),
     }
     if caller.is_some() && sources[1].any() == Some(true) {
-        return Ok(Some(Ended::HungUp));
+        return Ok(Some(Interruption::CallerGone));
     }
     while let Some(arrival) = signals.next()? {
-        // A window that changes its size is no reason to give up.
+        // A window that changes its size does not end the wait.
         if arrival.signal != Signal::SIGWINCH {
-            return Ok(Some(Ended::Signalled(arrival.signal)));
+            return Ok(Some(Interruption::Signal(arrival.signal)));
         }
     }
     Ok(None)
 }
 
 /// Wakes this thread from a poll.
-struct Bell(EventFd);
+struct Wakeup(EventFd);
 
-impl Bell {
-    fn silence(&self) {
-        // It may not have rung.
+impl Wakeup {
+    fn clear(&self) {
+        // It fails if the counter is zero.
         _ = self.0.read();
     }
 }
 
-impl Wake for Bell {
+impl Wake for Wakeup {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // It can only fail if it has rung very often and nobody has listened yet, who then will.
+        // It fails only if the counter is full. Then the thread wakes anyway.
         _ = self.0.write(1);
     }
 }

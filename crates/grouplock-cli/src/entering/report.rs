@@ -1,67 +1,66 @@
-//! What is said on stderr to those who watch: while waiting on a terminal a line that is rewritten in place.
+//! Messages about a wait and an entry: for people on stderr, for programs as events. On a terminal,
+//! one line shows the wait and is rewritten in place.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, SystemTime};
 
 use grouplock_room::{Loss, Participant, Recovered, Snapshot};
 use nix::libc;
-use unicode_width::UnicodeWidthStr;
 
-use super::arguments::OnLoss;
-use super::events::{Event, Events};
+use super::RoomRequest;
+use crate::events::{Event, Events};
 use crate::exit::complain;
-use crate::plain::plain;
-use crate::span;
-use crate::waiting::{Audience, Wish};
+use crate::output::{cut, duration_text, sanitized, since};
+use crate::run::OnLoss;
 
-/// How much is said.
+/// How much goes to stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loudness {
+pub(crate) enum Verbosity {
     /// Failures only.
     Quiet,
-    /// On a terminal how the wait goes.
+    /// Also the state of the wait, if stderr is a terminal.
     Usual,
-    /// Everything, everywhere.
+    /// Everything, also if stderr is not a terminal.
     Verbose,
 }
 
-/// A wait shorter than this is over before it is read.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// Nobody can read a line that disappears sooner than this.
+const READABLE: Duration = Duration::from_millis(200);
 
-/// Speaks on stderr.
+/// Writes messages to stderr.
 #[derive(Debug)]
-pub(crate) struct Teller {
-    loudness: Loudness,
-    /// Whether stderr is a terminal that shows a line of ours.
+pub(crate) struct StderrReport {
+    verbosity: Verbosity,
+    /// Whether stderr is a terminal and messages about the wait are wanted.
     terminal: bool,
-    /// What was said last about the wait, without how long it takes.
+    /// The last message about the wait, without the time.
     last: String,
     room: String,
     session: String,
 }
 
-impl Teller {
-    pub(crate) fn new(room: &str, session: &str, loudness: Loudness) -> Self {
-        Teller {
-            loudness,
-            terminal: loudness != Loudness::Quiet && std::io::stderr().is_terminal(),
+impl StderrReport {
+    pub(crate) fn new(room: &str, session: &str, verbosity: Verbosity) -> Self {
+        StderrReport {
+            verbosity,
+            terminal: verbosity != Verbosity::Quiet && std::io::stderr().is_terminal(),
             last: String::new(),
             room: room.to_owned(),
             session: session.to_owned(),
         }
     }
 
-    /// Whether anybody sees how the wait goes.
-    pub(crate) fn is_seen(&self) -> bool {
-        self.terminal || self.loudness == Loudness::Verbose
+    /// Whether anybody sees messages about the wait.
+    fn is_seen(&self) -> bool {
+        self.terminal || self.verbosity == Verbosity::Verbose
     }
 
-    pub(crate) fn waiting(&mut self, waited: Duration, room: &Snapshot) {
-        if self.terminal && waited >= PATIENCE {
-            // The last column stays free: some terminals begin a new line there.
+    fn waiting(&mut self, waited: Duration, room: &Snapshot) {
+        if self.terminal && waited >= READABLE {
+            // The last column stays free: some terminals begin a new line after it.
             let line = self.line(Some(waited), room);
             show(&format!("\r\x1b[K{}", cut(&line, columns() - 1)));
-        } else if !self.terminal && self.loudness == Loudness::Verbose {
+        } else if !self.terminal && self.verbosity == Verbosity::Verbose {
             let line = self.line(None, room);
             if line != self.last {
                 complain(&line);
@@ -70,9 +69,10 @@ impl Teller {
         }
     }
 
-    /// Without any times if it is not to be said how long it takes: then it is the same until something happens.
+    /// The state of the wait. Without `waited` it contains no times, so that it changes only when
+    /// the room changes.
     fn line(&self, waited: Option<Duration>, room: &Snapshot) -> String {
-        let (name, session) = (plain(&self.room), plain(&self.session));
+        let (name, session) = (sanitized(&self.room), sanitized(&self.session));
         let inside = match &room.inside {
             Some(phase) => {
                 let first = phase.members.first().map_or_else(String::new, |first| {
@@ -83,22 +83,22 @@ impl Teller {
                     0 | 1 => String::new(),
                     count => format!(", and {} more", count - 1),
                 };
-                format!("inside: {} ({first}{more})", plain(&phase.session))
+                format!("inside: {} ({first}{more})", sanitized(&phase.session))
             }
             None => "nobody is inside".to_owned(),
         };
-        let place = match place_of(room) {
+        let position = match phases_before_us(room) {
             Some(0) => "next".to_owned(),
             Some(1) => "1 phase before us".to_owned(),
             Some(before) => format!("{before} phases before us"),
             None => "our turn comes".to_owned(),
         };
-        let waited = waited.map_or_else(String::new, |time| format!(" {}", span::show(time)));
-        format!("waiting{waited} for {session} in {name}, {place}; {inside}")
+        let waited = waited.map_or_else(String::new, |time| format!(" {}", duration_text(time)));
+        format!("waiting{waited} for {session} in {name}, {position}; {inside}")
     }
 
-    /// Takes the line away.
-    pub(crate) fn done(&mut self) {
+    /// Removes the line about the wait.
+    fn done(&self) {
         if self.terminal {
             show("\r\x1b[K");
         }
@@ -106,55 +106,50 @@ impl Teller {
 
     pub(crate) fn entered(&self, epoch: u64, holder: &str, recovered: Option<Recovered>) {
         let (room, session) = (&self.room, &self.session);
-        if self.loudness == Loudness::Verbose {
+        if self.verbosity == Verbosity::Verbose {
             complain(format_args!("inside {room}: {session}, epoch {epoch}, holder {holder}"));
         }
-        if self.loudness != Loudness::Quiet
+        if self.verbosity != Verbosity::Quiet
             && let Some(died) = recovered
         {
             complain(format_args!(
                 "process {} died inside `{room}` in the session `{}`; \
-                 what it was doing may be half done",
+                 its work may be half done",
                 died.pid, died.session
             ));
         }
     }
 
-    pub(super) fn lost(&self, room: &str, loss: &Loss, action: OnLoss) {
+    pub(crate) fn lost(&self, room: &str, loss: &Loss, action: OnLoss) {
         let action = match action {
             OnLoss::Term => "the command is asked to end",
             OnLoss::Kill => "the command is killed",
-            OnLoss::Warn => "the command goes on, and others may be inside",
+            OnLoss::Warn => "the command continues, and others may be inside",
         };
-        if self.loudness != Loudness::Quiet {
-            complain(format_args!("the place in `{room}` was lost: {loss}; {action}"));
+        if self.verbosity != Verbosity::Quiet {
+            complain(format_args!("the holding in `{room}` was lost: {loss}; {action}"));
         }
     }
 }
 
-/// How many phases wait in front of ours.
-fn place_of(room: &Snapshot) -> Option<usize> {
+/// The number of phases that wait in front of ours.
+fn phases_before_us(room: &Snapshot) -> Option<usize> {
     let us = std::process::id();
     let ours = |member: &Participant| member.pid == us;
     room.waiting.iter().position(|phase| phase.members.iter().any(ours))
 }
 
-/// Who that is, and if it is said what time it is, since when.
+/// The command and the process of a holder; with `now`, also how long it has been inside.
 fn holder(member: &Participant, now: Option<SystemTime>) -> String {
     let command = member.command.split_whitespace().next().unwrap_or("");
-    let command = plain(command.rsplit('/').next().unwrap_or(command));
+    let command = sanitized(command.rsplit('/').next().unwrap_or(command));
     let time = now.map_or_else(String::new, |now| format!(", {}", since(member.since, now)));
     let expected =
-        member.expected.map_or_else(String::new, |time| format!(" of {}", span::show(time)));
+        member.expected.map_or_else(String::new, |time| format!(" of {}", duration_text(time)));
     format!("{command} {}{time}{expected}", member.pid)
 }
 
-/// How long ago, on a clock that may have been set back.
-pub(crate) fn since(then: SystemTime, now: SystemTime) -> String {
-    span::show(now.duration_since(then).unwrap_or_default())
-}
-
-/// How wide the terminal is: 80 columns if it does not know.
+/// The width of the terminal; 80 columns if it is unknown.
 fn columns() -> usize {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: the call writes to a `winsize`, which is what this request asks for.
@@ -165,64 +160,51 @@ fn columns() -> usize {
     }
 }
 
-/// As much of a text as fits into so many columns. Some characters take two, and some make the one before them wider.
-pub(crate) fn cut(text: &str, columns: usize) -> &str {
-    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
-    let end = ends.take_while(|end| text[..*end].width() <= columns).last();
-    &text[..end.unwrap_or(0)]
-}
-
 fn show(text: &str) {
     let mut stderr = std::io::stderr();
-    // If it cannot be shown, the wait goes on all the same.
+    // If stderr cannot be written, the wait continues.
     _ = stderr.write_all(text.as_bytes());
     _ = stderr.flush();
 }
 
-/// Tells people and programs how the wait goes.
-pub(crate) struct Audible<'a> {
-    pub(crate) teller: &'a mut Teller,
-    pub(crate) events: Option<&'a mut Events>,
-    pub(crate) wish: &'a Wish,
-    /// What the programs were told last.
-    pub(crate) told: Option<(Option<String>, usize, Option<usize>)>,
+/// Reports a wait to people and to programs.
+pub(crate) struct WaitReport<'a> {
+    stderr: &'a mut StderrReport,
+    events: Option<&'a mut Events>,
+    request: &'a RoomRequest,
+    /// The content of the last event: the session inside, the holders, the phases before us.
+    last: Option<(Option<String>, usize, Option<usize>)>,
 }
 
-impl Audience for Audible<'_> {
-    fn looks(&self) -> bool {
-        self.teller.is_seen() || self.events.as_ref().is_some_and(|events| events.are_wanted())
+impl<'a> WaitReport<'a> {
+    pub(crate) fn new(
+        stderr: &'a mut StderrReport,
+        events: Option<&'a mut Events>,
+        request: &'a RoomRequest,
+    ) -> Self {
+        WaitReport { stderr, events, request, last: None }
     }
 
-    fn waiting(&mut self, waited: Duration, room: &Snapshot) {
-        self.teller.waiting(waited, room);
-        let place = place_of(room);
-        let now = (room.session().map(str::to_owned), room.holders(), place);
-        if self.told.as_ref() != Some(&now)
+    /// Whether anybody reads it. Otherwise no snapshots are needed.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.stderr.is_seen() || self.events.as_ref().is_some_and(|events| events.are_wanted())
+    }
+
+    /// The wait has lasted that long, and the room looks like this.
+    pub(super) fn waiting(&mut self, waited: Duration, room: &Snapshot) {
+        self.stderr.waiting(waited, room);
+        let before = phases_before_us(room);
+        let now = (room.session().map(str::to_owned), room.holders(), before);
+        if self.last.as_ref() != Some(&now)
             && let Some(events) = &mut self.events
         {
-            events.tell(&Event::waiting(self.wish, waited, room, place));
-            self.told = Some(now);
+            events.write(&Event::waiting(self.request, waited, room, before));
+            self.last = Some(now);
         }
     }
 
-    fn done(&mut self) {
-        self.teller.done();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cut;
-
-    #[test]
-    fn wide_characters_take_two_columns() {
-        assert_eq!(cut("waiting", 4), "wait");
-        assert_eq!(cut("数据库", 4), "数据");
-        assert_eq!(cut("数据库", 5), "数据");
-        assert_eq!(cut("e\u{301}x", 1), "e\u{301}");
-        assert_eq!(cut("short", 80), "short");
-        assert_eq!(cut("short", 0), "");
-        // Together they take two.
-        assert_eq!(cut("\u{2764}\u{fe0f}", 1), "\u{2764}");
+    /// The wait is over.
+    pub(super) fn done(&mut self) {
+        self.stderr.done();
     }
 }

@@ -1,4 +1,4 @@
-//! `grouplock doctor`: whether rooms can work here, and what to do if not.
+//! `grouplock doctor`: checks whether rooms work here, and says what to do if not.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,15 +8,16 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
+use grouplock_room::myself::host;
 use grouplock_room::{
     Participant, Place, Places, Room, RoomError, RoomName, RoomOptions, Snapshot,
 };
 use nix::unistd::{getpid, getuid};
 
-use crate::handle::Handle;
+use crate::output::{print, sanitized, since};
 use crate::place::{At, places};
-use crate::plain::{plain, print};
-use crate::run::{family, since};
+use crate::system::proc::{Stat, processes};
+use crate::system::process::ProcessHandle;
 
 /// Checks the place where rooms live. Exits with 1 if something is wrong.
 #[derive(Debug, Args)]
@@ -28,7 +29,7 @@ pub(crate) struct Arguments {
 /// Exit code if something is wrong.
 const WRONG: u8 = 1;
 
-/// A room that nobody has entered for so long may have been forgotten.
+/// A room without entries for this long may be forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(30 * 86_400);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ enum Verdict {
 struct Finding {
     verdict: Verdict,
     what: String,
-    /// What to do about it.
+    /// What to do.
     advice: Option<String>,
 }
 
@@ -82,9 +83,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             Verdict::Wrong => "WRONG",
         };
         wrong += usize::from(*verdict == Verdict::Wrong);
-        _ = writeln!(text, "{mark} {}", plain(what));
+        _ = writeln!(text, "{mark} {}", sanitized(what));
         if let Some(advice) = advice {
-            _ = writeln!(text, "      → {}", plain(advice));
+            _ = writeln!(text, "      → {}", sanitized(advice));
         }
     }
     if wrong == 0 {
@@ -95,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     ExitCode::from(WRONG)
 }
 
-/// Whose rooms they are, if it is a place that everybody knows.
+/// Whose rooms they are, if it is one of the default places.
 fn whose(place: &Place) -> &'static str {
     match Place::local() {
         _ if *place == Place::system() => ", those of the whole machine",
@@ -104,7 +105,7 @@ fn whose(place: &Place) -> &'static str {
     }
 }
 
-/// Rooms that whoever looks for theirs here may mean.
+/// Reports rooms in other places that the user may be looking for.
 fn other_places(place: &Place, findings: &mut Findings) {
     let user = std::env::var("SUDO_UID").ok().and_then(|user| user.parse().ok());
     let user = user.filter(|_| getuid().is_root()).map(Place::of_user);
@@ -115,7 +116,7 @@ fn other_places(place: &Place, findings: &mut Findings) {
         if count > 0 && !seen.contains(&other) {
             findings.note(
                 format!("there are rooms elsewhere: {count} in {other}"),
-                format!("if those are meant: --at {other}"),
+                format!("to use them: --at {other}"),
             );
             seen.push(other);
         }
@@ -139,9 +140,9 @@ fn examine(place: &Place, findings: &mut Findings) {
     }
 }
 
-/// What `run` and `acquire` need of the system beyond the rooms themselves.
+/// Checks what `run` and `acquire` need in addition to rooms.
 fn system(findings: &mut Findings) {
-    match Handle::open(getpid()) {
+    match ProcessHandle::open(getpid()) {
         Ok(_) => findings.good("the kernel has handles to processes"),
         Err(errno) => findings.wrong(
             format!("the kernel gives no handles to processes: {errno}"),
@@ -153,7 +154,7 @@ fn system(findings: &mut Findings) {
     } else {
         findings.wrong(
             "/proc is not mounted",
-            "mount it: without it the descendants of a command are not found if grouplock is killed",
+            "mount it; without it, grouplock cannot find the descendants of a command",
         );
     }
 }
@@ -166,10 +167,10 @@ fn directory(path: &Path, findings: &mut Findings) {
             about.mode() & 0o7777
         )),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            findings.good("the directory does not exist yet; it is made when it is needed");
+            findings.good("the directory does not exist yet; it is created when needed");
         }
         Err(error) => findings.wrong(
-            format!("the directory cannot be looked at: {error}"),
+            format!("the directory cannot be read: {error}"),
             "make it readable for this user, or choose another with --at or GROUPLOCK_AT",
         ),
     }
@@ -182,27 +183,27 @@ fn directory(path: &Path, findings: &mut Findings) {
         strangers.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     if !names.is_empty() {
         findings.note(
-            format!("files that are no rooms: {}", names.join(", ")),
+            format!("files that are not rooms: {}", names.join(", ")),
             "they do no harm; keep other files elsewhere",
         );
     }
 }
 
-/// Makes a room, enters and leaves it, and removes it.
+/// Creates a room, enters it, leaves it and removes it.
 fn try_out(place: &Place, path: &Path, findings: &mut Findings) {
     let was_there = path.exists();
     let name = format!("doctor {}", std::process::id());
     let tried = places()
         .open(place, &name, &RoomOptions::new())
         .and_then(|room| room.try_enter("examination").and_then(grouplock_room::Guard::leave));
-    // Removed even if it could be made but not entered.
+    // Remove it even if it could not be entered.
     let removed = Room::remove(place, &name);
     match tried.and(removed) {
-        Ok(()) => findings.good("a room was made, entered, left and removed"),
+        Ok(()) => findings.good("a room was created, entered, left and removed"),
         Err(error) => findings.wrong(error.to_string(), advice(&error)),
     }
     if !was_there {
-        // Only if it is empty, and only because it was not there before.
+        // Only if it is empty, and did not exist before.
         _ = fs::remove_dir(path);
     }
 }
@@ -239,7 +240,7 @@ fn occupants(room: &Snapshot, file: Option<&Path>, findings: &mut Findings) {
                     "room `{name}`: process {} has ended, but {others} still has it open",
                     member.pid
                 ),
-                "the place lasts until all of them have ended, or closed the descriptor",
+                "the holding lasts until all of them have ended or closed the descriptor",
             );
         }
         let stays = room.taken.duration_since(member.since).unwrap_or_default();
@@ -247,8 +248,8 @@ fn occupants(room: &Snapshot, file: Option<&Path>, findings: &mut Findings) {
             fine = false;
             let so_far = since(member.since, room.taken);
             findings.note(
-                format!("room `{name}`: process {} is inside since {so_far}, three times as long as it said", member.pid),
-                "see whether it still does anything",
+                format!("room `{name}`: process {} has been inside for {so_far}, three times as long as it expected", member.pid),
+                "check whether it still makes progress",
             );
         }
     }
@@ -256,7 +257,7 @@ fn occupants(room: &Snapshot, file: Option<&Path>, findings: &mut Findings) {
     let idle = last.and_then(|last| SystemTime::now().duration_since(last).ok());
     if room.holders() + waiters == 0 && idle.is_some_and(|idle| idle > FORGOTTEN) {
         findings.note(
-            format!("room `{name}` was not entered for more than a month"),
+            format!("room `{name}`: nobody has entered it for more than a month"),
             format!("if it is not needed: `grouplock remove '{name}'`"),
         );
     } else if fine {
@@ -265,40 +266,37 @@ fn occupants(room: &Snapshot, file: Option<&Path>, findings: &mut Findings) {
     }
 }
 
-/// Those processes of a holder on this machine that are stopped: itself, or its command.
+/// The stopped processes of a holder on this machine: itself, or its command.
 fn stopped(member: &Participant) -> Vec<(i32, String)> {
-    let here = nix::unistd::gethostname().is_ok_and(|host| host.to_string_lossy() == member.host);
     let Ok(holder) = i32::try_from(member.pid) else { return Vec::new() };
-    if !here {
+    if member.host != host() {
         return Vec::new();
     }
     if is_stopped(holder) {
         return vec![(holder, format!("process {holder}"))];
     }
-    let children = family::processes().into_iter().filter(|(_, parent)| *parent == holder);
+    let children = processes().into_iter().filter(|(_, parent)| *parent == holder);
     let stopped = children.filter(|(pid, _)| is_stopped(*pid));
     stopped.map(|(pid, _)| (pid, format!("process {pid}, the command of {holder},"))).collect()
 }
 
-/// The processes that keep the place of a holder on this machine that has ended.
+/// The processes that keep the holding of a process on this machine that has ended.
 fn left_behind(member: &Participant, file: Option<&Path>) -> Option<String> {
     let file = file?;
-    let here = nix::unistd::gethostname().is_ok_and(|host| host.to_string_lossy() == member.host);
-    if !here || Path::new("/proc").join(member.pid.to_string()).exists() {
+    if member.host != host() || Path::new("/proc").join(member.pid.to_string()).exists() {
         return None;
     }
     let has_open = |pid: &i32| {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|open| open == file)
     };
-    let users = family::processes().into_iter().map(|(pid, _)| pid).filter(has_open);
+    let users = processes().into_iter().map(|(pid, _)| pid).filter(has_open);
     let users: Vec<String> = users.map(|pid| format!("process {pid}")).collect();
     (!users.is_empty()).then(|| users.join(", "))
 }
 
 fn is_stopped(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
+    Stat::of(pid).is_some_and(|stat| stat.is_stopped())
 }
 
 /// What to do about an error.
@@ -311,22 +309,22 @@ fn advice(error: &RoomError) -> &'static str {
             "use a directory that only you can write to: mkdir -m 700 DIR, then --at DIR"
         }
         RoomError::UnsafeFile { .. } | RoomError::Foreign { .. } => {
-            "look at the file; if nobody needs it, remove it by hand"
+            "check the file; if nobody needs it, remove it by hand"
         }
         RoomError::NetworkFileSystem { .. } => "use a directory on a local disk or in /run",
         RoomError::Permission { .. } => {
-            "use a directory of your own, or have one for your group: --group NAME"
+            "use a directory of your own, or that of a group: --group NAME"
         }
         RoomError::ReadOnly { .. } => "use a directory on a file system that can be written",
-        RoomError::NoSpace { .. } => "make room on the file system, or use another directory",
+        RoomError::NoSpace { .. } => "free space on the file system, or use another directory",
         RoomError::Version { .. } => {
             "end the programs that use the room, then remove its file, or use their version"
         }
         RoomError::Corrupt { .. } => {
-            "end the programs that use the room, then remove its file; it is made anew"
+            "end the programs that use the room, then remove its file; the next entry creates the room again"
         }
         RoomError::Stalled { .. } => "continue the process that is stopped, or end it",
-        RoomError::Unreachable { .. } => "see that the servers run and can be reached from here",
+        RoomError::Unreachable { .. } => "check that the servers run and can be reached from here",
         _ => "see docs/cli.md",
     }
 }

@@ -1,51 +1,28 @@
-//! `grouplock status`: who is inside, who waits.
+//! `grouplock status`: holders and waiters.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::Args;
-use grouplock_room::{Participant, Phase, Place, RoomError, RoomOptions, Snapshot};
+use grouplock_room::{Participant, Phase, Snapshot};
 use serde::Serialize;
 
 use crate::exit::{self, complain};
-use crate::place::{At, places};
-use crate::plain::{plain, print};
-use crate::run::since;
-use crate::span;
+use crate::inspect::{Overview, overview, snapshot};
+use crate::output::{duration_text, print, sanitized, since};
+use crate::place::At;
 
-/// Shows who is inside and who waits.
+/// Shows the holders and the waiters of rooms.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The room; all that there are if not given.
+    /// The room. Default: all rooms.
     room: Option<String>,
     #[command(flatten)]
     at: At,
-    /// As JSON: an object for a room, a list of them for all.
+    /// Print JSON: an object for one room, a list of objects for all rooms.
     #[arg(long)]
     json: bool,
-}
-
-/// Some rooms, and those that could not be looked at.
-pub(crate) struct Overview {
-    pub(crate) rooms: Vec<Snapshot>,
-    pub(crate) failed: Vec<(String, RoomError)>,
-}
-
-/// Looks at all rooms of a place.
-pub(crate) fn overview(place: &Place) -> Result<Overview, RoomError> {
-    let mut overview = Overview { rooms: Vec::new(), failed: Vec::new() };
-    for (name, seen) in places().snapshots(place)? {
-        match seen {
-            Ok(room) => overview.rooms.push(room),
-            Err(error) => overview.failed.push((name.to_string(), error)),
-        }
-    }
-    Ok(overview)
-}
-
-pub(crate) fn look(place: &Place, room: &str) -> Result<Snapshot, RoomError> {
-    places().open(place, room, &RoomOptions::new().look_only())?.snapshot()
 }
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
@@ -54,7 +31,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Err(error) => return exit::failed(error),
     };
     if let Some(name) = &arguments.room {
-        return match look(&place, name) {
+        return match snapshot(&place, name) {
             Ok(room) if arguments.json => print_json(&room),
             Ok(room) => print(&as_text(&room)),
             Err(error) => exit::failed(error),
@@ -87,13 +64,14 @@ fn print_json(value: &impl Serialize) -> ExitCode {
 }
 
 fn as_text(room: &Snapshot) -> String {
-    let mut text = format!("{}  policy {}, epoch {}", plain(&room.room), room.policy, room.epoch);
+    let mut text =
+        format!("{}  policy {}, epoch {}", sanitized(&room.room), room.policy, room.epoch);
     if room.deaths > 0 {
         _ = write!(text, ", {} died inside", room.deaths);
     }
     text.push('\n');
     for server in &room.unanswered {
-        _ = writeln!(text, "  no answer from {server}: what it knows is missing here");
+        _ = writeln!(text, "  no answer from {server}: what only it knows is missing here");
     }
     match &room.inside {
         Some(phase) => members(&mut text, "inside", phase, room.taken),
@@ -106,17 +84,17 @@ fn as_text(room: &Snapshot) -> String {
 }
 
 fn members(text: &mut String, what: &str, phase: &Phase, now: SystemTime) {
-    _ = writeln!(text, "  {what}: {}", plain(&phase.session));
+    _ = writeln!(text, "  {what}: {}", sanitized(&phase.session));
     for Participant { id, pid, host, user, command, since: then, priority, expected, .. } in
         &phase.members
     {
         _ = write!(text, "    {id}  {user}@{host} {pid}  {}", since(*then, now));
         if let Some(expected) = expected {
-            _ = write!(text, " of {}", span::show(*expected));
+            _ = write!(text, " of {}", duration_text(*expected));
         }
         if priority.0 != 0 {
             _ = write!(text, ", priority {priority}");
         }
-        _ = writeln!(text, "  {}", plain(command));
+        _ = writeln!(text, "  {}", sanitized(command));
     }
 }

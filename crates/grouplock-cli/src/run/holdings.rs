@@ -1,67 +1,67 @@
-//! By what the command is inside.
+//! The holdings of the command.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use grouplock_room::{Guard, Loss, Recovered, RoomError, Standing};
 
-use crate::outer::Outer;
-use crate::waiting::Wish;
+use crate::entering::RoomRequest;
+use crate::entering::nested::OuterHolding;
 
-/// A place in a room.
-pub(super) enum Seat {
-    /// Of our own.
+/// The holding of one room.
+pub(super) enum Holding {
+    /// Our own.
     Own(Guard<'static>),
-    /// Of the `grouplock run` in which we run.
-    Shared(Outer),
+    /// That of the `grouplock run` around this process.
+    Outer(OuterHolding),
 }
 
-/// Our places, with what was wished, in the order of the arguments.
-pub(super) struct Inside(pub(super) Vec<(Wish, Seat)>);
+/// The holdings and their requests, in the order of the arguments.
+pub(super) struct Holdings(pub(super) Vec<(RoomRequest, Holding)>);
 
-/// Waits for the loss of a place, and names its room; gives nothing once it was left.
-pub(super) type Awaited = Box<dyn FnOnce() -> Option<(String, Loss)> + Send>;
+/// Waits for the loss of a holding. Returns the room and the loss, or `None` after leaving.
+pub(super) type LossWait = Box<dyn FnOnce() -> Option<(String, Loss)> + Send>;
 
-/// How often to look whether the place of another is still held.
+/// The time between two checks of an outer holding.
 const LOOK: Duration = Duration::from_millis(500);
 
-impl Seat {
+impl Holding {
     pub(super) fn guard(&self) -> Option<&Guard<'static>> {
         match self {
-            Seat::Own(guard) => Some(guard),
-            Seat::Shared(_) => None,
+            Holding::Own(guard) => Some(guard),
+            Holding::Outer(_) => None,
         }
     }
 
     pub(super) fn epoch(&self) -> u64 {
         match self {
-            Seat::Own(guard) => guard.epoch(),
-            Seat::Shared(outer) => outer.epoch,
+            Holding::Own(guard) => guard.epoch(),
+            Holding::Outer(outer) => outer.epoch,
         }
     }
 
     pub(super) fn holder(&self) -> String {
         match self {
-            Seat::Own(guard) => guard.holder().to_string(),
-            Seat::Shared(outer) => outer.holder.clone(),
+            Holding::Own(guard) => guard.holder().to_string(),
+            Holding::Outer(outer) => outer.holder.clone(),
         }
     }
 
-    /// Whether somebody died inside before.
+    /// The last death inside, if it must be reported.
     pub(super) fn recovered(&self) -> Option<Recovered> {
         self.guard().and_then(Guard::recovered)
     }
 
-    fn loss(&self, room: String) -> Awaited {
+    fn loss(&self, room: String) -> LossWait {
         match self {
-            Seat::Own(guard) => {
+            Holding::Own(guard) => {
                 let watch = guard.watch();
                 Box::new(move || match watch.wait() {
                     Standing::Lost(loss) => Some((room, loss)),
                     Standing::Held | Standing::Left => None,
                 })
             }
-            Seat::Shared(outer) => {
+            Holding::Outer(outer) => {
                 let outer = outer.clone();
                 Box::new(move || {
                     while outer.holds() {
@@ -75,46 +75,46 @@ impl Seat {
 
     fn leave(self) -> Result<(), RoomError> {
         match self {
-            // To leave a room whose file was cut off would be a signal, unless it is known.
-            Seat::Own(guard) => match guard.standing() {
+            // To leave a truncated room would raise SIGBUS, so check it first.
+            Holding::Own(guard) => match guard.standing() {
                 Standing::Lost(loss) => Err(loss.into()),
                 Standing::Held | Standing::Left => guard.leave(),
             },
-            Seat::Shared(outer) if outer.holds() => Ok(()),
-            Seat::Shared(_) => Err(given_back().into()),
+            Holding::Outer(outer) if outer.holds() => Ok(()),
+            Holding::Outer(_) => Err(given_back().into()),
         }
     }
 }
 
-impl Inside {
-    /// The places that are our own.
+impl Holdings {
+    /// The guards of our own holdings.
     pub(super) fn guards(&self) -> impl Iterator<Item = &Guard<'static>> {
-        self.0.iter().filter_map(|(_, seat)| seat.guard())
+        self.0.iter().filter_map(|(_, holding)| holding.guard())
     }
 
-    /// The guard of the only room, if it is our own: what is set up and torn down is one room.
+    /// The guard of the only room, if it is our own. Set-up and tear-down are for one room.
     pub(super) fn guard(&self) -> Option<&Guard<'static>> {
         self.guards().next()
     }
 
-    /// What keeps the places for as long as somebody has it open. Those of another are open here already.
+    /// The descriptors that keep our own holdings. Those of an outer run are inherited already.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.guards().filter_map(Guard::descriptor)
     }
 
-    pub(super) fn losses(&self) -> Vec<Awaited> {
-        self.0.iter().map(|(wish, seat)| seat.loss(wish.room.clone())).collect()
+    pub(super) fn losses(&self) -> Vec<LossWait> {
+        self.0.iter().map(|(request, holding)| holding.loss(request.room.clone())).collect()
     }
 
-    /// When others may be let in, if that depends on time.
+    /// When others may enter, if that depends on time.
     pub(super) fn valid_until(&self) -> Option<Instant> {
         self.guards().filter_map(|guard| guard.watch().valid_until()).min()
     }
 
-    /// Gives all places back. The first failure.
+    /// Leaves all rooms. Returns the first failure.
     pub(super) fn leave(self) -> Result<(), RoomError> {
-        // All of them, whatever becomes of the first.
-        let left: Vec<_> = self.0.into_iter().map(|(_, seat)| seat.leave()).collect();
+        // Leave all rooms, even if the first fails.
+        let left: Vec<_> = self.0.into_iter().map(|(_, holding)| holding.leave()).collect();
         left.into_iter().collect()
     }
 }

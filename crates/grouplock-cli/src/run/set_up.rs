@@ -1,28 +1,27 @@
-//! What is run around the command: the set-up before it and the tear-down after it, both alone.
+//! The set-up before the command and the tear-down after it. Both run alone.
 
 use std::ffi::OsString;
+use std::ops::ControlFlow;
 
 use grouplock_room::{Guard, RoomError};
 
 use super::arguments::{Arguments, shell};
-use super::child::Prepared;
-use super::events::Events;
-use super::inside::{Inside, Seat};
-use super::supervise::{Over, Supervision, Watch};
+use super::child::PreparedCommand;
+use super::holdings::{Holding, Holdings};
+use super::supervise::{Finished, Supervision, Watch};
 use super::{RunError, environment};
+use crate::entering::{RoomRequest, StderrReport, WaitError};
+use crate::events::Events;
 use crate::exit::{Ending, complain};
-use crate::signals::Signals;
-use crate::waiting::{WaitError, Wish};
+use crate::system::signals::Signals;
 
-use super::words::Teller;
-
-pub(super) struct Upkeep<'a> {
+pub(super) struct SetUp<'a> {
     arguments: &'a Arguments,
     signals: &'a Signals,
-    teller: &'a Teller,
-    /// For which session the room was set up before, if nobody has torn that down.
+    report: &'a StderrReport,
+    /// The session that the room was set up for before, unless it was torn down.
     pub(super) previous: Option<String>,
-    /// They end when the room has been left.
+    /// They end after the room was left.
     watches: Vec<Watch>,
 }
 
@@ -30,85 +29,90 @@ fn failed(error: RoomError) -> RunError {
     RunError::Wait(WaitError::Room(error))
 }
 
-impl<'a> Upkeep<'a> {
+impl<'a> SetUp<'a> {
     pub(super) fn new(
         arguments: &'a Arguments,
         signals: &'a Signals,
-        teller: &'a Teller,
-        inside: &Inside,
+        report: &'a StderrReport,
+        holdings: &Holdings,
     ) -> Self {
-        // Where rooms cannot be set up, none was.
-        let previous = inside.guard().and_then(|guard| guard.previous().ok().flatten());
-        Upkeep { arguments, signals, teller, previous, watches: Vec::new() }
+        // A room without support for set-up was never set up.
+        let previous = holdings.guard().and_then(|guard| guard.previous().ok().flatten());
+        SetUp { arguments, signals, report, previous, watches: Vec::new() }
     }
 
-    /// Sets the room up if nobody has meanwhile, and lets the session join. How the set-up ended if it failed: then the
-    /// room was left.
-    pub(super) fn set_up(&mut self, inside: Inside) -> Result<Result<Inside, Ending>, RunError> {
-        let (Some(text), [(wish, Seat::Own(guard))]) = (&self.arguments.setup, &inside.0[..])
+    /// Sets the room up, unless another process has done it, and lets the session join. If the
+    /// set-up fails, the room is left, and its ending is returned.
+    pub(super) fn set_up(
+        &mut self,
+        holdings: Holdings,
+    ) -> Result<ControlFlow<Ending, Holdings>, RunError> {
+        let (Some(text), [(request, Holding::Own(guard))]) =
+            (&self.arguments.setup, &holdings.0[..])
         else {
-            return Ok(Ok(inside));
+            return Ok(ControlFlow::Continue(holdings));
         };
-        let session = wish.session.as_str();
+        let session = request.session.as_str();
         if guard.prepared().map_err(failed)?.as_deref() != Some(session) {
             guard.set_prepared(None).map_err(failed)?;
-            let ending = self.run(text, &inside)?;
+            let ending = self.run(text, &holdings)?;
             if ending != Ending::Code(0) {
                 complain("the set-up failed, so the command was not run");
-                inside.leave().map_err(RunError::Lost)?;
+                holdings.leave().map_err(RunError::Lost)?;
                 self.end();
-                return Ok(Err(ending));
+                return Ok(ControlFlow::Break(ending));
             }
             guard.set_prepared(Some(session)).map_err(failed)?;
         }
-        let join = |(wish, seat): (Wish, Seat)| match seat {
-            Seat::Own(guard) if !wish.alone => {
-                let guard = guard.downgrade(&wish.session)?;
-                Ok((wish, Seat::Own(guard)))
+        let join = |(request, holding): (RoomRequest, Holding)| match holding {
+            Holding::Own(guard) if !request.alone => {
+                let guard = guard.downgrade(&request.session)?;
+                Ok((request, Holding::Own(guard)))
             }
-            seat => Ok((wish, seat)),
+            holding => Ok((request, holding)),
         };
-        let seats: Result<_, RoomError> = inside.0.into_iter().map(join).collect();
-        Ok(Ok(Inside(seats.map_err(failed)?)))
+        let joined: Result<_, RoomError> = holdings.0.into_iter().map(join).collect();
+        Ok(ControlFlow::Continue(Holdings(joined.map_err(failed)?)))
     }
 
-    /// After the command: says that the deaths are repaired, and tears down if this is the last one. How we end.
+    /// After the command: acknowledges deaths, and tears down if this is the last holder. Returns
+    /// the ending of grouplock.
     pub(super) fn tear_down(
         &mut self,
-        inside: &Inside,
+        holdings: &Holdings,
         ending: Ending,
     ) -> Result<Ending, RunError> {
         if self.arguments.repaired && ending == Ending::Code(0) {
-            for guard in inside.guards().filter(|guard| !guard.deaths().is_empty()) {
+            for guard in holdings.guards().filter(|guard| !guard.deaths().is_empty()) {
                 guard.acknowledge().map_err(failed)?;
             }
         }
-        let (Some(text), Some(guard)) = (&self.arguments.teardown, inside.guard()) else {
+        let (Some(text), Some(guard)) = (&self.arguments.teardown, holdings.guard()) else {
             return Ok(ending);
         };
         if !guard.try_alone().map_err(failed)? {
             return Ok(ending);
         }
         Guard::set_prepared(guard, None).map_err(failed)?;
-        let torn_down = self.run(text, inside)?;
+        let torn_down = self.run(text, holdings)?;
         if torn_down != Ending::Code(0) {
             complain("the tear-down failed");
         }
         Ok(if ending == Ending::Code(0) { torn_down } else { ending })
     }
 
-    fn run(&mut self, text: &OsString, inside: &Inside) -> Result<Ending, RunError> {
-        let variables = environment(inside, self.previous.as_deref());
-        let command = Prepared::new(shell(text), &variables)?;
+    fn run(&mut self, text: &OsString, holdings: &Holdings) -> Result<Ending, RunError> {
+        let variables = environment(holdings, self.previous.as_deref());
+        let command = PreparedCommand::new(shell(text), &variables)?;
         let on_loss = self.arguments.on_loss;
-        let supervision = Supervision { signals: self.signals, inside, on_loss };
-        // Those who listen are told of the command only.
+        let supervision = Supervision { signals: self.signals, holdings, on_loss };
+        // Events are only about the command.
         let mut events = Events::to(None).map_err(|source| RunError::System {
             what: "begin",
             source: std::io::Error::other(source),
         })?;
-        let Over { ending, loss, guardian, watch } =
-            supervision.run(&command, &mut events, self.teller)?;
+        let Finished { ending, loss, guardian, watch } =
+            supervision.run(&command, &mut events, self.report)?;
         self.watches.extend(watch);
         guardian.dismiss();
         match loss {
@@ -117,7 +121,7 @@ impl<'a> Upkeep<'a> {
         }
     }
 
-    /// Once the room has been left.
+    /// Call it after the room was left.
     pub(super) fn end(&mut self) {
         self.watches.drain(..).for_each(Watch::end);
     }

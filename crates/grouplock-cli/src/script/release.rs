@@ -1,4 +1,5 @@
-//! `grouplock release` ends what `grouplock acquire` began; `grouplock held` tells whether it has ended already.
+//! `grouplock release` ends the holding of `grouplock acquire`. `grouplock held` says whether it
+//! has ended.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,31 +10,31 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use crate::enter;
-use crate::exit::{self, complain};
-use crate::handle::Handle;
-use crate::status::look;
-use crate::token::{NoToken, Token, world};
+use super::descriptor;
+use crate::exit;
+use crate::inspect::snapshot;
+use crate::script::token::{NoToken, Token, world};
+use crate::system::process::ProcessHandle;
 
 /// The token of a holding.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What `grouplock acquire` has printed.
+    /// The output of `grouplock acquire`.
     token: String,
 }
 
-/// What is asked about.
+/// The holding to check.
 #[derive(Debug, Args)]
 pub(crate) struct HeldArguments {
-    /// What `grouplock acquire` has printed.
+    /// The output of `grouplock acquire`.
     #[arg(required_unless_present = "fd", conflicts_with = "fd")]
     token: Option<String>,
-    /// The descriptor that `grouplock enter` was given.
+    /// The descriptor of `grouplock enter`.
     #[arg(long, value_name = "NUMBER")]
     fd: Option<i32>,
 }
 
-/// How long a keeper may take to leave.
+/// The longest time that a keeper may take to leave.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
@@ -48,8 +49,8 @@ enum ReleaseError {
     )]
     Gone(String),
     #[error(
-        "the keeper is process {pid} of another machine, another namespace of processes, or a time before this machine was \
-         started; release it there"
+        "the keeper is process {pid} on another machine, in another namespace of processes, or \
+         from before the last start of this machine; release it there"
     )]
     Elsewhere { pid: i32 },
     #[error("cannot reach the keeper, process {pid}: {source}")]
@@ -59,21 +60,18 @@ enum ReleaseError {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    told(release(&arguments.token))
+    code_of(release(&arguments.token))
 }
 
-fn told(result: Result<(), ReleaseError>) -> ExitCode {
-    let Err(error) = result else { return ExitCode::SUCCESS };
-    complain(&error);
-    let gone = matches!(error, ReleaseError::Gone(_));
-    ExitCode::from(if gone { exit::LOST } else { exit::FAILED })
+fn code_of(result: Result<(), ReleaseError>) -> ExitCode {
+    exit::code_of(result, |error| matches!(error, ReleaseError::Gone(_)))
 }
 
-/// Whether a holding is still there.
+/// Whether a holding is still held.
 pub(crate) fn held(arguments: &HeldArguments) -> ExitCode {
     match arguments.fd {
-        Some(number) => enter::held(number),
-        None => told(find(arguments.token.as_deref().unwrap_or_default()).map(drop)),
+        Some(number) => descriptor::held(number),
+        None => code_of(find(arguments.token.as_deref().unwrap_or_default()).map(drop)),
     }
 }
 
@@ -87,8 +85,8 @@ fn release(text: &str) -> Result<(), ReleaseError> {
     if keeper.ends_within(Some(PATIENCE)) { Ok(()) } else { Err(ReleaseError::Stuck { pid }) }
 }
 
-/// The keeper of a holding that is still there.
-fn find(text: &str) -> Result<(i32, Handle), ReleaseError> {
+/// The keeper of a holding that is still held.
+fn find(text: &str) -> Result<(i32, ProcessHandle), ReleaseError> {
     let token: Token = text.parse()?;
     let place: Place = token.place.parse()?;
     let pid = token.pid;
@@ -96,9 +94,9 @@ fn find(text: &str) -> Result<(i32, Handle), ReleaseError> {
         return Err(ReleaseError::Elsewhere { pid });
     }
     let gone = || ReleaseError::Gone(text.to_owned());
-    // First the handle, then the look: if the room then says that this process is inside, the handle means it and
-    // not somebody who got its number later.
-    let keeper = match Handle::open(Pid::from_raw(pid)) {
+    // Open the handle first. If the room then shows this process inside, the handle is that of the
+    // keeper, and not of a later process with the same number.
+    let keeper = match ProcessHandle::open(Pid::from_raw(pid)) {
         Ok(keeper) => keeper,
         Err(Errno::ESRCH) => return Err(gone()),
         Err(errno) => return Err(ReleaseError::Keeper { pid, source: errno.into() }),
@@ -107,7 +105,7 @@ fn find(text: &str) -> Result<(i32, Handle), ReleaseError> {
 }
 
 fn is_inside(place: &Place, token: &Token) -> Result<bool, RoomError> {
-    let room = match look(place, &token.room) {
+    let room = match snapshot(place, &token.room) {
         Err(RoomError::NoSuchRoom { .. } | RoomError::Removed { .. }) => return Ok(false),
         room => room?,
     };

@@ -1,9 +1,9 @@
-//! What `grouplock acquire` prints and `grouplock release` takes.
+//! The token that `grouplock acquire` prints and `grouplock release` takes.
 //!
-//! `PID:WORLD:HOLDER:ROOM:PLACE`, with everything but letters, digits and a few signs written as `%XX`. It says all that is
-//! needed to find the keeper, so `release` takes no other options. `WORLD` is where the number of the keeper means
-//! something: this start of this machine, and this namespace of processes. It is no secret: what one may do with it one may
-//! do without it.
+//! Its form is `PID:WORLD:HOLDER:ROOM:PLACE`. All characters except letters, digits and a few signs
+//! are written as `%XX`. It contains all that `release` needs to find the keeper. `WORLD` says
+//! where the number of the keeper is valid: since the last start of this machine, in this namespace
+//! of processes. The token is not a secret: it gives no additional rights.
 
 use std::fmt::{self, Write as _};
 use std::os::unix::fs::MetadataExt;
@@ -22,7 +22,7 @@ pub(crate) struct Token {
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`{0}` is no token: expected what `grouplock acquire` has printed, PID:WORLD:HOLDER:ROOM:PLACE"
+    "`{0}` is not a token: expected the output of `grouplock acquire`, PID:WORLD:HOLDER:ROOM:PLACE"
 )]
 pub(crate) struct NoToken(String);
 
@@ -50,7 +50,7 @@ impl FromStr for Token {
     }
 }
 
-/// Where the numbers of processes mean what they mean here.
+/// Where process numbers are valid; see above.
 pub(crate) fn world() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = std::fs::metadata("/proc/self/ns/pid").map_or(0, |facts| facts.ino());
@@ -122,7 +122,7 @@ mod tests {
             "1:%FF:b:c:d",
         ] {
             let message = text.parse::<Token>().unwrap_err().to_string();
-            assert!(message.starts_with(&format!("`{text}` is no token")), "{message}");
+            assert!(message.starts_with(&format!("`{text}` is not a token")), "{message}");
         }
     }
 }

@@ -1,39 +1,40 @@
-//! A process and all that descend from it.
+//! A process and all its descendants.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use crate::handle::Handle;
+use crate::system::proc::{is_at_rest, parent_of, processes};
+use crate::system::process::ProcessHandle;
 
-/// How long to wait until all are stopped. Another user's never are, nor is the parent of a stopped child of `vfork`.
-const STOPPING: Duration = Duration::from_secs(1);
+/// The longest wait until all are stopped. Processes of another user do not stop. Nor does the
+/// parent of a stopped child of `vfork`.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Kills the process and its descendants, and returns when all are dead. What may not be killed, because it has become
-/// another user, is waited for.
+/// Kills a process and its descendants, and returns when all are dead. A process that has become
+/// another user's cannot be killed. The function waits for its end.
 ///
-/// They are stopped first, until no new one is found: whoever is stopped has no further children, and whose parent
-/// lives is still known to be its child.
-pub(super) fn kill(first: Pid, handle: &Handle) {
+/// It stops them first, until it finds no new one. A stopped process starts no further children.
+/// And as long as its parent lives, /proc shows whose child a process is.
+pub(crate) fn kill(first: Pid, handle: &ProcessHandle) {
     let Ok(handle) = handle.try_clone() else {
-        // No descriptor left. Then the process alone.
+        // No descriptor is left for the list, so only this process is killed.
         send(handle, Signal::SIGKILL);
         handle.ends_within(None);
         return;
     };
     send(&handle, Signal::SIGSTOP);
     let mut family = vec![(first.as_raw(), handle)];
-    let deadline = Instant::now() + STOPPING;
+    let deadline = Instant::now() + STOP_TIMEOUT;
     loop {
-        // Whoever is in the middle of a fork when the signal is sent has the child before it stops.
-        let runs = |(pid, handle): &(i32, Handle)| !handle.has_ended() && !is_stopped(*pid);
+        // A process that is in the middle of a fork gets the signal after its child exists.
+        let runs = |(pid, handle): &(i32, ProcessHandle)| !handle.has_ended() && !is_at_rest(*pid);
         while family.iter().any(runs) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(1));
         }
         let processes = processes();
-        // Whoever lives after the look had its number during the look.
+        // A process that lives now also had its number while /proc was read.
         let parents: Vec<i32> =
             family.iter().filter(|(_, handle)| !handle.has_ended()).map(|(pid, _)| *pid).collect();
         let known: Vec<i32> = family.iter().map(|(pid, _)| *pid).collect();
@@ -59,37 +60,13 @@ pub(super) fn kill(first: Pid, handle: &Handle) {
     }
 }
 
-/// Whether all threads of a process are stopped, or have ended.
-fn is_stopped(pid: i32) -> bool {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
-    threads.flatten().all(|thread| {
-        let Ok(stat) = fs::read_to_string(thread.path().join("stat")) else { return true };
-        // The name in parentheses may contain anything; after it comes the state.
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't', 'Z', 'X']))
-    })
-}
-
 /// A handle to the process if it still is a child of `parent`.
-fn child_of(pid: i32, parent: i32) -> Option<Handle> {
-    let handle = Handle::open(Pid::from_raw(pid)).ok()?;
+fn child_of(pid: i32, parent: i32) -> Option<ProcessHandle> {
+    let handle = ProcessHandle::open(Pid::from_raw(pid)).ok()?;
     (parent_of(pid) == Some(parent)).then_some(handle)
 }
 
-/// All processes with their parents.
-pub(crate) fn processes() -> Vec<(i32, i32)> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter_map(|pid| Some((pid, parent_of(pid)?))).collect()
-}
-
-/// The parent of a process.
-pub(super) fn parent_of(pid: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may contain anything; after it come the state and the parent.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-}
-
-fn send(handle: &Handle, signal: Signal) {
-    // It is dead already, or another user's: then we wait for it.
+fn send(handle: &ProcessHandle, signal: Signal) {
+    // It fails if the process is dead, or another user's. The caller then waits for its end.
     _ = handle.send(signal as i32);
 }

@@ -1,4 +1,5 @@
-//! Handles to processes. A handle means one process, and never a later process with the same number.
+//! Handles to processes. A handle is for one process, never for a later process with the same
+//! number.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -10,19 +11,19 @@ use nix::unistd::Pid;
 
 /// A handle to a process.
 #[derive(Debug)]
-pub(crate) struct Handle(OwnedFd);
+pub(crate) struct ProcessHandle(OwnedFd);
 
-impl Handle {
+impl ProcessHandle {
     pub(crate) fn open(pid: Pid) -> nix::Result<Self> {
         // SAFETY: the call takes two numbers and touches no memory.
         let opened = unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) };
         let number = i32::try_from(Errno::result(opened)?).map_err(|_| Errno::EBADF)?;
-        // SAFETY: the kernel has just opened this descriptor for us, and nobody else knows it.
-        Ok(Handle(unsafe { OwnedFd::from_raw_fd(number) }))
+        // SAFETY: the kernel has just opened this descriptor for us, and no other code knows it.
+        Ok(ProcessHandle(unsafe { OwnedFd::from_raw_fd(number) }))
     }
 
     pub(crate) fn try_clone(&self) -> std::io::Result<Self> {
-        self.0.try_clone().map(Handle)
+        self.0.try_clone().map(ProcessHandle)
     }
 
     /// Sends a signal, by its number.
@@ -35,7 +36,7 @@ impl Handle {
         Errno::result(sent).map(drop)
     }
 
-    /// Waits until the process has ended, at most that long. Whether it has.
+    /// Waits until the process has ended, at most that long. Returns whether it has.
     pub(crate) fn ends_within(&self, time: Option<Duration>) -> bool {
         loop {
             match wait_for(&mut [PollFd::new(self.as_fd(), PollFlags::POLLIN)], time) {
@@ -52,13 +53,13 @@ impl Handle {
     }
 }
 
-impl AsFd for Handle {
+impl AsFd for ProcessHandle {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-/// Sleeps until one of the sources has something, at most that long. How many have.
+/// Sleeps until one of the sources is ready, at most that long. Returns how many are.
 pub(crate) fn wait_for(sources: &mut [PollFd<'_>], time: Option<Duration>) -> nix::Result<i32> {
     ppoll(sources, time.map(Into::into), None)
 }

@@ -1,4 +1,4 @@
-//! Signals, read one after the other instead of breaking in anywhere.
+//! Signals are blocked, and read from a descriptor one after the other.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -7,10 +7,10 @@ use nix::sys::prctl;
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, raise, signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::before;
+use crate::system::startup;
 
-/// What is meant for the command if it is sent to us. If there is no command yet, TSTP stops the wait, WINCH means nothing,
-/// and the others end the wait.
+/// Signals that are passed on to the command. Before the command runs, TSTP stops the wait, WINCH
+/// is ignored, and the others end the wait.
 const FORWARDED: [Signal; 9] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -23,35 +23,37 @@ const FORWARDED: [Signal; 9] = [
     Signal::SIGTSTP,
 ];
 
-/// What a terminal stops a background job with.
+/// Signals with which a terminal stops a background job.
 const BACKGROUND: [Signal; 2] = [Signal::SIGTTIN, Signal::SIGTTOU];
 
-/// A signal that has come.
+/// A signal that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) signal: Signal,
-    /// Whether the kernel sent it, as for Ctrl-C: then our whole process group has got it.
+    /// Whether the kernel sent it, as for Ctrl-C. Then the whole process group has received it.
     pub(crate) from_terminal: bool,
 }
 
-/// Our signals, blocked and read from a descriptor.
+/// The blocked signals and their descriptor.
 #[derive(Debug)]
 pub(crate) struct Signals {
     descriptor: SignalFd,
     set: SigSet,
-    /// The mask we were started with, which is the command's.
+    /// The signal mask at the start. The command gets it back.
     before: SigSet,
-    /// Whether SIGCHLD was ignored when we were started. The kernel would then reap our children itself and tell us nothing.
+    /// Whether SIGCHLD was ignored at the start. Then the kernel would reap our children without a
+    /// report.
     child_ignored: bool,
 }
 
 impl Signals {
-    /// Takes over the signals that can be forwarded. Those that are ignored stay so, as nohup(1) and shells want it.
+    /// Takes over the signals that can be passed on. Ignored signals stay ignored, as nohup(1) and
+    /// shells need it.
     pub(crate) fn take() -> nix::Result<Self> {
         Self::take_some(&FORWARDED)
     }
 
-    /// The same for some of them.
+    /// Takes over these signals.
     pub(crate) fn take_some(signals: &[Signal]) -> nix::Result<Self> {
         let mut set = SigSet::empty();
         for signal in signals {
@@ -68,8 +70,8 @@ impl Signals {
         Ok(Signals { descriptor, set, before, child_ignored })
     }
 
-    /// Takes over as well what tells about a child, and what stops a job: once there is a command we stop when it
-    /// does, neither sooner nor without it.
+    /// Also takes over the signals about children and those that stop a job. While the command
+    /// runs, this process stops exactly when the command does.
     pub(crate) fn take_children(&mut self) -> nix::Result<()> {
         self.set.add(Signal::SIGCHLD);
         for signal in BACKGROUND {
@@ -81,7 +83,7 @@ impl Signals {
         self.descriptor.set_mask(&self.set)
     }
 
-    /// The next one, if one has come.
+    /// The next signal, if one has arrived.
     pub(crate) fn next(&self) -> nix::Result<Option<Arrival>> {
         let Some(info) = self.descriptor.read_signal()? else { return Ok(None) };
         let number = i32::try_from(info.ssi_signo).unwrap_or_default();
@@ -89,14 +91,15 @@ impl Signals {
         Ok(Some(Arrival { signal, from_terminal: info.ssi_code == libc::SI_KERNEL }))
     }
 
-    /// Gives signals back as they were at the start: for the command, between fork and exec.
+    /// Restores the signals as they were at the start. The child calls it between fork and exec.
     pub(crate) fn restore(&self) -> nix::Result<()> {
-        dispose(Signal::SIGPIPE, before::pipe_was_ignored())?;
+        dispose(Signal::SIGPIPE, startup::pipe_was_ignored())?;
         dispose(Signal::SIGCHLD, self.child_ignored)?;
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.before), None)
     }
 
-    /// Stops this process as `signal` would if nobody had blocked it. Returns when it goes on.
+    /// Stops this process as `signal` would if it was not blocked. Returns when the process
+    /// continues.
     pub(crate) fn stop_by(&self, signal: Signal) -> nix::Result<()> {
         let only: SigSet = [signal].into_iter().collect();
         raise(signal)?;
@@ -111,11 +114,11 @@ impl AsFd for Signals {
     }
 }
 
-/// Ends this process by a signal, without a core of our own. Returns only if the signal cannot end us, as it cannot end the
-/// first process of a container.
+/// Ends this process by a signal, without a core dump. Returns only if the signal cannot end it, as
+/// in the first process of a container.
 pub(crate) fn die_by(number: i32) {
     _ = prctl::set_dumpable(false);
-    // Realtime signals are none of those that we have taken over.
+    // Realtime signals are never taken over.
     if let Ok(signal) = Signal::try_from(number) {
         _ = dispose(signal, false);
         let only: SigSet = [signal].into_iter().collect();

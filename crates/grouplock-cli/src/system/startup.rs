@@ -1,4 +1,4 @@
-//! What Rust's runtime changes before `main`, asked before it does.
+//! Facts that Rust's runtime changes before `main`. They are read before that.
 
 use std::io::{self, Stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::libc;
 use nix::sys::signal::Signal;
 
-use crate::signals::is_ignored;
+use crate::system::signals::is_ignored;
 
-/// Whether SIGPIPE was ignored: the runtime ignores it for us.
+/// Whether SIGPIPE was ignored. The runtime always ignores it.
 static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
-/// Whether the standard output was closed: the runtime puts /dev/null there.
+/// Whether stdout was closed. The runtime opens /dev/null in its place.
 static STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
 // SAFETY: the C library calls what this section lists once each before `main`, on the only thread. The function makes
@@ -32,7 +32,7 @@ pub(crate) fn pipe_was_ignored() -> bool {
     PIPE_IGNORED.load(Ordering::Relaxed)
 }
 
-/// The standard output. An error if it was closed: what is written would be lost without a word.
+/// Standard output. An error if it was closed, because the output would be lost silently.
 pub(crate) fn stdout() -> io::Result<Stdout> {
     if STDOUT_CLOSED.load(Ordering::Relaxed) {
         return Err(io::Error::from_raw_os_error(libc::EBADF));

@@ -100,7 +100,7 @@ fn bad_names_and_places_are_named() {
     refused(
         &place,
         &["run", "--at", "ftp://host:1", "r", "s", "--", "true"],
-        &["`ftp://`", "known: directories"],
+        &["`ftp://`", "it can use: directories"],
     );
     refused(
         &place,

@@ -182,7 +182,7 @@ fn doctor_finds_nothing_wrong_where_nothing_is() {
     let (code, text, _) = place.said(&["doctor"]);
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("room `r`: 1 inside, 0 waiting"), "{text}");
-    assert!(text.contains("files that are no rooms: notes.txt"), "{text}");
+    assert!(text.contains("files that are not rooms: notes.txt"), "{text}");
 }
 
 #[test]

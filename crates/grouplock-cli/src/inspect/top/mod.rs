@@ -12,19 +12,19 @@ use grouplock_room::{Place, parse_duration};
 use nix::sys::signal::{Signal, raise};
 
 use crate::exit;
+use crate::inspect::overview;
+use crate::output::print;
 use crate::place::At;
-use crate::plain::print;
-use crate::status::overview;
 use screen::{Key, Screen};
 use view::View;
 
-/// Shows the rooms live, those in use first. Keys: arrows choose a room, page up and page down scroll its details, Ctrl-Z stops,
-/// q ends.
+/// Shows the rooms live, rooms in use first. Keys: the arrows choose a room, page up and page down
+/// scroll its details, Ctrl-Z stops, q ends.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     at: At,
-    /// Time between looks.
+    /// The time between two snapshots.
     #[arg(long, short = 'i', value_name = "TIME", default_value = "1s", value_parser = interval)]
     interval: Duration,
     /// Print one picture as text, 80 columns wide, and end.
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Ok(place) => place,
         Err(error) => return exit::failed(error),
     };
-    // What is wrong with the place is said before the screen is taken.
+    // Report errors of the place before the screen changes.
     if let Err(error) = overview(&place) {
         return exit::failed(error);
     }
@@ -61,14 +61,15 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             Screen::take().and_then(|screen| live(&place, arguments.interval, screen, &mut view));
         match shown {
             Ok(Pause::End) => return ExitCode::SUCCESS,
-            // With the terminal as the shell expects it. When we go on, the screen is taken again.
+            // The terminal is as the shell expects it. When this process continues, it takes the
+            // screen again.
             Ok(Pause::Stop) => _ = raise(Signal::SIGTSTP),
             Err(error) => return exit::failed(format!("the terminal cannot be used: {error}")),
         }
     }
 }
 
-/// Why the screen is given back.
+/// Why the screen is restored.
 enum Pause {
     End,
     Stop,

@@ -1,4 +1,4 @@
-//! The terminal, as far as `top` needs it: coloured lines go to it, and keys come from it.
+//! The terminal: coloured lines and keys, as far as `top` needs them.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -11,22 +11,22 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use unicode_width::UnicodeWidthStr;
 
-use crate::run::cut;
+use crate::output::cut;
 
-/// How a piece of text looks: the parameters of the control sequence that selects it.
+/// The style of a text: the parameters of the control sequence for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Style {
     #[default]
     Plain,
     Bold,
     Reversed,
-    /// 0 to 7, as terminals number them.
+    /// 0 to 7, the colour numbers of terminals.
     Colour(u8),
 }
 
 pub(super) const RED: Style = Style::Colour(1);
 
-/// A line of text, in pieces that look different.
+/// A line of text, in pieces with different styles.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line(Vec<(String, Style)>);
 
@@ -44,7 +44,7 @@ impl Line {
         self
     }
 
-    /// The line in exactly so many columns: what is too long is cut off.
+    /// The line in exactly this width. The rest is cut off.
     pub(super) fn fitted(self, width: usize) -> Self {
         let mut left = width;
         let cut = |(text, style): (String, Style)| {
@@ -56,13 +56,13 @@ impl Line {
         Line(pieces).and(" ".repeat(left), Style::Plain)
     }
 
-    /// This line with `other` behind it.
+    /// This line, followed by `other`.
     pub(super) fn beside(mut self, other: Line) -> Self {
         self.0.extend(other.0);
         self
     }
 
-    /// Pieces that look like the others are to look like `style`.
+    /// Gives `style` to the pieces without a style.
     pub(super) fn emphasised(mut self, style: Style) -> Self {
         for (_, piece) in self.0.iter_mut().filter(|(_, piece)| *piece == Style::Plain) {
             *piece = style;
@@ -87,7 +87,7 @@ impl Line {
     }
 }
 
-/// What a key asks for.
+/// The meaning of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     End,
@@ -98,7 +98,7 @@ pub(super) enum Key {
     PageDown,
 }
 
-/// The keys in what a terminal sends; others mean nothing.
+/// Reads keys from the bytes of a terminal. It ignores unknown keys.
 fn keys(mut bytes: &[u8]) -> Vec<Key> {
     const KNOWN: [(&[u8], Key); 14] = [
         (b"\x1b[A", Key::Up),
@@ -120,7 +120,7 @@ fn keys(mut bytes: &[u8]) -> Vec<Key> {
     while let Some(first) = bytes.first() {
         let known = KNOWN.iter().find(|(sequence, _)| bytes.starts_with(sequence));
         match known {
-            // The key of an unknown sequence, such as an arrow to the left.
+            // An unknown sequence, such as the left arrow.
             Some((sequence, Key::End)) if sequence.len() == 2 => {
                 let end = bytes[2..].iter().position(|byte| (0x40..0x7f).contains(byte));
                 bytes = &bytes[end.map_or(bytes.len(), |end| end + 3)..];
@@ -130,7 +130,7 @@ fn keys(mut bytes: &[u8]) -> Vec<Key> {
                 bytes = &bytes[sequence.len()..];
             }
             None => {
-                // Escape, alone.
+                // The key Escape.
                 found.extend((*first == 0x1b).then_some(Key::End));
                 bytes = &bytes[1..];
             }
@@ -139,7 +139,7 @@ fn keys(mut bytes: &[u8]) -> Vec<Key> {
     found
 }
 
-/// The terminal while it is ours: it is given back when this is dropped.
+/// The terminal in raw mode. Dropping it restores the terminal.
 pub(super) struct Screen {
     keyboard: File,
     before: Termios,
@@ -153,7 +153,7 @@ impl Screen {
         cfmakeraw(&mut raw);
         tcsetattr(&keyboard, SetArg::TCSADRAIN, &raw)?;
         let screen = Screen { keyboard, before };
-        // Another screen than the shell's, no cursor, nothing on it.
+        // Switch to the alternate screen, hide the cursor, clear the screen.
         send("\x1b[?1049h\x1b[?25l\x1b[2J")?;
         Ok(screen)
     }
@@ -164,7 +164,7 @@ impl Screen {
         size.map_or((80, 24), |(width, height)| (width.0.into(), height.0.into()))
     }
 
-    /// Shows lines that are as wide as the screen.
+    /// Shows lines that have the width of the screen.
     pub(super) fn show(&self, lines: &[Line]) -> io::Result<()> {
         let mut out = String::new();
         for (row, line) in lines.iter().enumerate() {
@@ -174,7 +174,7 @@ impl Screen {
         send(&out)
     }
 
-    /// Waits for keys until then.
+    /// Waits for keys, at most until then.
     pub(super) fn keys(&mut self, until: Instant) -> io::Result<Vec<Key>> {
         if !self.readable(until.saturating_duration_since(Instant::now()))? {
             return Ok(Vec::new());
@@ -182,10 +182,10 @@ impl Screen {
         let mut bytes = [0; 64];
         let mut count = self.keyboard.read(&mut bytes)?;
         if count == 0 {
-            // The terminal is gone.
+            // The terminal was closed.
             return Ok(vec![Key::End]);
         }
-        // The rest of a sequence comes at once, if there is one.
+        // The rest of a sequence arrives at once.
         if bytes[count - 1] == 0x1b && self.readable(Duration::from_millis(25))? {
             count += self.keyboard.read(&mut bytes[count..])?;
         }
@@ -195,7 +195,7 @@ impl Screen {
     fn readable(&self, time: Duration) -> io::Result<bool> {
         let time = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
         match poll(&mut [PollFd::new(self.keyboard.as_fd(), PollFlags::POLLIN)], time) {
-            // The size may have changed: it is drawn again.
+            // The size may have changed, so draw again.
             Err(Errno::EINTR) => Ok(false),
             ready => Ok(ready? > 0),
         }
@@ -204,7 +204,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // It fails if the terminal was closed.
         _ = send("\x1b[?25h\x1b[?1049l");
         _ = tcsetattr(&self.keyboard, SetArg::TCSADRAIN, &self.before);
     }

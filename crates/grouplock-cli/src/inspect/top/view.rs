@@ -1,4 +1,4 @@
-//! What `top` shows.
+//! The picture that `top` shows.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
@@ -7,18 +7,16 @@ use grouplock_room::{Participant, Phase, Place, Snapshot};
 use unicode_width::UnicodeWidthStr;
 
 use super::screen::{Line, RED, Style};
-use crate::plain::plain;
-use crate::run::since;
-use crate::span;
-use crate::status::overview;
+use crate::inspect::overview;
+use crate::output::{duration_text, sanitized, since};
 
-/// How far back the strip of the recent past goes.
+/// The time that the strip at the bottom covers.
 const PAST: Duration = Duration::from_secs(300);
 
 /// Green, yellow, cyan, magenta, blue, red.
 const COLOURS: [u8; 6] = [2, 3, 6, 5, 4, 1];
 
-/// The columns of the list of rooms, and how wide they are; the first has what is left.
+/// The columns of the list of rooms and their widths. The first takes the rest.
 const COLUMNS: [(&str, usize); 7] = [
     ("ROOM", 0),
     ("SESSION", 16),
@@ -29,18 +27,18 @@ const COLUMNS: [(&str, usize); 7] = [
     ("POLICY", 10),
 ];
 
-/// The rooms as they were at the last look.
+/// The rooms at the time of the last snapshots.
 pub(super) struct View {
     place: String,
     rooms: Vec<Snapshot>,
     trouble: Vec<String>,
-    /// The number of the room whose details are shown, and of the first room on the screen.
+    /// The room whose details are shown, and the first room on the screen.
     chosen: usize,
     first: usize,
-    /// How many lines of the details are above the screen, and how many are on it.
+    /// The number of details above the screen, and on the screen.
     scrolled: usize,
     page: usize,
-    /// The sessions seen so far, in order: each keeps its letter and colour.
+    /// The sessions seen so far. Each keeps its letter and colour.
     sessions: Vec<String>,
 }
 
@@ -63,17 +61,17 @@ impl View {
         match overview(place) {
             Ok(overview) => {
                 self.rooms = overview.rooms;
-                // Those in use first, and each part by name as before.
+                // Rooms in use first. Each part stays sorted by name.
                 self.rooms.sort_by_key(|room| room.holders() + room.waiters() == 0);
                 let still = |room: &Snapshot| Some(&room.room) == before.as_ref();
                 self.chosen = self.rooms.iter().position(still).unwrap_or(0);
                 self.trouble = overview
                     .failed
                     .into_iter()
-                    .map(|(room, error)| plain(&format!("{room}: {error}")))
+                    .map(|(room, error)| sanitized(&format!("{room}: {error}")))
                     .collect();
             }
-            Err(error) => self.trouble = vec![plain(&error.to_string())],
+            Err(error) => self.trouble = vec![sanitized(&error.to_string())],
         }
         for room in &self.rooms {
             let past = room.recent.iter().map(|phase| &phase.session);
@@ -86,23 +84,24 @@ impl View {
         }
     }
 
-    /// Moves the choice by so many rooms.
+    /// Moves the choice by `by` rooms.
     pub(super) fn choose(&mut self, by: isize) {
         let last = self.rooms.len().saturating_sub(1);
         self.chosen = self.chosen.min(last).saturating_add_signed(by).min(last);
         self.scrolled = 0;
     }
 
-    /// Moves the details by so many pages.
+    /// Moves the details by `by` pages.
     pub(super) fn scroll(&mut self, by: isize) {
         let page = self.page.saturating_sub(1).max(1).cast_signed();
         self.scrolled = self.scrolled.saturating_add_signed(by.saturating_mul(page));
     }
 
-    /// The picture: so many lines of this width.
+    /// The picture: `height` lines of this width.
     pub(super) fn draw(&mut self, width: usize, height: usize) -> Vec<Line> {
         let rooms = (self.rooms.len() + 1).min(height / 3).max(2);
-        // Beside the rooms: a line above all, a strip of three, and a line below.
+        // In addition to the rooms: a line at the top, a strip of three lines, and a line at the
+        // bottom.
         let details = height.saturating_sub(rooms + 5).max(3);
         let counts = format!("grouplock top  {}  {} rooms", self.place, self.rooms.len());
         let mut lines = vec![Line::plain(counts)];
@@ -116,7 +115,7 @@ impl View {
         lines.into_iter().map(|line| line.fitted(width)).collect()
     }
 
-    /// Adds the rooms, in `height` lines: as many as fit, the chosen one among them.
+    /// Adds the rooms in `height` lines. The chosen room is always visible.
     fn list(&mut self, lines: &mut Vec<Line>, width: usize, height: usize) {
         let row = |mark: &str, cells: [Line; COLUMNS.len()]| {
             let others: usize = COLUMNS.iter().map(|(_, width)| width + 1).sum();
@@ -137,12 +136,12 @@ impl View {
             let holders = room.inside.iter().flat_map(|phase| &phase.members);
             let longest = holders.map(|member| member.since).min();
             let cells = [
-                Line::plain(plain(&room.room)),
-                Line::of(plain(session), self.style(session)),
+                Line::plain(sanitized(&room.room)),
+                Line::of(sanitized(session), self.style(session)),
                 Line::plain(room.holders().to_string()),
                 Line::plain(longest.map_or_else(String::new, |then| since(then, room.taken))),
                 Line::plain(room.waiters().to_string()),
-                Line::of(plain(next), self.style(next)),
+                Line::of(sanitized(next), self.style(next)),
                 Line::plain(room.policy.to_string()),
             ];
             lines.push(if at == self.chosen {
@@ -154,7 +153,7 @@ impl View {
         lines.resize(end, Line::default());
     }
 
-    /// Adds the details of the chosen room in `height` lines, and its recent past in three.
+    /// Adds the details of the chosen room in `height` lines, and its past in three.
     fn details(&mut self, lines: &mut Vec<Line>, width: usize, height: usize) {
         let end = lines.len() + height;
         let Some(room) = self.rooms.get(self.chosen) else {
@@ -177,7 +176,7 @@ impl View {
         lines.extend(past);
     }
 
-    /// What is said about a room: its title and lines.
+    /// The title and the details of a room.
     fn detail(&self, room: &Snapshot) -> (String, Vec<Line>) {
         let mut lines = Vec::new();
         for server in &room.unanswered {
@@ -194,28 +193,28 @@ impl View {
             0 => String::new(),
             count => format!(", {count} died inside"),
         };
-        let title = format!(" {}: epoch {}{deaths} ", plain(&room.room), room.epoch);
+        let title = format!(" {}: epoch {}{deaths} ", sanitized(&room.room), room.epoch);
         (title, lines)
     }
 
     fn phase(&self, lines: &mut Vec<Line>, what: &str, phase: &Phase, now: SystemTime) {
-        let session = (plain(&phase.session), self.style(&phase.session));
+        let session = (sanitized(&phase.session), self.style(&phase.session));
         lines.push(Line::plain(format!("{what}: ")).and(session.0, session.1));
         for Participant { pid, user, host, command, since: then, expected, priority, .. } in
             &phase.members
         {
             let mut text = format!("  {pid} {user}@{host}  {}", since(*then, now));
             if let Some(expected) = expected {
-                _ = write!(text, " of {}", span::show(*expected));
+                _ = write!(text, " of {}", duration_text(*expected));
             }
             if priority.0 != 0 {
                 _ = write!(text, "  priority {priority}");
             }
-            lines.push(Line::plain(format!("{text}  {}", plain(command))));
+            lines.push(Line::plain(format!("{text}  {}", sanitized(command))));
         }
     }
 
-    /// The recent past: a column for each moment, a letter for each session, now at the right.
+    /// The past: a column for each time, a letter for each session. The right end is now.
     fn past(&self, room: &Snapshot, width: usize) -> [Line; 2] {
         let columns = u32::try_from(width.max(1)).unwrap_or(u32::MAX);
         let column = PAST / columns;
@@ -225,7 +224,7 @@ impl View {
             let begins = room.taken.checked_sub(column * (columns - at));
             let ends = room.taken.checked_sub(column * (columns - at - 1));
             let longest = begins.zip(ends).and_then(|(from, to)| during(room, from, to));
-            // The last column is now, however short now has been.
+            // The last column always shows the current session, even if it has just entered.
             let session = room.session().filter(|_| at + 1 == columns).or(longest);
             let (letter, style) = match session {
                 Some(session) => {
@@ -239,9 +238,9 @@ impl View {
             strip = strip.and(letter, style);
         }
         let legend = seen.into_iter().fold(
-            Line::plain(format!("last {}: ", span::show(PAST))),
+            Line::plain(format!("last {}: ", duration_text(PAST))),
             |legend, session| {
-                let text = format!("{} {}  ", self.letter(session), plain(session));
+                let text = format!("{} {}  ", self.letter(session), sanitized(session));
                 legend.and(text, self.style(session))
             },
         );
@@ -263,7 +262,7 @@ impl View {
     }
 }
 
-/// The session that was inside longest between two moments.
+/// The session that was inside longest between two times.
 fn during(room: &Snapshot, from: SystemTime, to: SystemTime) -> Option<&str> {
     let overlap =
         |began: SystemTime, ended: SystemTime| ended.min(to).duration_since(began.max(from)).ok();
