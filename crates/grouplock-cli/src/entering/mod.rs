@@ -99,7 +99,7 @@ pub(crate) fn enter(
         match enter_once(request, signals, caller, report)? {
             // A stopped process must not be in the queue: the requests behind it would wait for it.
             Entered::Break(Interruption::Signal(stop @ Signal::SIGTSTP)) => {
-                signals.stop_by(stop)?
+                signals.stop_by(stop)?;
             }
             entered => return Ok(entered),
         }
