@@ -45,7 +45,7 @@ pub enum RoomError {
     },
 
     /// The name of the session is longer than the backend can store.
-    #[error("the name of the session has {length} bytes; the limit is {max}")]
+    #[error("the name of the session has {length} bytes; at most {max} are allowed")]
     SessionTooLong {
         /// Its length in bytes.
         length: usize,
@@ -204,7 +204,7 @@ pub enum RoomError {
 
     /// All slots for participants are in use.
     #[error(
-        "the room in `{path}` has {capacity} slots for participants, and all are in use",
+        "the room in `{path}` is full: it has slots for at most {capacity} participants",
         path = .path.display()
     )]
     Full {

@@ -10,7 +10,8 @@ fn unsupported<T>() -> Result<T, RoomError> {
     Err(RoomError::Unsupported {
         backend: "directory",
         what: "they need futexes and locks of open files, which only Linux has; use a room on a \
-               server".to_owned(),
+               server"
+            .to_owned(),
     })
 }
 

@@ -2,16 +2,13 @@
 
 use std::fmt;
 use std::future::Future;
-use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use crate::backend::{Pending, Submitted};
 use crate::error::RoomError;
 use crate::guard::Guard;
-use crate::policy::Priority;
-use crate::request::{Patience, Request};
+use crate::request::Request;
 use crate::room::Room;
 
 /// The future of an entry, for any executor.
@@ -27,11 +24,8 @@ use crate::room::Room;
 pub struct Enter {
     room: Room,
     session: Box<str>,
-    alone: bool,
-    at_most: Option<NonZeroU32>,
-    priority: Priority,
-    expected: Option<Duration>,
-    patience: Patience,
+    /// The request without its session.
+    request: Request<'static>,
     state: State,
 }
 
@@ -47,24 +41,13 @@ impl Enter {
         Enter {
             room,
             session: request.session.into(),
-            alone: request.alone,
-            at_most: request.at_most,
-            priority: request.priority,
-            expected: request.expected,
-            patience: request.patience,
+            request: request.with_session(""),
             state: State::New(checked.err()),
         }
     }
 
     fn submit(&self) -> Result<Submitted, RoomError> {
-        self.room.backend.begin(&Request {
-            session: &self.session,
-            alone: self.alone,
-            at_most: self.at_most,
-            priority: self.priority,
-            expected: self.expected,
-            patience: self.patience,
-        })
+        self.room.backend.begin(&self.request.with_session(&self.session))
     }
 }
 

@@ -169,9 +169,7 @@ impl FromStr for Place {
         let word = scheme.starts_with(|c: char| c.is_ascii_lowercase())
             && scheme.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '+');
         if !word {
-            return Err(bad(
-                "expected a word in small letters before `://`, such as gbp or etcd",
-            ));
+            return Err(bad("expected a word in small letters before `://`, such as gbp or etcd"));
         }
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (hosts, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -184,9 +182,7 @@ impl FromStr for Place {
         }
         let hosts: Vec<String> = hosts.split(',').map(str::to_owned).collect();
         if !hosts.iter().all(|host| has_port(host)) {
-            return Err(bad(
-                "expected host:port after `://`, or several separated by commas",
-            ));
+            return Err(bad("expected host:port after `://`, or several separated by commas"));
         }
         let path = path.trim_end_matches('/').to_owned();
         let options = query

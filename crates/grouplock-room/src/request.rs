@@ -75,4 +75,16 @@ impl<'s> Request<'s> {
             patience: Patience::default(),
         }
     }
+
+    /// The same request with another session.
+    pub(crate) fn with_session<'t>(&self, session: &'t str) -> Request<'t> {
+        Request {
+            session,
+            alone: self.alone,
+            at_most: self.at_most,
+            priority: self.priority,
+            expected: self.expected,
+            patience: self.patience,
+        }
+    }
 }

@@ -87,6 +87,11 @@ impl Entrance {
         }
     }
 
+    /// The exit code for a failed entry.
+    pub(crate) fn exit_code(&self, error: &WaitError) -> u8 {
+        if error.is_conflict() { self.conflict_exit_code } else { exit::FAILED }
+    }
+
     /// The message for a failed entry. It shows the timeout of the options. The time in the queue
     /// is a little shorter.
     pub(crate) fn message(&self, error: &WaitError) -> String {

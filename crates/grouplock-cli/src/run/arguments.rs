@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
 
-use crate::entering::{Entrance, RoomRequest, StderrReport, WaitError};
+use crate::entering::{Entrance, RoomRequest, StderrReport};
 use crate::events::Events;
 
 /// What happens to the command if its holding is lost.
@@ -73,7 +73,7 @@ impl Arguments {
             Some(text) => vec![text.to_string_lossy()],
             None => self.command.iter().map(|word| word.to_string_lossy()).collect(),
         };
-        let first = self.entrance.request(&words.join(" ")).map_err(WaitError::from)?;
+        let first = self.entrance.request(&words.join(" "))?;
         let other = |names: &[String]| RoomRequest {
             room: names[0].clone(),
             session: names[1].clone(),

@@ -40,9 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
                 error => error.to_string(),
             };
             let code = match &error {
-                RunError::Wait(error) if error.is_conflict() => {
-                    arguments.entrance.conflict_exit_code
-                }
+                RunError::Wait(error) => arguments.entrance.exit_code(error),
                 RunError::Lost(_) => exit::LOST,
                 _ => exit::FAILED,
             };
@@ -70,6 +68,12 @@ enum RunError {
     Lost(RoomError),
     #[error("the room `{0}` is named twice; each room can be entered once")]
     Twice(String),
+}
+
+impl From<RoomError> for RunError {
+    fn from(error: RoomError) -> Self {
+        RunError::Wait(error.into())
+    }
 }
 
 impl RunError {
@@ -174,7 +178,7 @@ fn order(requests: &[RoomRequest]) -> Result<Vec<usize>, RunError> {
         let open =
             |request: &RoomRequest| places().open(&request.place, &request.room, &request.options);
         let rooms: Result<Vec<_>, _> = requests.iter().map(open).collect();
-        let rooms = rooms.map_err(WaitError::from)?;
+        let rooms = rooms?;
         order.sort_by_key(|position| rooms[*position].entry_order());
         let twice = |pair: &&[usize]| requests[pair[0]].room == requests[pair[1]].room;
         if let Some(pair) = order.windows(2).find(twice) {
@@ -215,8 +219,7 @@ fn enter_room(
             }
         };
         if !needs_set_up && arguments.setup.is_some() {
-            let prepared = guard.prepared().map_err(WaitError::from)?;
-            needs_set_up = prepared.as_ref() != Some(&request.session);
+            needs_set_up = guard.prepared()?.as_ref() != Some(&request.session);
             if needs_set_up && !stays_alone {
                 // Enter again, alone. Another process may set the room up in the meantime.
                 request.alone = true;

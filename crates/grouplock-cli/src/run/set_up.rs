@@ -10,7 +10,7 @@ use super::child::PreparedCommand;
 use super::holdings::{Holding, Holdings};
 use super::supervise::{Finished, Supervision, Watch};
 use super::{RunError, environment};
-use crate::entering::{RoomRequest, StderrReport, WaitError};
+use crate::entering::{RoomRequest, StderrReport};
 use crate::events::Events;
 use crate::exit::{Ending, complain};
 use crate::system::signals::Signals;
@@ -23,10 +23,6 @@ pub(super) struct SetUp<'a> {
     pub(super) previous: Option<String>,
     /// They end after the room was left.
     watches: Vec<Watch>,
-}
-
-fn failed(error: RoomError) -> RunError {
-    RunError::Wait(WaitError::Room(error))
 }
 
 impl<'a> SetUp<'a> {
@@ -53,8 +49,8 @@ impl<'a> SetUp<'a> {
             return Ok(ControlFlow::Continue(holdings));
         };
         let session = request.session.as_str();
-        if guard.prepared().map_err(failed)?.as_deref() != Some(session) {
-            guard.set_prepared(None).map_err(failed)?;
+        if guard.prepared()?.as_deref() != Some(session) {
+            guard.set_prepared(None)?;
             let ending = self.run(text, &holdings)?;
             if ending != Ending::Code(0) {
                 complain("the set-up failed, so the command was not run");
@@ -62,7 +58,7 @@ impl<'a> SetUp<'a> {
                 self.end();
                 return Ok(ControlFlow::Break(ending));
             }
-            guard.set_prepared(Some(session)).map_err(failed)?;
+            guard.set_prepared(Some(session))?;
         }
         let join = |(request, holding): (RoomRequest, Holding)| match holding {
             Holding::Own(guard) if !request.alone => {
@@ -72,7 +68,7 @@ impl<'a> SetUp<'a> {
             holding => Ok((request, holding)),
         };
         let joined: Result<_, RoomError> = holdings.0.into_iter().map(join).collect();
-        Ok(ControlFlow::Continue(Holdings(joined.map_err(failed)?)))
+        Ok(ControlFlow::Continue(Holdings(joined?)))
     }
 
     /// After the command: acknowledges deaths, and tears down if this is the last holder. Returns
@@ -84,16 +80,16 @@ impl<'a> SetUp<'a> {
     ) -> Result<Ending, RunError> {
         if self.arguments.repaired && ending == Ending::Code(0) {
             for guard in holdings.guards().filter(|guard| !guard.deaths().is_empty()) {
-                guard.acknowledge().map_err(failed)?;
+                guard.acknowledge()?;
             }
         }
         let (Some(text), Some(guard)) = (&self.arguments.teardown, holdings.guard()) else {
             return Ok(ending);
         };
-        if !guard.try_alone().map_err(failed)? {
+        if !guard.try_alone()? {
             return Ok(ending);
         }
-        Guard::set_prepared(guard, None).map_err(failed)?;
+        Guard::set_prepared(guard, None)?;
         let torn_down = self.run(text, holdings)?;
         if torn_down != Ending::Code(0) {
             complain("the tear-down failed");

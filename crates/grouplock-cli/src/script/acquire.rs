@@ -235,11 +235,11 @@ fn enter(order: &Order<'_>, caller: BorrowedFd<'_>) -> Result<KeeperState, (u8, 
             Err((Ending::Signal(signal as i32).code(), None))
         }
         Ok(Entered::Break(Interruption::CallerGone)) => Err((exit::FAILED, None)),
-        Err(error) if error.is_conflict() => {
-            let message = (!entrance.quiet).then(|| entrance.message(&error));
-            Err((entrance.conflict_exit_code, message))
+        Err(error) => {
+            let silent = entrance.quiet && error.is_conflict();
+            let message = (!silent).then(|| entrance.message(&error));
+            Err((entrance.exit_code(&error), message))
         }
-        Err(error) => Err(failed(&error)),
     }
 }
 

@@ -114,11 +114,7 @@ pub(crate) fn enter(arguments: &EnterArguments) -> ExitCode {
         Ok(ControlFlow::Break(ending)) => ending.follow(),
         Err(error) => {
             let (code, message) = match &error {
-                EnterError::Wait(wait) => {
-                    let code =
-                        if wait.is_conflict() { entrance.conflict_exit_code } else { exit::FAILED };
-                    (code, entrance.message(wait))
-                }
+                EnterError::Wait(wait) => (entrance.exit_code(wait), entrance.message(wait)),
                 error => (exit::FAILED, error.to_string()),
             };
             if !(entrance.quiet && code == entrance.conflict_exit_code) {

@@ -196,8 +196,8 @@ fn wrong_descriptors_are_named_with_what_was_expected() {
             "already keeps a holding in this room",
         ),
         ("\"$G\" enter --fd 9 r a; \"$G\" enter --fd 9 r b".to_owned(), "in the session `a`"),
-        ("\"$G\" enter --at etcd://h:1 --fd 9 r a".to_owned(), "a directory only"),
-        ("\"$G\" path --at gbp://h:1 r".to_owned(), "a directory only"),
+        ("\"$G\" enter --at etcd://h:1 --fd 9 r a".to_owned(), "only rooms in a directory"),
+        ("\"$G\" path --at gbp://h:1 r".to_owned(), "only rooms in a directory"),
     ] {
         let (code, _, trouble) = run(&place, &script);
         assert_eq!(code, 125, "{script}: {trouble}");

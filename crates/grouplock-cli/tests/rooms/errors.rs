@@ -105,7 +105,7 @@ fn bad_names_and_places_are_named() {
     refused(
         &place,
         &["run", "--at", "etcd://host", "r", "s", "--", "true"],
-        &["one host:port is expected"],
+        &["expected host:port after"],
     );
     let bytes = std::ffi::OsStr::from_bytes(b"/tmp/\xff");
     let (code, _, trouble) =

@@ -175,7 +175,7 @@ fn doctor_finds_nothing_wrong_where_nothing_is() {
     let place = Place::new();
     let (code, text, _) = place.said(&["doctor"]);
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("a room was made, entered, left and removed"), "{text}");
+    assert!(text.contains("a room was created, entered, left and removed"), "{text}");
     assert!(!place.rooms().exists(), "it leaves nothing behind");
     let _holder = place.occupy("r", "a");
     fs::write(place.rooms().join("notes.txt"), "").expect("it can be written");

@@ -50,8 +50,7 @@ impl FileRoom {
                 let started = Instant::now();
                 while !self.life.lock_through(descriptor, slot).map_err(|e| self.io("lock", e))? {
                     if started.elapsed() > PATIENCE {
-                        let (path, who) = (self.path.clone(), "some process".to_owned());
-                        return Err(RoomError::Stalled { path, who, waited: PATIENCE });
+                        return Err(self.stalled("a process".to_owned(), PATIENCE));
                     }
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -149,11 +148,10 @@ impl FileRoom {
     /// Records that an open file keeps a slot, and which process snapshots show.
     fn write_keeper(&self, number: u16, pid: u32) {
         let slot = self.slot(number);
-        let sequence = slot.sequence();
-        sequence.set(sequence.get() | 1);
-        slot.pid().set(pid);
-        slot.kept().set(1);
-        sequence.set(sequence.get().wrapping_add(1) & !1);
+        slot.sequence().odd_while(|| {
+            slot.pid().set(pid);
+            slot.kept().set(1);
+        });
     }
 }
 

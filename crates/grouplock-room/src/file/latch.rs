@@ -73,7 +73,8 @@ impl FileRoom {
                     return Ok(self.latched());
                 }
                 if since.elapsed() > STALL {
-                    return Err(self.stalled(owner));
+                    let pid = self.slot(owner).pid().get();
+                    return Err(self.stalled(format!("process {pid}"), STALL));
                 }
             }
         }
@@ -82,12 +83,6 @@ impl FileRoom {
     /// The latch that came with a slot of ours; see [`latch_word::is_left_to`].
     pub(super) fn accept_latch(&self) -> Latched<'_> {
         self.latched()
-    }
-
-    fn stalled(&self, owner: u16) -> RoomError {
-        let pid = self.slot(owner).pid().get();
-        let path = self.path.clone();
-        RoomError::Stalled { path, who: format!("process {pid}"), waited: STALL }
     }
 
     /// Runs `work` while no slot can change its owner.
@@ -100,8 +95,7 @@ impl FileRoom {
                 return Ok(result);
             }
             if started.elapsed() > STALL {
-                let (path, who) = (self.path.clone(), "some process".to_owned());
-                return Err(RoomError::Stalled { path, who, waited: STALL });
+                return Err(self.stalled("a process".to_owned(), STALL));
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(2));

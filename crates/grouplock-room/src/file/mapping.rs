@@ -143,6 +143,13 @@ impl Half<'_> {
         self.0.store(value, Ordering::Release); // pairs with the acquire in `get` and `swap`
     }
 
+    /// Runs `write`. The sequence number is odd meanwhile, so that readers can detect it.
+    pub(super) fn odd_while(self, write: impl FnOnce()) {
+        self.set(self.get() | 1);
+        write();
+        self.set(self.get().wrapping_add(1) & !1);
+    }
+
     /// Writes `new` if the value is `old`. Returns whether it was.
     #[inline]
     pub(super) fn swap(self, old: u32, new: u32) -> bool {

@@ -42,8 +42,7 @@ pub(crate) fn open(
             });
         }
     };
-    let no_such_room =
-        || RoomError::NoSuchRoom { name: name.to_string(), place: directory.display().to_string() };
+    let no_such_room = || no_such_room(directory, name);
     if options.existing && !directory.exists() {
         return Err(no_such_room());
     }
@@ -136,8 +135,7 @@ impl FileRoom {
 
 /// Removes a room that has no participants.
 pub(crate) fn remove(directory: &Path, name: &RoomName) -> Result<(), RoomError> {
-    let no_such_room =
-        || RoomError::NoSuchRoom { name: name.to_string(), place: directory.display().to_string() };
+    let no_such_room = || no_such_room(directory, name);
     if !directory.exists() {
         return Err(no_such_room());
     }
@@ -156,7 +154,10 @@ pub(crate) fn remove(directory: &Path, name: &RoomName) -> Result<(), RoomError>
     match room.verdict() {
         Err(RoomError::Corrupt { .. }) => {
             if room.life.others().map_err(|error| entry.io("probe", error))? {
-                return Err(in_use(&entry, "processes that have not noticed the damage".to_owned()));
+                return Err(in_use(
+                    &entry,
+                    "processes that have not noticed the damage".to_owned(),
+                ));
             }
         }
         Err(RoomError::Removed { .. }) => {}
@@ -208,6 +209,10 @@ fn remove_unreadable(entry: &DirectoryEntry, file: File) -> Result<(), RoomError
     }
     let removed = life.try_reclaiming(|| entry.unlink(&life.file)).map_err(probe)?;
     removed.unwrap_or_else(|| Err(in_use(entry, "a process that is opening it".to_owned())))
+}
+
+fn no_such_room(directory: &Path, name: &RoomName) -> RoomError {
+    RoomError::NoSuchRoom { name: name.to_string(), place: directory.display().to_string() }
 }
 
 fn in_use(entry: &DirectoryEntry, users: String) -> RoomError {

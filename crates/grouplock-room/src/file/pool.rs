@@ -53,10 +53,7 @@ impl FileRoom {
     /// compares the session.
     pub(super) fn write_session(&self, number: u16, session: &str) {
         let slot = self.slot(number);
-        let sequence = slot.sequence();
-        sequence.set(sequence.get() | 1);
-        self.map.set_text(slot.session(), session.as_bytes());
-        sequence.set(sequence.get().wrapping_add(1) & !1);
+        slot.sequence().odd_while(|| self.map.set_text(slot.session(), session.as_bytes()));
     }
 
     /// Keeps an idle slot for the next entry.
@@ -84,15 +81,14 @@ impl FileRoom {
                 return Err(error);
             }
         }
-        let sequence = mine.sequence();
-        sequence.set(sequence.get() | 1);
-        mine.pid().set(std::process::id());
-        mine.uid().set(nix::unistd::getuid().as_raw());
-        mine.kept().set(0);
-        self.map.set_text(mine.host(), self.host.as_bytes());
-        self.map.set_text(mine.command(), self.command.as_bytes());
-        self.map.set_text(mine.session(), b"");
-        sequence.set(sequence.get().wrapping_add(1) & !1);
+        mine.sequence().odd_while(|| {
+            mine.pid().set(std::process::id());
+            mine.uid().set(nix::unistd::getuid().as_raw());
+            mine.kept().set(0);
+            self.map.set_text(mine.host(), self.host.as_bytes());
+            self.map.set_text(mine.command(), self.command.as_bytes());
+            self.map.set_text(mine.session(), b"");
+        });
         mine.state().set(state::IDLE);
         Ok(OwnedSlot { number: slot, session: String::new() })
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::time::Duration;
 
 use super::fork::Birth;
 use super::futex;
@@ -229,6 +230,10 @@ impl FileRoom {
 
     pub(super) fn removed(&self) -> RoomError {
         RoomError::Removed { path: self.path.clone() }
+    }
+
+    pub(super) fn stalled(&self, who: String, waited: Duration) -> RoomError {
+        RoomError::Stalled { path: self.path.clone(), who, waited }
     }
 
     pub(super) fn io(&self, what: &'static str, source: std::io::Error) -> RoomError {

@@ -174,10 +174,7 @@ impl Latched<'_> {
     }
 
     fn write_record(&self, record: usize, write: impl FnOnce(&Mapping)) {
-        let sequence = self.map().half(record + phase::SEQUENCE);
-        sequence.set(sequence.get() | 1);
-        write(self.map());
-        sequence.set(sequence.get().wrapping_add(1) & !1);
+        self.map().half(record + phase::SEQUENCE).odd_while(|| write(self.map()));
     }
 
     fn copy(&self, from: usize, to: usize, max: usize) {

@@ -235,7 +235,7 @@ fn a_full_room_says_how_many_fit() {
     let room = Room::open_with(scratch.path(), "room", &options).expect("made");
     let guards: Vec<_> = (0..3).map(|_| room.enter("s").expect("there is a place")).collect();
     let said = message(room.enter("s"));
-    assert_says(&said, &["has 3 slots for participants, and all are in use"]);
+    assert_says(&said, &["is full: it has slots for at most 3 participants"]);
     drop(guards);
     room.enter("s").expect("there is a place again").leave().expect("left");
     let options = RoomOptions::new().capacity(NonZeroU16::new(65_535).expect("not zero"));
@@ -276,7 +276,10 @@ fn places_that_nobody_opens() {
     let said = message(Room::open("etcd://localhost:2379", "room"));
     let parts = ["`etcd://`", "it cannot use `etcd://localhost:2379`", "it can use: directories"];
     assert_says(&said, &parts);
-    assert_says(&message(Room::open("etcd://", "room")), &["`etcd://` is not a place", "host:port"]);
+    assert_says(
+        &message(Room::open("etcd://", "room")),
+        &["`etcd://` is not a place", "host:port"],
+    );
     assert_says(&message(Room::open("", "room")), &["is not a place for rooms", "it is empty"]);
 }
 
@@ -490,7 +493,7 @@ fn a_latch_that_nobody_moves_is_reported() {
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
     writable.write_all_at(&slot.to_ne_bytes(), 64).expect("it can be written");
     let said = message(room.request("s").timeout(LONG).enter());
-    let process = format!("process {} is in the middle of an update", actor.pid());
+    let process = format!("process {} has not finished an update", actor.pid());
     assert_says(&said, &["is stalled", &process, "is it stopped?"]);
 }
 
