@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// The fields of the events of `grouplock run --json` that the demo needs.
 #[derive(Deserialize)]
-struct Line {
+struct EventLine {
     event: String,
     time: f64,
     inside: Option<String>,
@@ -44,8 +44,8 @@ struct Line {
 }
 
 /// A message from a job.
-enum News {
-    Line(Line),
+enum JobEvent {
+    Line(EventLine),
     Ended(Ending),
 }
 
@@ -94,31 +94,31 @@ fn show(directory: &Path) -> io::Result<Ending> {
     let (sender, receiver) = mpsc::channel();
     let begin = now();
     let stays = [Stay::default(); JOBS.len()];
-    let mut stage = Stage { begin, stays, entered: Vec::new(), ended: 0, receiver };
+    let mut state = DemoState { begin, stays, entered: Vec::new(), ended: 0, receiver };
     for job in &JOBS {
-        stage.stays[job.number - 1].asked = now();
+        state.stays[job.number - 1].asked = now();
         start(job, directory, sender.clone())?;
-        stage.tell(
+        state.print_at(
             now(),
             &format!("$ grouplock run {ROOM} '{}' -- sleep {}", job.session, job.takes),
         )?;
         // The job has reported whether it is inside or waits before the next job starts.
-        if let Some(bad) = stage.hear(job.number)? {
+        if let Some(bad) = state.follow(job.number)? {
             return Ok(bad);
         }
         thread::sleep(PAUSE);
     }
-    while stage.ended < JOBS.len() {
-        if let Some(bad) = stage.hear(0)? {
+    while state.ended < JOBS.len() {
+        if let Some(bad) = state.follow(0)? {
             return Ok(bad);
         }
     }
-    write(&picture(&stage.stays))?;
+    write(&picture(&state.stays))?;
     Ok(Ending::Code(0))
 }
 
 /// Starts a job. A thread passes on its messages.
-fn start(job: &Job, directory: &Path, sender: Sender<(usize, News)>) -> io::Result<()> {
+fn start(job: &Job, directory: &Path, sender: Sender<(usize, JobEvent)>) -> io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("run").arg("--at").arg(directory).args(["--quiet", "--json=1", ROOM, job.session]);
     command.args(["--", "sleep", job.takes]).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -128,7 +128,7 @@ fn start(job: &Job, directory: &Path, sender: Sender<(usize, News)>) -> io::Resu
         for line in out.into_iter().flat_map(|out| BufReader::new(out).lines()) {
             if let Some(line) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
                 // It fails if the demo has been ended.
-                _ = sender.send((number, News::Line(line)));
+                _ = sender.send((number, JobEvent::Line(line)));
             }
         }
         let ending = match child.wait() {
@@ -138,33 +138,33 @@ fn start(job: &Job, directory: &Path, sender: Sender<(usize, News)>) -> io::Resu
             },
             Err(_) => Ending::Code(exit::FAILED),
         };
-        _ = sender.send((number, News::Ended(ending)));
+        _ = sender.send((number, JobEvent::Ended(ending)));
     });
     Ok(())
 }
 
 /// The state of the demo.
-struct Stage {
+struct DemoState {
     begin: f64,
     stays: [Stay; JOBS.len()],
     /// The jobs that have entered, but have not been printed yet.
     entered: Vec<(usize, f64)>,
     ended: usize,
-    receiver: Receiver<(usize, News)>,
+    receiver: Receiver<(usize, JobEvent)>,
 }
 
-impl Stage {
-    fn tell(&self, time: f64, what: &str) -> io::Result<()> {
+impl DemoState {
+    fn print_at(&self, time: f64, what: &str) -> io::Result<()> {
         write(&format!("{:4.1} s  {what}\n", time - self.begin))
     }
 
     /// Prints what the jobs do, until `number` is inside or waits; if it is 0, until a job has
     /// ended. Returns the ending if it is not a success.
-    fn hear(&mut self, number: usize) -> io::Result<Option<Ending>> {
-        while let Ok((of, news)) = self.receiver.recv() {
-            let line = match news {
-                News::Line(line) => line,
-                News::Ended(ending) => {
+    fn follow(&mut self, number: usize) -> io::Result<Option<Ending>> {
+        while let Ok((of, event)) = self.receiver.recv() {
+            let line = match event {
+                JobEvent::Line(line) => line,
+                JobEvent::Ended(ending) => {
                     self.ended += 1;
                     let bad = Some(ending).filter(|ending| *ending != Ending::Code(0));
                     if bad.is_some() || number == 0 {
@@ -178,15 +178,18 @@ impl Stage {
                 "waiting" if of == number => {
                     let (holders, inside) = (line.holders.unwrap_or(0), line.inside);
                     let inside = inside.unwrap_or_default();
-                    self.tell(line.time, &format!("job {of} waits: {holders} of {inside} inside"))?;
+                    self.print_at(
+                        line.time,
+                        &format!("job {of} waits: {holders} of {inside} inside"),
+                    )?;
                 }
                 "exited" => {
                     self.stays[of - 1].left = line.time;
-                    self.tell(line.time, &format!("job {of} is done"))?;
+                    self.print_at(line.time, &format!("job {of} is done"))?;
                 }
                 _ => continue,
             }
-            self.tell_entries()?;
+            self.print_entries()?;
             if of == number {
                 break;
             }
@@ -196,7 +199,7 @@ impl Stage {
 
     /// Prints which jobs have entered. The jobs write to different pipes. So the entry of a job may
     /// arrive before the end of the session that was inside before. It is printed after it.
-    fn tell_entries(&mut self) -> io::Result<()> {
+    fn print_entries(&mut self) -> io::Result<()> {
         for (of, time) in std::mem::take(&mut self.entered) {
             let session = JOBS[of - 1].session;
             let inside = |job: &&Job| {
@@ -212,7 +215,7 @@ impl Stage {
             } else {
                 ""
             };
-            self.tell(time, &format!("job {of} is inside{how} ({session})"))?;
+            self.print_at(time, &format!("job {of} is inside{how} ({session})"))?;
             self.stays[of - 1].entered = time;
         }
         Ok(())

@@ -108,7 +108,7 @@ impl<'a> Event<'a> {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct TimedEvent<'a> {
     time: f64,
     #[serde(flatten)]
     event: &'a Event<'a>,
@@ -148,7 +148,8 @@ impl Events {
     pub(crate) fn write(&mut self, event: &Event<'_>) {
         let Some(descriptor) = self.descriptor else { return };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let Ok(mut line) = serde_json::to_vec(&Line { time: now.as_secs_f64(), event }) else {
+        let Ok(mut line) = serde_json::to_vec(&TimedEvent { time: now.as_secs_f64(), event })
+        else {
             return;
         };
         line.push(b'\n');

@@ -226,7 +226,7 @@ fn check_write(
         match (state(before, slot), state(after, slot)) {
             (WAIT, IN) => {
                 let told = if deaths > repaired { deaths } else { 0 };
-                if word(after, slot, Field::Told) != told {
+                if word(after, slot, Field::Reported) != told {
                     return Err(format!("{slot} is not told of a death"));
                 }
                 if word(after, slot, Field::Epoch) != global(after, At::Epoch) {
@@ -336,7 +336,7 @@ fn canonical(mutant: Mutant, mut image: Image, last_epoch: u64) -> (Image, u64) 
             continue;
         }
         let is_in = state(&image, slot) == IN;
-        let told = match word(&image, slot, Field::Told) {
+        let told = match word(&image, slot, Field::Reported) {
             told if !is_in || told <= repaired => 0,
             told if told == deaths => 1 + unrepaired,
             // Some of those that are not repaired, but not all.
@@ -346,7 +346,7 @@ fn canonical(mutant: Mutant, mut image: Image, last_epoch: u64) -> (Image, u64) 
         let epoch = if is_in { 10 - behind.min(3) } else { 0 };
         let ticket = small(word(&image, slot, Field::Ticket));
         set(&mut image, At::Of(number, Field::Ticket), ticket);
-        set(&mut image, At::Of(number, Field::Told), told);
+        set(&mut image, At::Of(number, Field::Reported), told);
         set(&mut image, At::Of(number, Field::Epoch), epoch);
         if unread {
             set(&mut image, At::Of(number, Field::Prev), 0);

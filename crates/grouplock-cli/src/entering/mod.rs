@@ -30,7 +30,7 @@ use crate::place::places;
 use crate::system::process::wait_for;
 use crate::system::signals::Signals;
 
-/// The time between two snapshots for somebody who watches the wait.
+/// The time between two snapshots for messages about the wait.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The time between two attempts to get a slot in a full room. No event says that a slot is free.

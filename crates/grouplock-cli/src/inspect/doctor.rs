@@ -33,14 +33,14 @@ const WRONG: u8 = 1;
 const FORGOTTEN: Duration = Duration::from_secs(30 * 86_400);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum Severity {
     Good,
     Note,
     Wrong,
 }
 
 struct Finding {
-    verdict: Verdict,
+    severity: Severity,
     what: String,
     /// What to do.
     advice: Option<String>,
@@ -51,17 +51,17 @@ struct Findings(Vec<Finding>);
 
 impl Findings {
     fn good(&mut self, what: impl Into<String>) {
-        self.0.push(Finding { verdict: Verdict::Good, what: what.into(), advice: None });
+        self.0.push(Finding { severity: Severity::Good, what: what.into(), advice: None });
     }
 
     fn note(&mut self, what: impl Into<String>, advice: impl Into<String>) {
         let advice = Some(advice.into());
-        self.0.push(Finding { verdict: Verdict::Note, what: what.into(), advice });
+        self.0.push(Finding { severity: Severity::Note, what: what.into(), advice });
     }
 
     fn wrong(&mut self, what: impl Into<String>, advice: impl Into<String>) {
         let advice = Some(advice.into());
-        self.0.push(Finding { verdict: Verdict::Wrong, what: what.into(), advice });
+        self.0.push(Finding { severity: Severity::Wrong, what: what.into(), advice });
     }
 }
 
@@ -76,13 +76,13 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Err(error) => findings.wrong(error.to_string(), advice(&error)),
     }
     let (mut wrong, mut text) = (0, String::new());
-    for Finding { verdict, what, advice } in &findings.0 {
-        let mark = match verdict {
-            Verdict::Good => "ok   ",
-            Verdict::Note => "note ",
-            Verdict::Wrong => "WRONG",
+    for Finding { severity, what, advice } in &findings.0 {
+        let mark = match severity {
+            Severity::Good => "ok   ",
+            Severity::Note => "note ",
+            Severity::Wrong => "WRONG",
         };
-        wrong += usize::from(*verdict == Verdict::Wrong);
+        wrong += usize::from(*severity == Severity::Wrong);
         _ = writeln!(text, "{mark} {}", sanitized(what));
         if let Some(advice) = advice {
             _ = writeln!(text, "      → {}", sanitized(advice));

@@ -136,7 +136,7 @@ impl PreparedCommand {
 
 impl Child {
     /// The next change of its state, if there is one. A child that has ended is reaped.
-    pub(super) fn news(&self) -> nix::Result<Option<ChildEvent>> {
+    pub(super) fn next_event(&self) -> nix::Result<Option<ChildEvent>> {
         let mut status = 0;
         let flags = libc::WNOHANG | libc::WUNTRACED;
         // nix does not know realtime signals. SAFETY: the status is written to a number of its

@@ -30,7 +30,7 @@ use crate::system::signals::{Arrival, Signals};
 /// away that fast.
 const UNWATCHED: Duration = Duration::from_millis(25);
 
-/// The time that a command has to end after its holding was lost.
+/// The time in which a command must end after its holding was lost.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What is needed to supervise a command.
@@ -155,7 +155,7 @@ impl Supervision<'_> {
     /// The ending of the command, if it has ended. If the command was stopped, this process stops
     /// with it.
     fn ended(&self, child: &Child, events: &mut Events) -> Result<Option<Ending>, RunError> {
-        match child.news().map_err(RunError::system("wait for the command"))? {
+        match child.next_event().map_err(RunError::system("wait for the command"))? {
             Some(ChildEvent::Ended(ending)) => {
                 events.write(&Event::exited(ending));
                 Ok(Some(ending))

@@ -193,10 +193,10 @@ fn keep(order: &Order<'_>, mut socket: UnixStream) -> ExitCode {
         return ExitCode::from(exit::FAILED);
     }
     let detached = detach();
-    let told = socket.write_all(format!("\0{token}\n").as_bytes());
-    let told = told.and_then(|()| socket.shutdown(Shutdown::Write));
+    let sent = socket.write_all(format!("\0{token}\n").as_bytes());
+    let sent = sent.and_then(|()| socket.shutdown(Shutdown::Write));
     // If nobody has the token, nobody can release the room.
-    if detached.is_ok() && told.is_ok() {
+    if detached.is_ok() && sent.is_ok() {
         stay(&guard, &signals, owner, arguments.duration_limit, socket);
     }
     // Nobody can get a report.

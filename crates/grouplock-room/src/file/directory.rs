@@ -264,7 +264,7 @@ impl DirectoryEntry {
 /// A name next to this one that no other process uses.
 fn another_name(name: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed); // only has to be new
+    let number = NEXT.fetch_add(1, Ordering::Relaxed); // it only needs to be new
     format!(".{name}.{}.{number}", std::process::id())
 }
 

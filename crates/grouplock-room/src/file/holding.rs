@@ -81,12 +81,15 @@ impl FileHolding {
     /// Makes the holding of a slot that is inside.
     pub(super) fn new(room: &Arc<FileRoom>, owned: OwnedSlot) -> Self {
         let slot = room.slot(owned.number);
-        let (epoch, told) = (slot.epoch().get(), slot.told().get());
+        let (epoch, reported) = (slot.epoch().get(), slot.reported().get());
         let repaired = room.map.word(header::REPAIRED).get();
-        let remembered = told.saturating_sub(DEATHS - 1);
-        let first = repaired.saturating_add(1).max(remembered).min(told);
-        let deaths =
-            if told == 0 { Vec::new() } else { (first..=told).map(|n| room.death(n)).collect() };
+        let remembered = reported.saturating_sub(DEATHS - 1);
+        let first = repaired.saturating_add(1).max(remembered).min(reported);
+        let deaths = if reported == 0 {
+            Vec::new()
+        } else {
+            (first..=reported).map(|n| room.death(n)).collect()
+        };
         FileHolding {
             room: Arc::clone(room),
             slot: owned.number,

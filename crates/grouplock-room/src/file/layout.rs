@@ -112,7 +112,7 @@ pub(super) mod slot {
     pub(in super::super) const STATE: usize = 0;
     /// How often later requests have passed it.
     pub(in super::super) const PASSED: usize = 4;
-    pub(in super::super) const TOLD: usize = 8;
+    pub(in super::super) const REPORTED: usize = 8;
     pub(in super::super) const TICKET: usize = 16;
     pub(in super::super) const EPOCH: usize = 24;
     /// Since when it is inside or waits, in nanoseconds of the real-time clock.

@@ -71,7 +71,7 @@ pub(crate) enum Field {
     /// The epoch of the phase that it entered.
     Epoch,
     /// The number of the last death, if deaths are to be reported to this holder; otherwise 0.
-    Told,
+    Reported,
     /// 1: no other slot may be IN.
     Alone,
     /// The largest number of slots that may be IN with it, itself included.
@@ -187,9 +187,9 @@ impl<W: Words> Line<'_, W> {
 
     /// Acknowledges the deaths that were reported to this slot.
     pub(crate) fn acknowledge(&mut self, slot: Slot) {
-        let told = self.of(slot, Field::Told);
-        if told > self.0.get(At::Repaired) {
-            self.0.set(At::Repaired, told);
+        let reported = self.of(slot, Field::Reported);
+        if reported > self.0.get(At::Repaired) {
+            self.0.set(At::Repaired, reported);
         }
     }
 
@@ -420,8 +420,8 @@ impl<W: Words> Line<'_, W> {
             self.0.opened(slot);
         }
         let deaths = self.0.get(At::Deaths);
-        let told = if deaths > self.0.get(At::Repaired) { deaths } else { 0 };
-        self.set(slot, Field::Told, told);
+        let reported = if deaths > self.0.get(At::Repaired) { deaths } else { 0 };
+        self.set(slot, Field::Reported, reported);
         self.set(slot, Field::Epoch, self.0.get(At::Epoch));
         self.0.admitted(slot);
         self.set(slot, Field::State, IN);

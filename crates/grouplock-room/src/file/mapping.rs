@@ -143,7 +143,7 @@ impl Half<'_> {
         self.0.store(value, Ordering::Release); // pairs with the acquire in `get` and `swap`
     }
 
-    /// Runs `write`. The sequence number is odd meanwhile, so that readers can detect it.
+    /// Runs `write`. The sequence number is odd during the call, so that readers can detect it.
     pub(super) fn odd_while(self, write: impl FnOnce()) {
         self.set(self.get() | 1);
         write();

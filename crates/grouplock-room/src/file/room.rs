@@ -60,8 +60,8 @@ impl<'r> SlotView<'r> {
         self.half(slot::STATE)
     }
 
-    pub(super) fn told(self) -> Word<'r> {
-        self.word(slot::TOLD)
+    pub(super) fn reported(self) -> Word<'r> {
+        self.word(slot::REPORTED)
     }
 
     pub(super) fn ticket(self) -> Word<'r> {

@@ -38,7 +38,7 @@ impl Latched<'_> {
                         Field::Prev => slot::PREV,
                         Field::Next => slot::NEXT,
                         Field::Epoch => slot::EPOCH,
-                        Field::Told => slot::TOLD,
+                        Field::Reported => slot::REPORTED,
                         Field::Most => slot::MOST,
                         Field::State | Field::Alone | Field::Passed => return None,
                     }

@@ -91,7 +91,7 @@ pub struct Grant {
 /// // The task, when the servers have answered:
 /// assert!(desk.granted(Grant { epoch: 3, recovered: None, valid_until: None }));
 ///
-/// // The one who asked:
+/// // The program:
 /// let Submitted::Granted(holding) = pending.submitted()? else { unreachable!("it was granted") };
 /// assert_eq!(holding.epoch(), 3);
 /// let leaving = std::thread::spawn(move || holding.leave());
