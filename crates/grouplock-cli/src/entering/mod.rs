@@ -87,139 +87,135 @@ impl From<Errno> for WaitError {
     }
 }
 
-/// Opens the room and enters. `caller` is a descriptor that hangs up when nobody needs the room any
-/// more. Ctrl-Z stops this process, and the wait begins again when the process continues.
-pub(crate) fn enter(
-    request: &RoomRequest,
-    signals: &Signals,
-    caller: Option<BorrowedFd<'_>>,
-    report: &mut WaitReport<'_>,
-) -> Result<Entered, WaitError> {
-    loop {
-        match enter_once(request, signals, caller, report)? {
-            // A stopped process must not be in the queue: the requests behind it would wait for it.
-            Entered::Break(Interruption::Signal(stop @ Signal::SIGTSTP)) => {
-                signals.stop_by(stop)?;
-            }
-            entered => return Ok(entered),
-        }
-    }
+/// What an entry needs.
+pub(crate) struct Entering<'a> {
+    pub(crate) request: &'a RoomRequest,
+    pub(crate) signals: &'a Signals,
+    /// A descriptor that hangs up when nobody needs the room any more.
+    pub(crate) caller: Option<BorrowedFd<'a>>,
+    pub(crate) report: WaitReport<'a>,
 }
 
-/// As [`enter`], but SIGTSTP ends the wait like other signals.
-pub(crate) fn enter_once(
-    request: &RoomRequest,
-    signals: &Signals,
-    caller: Option<BorrowedFd<'_>>,
-    report: &mut WaitReport<'_>,
-) -> Result<Entered, WaitError> {
-    // Another process may remove the room between opening and entering. Then a new room is opened.
-    let mut attempts = 0;
-    let started = Instant::now();
-    loop {
-        let room = places().open(&request.place, &request.room, &request.options)?;
-        match enter_room(&room, request, signals, caller, report) {
-            Err(WaitError::Room(RoomError::Removed { .. })) if attempts < 10 => attempts += 1,
-            Err(WaitError::Room(RoomError::Full { .. }))
-                if request.waits_if_full && request.patience != Patience::None =>
-            {
-                if request.patience.exhausted() {
-                    return Err(RoomError::TimedOut { waited: started.elapsed() }.into());
+impl Entering<'_> {
+    /// Opens the room and enters. Ctrl-Z stops this process, and the wait begins again when the
+    /// process continues.
+    pub(crate) fn enter(mut self) -> Result<Entered, WaitError> {
+        loop {
+            match self.enter_once()? {
+                // A stopped process must not be in the queue: requests behind it would wait for it.
+                Entered::Break(Interruption::Signal(stop @ Signal::SIGTSTP)) => {
+                    self.signals.stop_by(stop)?;
                 }
-                let left = request.patience.deadline();
-                let left = left.map(|time| time.saturating_duration_since(Instant::now()));
-                let next = left.map_or(FULL_RETRY, |left| left.min(FULL_RETRY));
-                if let Some(interruption) = sleep(signals, None, caller, Some(next))? {
-                    return Ok(Entered::Break(interruption));
-                }
+                entered => return Ok(entered),
             }
-            done => return done,
         }
     }
-}
 
-fn enter_room(
-    room: &Room,
-    request: &RoomRequest,
-    signals: &Signals,
-    caller: Option<BorrowedFd<'_>>,
-    report: &mut WaitReport<'_>,
-) -> Result<Entered, WaitError> {
-    let entry = room.request(&request.session);
-    let mut entry = entry.priority(request.priority).patience(request.patience);
-    if request.alone {
-        entry = entry.alone();
-    }
-    if let Some(holders) = request.at_most {
-        entry = entry.at_most(holders);
-    }
-    if let Some(expected) = request.expected {
-        entry = entry.expected(expected);
-    }
-    let started = Instant::now();
-    let mut entry = pin!(entry.enter_async());
-    // Mostly the room is free. Then an eventfd is not worth its system call.
-    let mut no_waker = Context::from_waker(Waker::noop());
-    if request.patience == Patience::None
-        && let Poll::Ready(result) = entry.as_mut().poll(&mut no_waker)
-    {
-        return Ok(Entered::Continue(result?));
-    }
-    let answer_time = if room.capabilities().leases { ANSWER_TIME } else { Duration::ZERO };
-    let wakeup = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
-    let wakeup = Arc::new(Wakeup(wakeup?));
-    let waker = Waker::from(Arc::clone(&wakeup));
-    let mut context = Context::from_waker(&waker);
-    let mut waited = false;
-    let entered = loop {
-        if let Poll::Ready(result) = entry.as_mut().poll(&mut context) {
-            break result.map(Entered::Continue).map_err(WaitError::from);
+    /// As [`enter`](Entering::enter), but SIGTSTP ends the wait like other signals.
+    pub(crate) fn enter_once(&mut self) -> Result<Entered, WaitError> {
+        // Another process may remove the room between opening and entering. Then open a new room.
+        let mut attempts = 0;
+        let request = self.request;
+        let started = Instant::now();
+        loop {
+            let room = places().open(&request.place, &request.room, &request.options)?;
+            match self.enter_room(&room) {
+                Err(WaitError::Room(RoomError::Removed { .. })) if attempts < 10 => attempts += 1,
+                Err(WaitError::Room(RoomError::Full { .. }))
+                    if request.waits_if_full && request.patience != Patience::None =>
+                {
+                    if request.patience.exhausted() {
+                        return Err(RoomError::TimedOut { waited: started.elapsed() }.into());
+                    }
+                    let left = request.patience.deadline();
+                    let left = left.map(|time| time.saturating_duration_since(Instant::now()));
+                    let next = left.map_or(FULL_RETRY, |left| left.min(FULL_RETRY));
+                    if let Some(interruption) = self.sleep(None, Some(next))? {
+                        return Ok(Entered::Break(interruption));
+                    }
+                }
+                done => return done,
+            }
         }
-        waited = true;
-        let next = match answer_time.checked_sub(started.elapsed()) {
-            _ if !report.is_wanted() || request.patience == Patience::None => None,
-            Some(left) if !left.is_zero() => Some(left),
-            _ => {
-                report.waiting(started.elapsed(), &room.snapshot()?);
-                Some(SNAPSHOT_INTERVAL)
+    }
+
+    fn enter_room(&mut self, room: &Room) -> Result<Entered, WaitError> {
+        let request = self.request;
+        let entry = room.request(&request.session);
+        let mut entry = entry.priority(request.priority).patience(request.patience);
+        if request.alone {
+            entry = entry.alone();
+        }
+        if let Some(holders) = request.at_most {
+            entry = entry.at_most(holders);
+        }
+        if let Some(expected) = request.expected {
+            entry = entry.expected(expected);
+        }
+        let started = Instant::now();
+        let mut entry = pin!(entry.enter_async());
+        // Mostly the room is free. Then an eventfd is not worth its system call.
+        let mut no_waker = Context::from_waker(Waker::noop());
+        if request.patience == Patience::None
+            && let Poll::Ready(result) = entry.as_mut().poll(&mut no_waker)
+        {
+            return Ok(Entered::Continue(result?));
+        }
+        let answer_time = if room.capabilities().leases { ANSWER_TIME } else { Duration::ZERO };
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let wakeup = Arc::new(Wakeup(EventFd::from_value_and_flags(0, flags)?));
+        let waker = Waker::from(Arc::clone(&wakeup));
+        let mut context = Context::from_waker(&waker);
+        let mut waited = false;
+        let entered = loop {
+            if let Poll::Ready(result) = entry.as_mut().poll(&mut context) {
+                break result.map(Entered::Continue).map_err(WaitError::from);
+            }
+            waited = true;
+            let next = match answer_time.checked_sub(started.elapsed()) {
+                _ if !self.report.is_wanted() || request.patience == Patience::None => None,
+                Some(left) if !left.is_zero() => Some(left),
+                _ => {
+                    self.report.waiting(started.elapsed(), &room.snapshot()?);
+                    Some(SNAPSHOT_INTERVAL)
+                }
+            };
+            match self.sleep(Some(&wakeup), next)? {
+                Some(interruption) => break Ok(Entered::Break(interruption)),
+                None => wakeup.clear(),
             }
         };
-        match sleep(signals, Some(&wakeup), caller, next)? {
-            Some(interruption) => break Ok(Entered::Break(interruption)),
-            None => wakeup.clear(),
+        if waited {
+            self.report.done();
         }
-    };
-    if waited {
-        report.done();
+        entered
     }
-    entered
-}
 
-/// Sleeps until the task is woken, the time is over, or something interrupts the wait.
-fn sleep(
-    signals: &Signals,
-    wakeup: Option<&Wakeup>,
-    caller: Option<BorrowedFd<'_>>,
-    time: Option<Duration>,
-) -> Result<Option<Interruption>, WaitError> {
-    let mut sources = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-    // poll(2) reports a hang-up without a flag for it.
-    sources.extend(caller.map(|caller| PollFd::new(caller, PollFlags::empty())));
-    sources.extend(wakeup.map(|wakeup| PollFd::new(wakeup.0.as_fd(), PollFlags::POLLIN)));
-    match wait_for(&mut sources, time) {
-        Ok(_) | Err(Errno::EINTR) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    if caller.is_some() && sources[1].any() == Some(true) {
-        return Ok(Some(Interruption::CallerGone));
-    }
-    while let Some(arrival) = signals.next()? {
-        // A window that changes its size does not end the wait.
-        if arrival.signal != Signal::SIGWINCH {
-            return Ok(Some(Interruption::Signal(arrival.signal)));
+    /// Sleeps until the task is woken, the time is over, or something interrupts the wait.
+    fn sleep(
+        &self,
+        wakeup: Option<&Wakeup>,
+        time: Option<Duration>,
+    ) -> Result<Option<Interruption>, WaitError> {
+        let mut sources = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        // poll(2) reports a hang-up without a flag for it.
+        sources.extend(self.caller.map(|caller| PollFd::new(caller, PollFlags::empty())));
+        sources.extend(wakeup.map(|wakeup| PollFd::new(wakeup.0.as_fd(), PollFlags::POLLIN)));
+        match wait_for(&mut sources, time) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
         }
+        if self.caller.is_some() && sources[1].any() == Some(true) {
+            return Ok(Some(Interruption::CallerGone));
+        }
+        while let Some(arrival) = self.signals.next()? {
+            // A window that changes its size does not end the wait.
+            if arrival.signal != Signal::SIGWINCH {
+                return Ok(Some(Interruption::Signal(arrival.signal)));
+            }
+        }
+        Ok(None)
     }
-    Ok(None)
 }
 
 /// Wakes this thread from a poll.

@@ -17,7 +17,7 @@ pub(crate) use arguments::{Arguments, OnLoss};
 
 use crate::entering::nested::{self, OuterHolding, WaitsForItself};
 use crate::entering::variables::{self, variables};
-use crate::entering::{self, Interruption, RoomRequest, StderrReport, WaitError, WaitReport};
+use crate::entering::{Entering, Interruption, RoomRequest, StderrReport, WaitError, WaitReport};
 use crate::events::{Event, Events};
 use crate::exit::{self, Ending, complain};
 use crate::place::places;
@@ -205,8 +205,9 @@ fn enter_room(
     let mut needs_set_up = false;
     loop {
         let mut stderr = arguments.report(&request, events);
-        let mut report = WaitReport::new(&mut stderr, Some(&mut *events), &request);
-        let guard = match entering::enter_once(&request, signals, None, &mut report) {
+        let report = WaitReport::new(&mut stderr, Some(&mut *events), &request);
+        let mut entering = Entering { request: &request, signals, caller: None, report };
+        let guard = match entering.enter_once() {
             Ok(ControlFlow::Continue(guard)) => guard,
             Ok(ControlFlow::Break(interruption)) => return Ok(ControlFlow::Break(interruption)),
             Err(error) => {

@@ -35,7 +35,7 @@ use super::caller::caller;
 use super::token::{Token, world};
 use crate::entering::nested::{self, OuterHolding};
 use crate::entering::{
-    self, Entered, Entrance, Interruption, RoomRequest, StderrReport, WaitReport,
+    Entered, Entering, Entrance, Interruption, RoomRequest, StderrReport, WaitReport,
 };
 use crate::exit::{self, Ending, complain};
 use crate::system::descriptors::open_numbers;
@@ -218,8 +218,14 @@ fn enter(order: &Order<'_>, caller: BorrowedFd<'_>) -> Result<KeeperState, (u8, 
         request.patience = Patience::None;
     }
     let mut report = StderrReport::new(&request.room, &request.session, entrance.verbosity(false));
-    let mut wait_report = WaitReport::new(&mut report, None, &request);
-    match entering::enter(&request, &signals, Some(caller), &mut wait_report) {
+    let wait_report = WaitReport::new(&mut report, None, &request);
+    let entering = Entering {
+        request: &request,
+        signals: &signals,
+        caller: Some(caller),
+        report: wait_report,
+    };
+    match entering.enter() {
         Ok(Entered::Continue(guard)) => {
             report.entered(guard.epoch(), guard.holder().as_str(), guard.recovered());
             let token = Token {

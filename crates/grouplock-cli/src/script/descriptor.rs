@@ -18,7 +18,9 @@ use nix::unistd::getppid;
 use super::caller::{Caller, caller};
 use crate::entering::nested::{self, OuterHolding};
 use crate::entering::variables::{self, variables};
-use crate::entering::{self, Entered, Entrance, Interruption, StderrReport, WaitError, WaitReport};
+use crate::entering::{
+    Entered, Entering, Entrance, Interruption, StderrReport, WaitError, WaitReport,
+};
 use crate::exit::{self, Ending, complain};
 use crate::output::print;
 use crate::place::{At, places};
@@ -165,8 +167,10 @@ fn try_enter(arguments: &EnterArguments) -> Result<ControlFlow<Ending, String>, 
     }
     let signals = Signals::take().map_err(WaitError::from)?;
     let mut report = StderrReport::new(&request.room, &request.session, entrance.verbosity(false));
-    let mut wait_report = WaitReport::new(&mut report, None, &request);
-    let guard = match entering::enter(&request, &signals, None, &mut wait_report)? {
+    let wait_report = WaitReport::new(&mut report, None, &request);
+    let entering =
+        Entering { request: &request, signals: &signals, caller: None, report: wait_report };
+    let guard = match entering.enter()? {
         Entered::Continue(guard) => guard,
         Entered::Break(Interruption::Signal(signal)) => {
             return Ok(ControlFlow::Break(Ending::Signal(signal as i32)));

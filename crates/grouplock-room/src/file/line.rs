@@ -21,7 +21,7 @@
 //!
 //! * `Epoch` grows before a request enters with it. An epoch may be skipped, but is never used
 //!   twice.
-//! * The state IN is written last. Its owner reads the other words as soon as it sees IN.
+//! * The state IN is written after the words that its owner reads as soon as it sees IN.
 //! * The number of passes of a waiter grows before a request passes it.
 //! * A death is recorded before the slot is freed. The record contains the ticket of the dead
 //!   request, so that the next owner of the latch does not record it again.
