@@ -57,8 +57,7 @@ enum Command {
     Leave(descriptor::LeaveArguments),
     /// Prints the path of the room's file, for `enter`.
     Path(descriptor::PathArguments),
-    /// Enters a room. A process in the background keeps the holding until `release`. For cases
-    /// where no descriptor can.
+    /// Enters a room. A process in the background keeps the holding until `release`.
     Acquire(acquire::Arguments),
     /// Leaves the holding that `acquire` has made.
     Release(release::Arguments),
