@@ -1,4 +1,4 @@
-//! `grouplock demo`: what a room does, shown with three real jobs in a few seconds.
+//! `grouplock demo`: shows what a room does, with three real jobs, in a few seconds.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader};
@@ -13,13 +13,13 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use serde::Deserialize;
 
 use crate::exit::{self, Ending};
-use crate::plain::say;
+use crate::output::write;
 
 /// A command in the room.
 struct Job {
     number: usize,
     session: &'static str,
-    /// How long it takes, in seconds.
+    /// Its duration in seconds.
     takes: &'static str,
 }
 
@@ -31,25 +31,25 @@ const JOBS: [Job; 3] = [
     Job { number: 3, session: "model B", takes: "1" },
 ];
 
-/// How long after a job the next one is started.
+/// The time between the starts of two jobs.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What `grouplock run --json` writes, as far as it is needed here.
+/// The fields of the events of `grouplock run --json` that the demo needs.
 #[derive(Deserialize)]
-struct Line {
+struct EventLine {
     event: String,
     time: f64,
     inside: Option<String>,
     holders: Option<usize>,
 }
 
-/// What a job tells.
-enum News {
-    Line(Line),
+/// A message from a job.
+enum JobEvent {
+    Line(EventLine),
     Ended(Ending),
 }
 
-/// When a job was where, in seconds since 1970.
+/// The times of a job, in seconds since 1970.
 #[derive(Clone, Copy, Default)]
 struct Stay {
     asked: f64,
@@ -57,12 +57,12 @@ struct Stay {
     left: f64,
 }
 
-/// The directory of the room, which goes when the demonstration is over.
+/// The directory of the room. It is removed at the end.
 struct Directory(PathBuf);
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // It may not have been made.
+        // It may not exist.
         _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -85,37 +85,40 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// Runs the jobs and tells what happens. The first ending that is not a success, or success.
+/// Runs the jobs and prints what happens. Returns the first ending that is not a success, or
+/// success.
 fn show(directory: &Path) -> io::Result<Ending> {
-    say(&format!("Three jobs need {ROOM}. Those of the same session share it, others wait.\n\n"))?;
+    write(&format!(
+        "Three jobs need {ROOM}. Those of the same session share it, others wait.\n\n"
+    ))?;
     let (sender, receiver) = mpsc::channel();
     let begin = now();
     let stays = [Stay::default(); JOBS.len()];
-    let mut stage = Stage { begin, stays, entered: Vec::new(), ended: 0, receiver };
+    let mut state = DemoState { begin, stays, entered: Vec::new(), ended: 0, receiver };
     for job in &JOBS {
-        stage.stays[job.number - 1].asked = now();
+        state.stays[job.number - 1].asked = now();
         start(job, directory, sender.clone())?;
-        stage.tell(
+        state.print_at(
             now(),
             &format!("$ grouplock run {ROOM} '{}' -- sleep {}", job.session, job.takes),
         )?;
-        // It has told where it is before the next one comes.
-        if let Some(bad) = stage.hear(job.number)? {
+        // The job has reported whether it is inside or waits before the next job starts.
+        if let Some(bad) = state.follow(job.number)? {
             return Ok(bad);
         }
         thread::sleep(PAUSE);
     }
-    while stage.ended < JOBS.len() {
-        if let Some(bad) = stage.hear(0)? {
+    while state.ended < JOBS.len() {
+        if let Some(bad) = state.follow(0)? {
             return Ok(bad);
         }
     }
-    say(&picture(&stage.stays))?;
+    write(&picture(&state.stays))?;
     Ok(Ending::Code(0))
 }
 
-/// Starts a job, and lets a thread pass on what it tells.
-fn start(job: &Job, directory: &Path, sender: Sender<(usize, News)>) -> io::Result<()> {
+/// Starts a job. A thread passes on its messages.
+fn start(job: &Job, directory: &Path, sender: Sender<(usize, JobEvent)>) -> io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("run").arg("--at").arg(directory).args(["--quiet", "--json=1", ROOM, job.session]);
     command.args(["--", "sleep", job.takes]).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -124,8 +127,8 @@ fn start(job: &Job, directory: &Path, sender: Sender<(usize, News)>) -> io::Resu
     thread::spawn(move || {
         for line in out.into_iter().flat_map(|out| BufReader::new(out).lines()) {
             if let Some(line) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
-                // Nobody listens any more if the demonstration was ended.
-                _ = sender.send((number, News::Line(line)));
+                // It fails if the demo has been ended.
+                _ = sender.send((number, JobEvent::Line(line)));
             }
         }
         let ending = match child.wait() {
@@ -135,33 +138,33 @@ fn start(job: &Job, directory: &Path, sender: Sender<(usize, News)>) -> io::Resu
             },
             Err(_) => Ending::Code(exit::FAILED),
         };
-        _ = sender.send((number, News::Ended(ending)));
+        _ = sender.send((number, JobEvent::Ended(ending)));
     });
     Ok(())
 }
 
-/// What has happened so far.
-struct Stage {
+/// The state of the demo.
+struct DemoState {
     begin: f64,
     stays: [Stay; JOBS.len()],
-    /// Who has entered, as far as that was not told yet.
+    /// The jobs that have entered, but have not been printed yet.
     entered: Vec<(usize, f64)>,
     ended: usize,
-    receiver: Receiver<(usize, News)>,
+    receiver: Receiver<(usize, JobEvent)>,
 }
 
-impl Stage {
-    fn tell(&self, time: f64, what: &str) -> io::Result<()> {
-        say(&format!("{:4.1} s  {what}\n", time - self.begin))
+impl DemoState {
+    fn print_at(&self, time: f64, what: &str) -> io::Result<()> {
+        write(&format!("{:4.1} s  {what}\n", time - self.begin))
     }
 
-    /// Tells what the jobs do until `number` is inside or waits; if it is 0, until one has ended. The ending, if it
-    /// is not a success.
-    fn hear(&mut self, number: usize) -> io::Result<Option<Ending>> {
-        while let Ok((of, news)) = self.receiver.recv() {
-            let line = match news {
-                News::Line(line) => line,
-                News::Ended(ending) => {
+    /// Prints what the jobs do, until `number` is inside or waits; if it is 0, until a job has
+    /// ended. Returns the ending if it is not a success.
+    fn follow(&mut self, number: usize) -> io::Result<Option<Ending>> {
+        while let Ok((of, event)) = self.receiver.recv() {
+            let line = match event {
+                JobEvent::Line(line) => line,
+                JobEvent::Ended(ending) => {
                     self.ended += 1;
                     let bad = Some(ending).filter(|ending| *ending != Ending::Code(0));
                     if bad.is_some() || number == 0 {
@@ -175,15 +178,18 @@ impl Stage {
                 "waiting" if of == number => {
                     let (holders, inside) = (line.holders.unwrap_or(0), line.inside);
                     let inside = inside.unwrap_or_default();
-                    self.tell(line.time, &format!("job {of} waits: {holders} of {inside} inside"))?;
+                    self.print_at(
+                        line.time,
+                        &format!("job {of} waits: {holders} of {inside} inside"),
+                    )?;
                 }
                 "exited" => {
                     self.stays[of - 1].left = line.time;
-                    self.tell(line.time, &format!("job {of} is done"))?;
+                    self.print_at(line.time, &format!("job {of} is done"))?;
                 }
                 _ => continue,
             }
-            self.tell_entries()?;
+            self.print_entries()?;
             if of == number {
                 break;
             }
@@ -191,9 +197,9 @@ impl Stage {
         Ok(None)
     }
 
-    /// Tells who has entered. The jobs write to different pipes, so somebody may be heard to enter before another session
-    /// is heard to end: that comes first here, as it did in the room.
-    fn tell_entries(&mut self) -> io::Result<()> {
+    /// Prints which jobs have entered. The jobs write to different pipes. So the entry of a job may
+    /// arrive before the end of the session that was inside before. It is printed after it.
+    fn print_entries(&mut self) -> io::Result<()> {
         for (of, time) in std::mem::take(&mut self.entered) {
             let session = JOBS[of - 1].session;
             let inside = |job: &&Job| {
@@ -209,14 +215,14 @@ impl Stage {
             } else {
                 ""
             };
-            self.tell(time, &format!("job {of} is inside{how} ({session})"))?;
+            self.print_at(time, &format!("job {of} is inside{how} ({session})"))?;
             self.stays[of - 1].entered = time;
         }
         Ok(())
     }
 }
 
-/// The stays as bars over time.
+/// A bar for each job over time.
 fn picture(stays: &[Stay]) -> String {
     let begin = stays.iter().map(|stay| stay.asked).fold(f64::INFINITY, f64::min);
     #[expect(clippy::cast_sign_loss, reason = "nothing is before the beginning")]

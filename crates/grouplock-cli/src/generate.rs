@@ -10,19 +10,20 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::exit;
-use crate::plain::print;
+use crate::output::print;
 
-/// Which shell.
+/// The shell.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionArguments {
-    /// The shell to complete for.
+    /// The shell that needs the completions.
     shell: Shell,
 }
 
-/// Where to.
+/// The destination.
 #[derive(Debug, Args)]
 pub(crate) struct ManArguments {
-    /// Write a page for each command into this directory, which must exist; else grouplock(1) goes to stdout.
+    /// Write a page for each command into this directory, which must exist. Default: print
+    /// grouplock(1).
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -48,7 +49,7 @@ pub(crate) fn man(arguments: &ManArguments, program: Command) -> ExitCode {
     }
 }
 
-/// A page for the command, and for each of its subcommands.
+/// Writes a page for the command and for each of its subcommands.
 fn write_pages(
     command: &Command,
     name: &str,
@@ -62,24 +63,25 @@ fn write_pages(
         .try_for_each(|sub| write_pages(sub, &format!("{name}-{}", sub.get_name()), directory))
 }
 
-/// A page: what the options say, and what they do not say.
+/// A manual page: the options from the parser, and the sections below.
 fn page(command: &Command, name: &str) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     Man::new(command.clone()).title(name.to_owned()).render(&mut page)?;
     for section in SECTIONS.iter().filter(|section| section.of.contains(&name)) {
         writeln!(page, ".SH \"{}\"", section.title)?;
         for (term, text) in section.items {
-            // A command or a code, then what it means; a backslash and a dot at the beginning would mean something to roff.
+            // A term and its meaning. A backslash, or a dot at the beginning, would be a command of
+            // roff.
             writeln!(page, ".TP\n\\fB{}\\fR\n{text}", term.replace('-', "\\-"))?;
         }
     }
     Ok(page)
 }
 
-/// A part of manual pages that is not about options.
+/// A section of manual pages that the parser does not know.
 struct Section {
     title: &'static str,
-    /// The pages it is on.
+    /// The pages that have it.
     of: &'static [&'static str],
     items: &'static [(&'static str, &'static str)],
 }
@@ -91,7 +93,7 @@ const SECTIONS: &[Section] = &[
         items: &[
             (
                 "the command's",
-                "It ran. If a signal ended it, run ends by the same signal, which a shell shows as 128 + n.",
+                "The command ran. If a signal ended it, run ends by the same signal. Shells show that as 128 + n.",
             ),
             ("123", "The holding was lost while the command ran."),
             ("124", "Not admitted in time; --conflict-exit-code replaces it."),
@@ -104,7 +106,7 @@ const SECTIONS: &[Section] = &[
         title: "EXIT STATUS",
         of: &["grouplock-acquire"],
         items: &[
-            ("0", "The room is held, and the token is printed."),
+            ("0", "The room is held, and the token was printed."),
             ("124", "Not admitted in time; --conflict-exit-code replaces it."),
             ("125", "Failure of grouplock itself, wrong arguments included."),
             ("128 + n", "Signal n ended the wait."),
@@ -114,10 +116,10 @@ const SECTIONS: &[Section] = &[
         title: "EXIT STATUS",
         of: &["grouplock-enter"],
         items: &[
-            ("0", "The descriptor keeps the place."),
+            ("0", "The descriptor keeps the holding."),
             ("124", "Not admitted in time; --conflict-exit-code replaces it."),
             ("125", "Failure of grouplock itself, wrong arguments and descriptors included."),
-            ("by a signal", "It ended the wait."),
+            ("by a signal", "The signal ended the wait."),
         ],
     },
     Section {
@@ -125,7 +127,7 @@ const SECTIONS: &[Section] = &[
         of: &["grouplock-release", "grouplock-held", "grouplock-leave"],
         items: &[
             ("0", "It was held."),
-            ("123", "It is not held any more: it was released, lost, or its keeper has ended."),
+            ("123", "It is no longer held: it was released or lost, or its keeper has ended."),
             ("125", "Failure of grouplock itself, wrong arguments included."),
         ],
     },
@@ -155,20 +157,17 @@ const SECTIONS: &[Section] = &[
         items: &[
             ("GROUPLOCK_AT", "The place, a directory as an absolute path."),
             ("GROUPLOCK_ROOM, GROUPLOCK_SESSION", "As given."),
-            (
-                "GROUPLOCK_EPOCH",
-                "Grows with every change of session; all who are inside together have the same.",
-            ),
-            ("GROUPLOCK_HOLDER", "What status calls this holder."),
+            ("GROUPLOCK_EPOCH", "It grows with every phase. All holders of a phase have the same."),
+            ("GROUPLOCK_HOLDER", "The identifier of this holder in status."),
             (
                 "GROUPLOCK_HELD",
-                "The places of this run and of those around it, by which a nested run knows that it is inside.",
+                "The holdings of this run and of the runs around it. A nested run reads it.",
             ),
             (
                 "GROUPLOCK_RECOVERED",
-                "Only if somebody died inside and nobody has said that it is repaired: the epoch of that phase.",
+                "Only after a death inside that nobody has acknowledged: the epoch of that phase.",
             ),
-            ("GROUPLOCK_ROOM_2, GROUPLOCK_SESSION_2, …", "The same of the rooms of --and."),
+            ("GROUPLOCK_ROOM_2, GROUPLOCK_SESSION_2, …", "The same for the rooms of --and."),
         ],
     },
     Section {
@@ -181,11 +180,11 @@ const SECTIONS: &[Section] = &[
             ),
             (
                 "grouplock run --timeout 2h30m database migration -- migrate up",
-                "Waits for the backups, at most that long.",
+                "Waits until the backups have ended, at most that long.",
             ),
             (
                 "grouplock run -n -E 75 gpu0 'model A' -c 'infer < in > out'",
-                "Gives up with code 75 if another model is loaded.",
+                "Ends with code 75 if another model is loaded.",
             ),
         ],
     },
@@ -195,13 +194,13 @@ const SECTIONS: &[Section] = &[
         items: &[
             (
                 "exec 9<>\"$(grouplock path database)\"",
-                "Opens the room for the script. 9> instead would empty it.",
+                "Opens the room for the script. Do not use 9>, which would empty the file.",
             ),
             (
                 "grouplock enter --fd 9 database migration || exit",
-                "From now on descriptor 9 keeps the place, until it is closed by the script and all its children.",
+                "From now on descriptor 9 keeps the holding, until the script and all its children have closed it.",
             ),
-            ("grouplock leave --fd 9", "Gives the place back."),
+            ("grouplock leave --fd 9", "Leaves the room."),
         ],
     },
     Section {
@@ -210,11 +209,11 @@ const SECTIONS: &[Section] = &[
         items: &[
             (
                 "token=$(grouplock acquire --for $$ cluster upgrade) || exit",
-                "Holds the room for the script, until it ends or releases it. Commands of the script that go on after its death are not protected; \
-                 those of run and enter are.",
+                "Holds the room for the script, until it ends or releases it. Commands of the script that \
+                 go on after its death are not protected. Those of run and enter are.",
             ),
-            ("grouplock held \"$token\" || exit", "Gives up if the room is not held any more."),
-            ("grouplock release \"$token\"", "Returns when the room has been left."),
+            ("grouplock held \"$token\" || exit", "Ends the script if the room is no longer held."),
+            ("grouplock release \"$token\"", "Leaves the room, and returns after that."),
         ],
     },
 ];

@@ -1,40 +1,35 @@
 //! The program `grouplock`.
 
-#[cfg_attr(all(feature = "etcd", feature = "gbp", feature = "top"), cfg(test))]
-mod absent;
-mod acquire;
-mod before;
-mod caller;
 mod demo;
-mod doctor;
-mod enter;
+mod entering;
+mod events;
 mod exit;
 mod generate;
-mod handle;
-mod outer;
+mod inspect;
+#[cfg_attr(all(feature = "etcd", feature = "gbp", feature = "top"), cfg(test))]
+mod missing_feature;
+mod output;
 mod place;
-mod plain;
-mod release;
 mod remove;
 mod run;
+mod script;
 #[cfg(feature = "gbp")]
 mod serve;
-mod signals;
-mod span;
-mod status;
-mod token;
-#[cfg(feature = "top")]
-mod top;
-mod waiting;
+mod system;
 
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
+#[cfg(feature = "top")]
+use inspect::top;
+use inspect::{doctor, status};
+use script::{acquire, descriptor, release};
+
 /// Locks with sessions: commands in rooms.
 ///
-/// Those of the same session are inside a room together; different sessions exclude each other.
+/// Commands of the same session are inside a room together. Different sessions exclude each other.
 #[derive(Debug, Parser)]
 #[command(name = "grouplock", version)]
 struct Arguments {
@@ -44,31 +39,31 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Shows in a few seconds what a room does: two jobs share it, a third waits.
+    /// Shows what a room does, in a few seconds: two jobs share it, a third waits.
     Demo,
     /// Runs a command inside a room.
     Run(run::Arguments),
-    /// Shows who is inside and who waits.
+    /// Shows the holders and the waiters of rooms.
     Status(status::Arguments),
-    /// Shows the rooms live, those in use first.
+    /// Shows the rooms live, rooms in use first.
     #[cfg(feature = "top")]
     Top(top::Arguments),
     #[cfg(not(feature = "top"))]
     #[command(hide = true)]
-    Top(absent::Arguments),
-    /// Enters a room and lets an open descriptor of the script keep the place.
-    Enter(enter::EnterArguments),
-    /// Leaves the place that a descriptor keeps.
-    Leave(enter::LeaveArguments),
-    /// Prints the file of a room, to be opened for `enter`.
-    Path(enter::PathArguments),
-    /// Enters a room and keeps it in the background until `release`: where no descriptor can keep it.
+    Top(missing_feature::Arguments),
+    /// Enters a room. An open descriptor of the script keeps the holding.
+    Enter(descriptor::EnterArguments),
+    /// Leaves the holding that a descriptor keeps.
+    Leave(descriptor::LeaveArguments),
+    /// Prints the path of the room's file, for `enter`.
+    Path(descriptor::PathArguments),
+    /// Enters a room. A process in the background keeps the holding until `release`.
     Acquire(acquire::Arguments),
-    /// Gives back what `acquire` has entered.
+    /// Leaves the holding that `acquire` has made.
     Release(release::Arguments),
-    /// Tells by its exit code whether what `acquire` or `enter` has entered is still held.
+    /// Exits with 0 if the holding of `acquire` or `enter` is still held, and with 123 if not.
     Held(release::HeldArguments),
-    /// Removes a room that nobody uses.
+    /// Removes a room that has no holders and no waiters.
     Remove(remove::Arguments),
     /// Checks the place where rooms live. Exits with 1 if something is wrong.
     Doctor(doctor::Arguments),
@@ -77,7 +72,7 @@ enum Command {
     Serve(serve::Arguments),
     #[cfg(not(feature = "gbp"))]
     #[command(hide = true)]
-    Serve(absent::Arguments),
+    Serve(missing_feature::Arguments),
     /// Prints completions for a shell.
     Completions(generate::CompletionArguments),
     /// Prints the manual page, or writes one for each command.
@@ -86,8 +81,8 @@ enum Command {
 
 /// Runs a command inside a room.
 ///
-/// `grouplock run` as a program of its own: putting together what all the other commands could be told takes longer than
-/// entering a room.
+/// `grouplock run` is parsed by its own parser. To build the parser of all commands takes longer
+/// than to enter a room.
 #[derive(Debug, Parser)]
 #[command(name = "run", bin_name = "grouplock run", long_about = "Runs a command inside a room.")]
 struct RunAlone {
@@ -115,10 +110,10 @@ fn main() -> ExitCode {
         #[cfg(feature = "top")]
         Command::Top(arguments) => top::run(&arguments),
         #[cfg(not(feature = "top"))]
-        Command::Top(_) => exit::failed(absent::needs("`grouplock top`", "top")),
-        Command::Enter(arguments) => enter::enter(&arguments),
-        Command::Leave(arguments) => enter::leave(&arguments),
-        Command::Path(arguments) => enter::path(&arguments),
+        Command::Top(_) => exit::failed(missing_feature::needs("`grouplock top`", "top")),
+        Command::Enter(arguments) => descriptor::enter(&arguments),
+        Command::Leave(arguments) => descriptor::leave(&arguments),
+        Command::Path(arguments) => descriptor::path(&arguments),
         Command::Acquire(arguments) => acquire::run(&arguments),
         Command::Release(arguments) => release::run(&arguments),
         Command::Held(arguments) => release::held(&arguments),
@@ -127,15 +122,15 @@ fn main() -> ExitCode {
         #[cfg(feature = "gbp")]
         Command::Serve(arguments) => serve::run(&arguments),
         #[cfg(not(feature = "gbp"))]
-        Command::Serve(_) => exit::failed(absent::needs("`grouplock serve`", "gbp")),
+        Command::Serve(_) => exit::failed(missing_feature::needs("`grouplock serve`", "gbp")),
         Command::Completions(arguments) => generate::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => generate::man(&arguments, Arguments::command()),
     }
 }
 
-/// Says what is wrong with the arguments, or prints the help that was asked for.
+/// Reports what is wrong with the arguments, or prints the help.
 fn refuse(error: &clap::Error) -> ExitCode {
-    // If it cannot be printed there is no other way to say so.
+    // If it cannot be printed, there is no other way to report it.
     _ = error.print();
     if !error.use_stderr() {
         return ExitCode::SUCCESS;

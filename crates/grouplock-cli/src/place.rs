@@ -1,4 +1,4 @@
-//! Where the rooms are that a command is about.
+//! Options that say where rooms live.
 
 use std::path::{Path, PathBuf};
 
@@ -6,46 +6,48 @@ use clap::Args;
 use grouplock_room::{Place, Places, RoomError, RoomName};
 use nix::unistd::{Group, getegid, geteuid, getgroups};
 
+use crate::entering::variables;
 #[cfg(not(all(feature = "etcd", feature = "gbp")))]
-use crate::absent::Absent;
+use crate::missing_feature::MissingBackend;
 
-/// The kinds of rooms this program can reach.
+/// The kinds of rooms that this program can use.
 pub(crate) fn places() -> Places {
     let places = Places::new();
     #[cfg(feature = "gbp")]
     let places = places.with(grouplock_quorum::opener());
     #[cfg(not(feature = "gbp"))]
-    let places = places.with(Absent::of("gbp"));
+    let places = places.with(MissingBackend::of("gbp"));
     #[cfg(feature = "etcd")]
     let places = places.with(grouplock_etcd::opener());
     #[cfg(not(feature = "etcd"))]
-    let places = places.with(Absent::of("etcd"));
+    let places = places.with(MissingBackend::of("etcd"));
     places
 }
 
 /// Where rooms live.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct At {
-    /// Where rooms live: a directory of this machine, gbp://HOST:PORT[,HOST:PORT…] or etcd://HOST:PORT[,HOST:PORT…]. Default:
-    /// `$GROUPLOCK_AT`, else the rooms of this user, /run/lock/grouplock-UID (or /tmp/grouplock-UID where not everybody may
-    /// write to /run/lock), and for root those of the whole machine.
+    /// Where rooms live: a directory of this machine, gbp://HOST:PORT[,HOST:PORT…] or
+    /// etcd://HOST:PORT[,HOST:PORT…]. Default: `$GROUPLOCK_AT`. Without it, the rooms of this user,
+    /// /run/lock/grouplock-UID (/tmp/grouplock-UID if not every user may write to /run/lock). For
+    /// root, as --system.
     #[arg(long = "at", value_name = "PLACE", conflicts_with_all = ["system", "group"])]
     named: Option<String>,
-    /// The rooms of the whole machine, /run/grouplock: for root, and for the group of that directory.
+    /// The rooms of the whole machine, /run/grouplock. For root, and for the group of that
+    /// directory.
     #[arg(long, conflicts_with = "group")]
     system: bool,
-    /// The rooms of this group, for its members: a directory next to those of users, made by the member who comes first.
+    /// The rooms of this group, for its members. The directory is next to the directories of users.
+    /// The first member that needs it creates it.
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
 }
 
-/// The variable that names a place if no option does.
-const VARIABLE: &str = "GROUPLOCK_AT";
-
 impl At {
-    /// The place, a directory as an absolute path: it is handed on to commands that may run elsewhere.
+    /// The place. A directory is an absolute path, because commands inherit it and may run in other
+    /// directories.
     pub(crate) fn place(&self) -> Result<Place, RoomError> {
-        let place = match (&self.named, &self.group, std::env::var_os(VARIABLE)) {
+        let place = match (&self.named, &self.group, std::env::var_os(variables::AT)) {
             (Some(text), ..) => text.parse()?,
             _ if self.system => Place::system(),
             (_, Some(name), _) => Place::of_group(member_of(name)?),
@@ -54,7 +56,7 @@ impl At {
                 None => {
                     return Err(RoomError::BadPlace {
                         place: text.to_string_lossy().into_owned(),
-                        reason: "GROUPLOCK_AT is expected to be text in UTF-8",
+                        reason: "GROUPLOCK_AT must be text in UTF-8",
                     });
                 }
             },
@@ -69,11 +71,11 @@ impl At {
         }
     }
 
-    /// The place where others look for a room of this name, if there is one and nobody has said which is meant: root's
-    /// rooms are not those of the user who has become root, and a user's are not those of the whole machine.
+    /// Another place that has a room of this name, if no option says which one is meant. For root
+    /// under sudo(8), the place of that user. For other users, the place of the whole machine.
     pub(crate) fn elsewhere(&self, room: &str) -> Option<Place> {
         let named = self.named.is_some() || self.system || self.group.is_some();
-        if named || std::env::var_os(VARIABLE).is_some() {
+        if named || std::env::var_os(variables::AT).is_some() {
             return None;
         }
         let other = if geteuid().is_root() {
@@ -87,12 +89,12 @@ impl At {
     }
 }
 
-/// The file of a room in a directory, whether or not it exists; `None` if no room can have that name.
+/// The file of a room in a directory, which need not exist; `None` if the name is not valid.
 pub(crate) fn file_of(directory: &Path, room: &str) -> Option<PathBuf> {
     Some(directory.join(RoomName::new(room).ok()?.encoded() + ".room"))
 }
 
-/// The number of a group of which we are a member.
+/// The number of a group that this user is a member of.
 fn member_of(name: &str) -> Result<u32, RoomError> {
     let wrong = |expected: &str| RoomError::BadOption {
         what: "--group",
@@ -105,6 +107,6 @@ fn member_of(name: &str) -> Result<u32, RoomError> {
     if member || geteuid().is_root() {
         Ok(gid.as_raw())
     } else {
-        Err(wrong("we are no member of it, so its rooms are not ours"))
+        Err(wrong("this user is not a member of it"))
     }
 }

@@ -6,16 +6,16 @@ use clap::Args;
 use grouplock_room::{Place, RoomError};
 
 use crate::exit;
+use crate::output::{print, sanitized};
 use crate::place::{At, places};
-use crate::plain::{plain, print};
 
-/// Removes a room that nobody uses.
+/// Removes a room that has no holders and no waiters.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The room.
     #[arg(required_unless_present = "unused", conflicts_with = "unused")]
     room: Option<String>,
-    /// All rooms of the place that nobody uses. Their names are printed.
+    /// Remove all such rooms of the place, and print their names.
     #[arg(long)]
     unused: bool,
     #[command(flatten)]
@@ -33,12 +33,12 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Their names, a line for each.
+/// Returns the names of the removed rooms, each with a line break.
 fn remove_unused(place: &Place) -> Result<Vec<String>, RoomError> {
     let mut removed = Vec::new();
     for name in places().list(place)? {
         match places().remove(place, name.as_str()) {
-            Ok(()) => removed.push(plain(name.as_str()) + "\n"),
+            Ok(()) => removed.push(sanitized(name.as_str()) + "\n"),
             Err(RoomError::InUse { .. } | RoomError::NoSuchRoom { .. }) => {}
             Err(error) => return Err(error),
         }

@@ -10,19 +10,20 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::exit::failed;
 
-/// Runs one member of a GBP cluster until SIGTERM or SIGINT; SIGHUP has it read its certificates again.
+/// Runs one member of a GBP cluster until SIGTERM or SIGINT. On SIGHUP it reads its certificates
+/// again.
 ///
-/// When it listens it prints one line that begins with `ready:`; its log goes to the standard error. Exit codes: 0 if it was
-/// told to end, 125 if it cannot start or its disk fails.
+/// When it listens, it prints one line that begins with `ready:`. Its log goes to stderr. Exit
+/// codes: 0 after SIGTERM or SIGINT, 125 if it cannot start or its disk fails.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What this member is told; see docs/gbp-cluster.md.
+    /// The configuration of this member; see docs/gbp-cluster.md.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Only checks the configuration and the certificates.
+    /// Only check the configuration and the certificates.
     #[arg(long)]
     check: bool,
-    /// How much is written to the log: error, warn, info, debug, trace or off.
+    /// The level of the log: error, warn, info, debug, trace or off.
     #[arg(long, value_name = "LEVEL", default_value_t = LevelFilter::INFO)]
     log: LevelFilter,
 }
@@ -37,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             Ok(()) => {
                 let file = arguments.config.display();
                 let (id, members) = (config.id, config.members());
-                crate::plain::print(&format!("`{file}` is good: {id} of {members}\n"))
+                crate::output::print(&format!("`{file}` is good: {id} of {members}\n"))
             }
             Err(error) => failed(error),
         };
@@ -50,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         .init();
     let result = node::run(&config, |ready| {
         let mut out = std::io::stdout().lock();
-        // Whoever started it may not care.
+        // The reader may be gone.
         let _ = writeln!(out, "{ready}").and_then(|()| out.flush());
     });
     match result {

@@ -72,7 +72,7 @@ impl EtcdRoom {
         Err(RoomError::InUse { path, users })
     }
 
-    fn ask(&self, request: &Request<'_>) -> Result<remote::Ticket, RoomError> {
+    fn ask(&self, request: &Request<'_>) -> Result<remote::PendingRequest, RoomError> {
         self.client.ours()?;
         let length = request.session.len();
         if length > LONGEST {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use grouplock_room::remote::{Admission, Desk};
+use grouplock_room::remote::{Desk, Grant};
 use grouplock_room::{Loss, Patience, Recovered, RoomError};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, sleep_until};
@@ -311,7 +311,7 @@ impl Visit {
         let Some(valid_until) = self.lease.good_until() else {
             return self.desk.lost(forgotten());
         };
-        let admission = Admission {
+        let admission = Grant {
             epoch: inside.epoch.cast_unsigned(),
             recovered: told.recovered.clone(),
             valid_until: Some(valid_until),

@@ -1,11 +1,10 @@
-//! What a kind of rooms has to provide.
+//! The traits that a kind of rooms implements.
 //!
-//! Rooms in a directory are built in. Others live in crates of their own, which implement [`Backend`] for an open
-//! room, [`Pending`] and [`Holding`] for a request and what it becomes, and [`Opener`] for the scheme. A
-//! program collects the openers it wants in [`Places`]. Every backend runs the suite in
-//! `conformance`, which the feature of that name brings.
+//! Rooms in a directory are built in. Another kind lives in a crate of its own. It implements
+//! [`Backend`] for an open room, [`Pending`] for a waiting request, [`Holding`] for a granted one,
+//! and [`Opener`] for its scheme. A program collects openers in [`Places`](crate::Places). Every
+//! backend runs the test suite `conformance`, which is a feature of this crate.
 
-use std::fmt;
 #[cfg(unix)]
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -22,13 +21,7 @@ use crate::request::Request;
 use crate::room::{Room, RoomOptions};
 use crate::snapshot::{HolderId, Snapshot};
 
-/// A room, and what was seen of it.
-type Seen = (RoomName, Result<Snapshot, RoomError>);
-
-/// How many rooms are looked at together.
-const LOOKERS: usize = 16;
-
-/// What a backend can and cannot do. Tools and the conformance suite ask.
+/// What a backend supports. Tools and the conformance suite read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
@@ -37,13 +30,15 @@ pub struct Capabilities {
     pub batch: bool,
     /// Rooms with [`Policy::Priority`](crate::Policy::Priority).
     pub priority: bool,
-    /// A holding ends by itself when contact is lost, so that it can be [lost](crate::Guard::standing) while its
-    /// process lives.
+    /// Whether a holding depends on a lease. Then it ends by itself when contact is lost, and can
+    /// be [lost](crate::Guard::standing) while its process lives.
     pub leases: bool,
-    /// The next entrants learn that a holder died ([`Guard::recovered`](crate::Guard::recovered)).
+    /// Whether the next entrants learn that a holder died
+    /// ([`Guard::recovered`](crate::Guard::recovered)).
     pub tells_deaths: bool,
-    /// A death is told to every entrant until one of them [acknowledges](crate::Guard::acknowledge) it. Without this, only
-    /// the phase after it is told.
+    /// Whether a death is reported to every entrant until one of them
+    /// [acknowledges](crate::Guard::acknowledge) it. Otherwise it is reported only to the next
+    /// phase.
     pub acknowledge: bool,
     /// Requests to be [alone](Request::alone).
     pub alone: bool,
@@ -59,7 +54,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// The least: first come first served, no leases, no news of deaths.
+    /// The minimum: first come first served, no leases, no reports of deaths.
     pub fn least(longest_session: usize) -> Self {
         Capabilities {
             batch: false,
@@ -78,24 +73,25 @@ impl Capabilities {
 
 /// An open room.
 pub trait Backend: Send + Sync + 'static {
-    /// What it can do. [`Room`] asks it, and refuses every request that needs more.
+    /// What this room supports. [`Room`] refuses requests that need more.
     fn capabilities(&self) -> Capabilities;
 
-    /// What messages call rooms of this kind, such as `etcd`.
+    /// The name of this kind of rooms in messages, such as `etcd`.
     fn kind(&self) -> &'static str {
         "these"
     }
 
-    /// Asks for entry. If it cannot be granted at once the request stands in the queue when this returns,
-    /// unless its patience is [exhausted](crate::Patience::exhausted): then nothing is left of it and the error is
-    /// [`RoomError::Occupied`] or [`RoomError::TimedOut`].
+    /// Submits a request. If it is not granted at once, it is in the queue when this function
+    /// returns. If its patience is [exhausted](crate::Patience::exhausted), it is withdrawn
+    /// instead, and the error is [`RoomError::Occupied`] or [`RoomError::TimedOut`].
     ///
     /// # Errors
-    /// As the backend has reason to.
+    /// The errors of the backend.
     fn submit(&self, request: &Request<'_>) -> Result<Submitted, RoomError>;
 
-    /// The same for tasks, which must not be blocked for as long as servers take to answer: it may return a request that
-    /// is still on its way. By itself it does what [`submit`](Backend::submit) does.
+    /// As [`submit`](Backend::submit), but for tasks. It must not block a task until servers
+    /// answer, so it may return a request that is not in the queue yet. The default calls
+    /// [`submit`](Backend::submit).
     ///
     /// # Errors
     /// As [`submit`](Backend::submit).
@@ -103,32 +99,33 @@ pub trait Backend: Send + Sync + 'static {
         self.submit(request)
     }
 
-    /// Looks at the room without disturbing it.
+    /// Takes a snapshot. It does not disturb the room.
     ///
     /// # Errors
-    /// As the backend has reason to.
+    /// The errors of the backend.
     fn snapshot(&self) -> Result<Snapshot, RoomError>;
 
-    /// The file of a room in a directory.
+    /// The file, if the room is in a directory.
     fn file(&self) -> Option<&Path> {
         None
     }
 
-    /// The place that an open file [keeps](Holding::keep_by). Only rooms with a [`file`](Backend::file) have such places.
+    /// The holding that an open file [keeps](Holding::keep_by). Only rooms with a
+    /// [`file`](Backend::file) support it.
     ///
     /// # Errors
-    /// As the backend has reason to.
+    /// The errors of the backend.
     #[cfg(unix)]
     fn kept_by(&self, descriptor: BorrowedFd<'_>) -> Result<Option<Kept>, RoomError> {
         _ = descriptor;
         Err(missing(KEPT))
     }
 
-    /// Leaves the place that an open file keeps; if `repaired`, the deaths that it was told of are acknowledged before. False
-    /// if it keeps none.
+    /// Leaves the holding that an open file keeps. With `repaired`, it first acknowledges the
+    /// deaths that were reported to this holding. Returns `false` if the file keeps no holding.
     ///
     /// # Errors
-    /// As the backend has reason to.
+    /// The errors of the backend.
     #[cfg(unix)]
     fn leave_kept(&self, descriptor: BorrowedFd<'_>, repaired: bool) -> Result<bool, RoomError> {
         _ = (descriptor, repaired);
@@ -136,139 +133,143 @@ pub trait Backend: Send + Sync + 'static {
     }
 }
 
-/// What only rooms in a directory can do.
+/// A feature that only rooms in a directory have.
 #[cfg(unix)]
-pub(crate) const KEPT: &str = "a place that an open file keeps";
+pub(crate) const KEPT: &str = "a holding that an open file keeps";
 
-/// What became of a request.
+/// The result of [`Backend::submit`].
 pub enum Submitted {
-    /// It was granted.
+    /// The request was granted.
     Granted(Box<dyn Holding>),
-    /// It waits.
+    /// The request waits.
     Waiting(Box<dyn Pending>),
 }
 
-/// A request in the queue. Dropping it withdraws it: nothing is left in the queue, and if it has been granted
-/// in the meantime the room is left again.
+/// A request in the queue. Dropping it withdraws the request. If it was granted in the meantime,
+/// dropping it leaves the room.
 pub trait Pending: Send {
-    /// How snapshots call the one who waits. The same as the holder's, once it is one.
+    /// The identifier of the waiter in snapshots. The holder keeps it.
     fn holder(&self) -> HolderId;
 
-    /// Waits for the grant, at most until `until`, and gives `None` if there is none by then. The deadline of
-    /// the request itself is the caller's business here. After a grant or an error it is not called again.
+    /// Waits for the grant, at most until `until`. Returns `None` if there is no grant by then. The
+    /// caller checks the deadline of the request. It is not called again after a grant or an error.
     ///
     /// # Errors
-    /// If the request is not in the queue any more and will not be granted.
+    /// If the request is no longer in the queue and will not be granted.
     fn wait(&mut self, until: Option<Instant>) -> Result<Option<Box<dyn Holding>>, RoomError>;
 
-    /// The same for tasks. Wakes the task when there is something new, also when the deadline of the request
-    /// passes, which gives [`RoomError::TimedOut`].
+    /// As [`wait`](Pending::wait), but for tasks. It wakes the task when the state changes, and
+    /// when the deadline of the request passes. Then it returns [`RoomError::TimedOut`].
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Box<dyn Holding>, RoomError>>;
 }
 
-/// A place inside. Dropping it leaves.
+/// The right of one holder to be inside. Dropping it leaves the room.
 ///
-/// What follows [`leave`](Holding::leave) is called only if the [`Capabilities`] promise it.
+/// The methods after [`leave`](Holding::leave) are called only if the [`Capabilities`] include
+/// them.
 pub trait Holding: Send + Sync {
     /// The epoch of the phase.
     fn epoch(&self) -> u64;
 
-    /// How snapshots call the holder.
+    /// The identifier of the holder in snapshots.
     fn holder(&self) -> HolderId;
 
-    /// The last death inside that was not acknowledged when this holder entered.
+    /// The last death inside that nobody had acknowledged when this holder entered.
     fn recovered(&self) -> Option<Recovered>;
 
-    /// Something that outlives the holding and tells how it stands.
+    /// A watch of this holding. It outlives the holding.
     fn watch(&self) -> Box<dyn Watch>;
 
-    /// Leaves, and tells if that failed.
+    /// Leaves the room, and reports a failure.
     ///
     /// # Errors
-    /// [`RoomError::Lost`] if the holding had ended before.
+    /// [`RoomError::Lost`] if the holding had already ended.
     fn leave(self: Box<Self>) -> Result<(), RoomError>;
 
-    /// All deaths inside that were not acknowledged when this holder entered, the oldest first, as far as they are
-    /// remembered.
+    /// All deaths inside that nobody had acknowledged when this holder entered, the oldest first.
+    /// The room remembers a limited number.
     fn deaths(&self) -> Vec<Recovered> {
         self.recovered().into_iter().collect()
     }
 
-    /// The deaths that this holder was told of are repaired: they are not told any more. Later ones are.
+    /// Acknowledges the deaths that were reported to this holder: their damage is repaired, and
+    /// they are not reported again. Later deaths are.
     ///
     /// # Errors
-    /// As the backend has reason to.
+    /// The errors of the backend.
     fn acknowledge(&self) -> Result<(), RoomError> {
         Err(missing("acknowledging deaths"))
     }
 
-    /// The holder is alone. From now on it is a holder of `session`, which others may join. It does not queue, and the
-    /// epoch stays.
+    /// Turns a holder that is alone into a holder of `session`, which others may join. It does not
+    /// queue, and keeps the epoch.
     ///
     /// # Errors
-    /// As the backend has reason to.
+    /// The errors of the backend.
     fn downgrade(&self, session: &str) -> Result<(), RoomError> {
         _ = session;
         Err(missing("downgrading"))
     }
 
-    /// Leaves and queues in one step: nobody can come in between, and nobody who waits is overtaken.
+    /// Leaves and queues in one step. No other request is admitted in between, and no waiter is
+    /// overtaken.
     ///
     /// # Errors
-    /// As [`Backend::submit`]. The room has been left in any case.
+    /// As [`Backend::submit`]. Also after an error the room has been left.
     fn switch(self: Box<Self>, request: &Request<'_>) -> Result<Submitted, RoomError> {
         _ = request;
         Err(missing("switching"))
     }
 
-    /// If nobody else is inside: this holder is alone from now on, as if it had asked for that. Whether it is.
+    /// Makes this holder alone if it is the only one inside, and returns whether it is.
     ///
     /// # Errors
-    /// As the backend has reason to.
+    /// The errors of the backend.
     fn try_alone(&self) -> Result<bool, RoomError> {
         Err(missing("being alone"))
     }
 
-    /// The session for which the room is set up. It is forgotten when a phase begins whose session has another name, or
-    /// that is alone under another name.
+    /// The session that the room is set up for. The room forgets it when a phase with another name
+    /// begins, also if that phase is alone.
     ///
     /// # Errors
-    /// As the backend has reason to.
+    /// The errors of the backend.
     fn prepared(&self) -> Result<Option<String>, RoomError> {
         Err(missing("set-up"))
     }
 
-    /// The session for which the room was set up before that was forgotten, unless it was torn down.
+    /// The session that the room was set up for before, unless it was torn down.
     ///
     /// # Errors
-    /// As the backend has reason to.
+    /// The errors of the backend.
     fn previous(&self) -> Result<Option<String>, RoomError> {
         Err(missing("set-up"))
     }
 
-    /// Remembers for which session the room is set up. The holder is alone.
+    /// Records the session that the room is set up for. The holder must be alone.
     ///
     /// # Errors
-    /// As the backend has reason to.
+    /// The errors of the backend.
     fn set_prepared(&self, session: Option<&str>) -> Result<(), RoomError> {
         _ = session;
         Err(missing("set-up"))
     }
 
-    /// The descriptor whose lock keeps the place, if there is one.
+    /// The descriptor whose lock keeps the holding, if there is one.
     #[cfg(unix)]
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Gives the place up for a holder that has died, in a child forked from it. Without a descriptor there is nothing to
-    /// do: the lease ends.
+    /// Gives up the holding of a dead process. A child that was forked from that process calls it.
+    /// Without a descriptor it does nothing: the lease ends.
     fn abandon(&self) {}
 
-    /// Hands the place to a file that somebody else has opened, and lets `pid` be shown as the holder. How snapshots call it.
+    /// Moves the holding to a file that another process has opened. Snapshots show `pid` as the
+    /// holder's process. Returns the holder's identifier.
     ///
     /// # Errors
-    /// As the backend has reason to. The room has been left then.
+    /// The errors of the backend. After an error the room has been left.
     #[cfg(unix)]
     fn keep_by(
         self: Box<Self>,
@@ -284,17 +285,18 @@ fn missing(what: &str) -> RoomError {
     RoomError::Unsupported { backend: "these", what: what.to_owned() }
 }
 
-/// Tells how a holding stands. Usable from any thread, also after the holding is gone.
+/// Reports the standing of a holding. Any thread may use it, also after the holding is gone.
 pub trait Watch: Send + Sync {
-    /// How it stands now.
+    /// The standing now.
     fn standing(&self) -> Standing;
 
-    /// Waits until it is no longer [`Held`](Standing::Held), at most until `until`. With a lease it must return
-    /// **before** the moment at which others may be let in.
+    /// Waits until the standing is no longer [`Held`](Standing::Held), at most until `until`. If
+    /// there is a lease, it must return **before** others may enter.
     fn wait(&self, until: Option<Instant>) -> Standing;
 
-    /// The moment at which the holding ends if nothing more is heard from the servers; `None` if it does not
-    /// depend on time. Once it is lost: the moment from which on others may be inside, which may have passed.
+    /// The time at which the holding ends if the servers stay silent; `None` if it does not depend
+    /// on time. For a lost holding: the time from which others may be inside. It may be in the
+    /// past.
     fn valid_until(&self) -> Option<Instant> {
         None
     }
@@ -305,10 +307,10 @@ pub trait Opener: Send + Sync {
     /// The scheme, such as `etcd`.
     fn scheme(&self) -> &'static str;
 
-    /// Opens a room, creating it if the options say so.
+    /// Opens a room. Creates it if the options allow it.
     ///
     /// # Errors
-    /// As the backend has reason to.
+    /// The errors of the backend.
     fn open(
         &self,
         place: &Place,
@@ -316,153 +318,19 @@ pub trait Opener: Send + Sync {
         options: &RoomOptions,
     ) -> Result<Room, RoomError>;
 
-    /// The rooms that there are.
+    /// The names of the rooms in a place.
     ///
     /// # Errors
-    /// As the backend has reason to.
+    /// The errors of the backend.
     fn list(&self, place: &Place) -> Result<Vec<RoomName>, RoomError>;
 
-    /// Removes a room that nobody uses.
+    /// Removes a room that has no participants.
     ///
     /// # Errors
-    /// [`RoomError::InUse`] if someone is inside or waits; [`RoomError::Unsupported`] if such rooms are not removed.
+    /// [`RoomError::InUse`] if a process is inside or waits; [`RoomError::Unsupported`] if such
+    /// rooms cannot be removed.
     fn remove(&self, place: &Place, name: &RoomName) -> Result<(), RoomError> {
         _ = (place, name);
         Err(missing("removing a room"))
-    }
-}
-
-/// The kinds of rooms a program can reach: those in directories, and those it was given an [`Opener`] for.
-///
-/// ```no_run
-/// use grouplock_room::{Places, RoomOptions};
-///
-/// let places = Places::new(); // .with(grouplock_etcd::opener())
-/// let room = places.open("/run/grouplock", "build", &RoomOptions::new())?;
-/// # Ok::<(), grouplock_room::RoomError>(())
-/// ```
-#[derive(Default)]
-pub struct Places {
-    openers: Vec<Box<dyn Opener>>,
-}
-
-impl Places {
-    /// Only rooms in directories.
-    pub fn new() -> Self {
-        Places::default()
-    }
-
-    /// And those of `opener`. A later one for the same scheme replaces the earlier.
-    #[must_use]
-    pub fn with(mut self, opener: impl Opener + 'static) -> Self {
-        self.openers.retain(|known| known.scheme() != opener.scheme());
-        self.openers.push(Box::new(opener));
-        self
-    }
-
-    /// Opens a room.
-    ///
-    /// # Errors
-    /// [`RoomError::NoBackend`] if nobody opens such places; else as the backend has reason to.
-    pub fn open<P>(&self, place: P, name: &str, options: &RoomOptions) -> Result<Room, RoomError>
-    where
-        P: TryInto<Place>,
-        RoomError: From<P::Error>,
-    {
-        let place = place.try_into()?;
-        let name = RoomName::new(name)?;
-        let room = match &place {
-            Place::Directory(directory) => crate::file::open(directory, &name, options),
-            Place::Servers { .. } => self.opener(&place)?.open(&place, &name, options),
-        };
-        Ok(room?.at(&place, &name))
-    }
-
-    /// The names of the rooms in a place, sorted. A directory that does not exist has none.
-    ///
-    /// # Errors
-    /// As [`open`](Places::open).
-    pub fn list<P>(&self, place: P) -> Result<Vec<RoomName>, RoomError>
-    where
-        P: TryInto<Place>,
-        RoomError: From<P::Error>,
-    {
-        let place = place.try_into()?;
-        let mut names = match &place {
-            Place::Directory(directory) => crate::file::list(directory)?,
-            Place::Servers { .. } => self.opener(&place)?.list(&place)?,
-        };
-        names.sort();
-        Ok(names)
-    }
-
-    /// Looks at all rooms in a place, sorted by name. Several are looked at together, so that many rooms on servers do not take as
-    /// many times as long as one. Rooms that were removed meanwhile are left out.
-    ///
-    /// # Errors
-    /// As [`list`](Places::list). A room that cannot be looked at has its own.
-    pub fn snapshots<P>(&self, place: P) -> Result<Vec<Seen>, RoomError>
-    where
-        P: TryInto<Place>,
-        RoomError: From<P::Error>,
-    {
-        self.look_at_all(&place.try_into()?)
-    }
-
-    fn look_at_all(&self, place: &Place) -> Result<Vec<Seen>, RoomError> {
-        let names = self.list(place)?;
-        let options = RoomOptions::new().look_only();
-        let look = |name: &RoomName| {
-            let room = self.open(place, name.as_str(), &options);
-            (name.clone(), room.and_then(|room| room.snapshot()))
-        };
-        let look_at = &|names: &[RoomName]| names.iter().map(look).collect::<Vec<_>>();
-        let mut seen: Vec<_> = std::thread::scope(|scope| {
-            let shares = names.chunks(names.len().div_ceil(LOOKERS).max(1));
-            let lookers: Vec<_> = shares.map(|share| scope.spawn(move || look_at(share))).collect();
-            let seen = lookers.into_iter().map(std::thread::ScopedJoinHandle::join);
-            seen.flat_map(|seen| seen.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect()
-        });
-        seen.retain(|(_, seen)| {
-            !matches!(seen, Err(RoomError::NoSuchRoom { .. } | RoomError::Removed { .. }))
-        });
-        Ok(seen)
-    }
-
-    /// Removes a room that nobody uses. Handles that are still open notice, or make it anew when somebody enters.
-    ///
-    /// # Errors
-    /// [`RoomError::InUse`] if someone is inside or waits; else as [`open`](Places::open).
-    pub fn remove<P>(&self, place: P, name: &str) -> Result<(), RoomError>
-    where
-        P: TryInto<Place>,
-        RoomError: From<P::Error>,
-    {
-        let place = place.try_into()?;
-        let name = RoomName::new(name)?;
-        match &place {
-            Place::Directory(directory) => crate::file::remove(directory, &name),
-            Place::Servers { .. } => self.opener(&place)?.remove(&place, &name),
-        }
-    }
-
-    fn opener(&self, place: &Place) -> Result<&dyn Opener, RoomError> {
-        let found = self.openers.iter().find(|opener| opener.scheme() == place.scheme());
-        found.map(|opener| &**opener).ok_or_else(|| {
-            let schemes = self.openers.iter().map(|opener| format!(", {}://", opener.scheme()));
-            RoomError::NoBackend {
-                place: place.to_string(),
-                scheme: place.scheme().to_owned(),
-                known: "directories".to_owned() + &schemes.collect::<String>(),
-            }
-        })
-    }
-}
-
-impl fmt::Debug for Places {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let schemes = self.openers.iter().map(|opener| opener.scheme());
-        f.debug_list().entry(&"file").entries(schemes).finish()
     }
 }

@@ -1,4 +1,4 @@
-//! Lengths of time as text: one grammar for policies, places and the program.
+//! Durations as text: one syntax for policies, places and the program.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const UNITS: [(&str, u128); 7] = [
     ("ns", 1),
 ];
 
-/// Reads a length of time: seconds, or numbers with units, the largest unit first.
+/// Reads a duration: seconds, or numbers with units, the largest unit first.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,7 +29,7 @@ const UNITS: [(&str, u128); 7] = [
 /// ```
 ///
 /// # Errors
-/// [`RoomError::BadOption`], with what was expected.
+/// [`RoomError::BadOption`] with the expected syntax.
 pub fn parse_duration(text: &str) -> Result<Duration, RoomError> {
     read(text).map_err(|reason| RoomError::BadOption {
         what: "a length of time",
@@ -50,7 +50,7 @@ fn read(text: &str) -> Result<Duration, &'static str> {
         let (number, behind) = rest.split_at(digits);
         let end = behind.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(behind.len());
         let (unit, behind) = behind.split_at(end);
-        // A number alone is seconds, but only if nothing else is there.
+        // A number without a unit means seconds, but only if it is the whole text.
         let unit = if unit.is_empty() && rest.len() == text.len() { "s" } else { unit };
         let at = units.iter().position(|(name, _)| *name == unit).ok_or("")?;
         sum = sum.saturating_add(times(number, units[at].1).ok_or("")?);
@@ -71,7 +71,7 @@ fn times(number: &str, unit: u128) -> Option<u128> {
     if whole.is_empty() && part.is_empty() || part.contains('.') {
         return None;
     }
-    // More digits than a u128 has is too long whatever the unit.
+    // A number that does not fit into a u128 is too long in every unit.
     let whole = if whole.is_empty() { 0 } else { whole.parse().unwrap_or(u128::MAX) };
     // Later digits are less than a nanosecond.
     let part = part.get(..15).unwrap_or(part);

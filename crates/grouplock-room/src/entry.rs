@@ -1,4 +1,4 @@
-//! A request that is being put together, and what it takes to fulfil it.
+//! Building a request and submitting it.
 
 use std::error::Error;
 use std::fmt;
@@ -15,22 +15,22 @@ use crate::request::{Patience, Request};
 use crate::room::Room;
 use crate::snapshot::{HolderId, Snapshot};
 
-/// What someone who waits is told from time to time.
+/// The state of a wait, for the progress callback.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Progress<'p> {
-    /// How snapshots call the one who waits.
+    /// The identifier of the waiter in snapshots.
     pub holder: &'p HolderId,
     /// How long it has waited.
     pub waited: Duration,
-    /// The room. [`Snapshot::phases_before`] tells our place.
+    /// The room. [`Snapshot::phases_before`] returns the position of the waiter.
     pub snapshot: &'p Snapshot,
 }
 
 type Callback<'a> = Box<dyn FnMut(&Progress<'_>) -> ControlFlow<()> + 'a>;
 type SetUp<'a> = Box<dyn FnOnce() -> Result<(), Box<dyn Error + Send + Sync>> + 'a>;
 
-/// A request that is being put together.
+/// A builder for a request.
 #[must_use = "nothing happens until `enter` or `enter_async`"]
 pub struct Entry<'r, 's> {
     pub(crate) room: &'r Room,
@@ -46,13 +46,13 @@ impl<'r, 's> Entry<'r, 's> {
         Entry { room, request, progress: None, set_up: None, tear_down: None }
     }
 
-    /// Nobody else may be inside, not even the same session.
+    /// Requires that no other holder is inside, not even of the same session.
     pub fn alone(mut self) -> Self {
         self.request.alone = true;
         self
     }
 
-    /// How many holders there may be while this one is inside, itself included.
+    /// Limits the number of holders while this one is inside, itself included.
     ///
     /// ```
     /// # fn main() -> Result<(), grouplock_room::RoomError> {
@@ -74,9 +74,9 @@ impl<'r, 's> Entry<'r, 's> {
         self
     }
 
-    /// If the room is not set up for the session, runs `set_up` alone before others of the session are let in. If it
-    /// fails, or its process dies, the room is set up for nobody and the next one tries. Only for
-    /// [`enter`](Entry::enter) and [`enter_owned`](Entry::enter_owned).
+    /// Runs `set_up` if the room is not set up for the session. It runs alone, before others of the
+    /// session enter. If it fails or its process dies, the room is not set up, and the next entrant
+    /// tries. Only for [`enter`](Entry::enter) and [`enter_owned`](Entry::enter_owned).
     ///
     /// ```
     /// # fn main() -> Result<(), grouplock_room::RoomError> {
@@ -102,8 +102,8 @@ impl<'r, 's> Entry<'r, 's> {
         self
     }
 
-    /// When this holder leaves and nobody else is inside, runs `tear_down` before others are let in. The room is set up for
-    /// nobody from then on, also if it fails.
+    /// Runs `tear_down` when this holder leaves and is the last one inside, before others enter.
+    /// From then on the room is not set up, even if `tear_down` fails.
     pub fn tear_down<F>(mut self, tear_down: F) -> Self
     where
         F: FnOnce() -> Result<(), Box<dyn Error + Send + Sync>> + Send + 'static,
@@ -112,44 +112,45 @@ impl<'r, 's> Entry<'r, 's> {
         self
     }
 
-    /// How urgent it is.
+    /// Sets the urgency.
     pub fn priority(mut self, priority: impl Into<Priority>) -> Self {
         self.request.priority = priority.into();
         self
     }
 
-    /// How long the holder expects to stay. Some backends plan with it; it is shown by all, and never enforced.
+    /// Sets how long the holder expects to stay. All backends show it, some plan with it, and none
+    /// enforces it.
     pub fn expected(mut self, duration: Duration) -> Self {
         self.request.expected = Some(duration);
         self
     }
 
-    /// Wait at most that long.
+    /// Waits at most this long.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.request.patience = Patience::for_time(time);
         self
     }
 
-    /// Wait at most until then.
+    /// Waits at most until this time.
     pub fn deadline(mut self, deadline: Instant) -> Self {
         self.request.patience = Patience::Until(deadline);
         self
     }
 
-    /// Do not wait.
+    /// Does not wait.
     pub fn no_wait(mut self) -> Self {
         self.request.patience = Patience::None;
         self
     }
 
-    /// As told by a [`Patience`].
+    /// Sets how long to wait.
     pub fn patience(mut self, patience: Patience) -> Self {
         self.request.patience = patience;
         self
     }
 
-    /// While waiting in [`enter`](Entry::enter), calls `callback` at once and then at this interval. If it
-    /// returns [`ControlFlow::Break`] the wait ends with [`RoomError::Withdrawn`].
+    /// Calls `callback` while [`enter`](Entry::enter) waits: at once, and then at this interval. If
+    /// it returns [`ControlFlow::Break`], the wait ends with [`RoomError::Withdrawn`].
     pub fn progress(
         mut self,
         every: Duration,
@@ -159,16 +160,17 @@ impl<'r, 's> Entry<'r, 's> {
         self
     }
 
-    /// Enters, waiting on this thread.
+    /// Enters. The wait blocks this thread.
     ///
     /// # Errors
-    /// [`RoomError::Occupied`] or [`RoomError::TimedOut`] if patience ran out, in which case nothing is left of
-    /// the request; [`RoomError::Unsupported`] if this kind of rooms cannot do it; others if the room cannot be used.
+    /// [`RoomError::Occupied`] or [`RoomError::TimedOut`] if the time to wait is over; the request
+    /// is withdrawn. [`RoomError::Unsupported`] if this kind of rooms lacks a feature. Others if
+    /// the room cannot be used.
     pub fn enter(self) -> Result<Guard<'r>, RoomError> {
         self.enter_owned()
     }
 
-    /// The same with a guard that does not borrow the room.
+    /// As [`enter`](Entry::enter), but the guard does not borrow the room.
     ///
     /// # Errors
     /// As [`enter`](Entry::enter).
@@ -186,9 +188,9 @@ impl<'r, 's> Entry<'r, 's> {
         .map(|guard| guard.with_tear_down(self.tear_down.take()))
     }
 
-    /// For tasks of any executor: nothing happens until it is polled; see [`Enter`]. The progress callback is not
-    /// called, and a set-up or tear-down is refused: it would block the executor. A task does in steps what
-    /// [`set_up`](Entry::set_up) does:
+    /// Enters from a task of any executor. Nothing happens until the future is polled; see
+    /// [`Enter`]. The progress callback is not called. A set-up or tear-down is refused, because it
+    /// would block the executor. A task does the steps of [`set_up`](Entry::set_up) itself:
     ///
     /// ```
     /// # fn main() -> Result<(), grouplock_room::RoomError> {
@@ -204,7 +206,7 @@ impl<'r, 's> Entry<'r, 's> {
     ///     drop(guard);
     ///     let alone = gpu.request(model).alone().enter_async().await?;
     ///     if alone.prepared()?.as_deref() != Some(model) {
-    ///         alone.set_prepared(None)?; // if this task is dropped, the room is set up for nobody
+    ///         alone.set_prepared(None)?; // if this task is dropped, the room is not set up
     ///         load().await;
     ///         alone.set_prepared(Some(model))?;
     ///     }
@@ -237,11 +239,11 @@ impl<'r, 's> Entry<'r, 's> {
         )
     }
 
-    /// Leaves what `guard` holds and queues in one step: nobody comes in between, and nobody who waits is overtaken. See
-    /// [`Guard::switch`].
+    /// Leaves the holding of `guard` and queues in one step. No other request is admitted in
+    /// between, and no waiter is overtaken. See [`Guard::switch`].
     ///
     /// # Errors
-    /// As [`enter`](Entry::enter). The room has been left in any case.
+    /// As [`enter`](Entry::enter). Also after an error the room has been left.
     pub fn switch(mut self, guard: Guard<'_>) -> Result<Guard<'_>, RoomError> {
         self.check(self.set_up.is_some())?;
         if self.set_up.is_some() || !self.room.capabilities().switch {
@@ -251,11 +253,11 @@ impl<'r, 's> Entry<'r, 's> {
         Ok(guard.with_tear_down(self.tear_down.take()))
     }
 
-    /// An error if this kind of rooms cannot do what is asked for.
+    /// An error if this kind of rooms lacks a feature that the request needs.
     fn check(&self, set_up: bool) -> Result<(), RoomError> {
         let can = self.room.capabilities();
         let wanted = [
-            // First: whoever asks for it is not told that being alone, which it needs too, is missing.
+            // First: a set-up also needs to be alone, but the error should name the set-up.
             (set_up || self.tear_down.is_some(), can.set_up, "set-up and tear-down"),
             (self.request.alone || set_up, can.alone, "being alone"),
             (self.request.at_most.is_some(), can.at_most, "a limit of holders"),
@@ -266,12 +268,12 @@ impl<'r, 's> Entry<'r, 's> {
         }
     }
 
-    /// The room is not set up for the session. Comes back alone, and sets it up unless somebody else has done so meanwhile.
+    /// Enters alone, and sets the room up unless another process has done it in the meantime.
     fn prepare(&mut self, set_up: SetUp<'s>) -> Result<Guard<'static>, RoomError> {
         let stays_alone = std::mem::replace(&mut self.request.alone, true);
         let guard = self.ask(None)?;
         if guard.prepared()?.as_deref() != Some(self.request.session) {
-            // First: if we die from here on, the room is set up for nobody.
+            // First: if this process dies during the set-up, the room is not set up.
             guard.set_prepared(None)?;
             set_up().map_err(RoomError::SetUp)?;
             guard.set_prepared(Some(self.request.session))?;
@@ -279,7 +281,7 @@ impl<'r, 's> Entry<'r, 's> {
         if stays_alone { Ok(guard) } else { guard.downgrade(self.request.session) }
     }
 
-    /// Queues, from within the room if there is a guard, and waits.
+    /// Submits the request and waits. With a guard, it leaves that holding in the same step.
     fn ask<'g>(&mut self, from: Option<Guard<'g>>) -> Result<Guard<'g>, RoomError> {
         let started = Instant::now();
         let submitted = match from {

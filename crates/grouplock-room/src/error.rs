@@ -1,4 +1,4 @@
-//! What can go wrong, in words for the person who has to do something about it.
+//! Errors. Their messages say what is wrong and what to do.
 
 use std::convert::Infallible;
 use std::io;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use crate::guard::Loss;
 use crate::policy::Policy;
 
-/// Why a room could not be opened, entered, left or looked at.
+/// Why a room could not be opened, entered, left or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RoomError {
-    /// The text that should say where rooms live cannot be understood.
-    #[error("`{place}` is no place for rooms: {reason}")]
+    /// The text is not a valid place.
+    #[error("`{place}` is not a place for rooms: {reason}")]
     BadPlace {
         /// The text.
         place: String,
@@ -21,17 +21,17 @@ pub enum RoomError {
         reason: &'static str,
     },
 
-    /// The place is well-formed, but this program was built without, or not given, the backend for it.
+    /// The place is valid, but this program has no backend for it.
     #[error(
-        "no backend for `{scheme}://` rooms is available here, so `{place}` cannot be used; \
-         known: {known}"
+        "this program has no backend for `{scheme}://`, so it cannot use `{place}`; \
+         it can use: {known}"
     )]
     NoBackend {
-        /// The place asked for.
+        /// The place.
         place: String,
         /// Its scheme.
         scheme: String,
-        /// What would have been possible.
+        /// The backends that this program has.
         known: String,
     },
 
@@ -44,8 +44,8 @@ pub enum RoomError {
         reason: String,
     },
 
-    /// The name of a session is longer than the backend can keep.
-    #[error("the name of the session has {length} bytes; at most {max} are possible")]
+    /// The name of the session is longer than the backend can store.
+    #[error("the name of the session has {length} bytes; at most {max} are allowed")]
     SessionTooLong {
         /// Its length in bytes.
         length: usize,
@@ -53,18 +53,18 @@ pub enum RoomError {
         max: usize,
     },
 
-    /// An option has a value that makes no sense.
+    /// The value of an option is not valid.
     #[error("{what} cannot be {value}: {expected}")]
     BadOption {
-        /// Which option.
+        /// The option.
         what: &'static str,
-        /// What it was set to.
+        /// Its value.
         value: String,
-        /// What it could be set to.
+        /// The values that are valid.
         expected: String,
     },
 
-    /// The directory cannot be trusted or is none.
+    /// The directory is not safe to use, or it is not a directory.
     #[error("rooms cannot live in `{path}`: {reason}", path = .path.display())]
     UnsafeDirectory {
         /// The directory.
@@ -73,7 +73,7 @@ pub enum RoomError {
         reason: String,
     },
 
-    /// The room's file is something that must not be opened: a symbolic link, a directory, somebody else's.
+    /// The file is not safe to use: it is a symbolic link, a directory, or another user's.
     #[error("`{path}` is not used as a room: {reason}", path = .path.display())]
     UnsafeFile {
         /// The file.
@@ -82,7 +82,7 @@ pub enum RoomError {
         reason: String,
     },
 
-    /// The file system does not keep locks and mapped memory coherent between its users.
+    /// The file system does not share locks and mapped memory between all its users.
     #[error(
         "`{path}` is on a {kind} file system, where rooms cannot work: mapped memory and locks are \
          not shared between machines; choose a local directory or a room on a server",
@@ -98,18 +98,18 @@ pub enum RoomError {
     /// Permission denied.
     #[error("no permission to {what} `{path}`", path = .path.display())]
     Permission {
-        /// What was tried: "open", "create", …
+        /// The failed operation: "open", "create", …
         what: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
     },
 
     /// The file system is mounted read-only.
     #[error("cannot {what} `{path}`: the file system is read-only", path = .path.display())]
     ReadOnly {
-        /// What was tried.
+        /// The failed operation.
         what: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
     },
 
@@ -119,7 +119,7 @@ pub enum RoomError {
         path = .path.display()
     )]
     NoSpace {
-        /// The file that was to be made.
+        /// The new file.
         path: PathBuf,
         /// Its size.
         bytes: u64,
@@ -128,15 +128,15 @@ pub enum RoomError {
     /// Any other failure of the operating system.
     #[error("cannot {what} `{path}`: {source}", path = .path.display())]
     Io {
-        /// What was tried.
+        /// The failed operation.
         what: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 
-    /// There is a file of the room's name that is no room. It is left as it is.
+    /// The file has the name of the room, but it is not a room. It is not changed.
     #[error(
         "`{path}` is not a room: {reason}; it was left untouched",
         path = .path.display()
@@ -144,14 +144,15 @@ pub enum RoomError {
     Foreign {
         /// The file.
         path: PathBuf,
-        /// How that was seen.
+        /// Why it is not a room.
         reason: String,
     },
 
-    /// The room was made by another version of this library.
+    /// Another version of this library created the room.
     #[error(
         "the room in `{path}` has format {found}, this program reads format {supported}; \
-         it was left untouched: end the programs that use it and remove the file, or use their version",
+         it was left untouched; end the programs that use it and remove the file, or use \
+         their version",
         path = .path.display()
     )]
     Version {
@@ -163,9 +164,10 @@ pub enum RoomError {
         supported: u32,
     },
 
-    /// The shared state contradicts itself: some process wrote into it what does not belong there.
+    /// The shared state is contradictory: a process has written invalid data into it.
     #[error(
-        "the room in `{path}` is corrupt: {reason}; end the programs that use it and remove the file",
+        "the room in `{path}` is corrupt: {reason}; end the programs that use it, then remove the \
+         file",
         path = .path.display()
     )]
     Corrupt {
@@ -175,44 +177,44 @@ pub enum RoomError {
         reason: String,
     },
 
-    /// The room's file was removed or retired while this handle was open. Open the room again.
+    /// The room's file was removed while this handle was open. Open the room again.
     #[error("the room in `{path}` was removed; open it again", path = .path.display())]
     Removed {
-        /// Where it was.
+        /// The file.
         path: PathBuf,
     },
 
-    /// There is no such room, and it was not to be created.
+    /// The room does not exist, and the options do not allow to create it.
     #[error("there is no room `{name}` in `{place}`")]
     NoSuchRoom {
         /// The room.
         name: String,
-        /// Where it was looked for.
+        /// The place.
         place: String,
     },
 
-    /// Somebody is inside or waits, so the room cannot be removed.
+    /// A process is inside or waits, so the room cannot be removed.
     #[error("the room in `{path}` is in use by {users}", path = .path.display())]
     InUse {
         /// The file.
         path: PathBuf,
-        /// Who uses it.
+        /// The processes that use it.
         users: String,
     },
 
-    /// All places for participants are taken.
+    /// All slots for participants are in use.
     #[error(
-        "the room in `{path}` has {capacity} places for participants and all are taken",
+        "the room in `{path}` is full: it has slots for at most {capacity} participants",
         path = .path.display()
     )]
     Full {
         /// The file.
         path: PathBuf,
-        /// How many there are.
+        /// The number of slots.
         capacity: usize,
     },
 
-    /// A policy was asked for and the room has another one.
+    /// The room does not have the policy that was asked for.
     #[error(
         "the room has the policy {has}, not {asked}: a room keeps the policy it was created with"
     )]
@@ -223,70 +225,70 @@ pub enum RoomError {
         asked: Policy,
     },
 
-    /// Entry was asked for without waiting, and it would have to wait.
+    /// The request does not wait, and the room is not free.
     #[error("the room is occupied{}", inside_text(.inside.as_ref()))]
     Occupied {
-        /// The session inside, if it is known.
+        /// The session inside, if known.
         inside: Option<String>,
     },
 
-    /// Entry was not possible in time.
+    /// The time to wait is over.
     #[error("not admitted within {:.3} s", .waited.as_secs_f64())]
     TimedOut {
-        /// How long it was waited.
+        /// The duration of the wait.
         waited: Duration,
     },
 
     /// The [progress callback](crate::Entry::progress) ended the wait.
-    #[error("the wait was ended")]
+    #[error("the wait was cancelled")]
     Withdrawn,
 
-    /// A live process is in the middle of an update and does not finish it.
+    /// A process that lives has begun an update and does not finish it.
     #[error(
-        "the room in `{path}` does not move: {who} is in the middle of an update for more than {} s; \
+        "the room in `{path}` is stalled: {who} has not finished an update within {} s; \
          is it stopped?", .waited.as_secs(),
         path = .path.display()
     )]
     Stalled {
         /// The file.
         path: PathBuf,
-        /// The process, as far as it is known.
+        /// The process, if known.
         who: String,
-        /// How long it was waited.
+        /// The duration of the wait.
         waited: Duration,
     },
 
     /// The handle belongs to the parent of this process.
-    #[error("this room was opened before fork(); the child has to open it itself")]
+    #[error("this room was opened before fork(); the child must open it again")]
     Forked,
 
-    /// The holding was lost before it was given back.
+    /// The holding ended before the holder left.
     #[error("the holding was lost: {0}")]
     Lost(#[from] Loss),
 
-    /// A server cannot be reached, or not enough of them.
+    /// A server, or enough of them, cannot be reached.
     #[error("`{place}` cannot be reached: {reason}")]
     Unreachable {
-        /// Where.
+        /// The place.
         place: String,
-        /// What happened.
+        /// The reason.
         reason: String,
     },
 
-    /// The backend cannot do this.
+    /// The backend does not support this.
     #[error("{backend} rooms cannot do this: {what}")]
     Unsupported {
         /// The kind of rooms.
         backend: &'static str,
-        /// What was asked for.
+        /// The missing feature.
         what: String,
     },
 
-    /// The [set-up](crate::Entry::set_up) failed. The room was left, and is set up for nobody.
+    /// The [set-up](crate::Entry::set_up) failed. The room was left, and is not set up.
     #[error("the set-up failed: {0}")]
     SetUp(#[source] Box<dyn std::error::Error + Send + Sync>),
 
-    /// The [tear-down](crate::Entry::tear_down) failed. The room was left, and is set up for nobody.
+    /// The [tear-down](crate::Entry::tear_down) failed. The room was left, and is not set up.
     #[error("the tear-down failed: {0}")]
     TearDown(#[source] Box<dyn std::error::Error + Send + Sync>),
 
@@ -296,7 +298,7 @@ pub enum RoomError {
 }
 
 impl RoomError {
-    /// Whether this only says that the room was not free: [`Occupied`](RoomError::Occupied) or
+    /// Whether the room was only not free in time: [`Occupied`](RoomError::Occupied) or
     /// [`TimedOut`](RoomError::TimedOut).
     pub fn is_conflict(&self) -> bool {
         matches!(self, RoomError::Occupied { .. } | RoomError::TimedOut { .. })

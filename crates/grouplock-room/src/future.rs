@@ -2,36 +2,30 @@
 
 use std::fmt;
 use std::future::Future;
-use std::num::NonZeroU32;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use crate::backend::{Pending, Submitted};
 use crate::error::RoomError;
 use crate::guard::Guard;
-use crate::policy::Priority;
-use crate::request::{Patience, Request};
+use crate::request::Request;
 use crate::room::Room;
 
-/// Entering, as a future for any executor.
+/// The future of an entry, for any executor.
 ///
-/// The request takes its place in the queue when the future is first polled. In a directory, a request that has to
-/// wait does so on a thread of its own, since there is no reactor that knows futexes. On servers it is in the queue when
-/// the first answer is back; the task is not blocked until then.
+/// The first poll submits the request. In a directory, a request that must wait gets a thread of
+/// its own, because no reactor knows futexes. On servers, the request is in the queue when the
+/// first answer arrives, and the task is not blocked until then.
 ///
 /// # Cancel safety
-/// Dropping the future withdraws the request before `drop` returns: nothing is left in the queue, and a grant that had
-/// come already goes back to the room.
+/// Dropping the future withdraws the request before `drop` returns. If the request was already
+/// granted, the room is left.
 #[must_use = "futures do nothing unless polled"]
 pub struct Enter {
     room: Room,
     session: Box<str>,
-    alone: bool,
-    at_most: Option<NonZeroU32>,
-    priority: Priority,
-    expected: Option<Duration>,
-    patience: Patience,
+    /// The request without its session.
+    request: Request<'static>,
     state: State,
 }
 
@@ -47,24 +41,13 @@ impl Enter {
         Enter {
             room,
             session: request.session.into(),
-            alone: request.alone,
-            at_most: request.at_most,
-            priority: request.priority,
-            expected: request.expected,
-            patience: request.patience,
+            request: request.with_session(""),
             state: State::New(checked.err()),
         }
     }
 
     fn submit(&self) -> Result<Submitted, RoomError> {
-        self.room.backend.begin(&Request {
-            session: &self.session,
-            alone: self.alone,
-            at_most: self.at_most,
-            priority: self.priority,
-            expected: self.expected,
-            patience: self.patience,
-        })
+        self.room.backend.begin(&self.request.with_session(&self.session))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Being inside.
+//! Guards: holdings as programs see them.
 
 use std::error::Error;
 use std::fmt;
@@ -12,11 +12,11 @@ use std::time::{Instant, SystemTime};
 use crate::backend::KEPT;
 use crate::backend::{Holding, Watch};
 use crate::error::RoomError;
-use crate::helper::OnThread;
+use crate::on_thread::OnThread;
 use crate::room::Room;
 use crate::snapshot::HolderId;
 
-/// Why a holding ended before its holder gave it back.
+/// Why a holding ended before its holder left.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Loss {
@@ -26,30 +26,32 @@ pub enum Loss {
     /// The room's shared state is corrupt.
     #[error("the room is corrupt")]
     Corrupt,
-    /// The lease has run out, or is about to and cannot be renewed.
-    #[error("the lease ran out: {0}")]
+    /// The lease has expired, or will expire soon and cannot be renewed.
+    #[error("the lease expired: {0}")]
     Expired(String),
-    /// Someone with the right to do so took it away.
+    /// A user with the right to do so took it away.
     #[error("it was taken away: {0}")]
     Revoked(String),
 }
 
-/// How a holding stands.
+/// The standing of a holding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Its holder is inside.
+    /// The holder is inside.
     Held,
-    /// It was given back.
+    /// The holder has left.
     Left,
-    /// It ended before it was given back: others may be inside.
+    /// The holding ended before the holder left. Others may be inside.
     Lost(Loss),
 }
 
-/// Someone died inside, so what the room protects may be in an inconsistent state.
+/// The report of a holder that died inside. The resource that the room protects may be in an
+/// inconsistent state.
 ///
-/// In a directory every holder who enters after the death is told, until one of them
-/// [acknowledges](Guard::acknowledge) it. Elsewhere the next phase is told, and those who join the phase in which it
-/// happened. If a holder who was told also dies inside, its death is reported too.
+/// In a directory the report goes to every holder that enters after the death, until one of them
+/// [acknowledges](Guard::acknowledge) it. On servers it goes to the next phase, and to the holders
+/// that join the phase of the death. If a holder that got the report also dies inside, its death is
+/// reported too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovered {
@@ -57,11 +59,11 @@ pub struct Recovered {
     pub epoch: u64,
     /// Its session.
     pub session: String,
-    /// The process that died.
+    /// Its process.
     pub pid: u32,
-    /// Its command line, shortened; empty if it is not known.
+    /// Its command line, shortened; empty if unknown.
     pub command: String,
-    /// When it was noticed.
+    /// When another process noticed the death.
     pub noticed: SystemTime,
 }
 
@@ -72,7 +74,7 @@ impl Recovered {
     }
 }
 
-/// A place that an open file keeps, see [`Guard::keep_by`].
+/// The holding that an open file keeps, see [`Guard::keep_by`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Kept {
@@ -80,21 +82,21 @@ pub struct Kept {
     pub session: String,
     /// The epoch of its phase.
     pub epoch: u64,
-    /// How snapshots call it.
+    /// Its identifier in snapshots.
     pub holder: HolderId,
 }
 
-/// What runs when the last holder leaves.
+/// The function that runs when the last holder leaves.
 pub(crate) type TearDown = Box<dyn FnOnce() -> Result<(), Box<dyn Error + Send + Sync>> + Send>;
 
-/// A place inside a room. Dropping it leaves.
+/// A holding: the right to be inside a room. Dropping it leaves the room.
 #[must_use = "dropping the guard leaves the room at once"]
 pub struct Guard<'r> {
     room: Room,
     session: Box<str>,
-    /// `None` once it has been given back.
+    /// `None` after leaving.
     holding: Option<Box<dyn Holding>>,
-    /// In a mutex only to be shared between threads.
+    /// The mutex only makes the guard `Sync`.
     tear_down: Mutex<Option<TearDown>>,
     borrowed: PhantomData<&'r Room>,
 }
@@ -116,11 +118,11 @@ impl Guard<'_> {
     }
 
     fn holding(&self) -> &dyn Holding {
-        // It is taken only by what consumes the guard.
+        // Only methods that consume the guard take it.
         self.holding.as_deref().expect("a guard has a holding")
     }
 
-    /// Runs the tear-down if it is due, and gives the holding out of the guard's hands.
+    /// Runs the tear-down if it is due, and takes the holding out of the guard.
     pub(crate) fn into_holding(mut self) -> Result<Box<dyn Holding>, RoomError> {
         let torn_down = self.run_tear_down();
         let holding = self.holding.take();
@@ -134,44 +136,47 @@ impl Guard<'_> {
         if !holding.try_alone()? {
             return Ok(());
         }
-        // First: if we die from here on, the room is set up for nobody.
+        // First: if this process dies during the tear-down, the room is not set up.
         holding.set_prepared(None)?;
         tear_down().map_err(RoomError::TearDown)
     }
 
-    /// The session this is a holding of. Of one that is alone, its name.
+    /// The session of this holding. If the holder is alone, its name.
     pub fn session(&self) -> &str {
         &self.session
     }
 
-    /// The epoch of the phase: the same for all who are inside together, larger than that of every phase before,
-    /// also after deaths. A resource that refuses an epoch smaller than the largest it has
-    /// seen cannot be changed by someone who lost the room without knowing.
+    /// The epoch of the phase. All holders of a phase have the same epoch, and it is larger than
+    /// that of every earlier phase, also after deaths. Give it to the resource: if the resource
+    /// refuses epochs smaller than the largest it has seen, a process that lost the room without
+    /// knowing cannot change it.
     pub fn epoch(&self) -> u64 {
         self.holding().epoch()
     }
 
-    /// How [snapshots](crate::Room::snapshot) call this holder.
+    /// The identifier of this holder in [snapshots](crate::Room::snapshot).
     pub fn holder(&self) -> HolderId {
         self.holding().holder()
     }
 
-    /// The last death inside that was not [acknowledged](Guard::acknowledge) when this holder entered.
+    /// The last death inside that nobody had [acknowledged](Guard::acknowledge) when this holder
+    /// entered.
     pub fn recovered(&self) -> Option<Recovered> {
         self.holding().recovered()
     }
 
-    /// All deaths inside that were not [acknowledged](Guard::acknowledge) when this holder entered, the oldest first, as
-    /// far as the room remembers them.
+    /// All deaths inside that nobody had [acknowledged](Guard::acknowledge) when this holder
+    /// entered, the oldest first. The room remembers a limited number.
     pub fn deaths(&self) -> Vec<Recovered> {
         self.holding().deaths()
     }
 
-    /// What the dead of [`deaths`](Guard::deaths) left behind is repaired: nobody is told of them any more. Until then
-    /// everyone is.
+    /// Acknowledges [`deaths`](Guard::deaths): their damage is repaired, and they are not reported
+    /// again. Until then every entrant gets the report.
     ///
     /// # Errors
-    /// [`RoomError::Unsupported`] where deaths are told once; else as the room has reason to.
+    /// [`RoomError::Unsupported`] if the room reports deaths only once; otherwise the errors of the
+    /// room.
     pub fn acknowledge(&self) -> Result<(), RoomError> {
         if !self.room.capabilities().acknowledge {
             return Err(self.room.unsupported("acknowledging deaths"));
@@ -179,8 +184,8 @@ impl Guard<'_> {
         self.holding().acknowledge()
     }
 
-    /// Leaves and queues for another session in one step: nobody comes in between, and nobody who waits is overtaken. For
-    /// more than a session: [`Entry::switch`](crate::Entry::switch).
+    /// Leaves and queues for another session in one step. No other request is admitted in between,
+    /// and no waiter is overtaken. [`Entry::switch`](crate::Entry::switch) has more options.
     ///
     /// ```
     /// # fn main() -> Result<(), grouplock_room::RoomError> {
@@ -198,16 +203,19 @@ impl Guard<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`Room::enter`], and [`RoomError::Unsupported`]. The room has been left in any case.
+    /// As [`Room::enter`], and [`RoomError::Unsupported`]. Also after an error the room has been
+    /// left.
     pub fn switch(self, session: &str) -> Result<Self, RoomError> {
         let room = self.room.clone();
         room.request(session).switch(self)
     }
 
-    /// From alone to a session that others may join, at once. The epoch stays.
+    /// Turns a holder that is alone into a holder of `session`, which others may join. It does not
+    /// wait, and keeps the epoch.
     ///
     /// # Errors
-    /// [`RoomError::Unsupported`]; else as the room has reason to. The room has been left then.
+    /// [`RoomError::Unsupported`]; otherwise the errors of the room. After an error the room has
+    /// been left.
     pub fn downgrade(mut self, session: &str) -> Result<Self, RoomError> {
         if !self.room.capabilities().set_up {
             return Err(self.room.unsupported("downgrading"));
@@ -217,38 +225,39 @@ impl Guard<'_> {
         Ok(self)
     }
 
-    /// The session for which the room is [set up](crate::Entry::set_up).
+    /// The session that the room is [set up](crate::Entry::set_up) for.
     ///
     /// # Errors
-    /// [`RoomError::Unsupported`]; else as the room has reason to.
+    /// [`RoomError::Unsupported`]; otherwise the errors of the room.
     pub fn prepared(&self) -> Result<Option<String>, RoomError> {
         self.set_up_possible()?;
         self.holding().prepared()
     }
 
-    /// The session for which the room was set up before, if nobody has torn that down.
+    /// The session that the room was set up for before, unless it was torn down.
     ///
     /// # Errors
-    /// [`RoomError::Unsupported`]; else as the room has reason to.
+    /// [`RoomError::Unsupported`]; otherwise the errors of the room.
     pub fn previous(&self) -> Result<Option<String>, RoomError> {
         self.set_up_possible()?;
         self.holding().previous()
     }
 
-    /// Remembers for which session the room is set up, for one who is alone and has done the set-up without
-    /// [`Entry::set_up`](crate::Entry::set_up). Say `None` before it begins: then the room is set up for nobody if it fails.
+    /// Records the session that the room is set up for. It is for holders that are alone and do the
+    /// set-up without [`Entry::set_up`](crate::Entry::set_up). Record `None` before the set-up
+    /// begins. Then the room is not set up if it fails.
     ///
     /// # Errors
-    /// [`RoomError::Unsupported`]; else as the room has reason to.
+    /// [`RoomError::Unsupported`]; otherwise the errors of the room.
     pub fn set_prepared(&self, session: Option<&str>) -> Result<(), RoomError> {
         self.set_up_possible()?;
         self.holding().set_prepared(session)
     }
 
-    /// If nobody else is inside, this holder is alone from now on, as if it had asked for that. Whether it is.
+    /// Makes this holder alone if it is the only one inside, and returns whether it is.
     ///
     /// # Errors
-    /// [`RoomError::Unsupported`]; else as the room has reason to.
+    /// [`RoomError::Unsupported`]; otherwise the errors of the room.
     pub fn try_alone(&self) -> Result<bool, RoomError> {
         self.set_up_possible()?;
         self.holding().try_alone()
@@ -262,37 +271,40 @@ impl Guard<'_> {
         }
     }
 
-    /// How the holding stands now.
+    /// The standing of the holding now.
     pub fn standing(&self) -> Standing {
         self.holding().watch().standing()
     }
 
-    /// Something to hand to another thread that tells how this holding stands, also after the guard is gone.
+    /// A watch of this holding for another thread. It outlives the guard.
     pub fn watch(&self) -> LossWatch {
         LossWatch(self.holding().watch())
     }
 
-    /// The descriptor whose lock keeps the place of a holder in a directory; `None` for rooms on servers.
+    /// The descriptor whose lock keeps a holding in a directory; `None` for rooms on servers.
     ///
-    /// The place is kept for as long as any process has it open, so a program that is handed it cannot lose the place by the
-    /// death of this process. Leaving ends the holding at once, whoever still has the descriptor.
+    /// The holding lasts for as long as any process has the descriptor open. So a program that
+    /// inherits it keeps the holding if this process dies. Leaving ends the holding at once, even
+    /// if other processes have the descriptor.
     #[cfg(unix)]
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.holding().descriptor()
     }
 
-    /// Gives the place up for a holder that has died, in a child that was forked from it: others are let in and told of the
-    /// death, whoever still has the [descriptor](Guard::descriptor). On servers it does nothing, since the lease ends.
+    /// Gives up the holding of a dead process. A child that was forked from that process calls it.
+    /// Others can then enter, and get a report of the death, even if other processes have the
+    /// [descriptor](Guard::descriptor). On servers it does nothing: the lease ends.
     pub fn abandon(&self) {
         self.holding().abandon();
     }
 
-    /// Hands the place to a file that somebody else has opened: a shell that called this program, say. From then on the place
-    /// lasts until the last process has closed that file, or until [`Room::leave_kept`]. Snapshots show `pid` as its
-    /// process; how they call the holder is returned.
+    /// Moves the holding to a file that another process has opened, for example the shell that
+    /// called this program. The holding then lasts until the last process has closed that file, or
+    /// until [`Room::leave_kept`]. Snapshots show `pid` as its process. Returns the identifier of
+    /// the holder.
     ///
-    /// The descriptor must be open for writing on the [file](Room::file) of this room, and not keep a place in it yet. If it is
-    /// closed without leaving, that counts as a death inside.
+    /// The descriptor must be open for writing on the [file](Room::file) of this room, and must not
+    /// keep a holding in it yet. Closing it without leaving counts as a death inside.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -313,8 +325,9 @@ impl Guard<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`RoomError::BadOption`] if the descriptor is none of that kind, [`RoomError::Unsupported`] for rooms on servers; else
-    /// as the room has reason to. The room has been left then. A tear-down is not run.
+    /// [`RoomError::BadOption`] if the descriptor does not fit, [`RoomError::Unsupported`] for
+    /// rooms on servers; otherwise the errors of the room. After an error the room has been left. A
+    /// tear-down is not run.
     #[cfg(unix)]
     pub fn keep_by(mut self, descriptor: BorrowedFd<'_>, pid: u32) -> Result<HolderId, RoomError> {
         if self.room.file().is_none() {
@@ -324,12 +337,12 @@ impl Guard<'_> {
         self.into_holding()?.keep_by(descriptor, pid)
     }
 
-    /// Leaves, and tells if that failed. Dropping the guard does the same without telling.
+    /// Leaves, and reports a failure. Dropping the guard leaves without a report.
     ///
     /// # Errors
-    /// [`RoomError::Lost`] if the holding had ended before; [`RoomError::TearDown`] if that failed, in which case the room
-    /// was left all the same; [`RoomError::Stalled`] if the room does not move, in
-    /// which case the place is given up by force, and looks to others as if its holder had died.
+    /// [`RoomError::Lost`] if the holding had already ended. [`RoomError::TearDown`] if the
+    /// tear-down failed; the room was left. [`RoomError::Stalled`] if the room does not move; then
+    /// the holding is given up by force, and other processes see a death.
     pub fn leave(mut self) -> Result<(), RoomError> {
         let torn_down = self.run_tear_down();
         let left = self.holding.take().map_or(Ok(()), Holding::leave);
@@ -339,7 +352,7 @@ impl Guard<'_> {
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        // There is nobody to tell; `leave` tells.
+        // `drop` cannot report an error. `leave` can.
         _ = self.run_tear_down();
     }
 }
@@ -353,38 +366,41 @@ impl fmt::Debug for Guard<'_> {
     }
 }
 
-/// Tells how a holding stands, from [`Guard::watch`].
+/// Reports the standing of a holding. [`Guard::watch`] makes it.
 pub struct LossWatch(Box<dyn Watch>);
 
 impl LossWatch {
-    /// How it stands now.
+    /// The standing now.
     pub fn standing(&self) -> Standing {
         self.0.standing()
     }
 
-    /// Waits until the holding is given back or lost.
+    /// Waits until the holder has left, or the holding is lost.
     pub fn wait(&self) -> Standing {
         self.0.wait(None)
     }
 
-    /// The same, but at most until `deadline`: then the answer may be [`Standing::Held`].
+    /// As [`wait`](LossWatch::wait), but at most until `deadline`. Then it may return
+    /// [`Standing::Held`].
     pub fn wait_until(&self, deadline: Instant) -> Standing {
         self.0.wait(Some(deadline))
     }
 
-    /// The moment at which the holding ends if no server is heard from any more; `None` if it does not depend on
-    /// time. Once it is lost: the moment from which on others may be inside, which may have passed.
+    /// The time at which the holding ends if the servers stay silent; `None` if it does not depend
+    /// on time. For a lost holding: the time from which others may be inside. It may be in the
+    /// past.
     pub fn valid_until(&self) -> Option<Instant> {
         self.0.valid_until()
     }
 
-    /// For tasks: completes when the holding is given back or lost. Waits on a thread of its own, which ends with
-    /// the holding, not with the future.
+    /// For tasks: completes when the holder has left, or the holding is lost. It waits on a thread
+    /// of its own. The thread ends with the holding, not with the future.
     pub fn ended(self) -> impl Future<Output = Standing> + Send + 'static {
         OnThread::new(move || self.0.wait(None))
     }
 
-    /// Calls `callback` if the holding gets lost, on a thread of its own that ends with the holding.
+    /// Calls `callback` if the holding is lost, on a thread of its own. The thread ends with the
+    /// holding.
     ///
     /// # Errors
     /// If no thread can be started.

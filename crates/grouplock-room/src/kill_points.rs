@@ -1,6 +1,6 @@
-//! Deaths on purpose, for tests: a process can be told to kill itself before the n-th change it makes to shared state.
+//! For tests: a process can kill itself before the n-th change that it makes to shared state.
 //!
-//! Only with the feature `kill-points`; without it nothing of this is left in the program.
+//! Only with the feature `kill-points`. Without it the program contains no such code.
 
 #[cfg(feature = "kill-points")]
 mod armed {
@@ -8,17 +8,17 @@ mod armed {
 
     static LEFT: AtomicI64 = AtomicI64::new(i64::MAX);
 
-    /// Lets this process die by `SIGKILL` before the `steps`-th change from now (1 is the next).
+    /// Kills this process with `SIGKILL` before the `steps`-th change from now on (1 is the next).
     pub fn arm(steps: u32) {
         LEFT.store(i64::from(steps), Ordering::SeqCst);
     }
 
-    /// How many changes were made since [`arm`], which must have been given `steps`.
+    /// The number of changes since [`arm`] was called with `steps`.
     pub fn taken(steps: u32) -> i64 {
         i64::from(steps) - LEFT.load(Ordering::SeqCst)
     }
 
-    /// A change to shared state is about to be made.
+    /// Call it before each change to shared state.
     #[cfg(target_os = "linux")]
     pub(crate) fn step() {
         if LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
@@ -35,7 +35,7 @@ pub(crate) use armed::step;
 #[cfg(feature = "kill-points")]
 pub use armed::{arm, taken};
 
-/// A change to shared state is about to be made.
+/// Call it before each change to shared state.
 #[cfg(all(not(feature = "kill-points"), target_os = "linux"))]
 #[inline(always)]
 pub(crate) fn step() {}

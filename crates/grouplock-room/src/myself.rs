@@ -1,18 +1,18 @@
-//! What this process says of itself to those who look, for backends.
+//! What snapshots show of this process: for backends.
 
 use nix::unistd::{geteuid, gethostname};
 
-/// The name of this machine; `?` if it has none.
+/// The name of this machine; `?` if it is unknown.
 pub fn host() -> String {
     gethostname().map_or_else(|_| "?".to_owned(), |host| host.to_string_lossy().into_owned())
 }
 
-/// The name of the user whose rights this process has.
+/// The name of the effective user of this process.
 pub fn user() -> String {
     user_name(geteuid().as_raw())
 }
 
-/// The name of a user, or the number if there is no name.
+/// The name of a user; the number if there is no name.
 pub(crate) fn user_name(number: u32) -> String {
     let user = nix::unistd::User::from_uid(number.into()).ok().flatten();
     user.map_or_else(|| number.to_string(), |user| user.name)

@@ -1,4 +1,4 @@
-//! The names of rooms, and the files they become.
+//! The names of rooms and of their files.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,8 @@ use crate::error::RoomError;
 pub struct RoomName(String);
 
 impl RoomName {
-    /// The longest encoded form, in bytes. With an ending it still is a file name on every file system.
+    /// The longest encoded form, in bytes. With an ending it is still a valid file name on every
+    /// file system.
     pub const MAX: usize = 240;
 
     /// Checks a name.
@@ -39,8 +40,9 @@ impl RoomName {
         &self.0
     }
 
-    /// The name with everything but ASCII letters, digits, `-`, `_` and inner dots written as `%XX`. Different
-    /// names have different forms, and none is `.`, `..`, hidden, or contains `/`.
+    /// The name as part of a file name. Every byte except ASCII letters, digits, `-`, `_` and inner
+    /// dots is written as `%XX`. Different names have different forms. No form is `.` or `..`,
+    /// begins with a dot, or contains `/`.
     ///
     /// ```
     /// use grouplock_room::RoomName;
@@ -66,7 +68,7 @@ impl RoomName {
         encoded
     }
 
-    /// The name that [`encoded`](RoomName::encoded) gives this, if there is one.
+    /// The name whose [encoded form](RoomName::encoded) this is, if there is one.
     pub fn decode(encoded: &str) -> Option<Self> {
         let mut bytes = Vec::with_capacity(encoded.len());
         let mut rest = encoded.bytes();
@@ -77,7 +79,7 @@ impl RoomName {
             });
         }
         let name = RoomName::new(&String::from_utf8(bytes).ok()?).ok()?;
-        // Only the canonical form counts, or one room would have two files.
+        // Only the canonical form is accepted. Otherwise one room could have two files.
         (name.encoded() == encoded).then_some(name)
     }
 }

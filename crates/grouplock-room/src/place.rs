@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::error::RoomError;
 
-/// Where a room lives: a directory of this machine, or servers.
+/// Where a room lives: in a directory of this machine, or on servers.
 ///
 /// | text | meaning |
 /// |---|---|
@@ -14,9 +14,9 @@ use crate::error::RoomError;
 /// | `gbp://host:port[,host:port…]` | members of a quorum |
 /// | `etcd://host:port[,host:port…][/path]` | an etcd cluster, and where in it |
 ///
-/// Any other `scheme://…` is understood as well and handed to the [opener](crate::Opener) registered for it. Options follow
-/// a question mark, `?cacert=/etc/ca.pem&ttl=10`; which ones there are is the opener's business. Names and
-/// passwords are not part of a place, as everyone on the machine can read a command line.
+/// Any other `scheme://…` goes to the [opener](crate::Opener) of that scheme. Options follow a
+/// question mark: `?cacert=/etc/ca.pem&ttl=10`. The opener defines them. A place contains no user
+/// names and passwords, because every user of the machine can read a command line.
 ///
 /// ```
 /// use grouplock_room::Place;
@@ -32,25 +32,27 @@ use crate::error::RoomError;
 pub enum Place {
     /// A directory of this machine.
     Directory(PathBuf),
-    /// Servers, reached by the backend of that scheme.
+    /// Servers. The backend of the scheme reaches them.
     Servers {
-        /// What stands before `://`.
+        /// The part before `://`.
         scheme: String,
         /// The `host:port` pairs, at least one.
         hosts: Vec<String>,
-        /// What follows them up to the question mark: empty, or with a slash at the beginning and none at the end.
+        /// The part after the hosts, up to the question mark. It is empty, or begins with a slash
+        /// and does not end with one.
         path: String,
-        /// What follows the question mark, in the order it was given.
+        /// The part after the question mark, in the given order.
         options: Vec<(String, String)>,
     },
 }
 
 impl Place {
-    /// The default on this machine: for root the rooms of the [whole machine](Place::system), for others those of the
-    /// [user](Place::of_user). No variable has a say, so a login, a cron job and a service of one user find the same rooms.
+    /// The default on this machine: for root the rooms of the [whole machine](Place::system), for
+    /// others the rooms of the [user](Place::of_user). It does not depend on environment variables.
+    /// So a login, a cron job and a service of one user find the same rooms.
     ///
     /// # Errors
-    /// Where there are no rooms in directories.
+    /// On systems without rooms in directories.
     pub fn local() -> Result<Self, RoomError> {
         #[cfg(unix)]
         return match nix::unistd::geteuid().as_raw() {
@@ -61,23 +63,24 @@ impl Place {
         Err(RoomError::Unsupported { backend: "directory", what: "rooms of a user".to_owned() })
     }
 
-    /// The rooms of the whole machine: `/run/grouplock`. For root, and for the group that the directory belongs to.
+    /// The rooms of the whole machine: `/run/grouplock`. They are for root and for the group of the
+    /// directory.
     pub fn system() -> Self {
         Place::Directory(PathBuf::from("/run/grouplock"))
     }
 
-    /// The rooms of a user: `/run/lock/grouplock-UID`, or `/tmp/grouplock-UID` on machines where not everybody may write to
-    /// `/run/lock`.
+    /// The rooms of a user: `/run/lock/grouplock-UID`. On machines where only some users may write
+    /// to `/run/lock`: `/tmp/grouplock-UID`.
     pub fn of_user(uid: u32) -> Self {
         Place::Directory(public().join(format!("{OF_USER}{uid}")))
     }
 
-    /// The rooms of a group, by its number: a directory next to those of users.
+    /// The rooms of a group, by its number. The directory is next to the directories of users.
     pub fn of_group(gid: u32) -> Self {
         Place::Directory(public().join(format!("{OF_GROUP}{gid}")))
     }
 
-    /// What kind of place it is: `file` for a directory.
+    /// The scheme; `file` for a directory.
     pub fn scheme(&self) -> &str {
         match self {
             Place::Directory(_) => "file",
@@ -86,12 +89,13 @@ impl Place {
     }
 }
 
-/// What the directories of users and groups are called.
+/// The beginnings of the names of directories of users and groups.
 const OF_USER: &str = "grouplock-";
 const OF_GROUP: &str = "grouplock-group-";
 
-/// A directory in which everybody may make one, and that is the same for all. `/run` is kept in memory and never cleaned up;
-/// `$XDG_RUNTIME_DIR` disappears at logout, and `/dev/shm` is swept then.
+/// A directory in which every user may create a directory, the same for all processes. `/run` is in
+/// memory and is never cleaned up. `$XDG_RUNTIME_DIR` disappears at logout, and logout also deletes
+/// files in `/dev/shm`.
 fn public() -> &'static Path {
     #[cfg(unix)]
     if let Ok(facts) = std::fs::symlink_metadata("/run/lock") {
@@ -103,7 +107,7 @@ fn public() -> &'static Path {
     Path::new("/tmp")
 }
 
-/// Whom a directory belongs to by its name.
+/// The owner that the name of a directory promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     User(u32),
@@ -111,7 +115,7 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// `None` for a directory whose name says nothing.
+    /// `None` if the name promises nothing.
     pub(crate) fn by_name(directory: &Path) -> Option<Self> {
         let parent = directory.parent()?;
         if parent != Path::new("/run/lock") && parent != Path::new("/tmp") {
@@ -153,11 +157,11 @@ impl FromStr for Place {
         if let Some(path) = text.strip_prefix("file:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             if !path.starts_with('/') {
-                return Err(bad("after `file:` an absolute path is expected"));
+                return Err(bad("expected an absolute path after `file:`"));
             }
             return Ok(Place::Directory(PathBuf::from(path)));
         }
-        // An absolute path is one whatever else is in it.
+        // A text that begins with a slash is a path, even if it contains `://`.
         let servers = text.split_once("://").filter(|_| !text.starts_with('/'));
         let Some((scheme, rest)) = servers else {
             return Ok(Place::Directory(PathBuf::from(text)));
@@ -165,24 +169,20 @@ impl FromStr for Place {
         let word = scheme.starts_with(|c: char| c.is_ascii_lowercase())
             && scheme.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '+');
         if !word {
-            return Err(bad(
-                "before `://` a word in small letters is expected, such as gbp or etcd",
-            ));
+            return Err(bad("expected a word in small letters before `://`, such as gbp or etcd"));
         }
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (hosts, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         if let Some((_, hosts)) = hosts.rsplit_once('@') {
-            // Nor do they belong into messages.
+            // The message must not contain them either.
             return Err(RoomError::BadPlace {
                 place: format!("{scheme}://…@{hosts}{path}"),
-                reason: "names and passwords do not belong here, where everyone can read them",
+                reason: "it must not contain names and passwords, because every user can read them",
             });
         }
         let hosts: Vec<String> = hosts.split(',').map(str::to_owned).collect();
         if !hosts.iter().all(|host| has_port(host)) {
-            return Err(bad(
-                "after `://` one host:port is expected, or several separated by commas",
-            ));
+            return Err(bad("expected host:port after `://`, or several separated by commas"));
         }
         let path = path.trim_end_matches('/').to_owned();
         let options = query
@@ -190,7 +190,7 @@ impl FromStr for Place {
             .filter(|option| !option.is_empty())
             .map(|option| match option.split_once('=') {
                 Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-                _ => Err(bad("after `?` options are expected, such as ?ttl=10&cacert=/etc/ca.pem")),
+                _ => Err(bad("expected options after `?`, such as ?ttl=10&cacert=/etc/ca.pem")),
             })
             .collect::<Result<_, _>>()?;
         Ok(Place::Servers { scheme: scheme.to_owned(), hosts, path, options })

@@ -1,4 +1,4 @@
-//! Who goes first.
+//! The order of admission.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,37 +7,39 @@ use std::time::Duration;
 use crate::duration::parse_duration;
 use crate::error::RoomError;
 
-/// The order in which a room admits. It belongs to the room and is fixed when the room is created.
+/// The order in which a room admits requests. It belongs to the room, and is fixed when the room is
+/// created.
 ///
-/// Whatever the policy: nobody waits for ever unless a holder stays for ever, and a request that finds the
-/// room empty with nobody waiting enters at once.
+/// Every policy promises: no request waits forever, unless a holder stays forever. A request that
+/// finds the room empty and without waiters enters at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Policy {
-    /// First come, first served between requests of different sessions: a request enters only after every
-    /// request of another session that came before it has entered and left, or has given up. So the
-    /// session inside can be joined only as long as no other session waits.
+    /// First come, first served between requests of different sessions. A request enters after all
+    /// earlier requests of other sessions have left or were withdrawn. So a request can join the
+    /// session inside only while no other session waits.
     #[default]
     Fifo,
 
-    /// As [`Fifo`](Policy::Fifo), except that a request may pass those of other sessions that wait in front
-    /// of it to join its own session inside, as long as none of them is passed more than `passes` times.
+    /// As [`Fifo`](Policy::Fifo), but a request may pass waiters of other sessions to join its own
+    /// session inside. No waiter is passed more than `passes` times.
     Batch {
-        /// How often a waiting request may be passed by later ones.
+        /// How often later requests may pass a waiter.
         passes: u32,
     },
 
-    /// By rank: time of arrival minus `aging` × [`Priority`], the smallest first. A request of priority 3
-    /// is treated as if it had come three times `aging` earlier, so it goes first among those that
-    /// came about when it did, and nobody is passed by requests that come long after.
+    /// By rank: the time of arrival minus `aging` × [`Priority`]. The smallest rank is first. A
+    /// request of priority 3 counts as if it had arrived three times `aging` earlier. So it goes
+    /// before requests that arrived at about the same time, and no request is passed by others that
+    /// arrive much later.
     Priority {
-        /// How much waiting outweighs one step of priority.
+        /// The waiting time that equals one step of priority.
         aging: Duration,
     },
 }
 
 impl Policy {
-    /// What [`FromStr`] understands.
+    /// The syntax that [`FromStr`] accepts.
     pub const SYNTAX: &'static str = "`fifo`, `batch:PASSES` or `priority:AGING` with AGING a \
                                       length of time such as `30s`, `500ms` or `2m30s`";
 }
@@ -94,9 +96,10 @@ impl FromStr for Policy {
     }
 }
 
-/// How urgent a request is. Larger goes first; 0 is the default, negative is for what can wait.
+/// The urgency of a request. Larger goes first. The default is 0, and negative numbers are for work
+/// that can wait.
 ///
-/// It is always recorded and shown. It changes the order only in rooms with [`Policy::Priority`].
+/// Rooms always record and show it. It changes the order only in rooms with [`Policy::Priority`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Priority(pub i32);

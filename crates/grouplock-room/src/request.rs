@@ -1,29 +1,29 @@
-//! What someone who wants to enter says.
+//! What a request for entry says.
 
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use crate::policy::Priority;
 
-/// How long to wait for admission.
+/// How long to wait for the entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Patience {
-    /// As long as it takes.
+    /// Without a limit.
     #[default]
     Unlimited,
-    /// Until then. A moment that has passed already is as good as [`None`](Patience::None).
+    /// Until this time. A time in the past means the same as [`None`](Patience::None).
     Until(Instant),
-    /// Enter at once or not at all.
+    /// Enter at once or fail.
     None,
 }
 
 impl Patience {
-    /// For that long from now; without limit if the clock cannot count that far.
+    /// For this long from now. If the clock cannot represent the end, without a limit.
     pub fn for_time(time: Duration) -> Self {
         Instant::now().checked_add(time).map_or(Patience::Unlimited, Patience::Until)
     }
 
-    /// Whether there is none left.
+    /// Whether no time is left.
     pub fn exhausted(self) -> bool {
         match self {
             Patience::Unlimited => false,
@@ -32,7 +32,7 @@ impl Patience {
         }
     }
 
-    /// When it ends, if it ends at a time.
+    /// The end of the wait, if it has one.
     pub fn deadline(self) -> Option<Instant> {
         match self {
             Patience::Until(deadline) => Some(deadline),
@@ -41,20 +41,21 @@ impl Patience {
     }
 }
 
-/// A request for entry, as the [backends](crate::Backend) get it.
+/// A request for entry, as [backends](crate::Backend) receive it.
 ///
-/// Two requests are **compatible** if they name the same session, neither is [alone](Request::alone), and the number of
-/// holders exceeds nobody's [`at_most`](Request::at_most). Those inside are the longest compatible beginning of the line.
+/// Two requests are **compatible** if they name the same session, neither is
+/// [alone](Request::alone), and the number of holders exceeds no [`at_most`](Request::at_most). The
+/// holders are the longest compatible beginning of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Request<'s> {
     /// The session.
     pub session: &'s str,
-    /// Nobody else may be inside, not even the same session. Then the session is only a name.
+    /// Whether the holder must be the only one inside. Then the session is only a name.
     pub alone: bool,
-    /// How many holders there may be while this one is inside, itself included.
+    /// The largest number of holders while this one is inside, itself included.
     pub at_most: Option<NonZeroU32>,
-    /// How urgent it is.
+    /// The urgency.
     pub priority: Priority,
     /// How long the holder expects to stay.
     pub expected: Option<Duration>,
@@ -63,7 +64,7 @@ pub struct Request<'s> {
 }
 
 impl<'s> Request<'s> {
-    /// To enter `session`, waiting as long as it takes.
+    /// Enters `session`. Waits without a limit.
     pub fn new(session: &'s str) -> Self {
         Request {
             session,
@@ -72,6 +73,18 @@ impl<'s> Request<'s> {
             priority: Priority::default(),
             expected: None,
             patience: Patience::default(),
+        }
+    }
+
+    /// The same request with another session.
+    pub(crate) fn with_session<'t>(&self, session: &'t str) -> Request<'t> {
+        Request {
+            session,
+            alone: self.alone,
+            at_most: self.at_most,
+            priority: self.priority,
+            expected: self.expected,
+            patience: self.patience,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A room, and how to enter it.
+//! A room, and the ways to enter it.
 
 use std::fmt;
 use std::num::NonZeroU16;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 #[cfg(unix)]
 use crate::backend::KEPT;
-use crate::backend::{Backend, Capabilities, Places};
+use crate::backend::{Backend, Capabilities};
 use crate::entry::Entry;
 use crate::error::RoomError;
 use crate::future::Enter;
@@ -18,6 +18,7 @@ use crate::guard::Guard;
 use crate::guard::Kept;
 use crate::name::RoomName;
 use crate::place::Place;
+use crate::places::Places;
 use crate::policy::Policy;
 use crate::snapshot::Snapshot;
 
@@ -25,11 +26,12 @@ use crate::snapshot::Snapshot;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
-    /// Only the user who creates it; in a directory with the set-group-ID bit that its group may write to, that group as well.
+    /// The user who creates it. If the directory has the set-group-ID bit and its group may write
+    /// to it, also that group.
     #[default]
     Owner,
-    /// The group of the file as well, which is the creator's or, in a directory with the set-group-ID bit, the
-    /// directory's.
+    /// Also the group of the file. That is the creator's group or, if the directory has the
+    /// set-group-ID bit, the directory's group.
     Group,
 }
 
@@ -37,63 +39,65 @@ pub enum Access {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RoomOptions {
-    /// The policy: asked for, or `None` for whatever the room has, [`Policy::Fifo`] for a new one.
+    /// The policy that the room must have. `None` accepts the policy of an existing room, and gives
+    /// a new room [`Policy::Fifo`].
     pub policy: Option<Policy>,
-    /// Open only a room that exists.
+    /// Whether to open only a room that exists.
     pub existing: bool,
-    /// Who may use a room that is created. Only for directories.
+    /// Who may use a new room. Only for directories.
     pub access: Access,
-    /// How many participants a room that is created can have at a time, 10,000 if nothing is said. Only for directories.
+    /// The number of participants that a new room can have at a time; 10,000 by default. Only for
+    /// directories.
     pub capacity: Option<NonZeroU16>,
-    /// What snapshots show as our command, instead of the command line of this process.
+    /// The command that snapshots show for this process, instead of its command line.
     pub command: Option<String>,
-    /// Only look: [`snapshot`](Room::snapshot) works without the permission to write, and entering does not. Only for
-    /// directories; elsewhere it means nothing.
+    /// Whether only [snapshots](Room::snapshot) are needed. They need no permission to write. Such
+    /// a room cannot be entered. Only for directories; rooms on servers ignore it.
     pub look_only: bool,
 }
 
 impl RoomOptions {
-    /// To open or create, with the policy it has, for the owner alone.
+    /// Opens or creates a room for its owner, with the policy that it has.
     pub fn new() -> Self {
         RoomOptions::default()
     }
 
-    /// Asks for a policy.
+    /// Sets the policy that the room must have.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
         self
     }
 
-    /// Opens only what exists.
+    /// Opens only a room that exists.
     #[must_use]
     pub fn existing(mut self, existing: bool) -> Self {
         self.existing = existing;
         self
     }
 
-    /// Who may use a new room.
+    /// Sets who may use a new room.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// How many participants a new room has places for.
+    /// Sets the number of participants that a new room can have.
     #[must_use]
     pub fn capacity(mut self, capacity: NonZeroU16) -> Self {
         self.capacity = Some(capacity);
         self
     }
 
-    /// Opens a room that exists, only to look at it.
+    /// Opens an existing room only for snapshots.
     #[must_use]
     pub fn look_only(mut self) -> Self {
         (self.existing, self.look_only) = (true, true);
         self
     }
 
-    /// What snapshots show as our command.
+    /// Sets the command that snapshots show.
     #[must_use]
     pub fn command(mut self, command: impl Into<String>) -> Self {
         self.command = Some(command.into());
@@ -101,11 +105,12 @@ impl RoomOptions {
     }
 }
 
-/// A named room that processes share: those of the same session may be inside together, those of different
+/// A named room that processes share. Holders of the same session are inside together. Different
 /// sessions exclude each other.
 ///
-/// A handle can be used by any number of threads and cloned cheaply. Each entry is on its own: the same thread may
-/// enter twice, and waits for itself if it asks for two sessions at once.
+/// Any number of threads can use a handle, and cloning it is cheap. Entries are independent: a
+/// thread may enter twice. It waits for itself if it asks for a second session while it holds the
+/// first.
 ///
 /// ```
 /// # fn main() -> Result<(), grouplock_room::RoomError> {
@@ -127,17 +132,18 @@ impl RoomOptions {
 #[derive(Clone)]
 pub struct Room {
     pub(crate) backend: Arc<dyn Backend>,
-    /// Where it is and what it is called, if it was opened by [`Places`]: what [`enter_all`](Room::enter_all) sorts by.
+    /// The place and the name, if [`Places`] opened the room. [`enter_all`](Room::enter_all) sorts
+    /// by them.
     at: Option<Arc<(Place, RoomName)>>,
 }
 
 impl Room {
-    /// Opens a room in a directory, creating both if needed, with [default options](RoomOptions).
-    /// [`Places`] opens others.
+    /// Opens a room in a directory with [default options](RoomOptions). Creates the directory and
+    /// the room if needed. [`Places`] opens rooms on servers.
     ///
     /// # Errors
-    /// [`RoomError`] has a case for everything that is known to go wrong; a room is never quietly replaced
-    /// by a weaker one.
+    /// [`RoomError`] has a variant for every known failure. A room is never silently replaced by a
+    /// weaker one.
     pub fn open<P>(place: P, name: &str) -> Result<Self, RoomError>
     where
         P: TryInto<Place>,
@@ -146,7 +152,7 @@ impl Room {
         Places::new().open(place, name, &RoomOptions::new())
     }
 
-    /// The same with options.
+    /// As [`open`](Room::open), with options.
     ///
     /// # Errors
     /// As [`open`](Room::open).
@@ -158,11 +164,12 @@ impl Room {
         Places::new().open(place, name, options)
     }
 
-    /// Removes a room that nobody uses from a directory. Handles that are still open notice and report
+    /// Removes a room that has no participants from a directory. Handles that are still open report
     /// [`RoomError::Removed`].
     ///
     /// # Errors
-    /// [`RoomError::InUse`] if someone is inside or waits. A file that is no room is not removed.
+    /// [`RoomError::InUse`] if a process is inside or waits. A file that is not a room is not
+    /// removed.
     pub fn remove<P>(place: P, name: &str) -> Result<(), RoomError>
     where
         P: TryInto<Place>,
@@ -180,7 +187,7 @@ impl Room {
         Room { at: Some(Arc::new((place.clone(), name.clone()))), ..self }
     }
 
-    /// What this room can do.
+    /// What this room supports.
     pub fn capabilities(&self) -> Capabilities {
         self.backend.capabilities()
     }
@@ -189,24 +196,24 @@ impl Room {
         RoomError::Unsupported { backend: self.backend.kind(), what: what.to_owned() }
     }
 
-    /// Enters, and waits as long as it takes.
+    /// Enters. Waits without a limit.
     ///
     /// # Errors
-    /// If the room cannot be used any more, or the name is too long.
+    /// If the room can no longer be used, or the name of the session is too long.
     pub fn enter(&self, session: &str) -> Result<Guard<'_>, RoomError> {
         self.request(session).enter()
     }
 
-    /// Enters at once or not at all.
+    /// Enters at once or fails.
     ///
     /// # Errors
-    /// [`RoomError::Occupied`] if it would have to wait.
+    /// [`RoomError::Occupied`] if the request would have to wait.
     pub fn try_enter(&self, session: &str) -> Result<Guard<'_>, RoomError> {
         self.request(session).no_wait().enter()
     }
 
-    /// Enters alone: nobody else is inside, whatever the session. To give it a name, or to wait for a limited time:
-    /// [`request`](Room::request) and [`Entry::alone`].
+    /// Enters alone: no other holder is inside, whatever its session. [`request`](Room::request)
+    /// and [`Entry::alone`] can also give it a name and limit the wait.
     ///
     /// ```
     /// # fn main() -> Result<(), grouplock_room::RoomError> {
@@ -230,10 +237,11 @@ impl Room {
         self.request("").alone().enter()
     }
 
-    /// Enters alone at once, or not at all.
+    /// Enters alone at once or fails.
     ///
     /// # Errors
-    /// As [`exclusive`](Room::exclusive), and [`RoomError::Occupied`] if it would have to wait.
+    /// As [`exclusive`](Room::exclusive), and [`RoomError::Occupied`] if the request would have to
+    /// wait.
     pub fn try_exclusive(&self) -> Result<Guard<'_>, RoomError> {
         self.request("").alone().no_wait().enter()
     }
@@ -243,9 +251,9 @@ impl Room {
         self.request("").alone().enter_async()
     }
 
-    /// Enters several rooms, whatever order they are named in: each process enters by place and name, so that no two wait
-    /// for each other. The guards come in the order of the requests. A room that is named twice with equal requests is
-    /// entered once.
+    /// Enters several rooms. Every process enters them sorted by place and name, whatever the order
+    /// of the requests. So no two processes wait for each other. The guards have the order of the
+    /// requests. A room that is named twice with equal requests is entered once.
     ///
     /// ```
     /// # fn main() -> Result<(), grouplock_room::RoomError> {
@@ -262,8 +270,9 @@ impl Room {
     /// ```
     ///
     /// # Errors
-    /// As [`Entry::enter`] for each of them: then none is kept. [`RoomError::BadOption`] if a room is named twice with
-    /// requests that differ, as nobody can be inside twice.
+    /// As [`Entry::enter`] for each room. After an error no room is held. [`RoomError::BadOption`]
+    /// if a room is named twice with different requests, because a process cannot be inside with
+    /// two requests.
     pub fn enter_all<'r, 's>(
         requests: impl IntoIterator<Item = Entry<'r, 's>>,
     ) -> Result<Vec<Guard<'r>>, RoomError> {
@@ -280,9 +289,9 @@ impl Room {
             let kind = |request: &crate::Request<'_>| (request.alone, request.at_most);
             if pair[0].0 == pair[1].0 && (one.session, kind(one)) != (other.session, kind(other)) {
                 return Err(RoomError::BadOption {
-                    what: "what is entered at once",
-                    value: format!("the room `{}` twice", pair[0].0.1),
-                    expected: "each room can be named with one session".to_owned(),
+                    what: "one entry",
+                    value: format!("for the room `{}` twice", pair[0].0.1),
+                    expected: "each room can have one session".to_owned(),
                 });
             }
         }
@@ -295,8 +304,8 @@ impl Room {
         Ok(guards.into_iter().map(|(_, guard)| guard).collect())
     }
 
-    /// What [`enter_all`](Room::enter_all) sorts by, for those who enter several rooms in another way: the place and the name.
-    /// `None` for a room that was not opened by [`Places`].
+    /// The place and the name, by which [`enter_all`](Room::enter_all) sorts. It is for programs
+    /// that enter several rooms in another way. `None` if [`Places`] did not open the room.
     pub fn entry_order(&self) -> Option<(String, String)> {
         let (place, name) = self.at.as_deref()?;
         let place = match place {
@@ -309,23 +318,23 @@ impl Room {
         Some((place, name.to_string()))
     }
 
-    /// For tasks of any executor.
+    /// As [`enter`](Room::enter), for tasks of any executor.
     pub fn enter_async(&self, session: &str) -> Enter {
         self.request(session).enter_async()
     }
 
-    /// A request with more to say than the session.
+    /// A request with options.
     pub fn request<'s>(&self, session: &'s str) -> Entry<'_, 's> {
         Entry::new(self, session)
     }
 
-    /// The file of a room in a directory; `None` for rooms on servers. To be opened by those whom a place is
-    /// [handed to](Guard::keep_by), and never to be emptied.
+    /// The file of a room in a directory; `None` for rooms on servers. A process opens it to [take
+    /// over](Guard::keep_by) a holding. It must never be truncated.
     pub fn file(&self) -> Option<&Path> {
         self.backend.file()
     }
 
-    /// The place that an open file [keeps](Guard::keep_by).
+    /// The holding that an open file [keeps](Guard::keep_by).
     ///
     /// # Errors
     /// As [`Guard::keep_by`].
@@ -334,8 +343,9 @@ impl Room {
         self.with_file()?.kept_by(descriptor)
     }
 
-    /// Leaves the place that an open file [keeps](Guard::keep_by). If `repaired`, the deaths that it was told of are
-    /// [acknowledged](Guard::acknowledge) before. False if it keeps none.
+    /// Leaves the holding that an open file [keeps](Guard::keep_by). With `repaired`, it first
+    /// [acknowledges](Guard::acknowledge) the deaths that were reported to this holding. Returns
+    /// `false` if the file keeps no holding.
     ///
     /// # Errors
     /// As [`Guard::keep_by`].
@@ -353,7 +363,8 @@ impl Room {
         self.file().map(|_| &*self.backend).ok_or_else(|| self.unsupported(KEPT))
     }
 
-    /// Who is inside, who waits, what was before. Does not disturb the room, and cannot be held up by it.
+    /// The holders, the waiters and the past phases. A snapshot does not disturb the room, and the
+    /// room cannot delay it.
     ///
     /// # Errors
     /// If the room cannot be read.

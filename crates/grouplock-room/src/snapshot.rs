@@ -1,7 +1,7 @@
-//! What a room looks like at a moment.
+//! Snapshots: the state of a room at one time.
 //!
-//! With the feature `serde` it can be serialized, as `grouplock status --json` does: moments are seconds since 1970, lengths of
-//! time seconds, the policy and the holder texts.
+//! With the feature `serde` they can be serialized, as `grouplock status --json` does. Times are
+//! seconds since 1970, durations are seconds, the policy and the identifiers are texts.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use crate::policy::{Policy, Priority};
 
-/// Names a holder or waiter among those that are in a room at the same time.
+/// Identifies a holder or a waiter among the participants of a room.
 ///
-/// A text without spaces; what it is made of is the backend's business.
+/// A text without spaces. The backend defines it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct HolderId(String);
@@ -34,40 +34,40 @@ impl fmt::Display for HolderId {
     }
 }
 
-/// Someone inside or waiting.
+/// A holder or a waiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Participant {
-    /// Equal to the [guard's](crate::Guard::holder).
+    /// The same as [`Guard::holder`](crate::Guard::holder).
     pub id: HolderId,
-    /// The process, as numbered where it runs.
+    /// The number of the process on its machine.
     pub pid: u32,
     /// The machine it runs on.
     pub host: String,
-    /// The name of its user, or the number if it has none.
+    /// The name of its user; the number if there is no name.
     pub user: String,
     /// Its command line, shortened.
     pub command: String,
-    /// Since when it is inside, or waits.
+    /// Since when it is inside or waits.
     #[cfg_attr(feature = "serde", serde(serialize_with = "form::moment"))]
     pub since: SystemTime,
-    /// What it asked with.
+    /// The urgency of its request.
     pub priority: Priority,
-    /// How long it expected to stay.
+    /// How long it expects to stay.
     #[cfg_attr(
         feature = "serde",
         serde(rename = "expected_seconds", serialize_with = "form::length")
     )]
     pub expected: Option<Duration>,
-    /// Whether it is, or wants to be, alone.
+    /// Whether it is alone, or waits to be alone.
     pub alone: bool,
-    /// How many holders there may be while it is inside.
+    /// Its limit for the number of holders.
     pub at_most: Option<NonZeroU32>,
 }
 
 impl Participant {
-    /// For backends: with the facts that have no default, everything else unknown.
+    /// For backends. Facts that are not given are unknown.
     pub fn new(id: HolderId, since: SystemTime) -> Self {
         Participant {
             id,
@@ -84,7 +84,7 @@ impl Participant {
     }
 }
 
-/// Those of one session that are inside together, or will be.
+/// The participants of one session that are inside together, or will be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -102,7 +102,7 @@ impl Phase {
     }
 }
 
-/// A phase that is over.
+/// A phase that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -111,15 +111,15 @@ pub struct PastPhase {
     pub session: String,
     /// Its epoch.
     pub epoch: u64,
-    /// When the first entered.
+    /// When its first holder entered.
     #[cfg_attr(feature = "serde", serde(serialize_with = "form::moment"))]
     pub began: SystemTime,
-    /// When the last left.
+    /// When its last holder left.
     #[cfg_attr(feature = "serde", serde(serialize_with = "form::moment"))]
     pub ended: SystemTime,
-    /// How many entered.
+    /// The number of holders that entered.
     pub entries: u64,
-    /// Whether one of them died inside.
+    /// Whether a holder died inside.
     pub died: bool,
 }
 
@@ -135,7 +135,7 @@ impl PastPhase {
     }
 }
 
-/// A room at a moment.
+/// The state of a room at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -145,22 +145,23 @@ pub struct Snapshot {
     /// Its policy.
     #[cfg_attr(feature = "serde", serde(serialize_with = "form::text"))]
     pub policy: Policy,
-    /// The epoch of the phase inside, or of the last one. If there was none yet, a number below the first.
+    /// The epoch of the current or the last phase. Before the first phase, a smaller number.
     pub epoch: u64,
-    /// Those inside.
+    /// The holders.
     pub inside: Option<Phase>,
-    /// Those waiting, the next first.
+    /// The waiters. The first phase is the next to enter.
     pub waiting: Vec<Phase>,
-    /// Phases that are over, the oldest first, as far as the backend remembers them.
+    /// Phases that have ended, the oldest first. The backend remembers a limited number.
     pub recent: Vec<PastPhase>,
-    /// How many holders have died inside since the room was made, as far as it was noticed.
+    /// The number of noticed deaths inside since the room was created.
     pub deaths: u64,
     /// When it was taken.
     #[cfg_attr(feature = "serde", serde(serialize_with = "form::moment"))]
     pub taken: SystemTime,
-    /// False if the room changed so fast that parts may be of different moments, or if some are missing.
+    /// Whether all parts belong to one time. False if the room changed too fast, or if parts are
+    /// missing.
     pub exact: bool,
-    /// Servers that did not answer, in words: what they know is missing.
+    /// The servers that did not answer. What only they know is missing.
     pub unanswered: Vec<String>,
 }
 
@@ -191,18 +192,18 @@ impl Snapshot {
         self.inside.as_ref().map_or(0, |phase| phase.members.len())
     }
 
-    /// The number of those waiting.
+    /// The number of waiters.
     pub fn waiters(&self) -> usize {
         self.waiting.iter().map(|phase| phase.members.len()).sum()
     }
 
-    /// How many phases wait in front of the one `id` waits in: 0 if its phase is the next.
+    /// The number of phases that wait in front of the phase of `id`; 0 if its phase is the next.
     pub fn phases_before(&self, id: &HolderId) -> Option<usize> {
         self.waiting.iter().position(|phase| phase.members.iter().any(|member| &member.id == id))
     }
 }
 
-/// How fields are serialized that have no form of their own.
+/// Serialization of fields that have no form of their own.
 #[cfg(feature = "serde")]
 mod form {
     use std::fmt::Display;

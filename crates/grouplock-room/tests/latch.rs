@@ -1,4 +1,4 @@
-//! The latch of rooms in a directory, explored: the text of `src/file/gate.rs` on a small world.
+//! The latch of rooms in a directory, explored: the text of `src/file/latch_word.rs` on a small world.
 //!
 //! Three participants take the latch and release it, again and again. Each step on the word, each question to the kernel and each of its
 //! locks is a step of the world. Any participant dies before any step, and a new process claims its slot. All states are
@@ -7,10 +7,10 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
-#[path = "../src/file/gate.rs"]
-mod gate;
+#[path = "../src/file/latch_word.rs"]
+mod latch_word;
 
-use gate::{Gate, Turn};
+use latch_word::{LatchWord, TakeResult};
 
 const PEOPLE: usize = 3;
 
@@ -41,7 +41,7 @@ impl Replay<'_> {
     }
 }
 
-impl Gate for Replay<'_> {
+impl LatchWord for Replay<'_> {
     type Error = Step;
 
     fn get(&self) -> Result<u32, Step> {
@@ -135,23 +135,23 @@ impl Person {
             Part::Claiming => {
                 let claimed = gate.try_reclaiming(|| {
                     gate.ask(Step::Claim)?;
-                    gate::is_left_to(&gate, slot)
+                    latch_word::is_left_to(&gate, slot)
                 })?;
                 claimed.map_or(vec![Part::Claiming], |left| either(left, Part::Trying))
             }
-            Part::Trying => either(gate::try_take(&gate, slot)?, Part::Waiting),
-            Part::Waiting => match gate::turn(&gate, slot)? {
-                Turn::Taken => vec![Part::Inside],
-                Turn::Again => vec![Part::Waiting],
+            Part::Trying => either(latch_word::try_take(&gate, slot)?, Part::Waiting),
+            Part::Waiting => match latch_word::take_or_sleep(&gate, slot)? {
+                TakeResult::Taken => vec![Part::Inside],
+                TakeResult::Retry => vec![Part::Waiting],
                 // It depends on how long that took.
-                Turn::Slept(owner) => vec![Part::Waiting, Part::Doubting(owner)],
-                Turn::Nonsense => panic!("the word names no owner"),
+                TakeResult::Slept(owner) => vec![Part::Waiting, Part::Doubting(owner)],
+                TakeResult::Invalid => panic!("the word names no owner"),
             },
             Part::Doubting(owner) => {
-                either(gate::take_from_dead(&gate, slot, owner)?, Part::Waiting)
+                either(latch_word::take_from_dead(&gate, slot, owner)?, Part::Waiting)
             }
             Part::Inside => {
-                gate::release(&gate)?;
+                latch_word::release(&gate)?;
                 vec![Part::Outside]
             }
         })
@@ -277,7 +277,7 @@ impl World {
         assert!(owners.len() <= 1, "two owners: {self:#?}");
         if let Some(who) = owners.first() {
             assert_eq!(
-                gate::owner(widen(self.word)),
+                latch_word::owner(widen(self.word)),
                 Some(*who as u16),
                 "not its owner: {self:#?}"
             );

@@ -249,7 +249,7 @@ fn check_write(
         match (state(before, slot), state(after, slot)) {
             (WAIT, IN) => {
                 let told = if deaths > repaired { deaths } else { 0 };
-                if word(after, slot, Field::Told) != told {
+                if word(after, slot, Field::Reported) != told {
                     return Err(format!("{slot} is not told of a death"));
                 }
                 if word(after, slot, Field::Epoch) != global(after, At::Epoch) {
@@ -365,7 +365,7 @@ fn canonical(mutant: Mutant, mut image: Image, last_epoch: u64) -> (Image, u64) 
             continue;
         }
         let is_in = state(&image, slot) == IN;
-        let told = match word(&image, slot, Field::Told) {
+        let told = match word(&image, slot, Field::Reported) {
             told if !is_in || told <= repaired => 0,
             told if told == deaths => 1 + unrepaired,
             // Some of those that are not repaired, but not all.
@@ -375,7 +375,7 @@ fn canonical(mutant: Mutant, mut image: Image, last_epoch: u64) -> (Image, u64) 
         let epoch = if is_in { 10 - behind.min(3) } else { 0 };
         let ticket = small(word(&image, slot, Field::Ticket));
         set(&mut image, At::Of(number, Field::Ticket), ticket);
-        set(&mut image, At::Of(number, Field::Told), told);
+        set(&mut image, At::Of(number, Field::Reported), told);
         set(&mut image, At::Of(number, Field::Epoch), epoch);
         if state(&image, slot) != WAIT || is_dead(&image, slot) {
             image[of(slot, WATCHED)] = 0;

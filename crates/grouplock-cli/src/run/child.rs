@@ -1,7 +1,8 @@
-//! The command as a child of ours.
+//! The command, as a child of this process.
 //!
-//! It stays in our process group, so that Ctrl-C, Ctrl-Z and the terminal reach it as if we were not there. It tells its
-//! [guardian](super::guardian) who it is before it becomes the command: there is no moment at which it runs unguarded.
+//! It stays in the process group of grouplock. So Ctrl-C, Ctrl-Z and the terminal reach it
+//! directly. The child tells its number to the [guardian](super::guardian) before it becomes the
+//! command. So the command never runs without a guardian.
 
 use std::ffi::{CString, NulError, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,20 +15,21 @@ use nix::unistd::Pid;
 
 use super::RunError;
 use super::guardian::Guardian;
-use super::inside::Inside;
+use super::holdings::Holdings;
 use crate::exit::{self, Ending};
-use crate::handle::Handle;
-use crate::signals::Signals;
+use crate::system::process::ProcessHandle;
+use crate::system::signals::Signals;
 
-/// The number from which on the command inherits the room's descriptor: scripts choose small ones for their own.
+/// The smallest number of the room's descriptor in the command. Scripts use small numbers for their
+/// own descriptors.
 const HIGH: i32 = 100;
 
-/// How much stack the child has until it is another program. execvpe(3) may need as much as a path is long, and more for the
-/// arguments.
+/// The size of the child's stack until exec. execvpe(3) may need the length of a path, and more for
+/// the arguments.
 const STACK: usize = 128 << 10;
 
-/// A command that can be run without allocating much.
-pub(super) struct Prepared {
+/// A command that can be started with few allocations.
+pub(super) struct PreparedCommand {
     words: Vec<CString>,
     environment: Vec<CString>,
 }
@@ -35,18 +37,19 @@ pub(super) struct Prepared {
 /// The child.
 pub(super) struct Child {
     pub(super) pid: Pid,
-    pub(super) handle: Handle,
+    pub(super) handle: ProcessHandle,
 }
 
-/// What waitpid(2) tells of a child.
-pub(super) enum News {
+/// A report of waitpid(2).
+pub(super) enum ChildEvent {
     Ended(Ending),
-    /// By the signal with this number.
+    /// The number of the signal that stopped it.
     Stopped(i32),
 }
 
-impl Prepared {
-    /// `words` with our environment and `variables`, of which those without a value are removed.
+impl PreparedCommand {
+    /// The command `words` with the environment of this process, changed by `variables`. A variable
+    /// without a value is removed.
     pub(super) fn new(
         words: Vec<OsString>,
         variables: &[(String, Option<String>)],
@@ -59,7 +62,7 @@ impl Prepared {
         let ours = variables.iter().filter_map(|(name, value)| {
             value.as_ref().map(|value| format!("{name}={value}").into_bytes())
         });
-        Ok(Prepared {
+        Ok(PreparedCommand {
             environment: inherited.chain(ours).map(CString::new).collect::<Result<_, _>>()?,
             words: words
                 .into_iter()
@@ -68,21 +71,22 @@ impl Prepared {
         })
     }
 
-    /// Makes the child. It inherits the descriptors of our places, whose locks then last as long as the command.
+    /// Starts the child. It inherits the descriptors of the holdings, so their locks last as long
+    /// as the command.
     pub(super) fn fork(
         &self,
         signals: &Signals,
         guardian: &Guardian,
-        inside: &Inside,
+        holdings: &Holdings,
     ) -> Result<Child, RunError> {
         let stack = STACK + 2 * size_of_val(&self.words[..]);
-        let child = spawn(stack, || self.become_command(signals, guardian, inside));
+        let child = spawn(stack, || self.become_command(signals, guardian, holdings));
         let pid = child.map_err(RunError::system("start the command"))?;
-        // Nobody but us can reap it, so the number means our child.
-        match Handle::open(pid) {
+        // Only this process can reap it, so the number is still that of our child.
+        match ProcessHandle::open(pid) {
             Ok(handle) => Ok(Child { pid, handle }),
             Err(errno) => {
-                // Once we have left, it must not be there any more.
+                // After grouplock has left the room, the command must not run any more.
                 _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
                 _ = nix::sys::wait::waitpid(pid, None);
                 Err(RunError::system("start the command")(errno))
@@ -91,27 +95,27 @@ impl Prepared {
     }
 
     /// In the child.
-    fn become_command(&self, signals: &Signals, guardian: &Guardian, inside: &Inside) -> ! {
-        if !guardian.is_told_of(std::process::id()) {
-            complain("the guardian of the command was killed before the command began");
+    fn become_command(&self, signals: &Signals, guardian: &Guardian, holdings: &Holdings) -> ! {
+        if !guardian.introduce(std::process::id()) {
+            complain("the guardian was killed before the command started");
             end(exit::FAILED);
         }
-        for place in inside.descriptors() {
+        for place in holdings.descriptors() {
             if fcntl(place, FcntlArg::F_DUPFD(HIGH)).is_err()
                 && let Err(errno) = fcntl(place, FcntlArg::F_DUPFD(3))
             {
-                complain(&format!("cannot hand on the descriptor of the room: {errno}"));
+                complain(&format!("cannot pass on the descriptor of the room: {errno}"));
                 end(exit::FAILED);
             }
         }
         if let Err(errno) = signals.restore() {
-            complain(&format!("cannot give signals back: {errno}"));
+            complain(&format!("cannot restore signals: {errno}"));
             end(exit::FAILED);
         }
         let Some(program) = self.words.first() else { end(exit::NOT_FOUND) };
         let Err(errno) = nix::unistd::execvpe(program, &self.words, &self.environment);
-        let name = crate::plain::plain(&program.to_string_lossy());
-        // The kernel says the same of a script whose interpreter is missing.
+        let name = crate::output::sanitized(&program.to_string_lossy());
+        // The kernel also returns ENOENT for a script whose interpreter is missing.
         let is_file = name.contains('/') && Path::new(&name).exists();
         match errno {
             Errno::ENOENT if is_file => {
@@ -131,30 +135,30 @@ impl Prepared {
 }
 
 impl Child {
-    /// What has become of it since the last time. Once it has ended it is reaped.
-    pub(super) fn news(&self) -> nix::Result<Option<News>> {
+    /// The next change of its state, if there is one. A child that has ended is reaped.
+    pub(super) fn next_event(&self) -> nix::Result<Option<ChildEvent>> {
         let mut status = 0;
         let flags = libc::WNOHANG | libc::WUNTRACED;
-        // Not nix's: that knows no realtime signals.
-        // SAFETY: the status is written to a number of its type.
+        // nix does not know realtime signals. SAFETY: the status is written to a number of its
+        // type.
         let found = unsafe { libc::waitpid(self.pid.as_raw(), &raw mut status, flags) };
         Ok(match Errno::result(found)? {
             0 => None,
-            _ if libc::WIFSTOPPED(status) => Some(News::Stopped(libc::WSTOPSIG(status))),
+            _ if libc::WIFSTOPPED(status) => Some(ChildEvent::Stopped(libc::WSTOPSIG(status))),
             _ if libc::WIFSIGNALED(status) => {
-                Some(News::Ended(Ending::Signal(libc::WTERMSIG(status))))
+                Some(ChildEvent::Ended(Ending::Signal(libc::WTERMSIG(status))))
             }
             _ => {
                 let code = u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX);
-                Some(News::Ended(Ending::Code(code)))
+                Some(ChildEvent::Ended(Ending::Code(code)))
             }
         })
     }
 }
 
-/// Makes a child that does `work` and never returns from it. As vfork(2) does, it shares our memory until it is another
-/// program, and this thread sleeps until then: to copy the memory, and to copy again what we write to, takes longer than
-/// entering a room.
+/// Starts a child that runs `work`, which does not return. As with vfork(2), the child shares our
+/// memory until exec, and this thread sleeps until then. To copy the memory takes longer than to
+/// enter a room.
 fn spawn<F: Fn()>(stack: usize, work: F) -> nix::Result<Pid> {
     extern "C" fn begin<F: Fn()>(work: *mut libc::c_void) -> libc::c_int {
         // SAFETY: it is what `spawn` has given to `clone`, and lives until that returns.
@@ -174,12 +178,13 @@ fn spawn<F: Fn()>(stack: usize, work: F) -> nix::Result<Pid> {
     Errno::result(child).map(Pid::from_raw)
 }
 
-/// Without the locks of the standard streams, which somebody may have held when we forked.
+/// It does not use the locks of the standard streams. Another thread may have held them at the
+/// fork.
 fn complain(message: &str) {
     _ = nix::unistd::write(std::io::stderr(), format!("grouplock: {message}\n").as_bytes());
 }
 
-/// Ends a child without running what belongs to its parent.
+/// Ends a child without running the destructors of its parent.
 pub(super) fn end(code: u8) -> ! {
     // SAFETY: it does not return, and runs nothing.
     unsafe { libc::_exit(i32::from(code)) }

@@ -1,16 +1,18 @@
-//! What keeps the room closed if we are killed while the command runs.
+//! The guardian keeps the room closed if grouplock is killed while the command runs.
 //!
-//! The kernel drops our locks when we die, and nothing that it does for our children then comes before that: a signal
-//! at the death of the parent would reach the command too late, and would separate its children from it, so that nobody finds
-//! them. So a second process shares our open descriptors, and with them the place in the room, and does nothing but wait. If
-//! we say goodbye it ends. If we just disappear it kills the command and all its descendants, waits until they are dead, and
-//! only then gives the place back.
+//! When a process dies, the kernel drops its locks first. A signal at the death of the parent would
+//! reach the command too late. It would also separate the command from its children, so that they
+//! could not be found. So a second process, the guardian, shares the open descriptors, and with
+//! them the holding. It only waits. If grouplock says goodbye, the guardian ends. If grouplock
+//! disappears without a goodbye, the guardian kills the command and all its descendants, waits
+//! until they are dead, and then gives up the holding.
 //!
-//! If both of us are killed at once, the command still has the [descriptor](grouplock_room::Guard::descriptor) of the
-//! room, and with it the place.
+//! If both are killed at once, the command still has the
+//! [descriptor](grouplock_room::Guard::descriptor) of the room, and with it the holding.
 //!
-//! The guardian is in our process group and blocks all signals. So those that are sent to the whole group are
-//! [pending](Guardian::has_got) there, which tells them from those that are sent to us alone.
+//! The guardian is in our process group and blocks all signals. A signal to the whole group stays
+//! [pending](Guardian::was_sent_to_group) in it. That distinguishes it from a signal to grouplock
+//! alone.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -25,63 +27,68 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getppid, pipe2, read, write};
 
+use super::RunError;
 use super::child::{Child, end};
-use super::inside::Inside;
-use super::{RunError, family};
-use crate::handle::{Handle, wait_for};
+use super::holdings::Holdings;
+use crate::system::descendants;
+use crate::system::proc::parent_of;
+use crate::system::process::{ProcessHandle, wait_for};
 
-/// The guardian, as its ward sees it.
+/// The guardian, as grouplock sees it.
 pub(super) struct Guardian {
     pid: Pid,
-    /// Closed by our death.
-    line: OwnedFd,
+    /// The kernel closes it when grouplock dies.
+    pipe: OwnedFd,
 }
 
-/// What is said on the line, in one piece each: the number of the command, or this, or the number of a signal to forget with the
-/// top bit set.
+/// The messages of the pipe, four bytes each: the number of the command, or `GOODBYE`, or `FORGET`
+/// with the number of a signal.
 const GOODBYE: u32 = 0;
 const FORGET: u32 = 1 << 31;
 
-/// How long it may take the guardian to forget a signal, in steps of a millisecond. It is not waited for if it is stopped.
+/// The longest wait until the guardian has forgotten a signal, in milliseconds. A stopped guardian
+/// does not answer.
 const PATIENCE: u32 = 1000;
 
 impl Guardian {
-    /// Posts one, for a command that will tell it who it is or for one that runs already.
-    pub(super) fn post(command: Option<&Child>, inside: &Inside) -> Result<Self, RunError> {
-        let what = "post a guardian for the command";
-        let (listen, line) = pipe2(OFlag::O_CLOEXEC).map_err(RunError::system(what))?;
+    /// Starts a guardian: for a command that runs already, or for one that will introduce itself.
+    pub(super) fn start(command: Option<&Child>, holdings: &Holdings) -> Result<Self, RunError> {
+        let what = "start a guardian for the command";
+        let (listen, pipe) = pipe2(OFlag::O_CLOEXEC).map_err(RunError::system(what))?;
         // SAFETY: the child makes system calls and small allocations, which the C libraries of Linux keep possible
         // in a child even if other threads were allocating; it ends without running our destructors.
         match unsafe { fork() }.map_err(RunError::system(what))? {
-            ForkResult::Parent { child } => Ok(Guardian { pid: child, line }),
+            ForkResult::Parent { child } => Ok(Guardian { pid: child, pipe }),
             ForkResult::Child => {
-                // Else it would never be closed.
-                drop(line);
-                watch_over(command, inside, &listen)
+                // Otherwise the pipe would never be closed.
+                drop(pipe);
+                guard(command, holdings, &listen)
             }
         }
     }
 
-    fn say(&self, word: u32) -> bool {
-        write(self.line.as_fd(), &word.to_ne_bytes()) == Ok(4)
+    fn send(&self, word: u32) -> bool {
+        write(self.pipe.as_fd(), &word.to_ne_bytes()) == Ok(4)
     }
 
-    /// In the command's process, before it is the command: says who it is. The line stays open until it is the
-    /// command, so if we die meanwhile the guardian does not believe that there is none.
-    pub(super) fn is_told_of(&self, command: u32) -> bool {
-        self.say(command)
+    /// Tells the guardian the number of the command. The child calls it before exec. It keeps the
+    /// pipe open until exec. So if grouplock dies in between, the guardian does not conclude that
+    /// there is no command.
+    pub(super) fn introduce(&self, command: u32) -> bool {
+        self.send(command)
     }
 
-    /// Whether a signal that has come to us was sent to our whole process group.
+    /// Whether a signal that we received was sent to our whole process group.
     ///
-    /// The kernel signals the youngest of a group first. So the guardian has got it before we have.
-    pub(super) fn has_got(&self, signal: Signal) -> bool {
+    /// The kernel signals the youngest process of a group first. So the guardian received it before
+    /// us.
+    pub(super) fn was_sent_to_group(&self, signal: Signal) -> bool {
         if !self.is_pending(signal) {
             return false;
         }
-        // Else the next one that is sent to us alone would seem to be this one. If the guardian is gone, the next begins
-        // with nothing.
-        if self.say(FORGET | signal as u32) {
+        // Otherwise the next signal to grouplock alone would look like this one. If the guardian is
+        // gone, a new one has no pending signals.
+        if self.send(FORGET | signal as u32) {
             for _ in 0..PATIENCE {
                 if !self.is_pending(signal) {
                     break;
@@ -100,10 +107,10 @@ impl Guardian {
         pending.is_some_and(|mask| mask & 1 << (signal as i32 - 1) != 0)
     }
 
-    /// Lets it go, and returns when it is gone.
+    /// Ends the guardian, and waits for its end.
     pub(super) fn dismiss(self) {
-        // If it is gone already there is nobody to tell.
-        self.say(GOODBYE);
+        // It fails if the guardian is gone.
+        self.send(GOODBYE);
         while waitpid(self.pid, None) == Err(Errno::EINTR) {}
     }
 
@@ -111,43 +118,44 @@ impl Guardian {
         self.pid
     }
 
-    /// Whether it has ended. Then it is reaped.
+    /// Whether it has ended. Then it is also reaped.
     pub(super) fn is_gone(&self) -> bool {
         !matches!(waitpid(self.pid, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::StillAlive))
     }
 }
 
 /// In the guardian.
-fn watch_over(command: Option<&Child>, inside: &Inside, listen: &OwnedFd) -> ! {
-    // Nothing that is sent to the job or comes from the terminal is meant for it.
+fn guard(command: Option<&Child>, holdings: &Holdings, listen: &OwnedFd) -> ! {
+    // Signals to the job or from the terminal are not for the guardian.
     _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None);
-    // Whoever kills all processes with our name shall not hit it.
+    // `pkill` with our name must not hit it.
     _ = prctl::set_name(c"room-guardian");
     let introduced;
     let (pid, handle) = if let Some(Child { pid, handle }) = command {
         (*pid, handle)
     } else {
         introduced = introduction(listen);
-        // There will be no command, or it has ended already.
+        // There will be no command, or it has already ended.
         let Some((pid, handle)) = &introduced else { end(0) };
         (*pid, handle)
     };
-    // It ends with the command as well: then there is nothing left to guard, and we need not wait for it to hear us.
+    // The guardian also ends with the command: then nothing is left to guard.
     if is_orphaned(handle, listen) {
-        family::kill(pid, handle);
-        // Somebody who has left the family may still have the descriptor.
-        inside.guards().for_each(Guard::abandon);
+        descendants::kill(pid, handle);
+        // A process that is no longer a descendant may still have the descriptor.
+        holdings.guards().for_each(Guard::abandon);
     }
     end(0)
 }
 
-/// The next word on the line; `None` if it is broken. All signals are blocked, so nothing interrupts this.
+/// The next message; `None` if the pipe is closed. All signals are blocked, so nothing interrupts
+/// it.
 fn hear(listen: &OwnedFd) -> Option<u32> {
     let mut word = [0; 4];
     (read(listen.as_fd(), &mut word) == Ok(4)).then(|| u32::from_ne_bytes(word))
 }
 
-/// Lets go of a signal that is pending here, if the word says so; else gives the word back.
+/// Removes a pending signal, if the message says so. Otherwise returns the message.
 fn heed(word: u32) -> Option<u32> {
     if word & FORGET == 0 {
         return Some(word);
@@ -162,8 +170,8 @@ fn heed(word: u32) -> Option<u32> {
     None
 }
 
-/// Waits for the command to say who it is.
-fn introduction(listen: &OwnedFd) -> Option<(Pid, Handle)> {
+/// Waits until the command introduces itself.
+fn introduction(listen: &OwnedFd) -> Option<(Pid, ProcessHandle)> {
     let number = loop {
         match heed(hear(listen)?) {
             Some(GOODBYE) => return None,
@@ -171,15 +179,17 @@ fn introduction(listen: &OwnedFd) -> Option<(Pid, Handle)> {
             None => {}
         }
     };
-    let handle = Handle::open(Pid::from_raw(number)).ok()?;
-    // If it has ended and was reaped since it wrote, the number may be somebody else's by now: who has another parent. If
-    // ours dies between the two questions, both get the same new one.
-    let sibling = (0..2).any(|_| family::parent_of(number) == Some(getppid().as_raw()));
+    let handle = ProcessHandle::open(Pid::from_raw(number)).ok()?;
+    // If the command has ended and was reaped, another process may have its number by now. That
+    // process has another parent. If our parent dies between the two calls, both processes get the
+    // same new parent, so it tries twice.
+    let sibling = (0..2).any(|_| parent_of(number) == Some(getppid().as_raw()));
     sibling.then_some((Pid::from_raw(number), handle))
 }
 
-/// Waits until the command has ended or we are not needed any more, or until the line breaks: then true.
-fn is_orphaned(command: &Handle, listen: &OwnedFd) -> bool {
+/// Waits until the command has ended, grouplock says goodbye, or the pipe closes. Returns whether
+/// the pipe closed.
+fn is_orphaned(command: &ProcessHandle, listen: &OwnedFd) -> bool {
     loop {
         let mut sources = [
             PollFd::new(listen.as_fd(), PollFlags::POLLIN),
@@ -187,7 +197,7 @@ fn is_orphaned(command: &Handle, listen: &OwnedFd) -> bool {
         ];
         match wait_for(&mut sources, None) {
             Err(Errno::EINTR) => continue,
-            // Nothing that can happen; but if it does, the command must not be left alone.
+            // It cannot happen. But then the command must not be left alone.
             Err(_) => return true,
             Ok(_) => {}
         }

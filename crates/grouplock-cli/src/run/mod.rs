@@ -2,55 +2,49 @@
 
 mod arguments;
 mod child;
-mod events;
-pub(crate) mod family;
 mod guardian;
-mod inside;
+mod holdings;
+mod set_up;
 mod supervise;
-mod upkeep;
-mod words;
 
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-use grouplock_room::{Patience, Place, Recovered, RoomError};
+use grouplock_room::{Patience, RoomError};
 use nix::sys::signal::Signal;
 
-pub(crate) use arguments::{Arguments, Entrance};
-#[cfg(feature = "top")]
-pub(crate) use words::cut;
-pub(crate) use words::{Audible, Teller, since};
+pub(crate) use arguments::{Arguments, OnLoss};
 
+use crate::entering::nested::{self, OuterHolding, WaitsForItself};
+use crate::entering::variables::{self, variables};
+use crate::entering::{Entering, Interruption, RoomRequest, StderrReport, WaitError, WaitReport};
+use crate::events::{Event, Events};
 use crate::exit::{self, Ending, complain};
-use crate::outer::{self, Outer, WaitsForItself};
 use crate::place::places;
-use crate::signals::Signals;
-use crate::waiting::{self, Ended, WaitError, Wish};
-use child::Prepared;
-use events::{Event, Events};
-use inside::{Inside, Seat};
-use supervise::{Over, Supervision};
-use upkeep::Upkeep;
+use crate::system::signals::Signals;
+use child::PreparedCommand;
+use holdings::{Holding, Holdings};
+use set_up::SetUp;
+use supervise::{Finished, Supervision};
 
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let mut events = match Events::to(arguments.json) {
         Ok(events) => events,
         Err(error) => return exit::failed(error),
     };
-    match inside(arguments, &mut events) {
+    match run_inside(arguments, &mut events) {
         Ok(ending) => ending.follow(),
         Err(error) => {
             let message = match &error {
-                RunError::Wait(error) => arguments.entrance.told(error),
+                RunError::Wait(error) => arguments.entrance.message(error),
                 error => error.to_string(),
             };
             let code = match &error {
-                RunError::Wait(WaitError::Room(conflict)) if conflict.is_conflict() => {
-                    arguments.entrance.conflict_exit_code
-                }
+                RunError::Wait(error) => arguments.entrance.exit_code(error),
                 RunError::Lost(_) => exit::LOST,
                 _ => exit::FAILED,
             };
-            events.tell(&Event::Failed { message: message.clone(), exit: code });
+            events.write(&Event::Failed { message: message.clone(), exit: code });
             if !(arguments.entrance.quiet && code == arguments.entrance.conflict_exit_code) {
                 complain(message);
             }
@@ -59,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Why the command did not run, or not to its end.
+/// Why the command did not run, or did not finish inside.
 #[derive(Debug, thiserror::Error)]
 enum RunError {
     #[error("{0}")]
@@ -76,228 +70,196 @@ enum RunError {
     Twice(String),
 }
 
+impl From<RoomError> for RunError {
+    fn from(error: RoomError) -> Self {
+        RunError::Wait(error.into())
+    }
+}
+
 impl RunError {
     fn system(what: &'static str) -> impl FnOnce(nix::errno::Errno) -> Self {
         move |errno| RunError::System { what, source: errno.into() }
     }
 }
 
-fn inside(arguments: &Arguments, events: &mut Events) -> Result<Ending, RunError> {
+fn run_inside(arguments: &Arguments, events: &mut Events) -> Result<Ending, RunError> {
     let mut signals = Signals::take().map_err(RunError::system("take over signals"))?;
-    let (mut inside, unprepared) = match enter(arguments, &signals, events)? {
-        Entered::Inside { inside, unprepared } => (inside, unprepared),
-        Entered::Ended(ending) => return Ok(ending),
+    let (mut holdings, needs_set_up) = match enter(arguments, &signals, events)? {
+        ControlFlow::Continue(entered) => entered,
+        ControlFlow::Break(ending) => return Ok(ending),
     };
     signals.take_children().map_err(RunError::system("take over signals"))?;
-    let rooms: Vec<&str> = inside.0.iter().map(|(wish, _)| wish.room.as_str()).collect();
-    let teller =
-        Teller::new(&rooms.join(", "), "", arguments.entrance.loudness(events.use_stderr()));
-    let mut upkeep = Upkeep::new(arguments, &signals, &teller, &inside);
-    if unprepared {
-        inside = match upkeep.set_up(inside)? {
-            Ok(inside) => inside,
-            Err(failed) => return Ok(failed),
+    let rooms: Vec<&str> = holdings.0.iter().map(|(request, _)| request.room.as_str()).collect();
+    let report =
+        StderrReport::new(&rooms.join(", "), "", arguments.entrance.verbosity(events.use_stderr()));
+    let mut set_up = SetUp::new(arguments, &signals, &report, &holdings);
+    if needs_set_up {
+        holdings = match set_up.set_up(holdings)? {
+            ControlFlow::Continue(holdings) => holdings,
+            ControlFlow::Break(failed) => return Ok(failed),
         };
     }
-    for (wish, seat) in &inside.0 {
-        events.tell(&Event::entered(wish, seat));
-        let teller = arguments.teller(wish, events);
-        teller.entered(seat.epoch(), &seat.holder(), seat.recovered());
+    for (request, holding) in &holdings.0 {
+        let (epoch, holder, recovered) = (holding.epoch(), holding.holder(), holding.recovered());
+        events.write(&Event::entered(request, epoch, holder.clone(), recovered.clone()));
+        arguments.report(request, events).entered(epoch, &holder, recovered);
     }
-    let command =
-        Prepared::new(arguments.command(), &environment(&inside, upkeep.previous.as_deref()))?;
+    let environment = environment(&holdings, set_up.previous.as_deref());
+    let command = PreparedCommand::new(arguments.command(), &environment)?;
     let supervision =
-        Supervision { signals: &signals, inside: &inside, on_loss: arguments.on_loss };
-    let Over { mut ending, loss, guardian, watch } = supervision.run(&command, events, &teller)?;
-    let own = inside.guards().count() == inside.0.len();
+        Supervision { signals: &signals, holdings: &holdings, on_loss: arguments.on_loss };
+    let Finished { mut ending, loss, guardian, watch } =
+        supervision.run(&command, events, &report)?;
+    let all_ours = holdings.guards().count() == holdings.0.len();
     let left = if let Some(loss) = loss {
         Err(RunError::Lost(loss.into()))
     } else {
-        ending = upkeep.tear_down(&inside, ending)?;
-        leave(inside, events).map(|()| ending)
+        ending = set_up.tear_down(&holdings, ending)?;
+        leave(holdings, events).map(|()| ending)
     };
-    // Who watches the place of the outer run goes on for as long as that does.
-    if own
+    // A watch of an outer holding ends only when the outer run ends.
+    if all_ours
         && left.is_ok()
         && let Some(watch) = watch
     {
         watch.end();
-        upkeep.end();
+        set_up.end();
     }
     guardian.dismiss();
     left
 }
 
-/// How entering ended.
-enum Entered {
-    Inside {
-        inside: Inside,
-        /// Whether the room is to be set up. Then we are alone.
-        unprepared: bool,
-    },
-    Ended(Ending),
-}
-
-/// Enters all rooms, in one order for everybody: so no two wait for each other, in whatever order they name them.
+/// Enters all rooms, and says whether the room must be set up. If it must, we are alone.
+///
+/// All processes enter rooms in one order, whatever order the options name. So no two processes wait
+/// for each other.
 fn enter(
     arguments: &Arguments,
     signals: &Signals,
     events: &mut Events,
-) -> Result<Entered, RunError> {
-    let wishes = arguments.wishes()?;
-    let order = order(&wishes)?;
+) -> Result<ControlFlow<Ending, (Holdings, bool)>, RunError> {
+    let requests = arguments.requests()?;
+    let order = order(&requests)?;
     'again: loop {
-        let mut seats = Vec::new();
+        let mut entered = Vec::new();
         for position in &order {
-            let wish = &wishes[*position];
-            match take_seat(arguments, wish, signals, events)? {
-                Taken::Seat(seat, unprepared) => {
-                    seats.push((*position, wish.clone(), seat, unprepared));
+            let request = &requests[*position];
+            match enter_room(arguments, request, signals, events)? {
+                ControlFlow::Continue((holding, needs_set_up)) => {
+                    entered.push((*position, request.clone(), holding, needs_set_up));
                 }
-                Taken::Signalled(stop @ Signal::SIGTSTP) => {
-                    // Nothing of us is in a queue or a room while we are stopped: else everybody behind us would wait for us.
-                    drop(seats);
+                ControlFlow::Break(Interruption::Signal(stop @ Signal::SIGTSTP)) => {
+                    // A stopped process must not be in a queue or a room: others would wait for it.
+                    drop(entered);
                     signals.stop_by(stop).map_err(RunError::system("stop"))?;
                     continue 'again;
                 }
-                Taken::Signalled(signal) => {
+                ControlFlow::Break(Interruption::Signal(signal)) => {
                     let ending = Ending::Signal(signal as i32);
-                    events.tell(&Event::Signalled { signal: signal.as_str(), exit: ending.code() });
-                    return Ok(Entered::Ended(ending));
+                    let exit = ending.code();
+                    events.write(&Event::Signalled { signal: signal.as_str(), exit });
+                    return Ok(ControlFlow::Break(ending));
                 }
+                // It cannot happen: `run` gives no caller.
+                ControlFlow::Break(Interruption::CallerGone) => continue 'again,
             }
         }
-        seats.sort_by_key(|(position, ..)| *position);
-        let unprepared = seats.iter().any(|(.., unprepared)| *unprepared);
-        let seats = seats.into_iter().map(|(_, wish, seat, _)| (wish, seat)).collect();
-        return Ok(Entered::Inside { inside: Inside(seats), unprepared });
+        entered.sort_by_key(|(position, ..)| *position);
+        let needs_set_up = entered.iter().any(|(.., needs_set_up)| *needs_set_up);
+        let holdings = entered.into_iter().map(|(_, request, holding, _)| (request, holding));
+        return Ok(ControlFlow::Continue((Holdings(holdings.collect()), needs_set_up)));
     }
 }
 
-/// The positions of the wishes, in the order in which everybody enters these rooms.
-fn order(wishes: &[Wish]) -> Result<Vec<usize>, RunError> {
-    let mut order: Vec<usize> = (0..wishes.len()).collect();
-    if wishes.len() > 1 {
-        let open = |wish: &Wish| places().open(&wish.place, &wish.room, &wish.options);
-        let rooms: Result<Vec<_>, _> = wishes.iter().map(open).collect();
-        let rooms = rooms.map_err(WaitError::from)?;
+/// The positions of the requests, in the order in which all processes enter these rooms.
+fn order(requests: &[RoomRequest]) -> Result<Vec<usize>, RunError> {
+    let mut order: Vec<usize> = (0..requests.len()).collect();
+    if requests.len() > 1 {
+        let open =
+            |request: &RoomRequest| places().open(&request.place, &request.room, &request.options);
+        let rooms: Result<Vec<_>, _> = requests.iter().map(open).collect();
+        let rooms = rooms?;
         order.sort_by_key(|position| rooms[*position].entry_order());
-        let twice = |pair: &&[usize]| wishes[pair[0]].room == wishes[pair[1]].room;
+        let twice = |pair: &&[usize]| requests[pair[0]].room == requests[pair[1]].room;
         if let Some(pair) = order.windows(2).find(twice) {
-            return Err(RunError::Twice(wishes[pair[0]].room.clone()));
+            return Err(RunError::Twice(requests[pair[0]].room.clone()));
         }
     }
     Ok(order)
 }
 
-/// What became of a wish.
-enum Taken {
-    /// And whether the room is to be set up, alone.
-    Seat(Seat, bool),
-    Signalled(Signal),
-}
-
-fn take_seat(
+/// Enters one room, and says whether it must be set up. If it must, we are alone.
+fn enter_room(
     arguments: &Arguments,
-    wish: &Wish,
+    request: &RoomRequest,
     signals: &Signals,
     events: &mut Events,
-) -> Result<Taken, RunError> {
-    let outer = Outer::around(wish)?;
-    let mut wish = wish.clone();
+) -> Result<ControlFlow<Interruption, (Holding, bool)>, RunError> {
+    let outer = OuterHolding::around(request)?;
+    let mut request = request.clone();
     if outer.is_some() {
-        // Whoever waits in front of us waits for the outer run to end, and that waits for us.
-        wish.patience = Patience::None;
+        // The requests in front of us wait until the outer run ends, and the outer run waits for us.
+        request.patience = Patience::None;
     }
-    let stays_alone = wish.alone;
-    let mut unprepared = false;
+    let stays_alone = request.alone;
+    let mut needs_set_up = false;
     loop {
-        let mut teller = arguments.teller(&wish, events);
-        let mut audience =
-            Audible { teller: &mut teller, events: Some(&mut *events), wish: &wish, told: None };
-        let guard = match waiting::enter_once(&wish, signals, None, &mut audience) {
-            Ok(Ended::Inside(guard)) => guard,
-            Ok(Ended::Signalled(signal)) => return Ok(Taken::Signalled(signal)),
-            // Nobody can hang up on us.
-            Ok(Ended::HungUp) => continue,
+        let mut stderr = arguments.report(&request, events);
+        let report = WaitReport::new(&mut stderr, Some(&mut *events), &request);
+        let mut entering = Entering { request: &request, signals, caller: None, report };
+        let guard = match entering.enter_once() {
+            Ok(ControlFlow::Continue(guard)) => guard,
+            Ok(ControlFlow::Break(interruption)) => return Ok(ControlFlow::Break(interruption)),
             Err(error) => {
-                let full = matches!(&error, WaitError::Room(error) if error.is_conflict());
                 return match outer {
-                    Some(outer) if full => Ok(Taken::Seat(Seat::Shared(outer), false)),
+                    Some(outer) if error.is_conflict() => {
+                        Ok(ControlFlow::Continue((Holding::Outer(outer), false)))
+                    }
                     _ => Err(error.into()),
                 };
             }
         };
-        if !unprepared && arguments.setup.is_some() {
-            unprepared = guard.prepared().map_err(WaitError::from)?.as_ref() != Some(&wish.session);
-            if unprepared && !stays_alone {
-                // Comes back alone. Until then somebody else may have set it up.
-                wish.alone = true;
+        if !needs_set_up && arguments.setup.is_some() {
+            needs_set_up = guard.prepared()?.as_ref() != Some(&request.session);
+            if needs_set_up && !stays_alone {
+                // Enter again, alone. Another process may set the room up in the meantime.
+                request.alone = true;
                 continue;
             }
         }
-        return Ok(Taken::Seat(Seat::Own(guard), unprepared));
+        return Ok(ControlFlow::Continue((Holding::Own(guard), needs_set_up)));
     }
 }
 
-/// Gives the places back.
-fn leave(inside: Inside, events: &mut Events) -> Result<(), RunError> {
-    match inside.leave() {
-        Ok(()) => events.tell(&Event::Left),
+/// Leaves the rooms.
+fn leave(holdings: Holdings, events: &mut Events) -> Result<(), RunError> {
+    match holdings.leave() {
+        Ok(()) => events.write(&Event::Left),
         Err(lost @ RoomError::Lost(_)) => return Err(RunError::Lost(lost)),
-        // The command has done its work inside; how it ended is worth more than how we leave.
+        // The command has finished its work. Its ending is more important than this error.
         Err(error) => complain(format_args!("leaving the room: {error}")),
     }
     Ok(())
 }
 
-/// What the command finds in its environment: of the first room, and of the others with a number behind each name.
-fn environment(inside: &Inside, previous: Option<&str>) -> Vec<(String, Option<String>)> {
-    let mut held = std::env::var(outer::VARIABLE).ok();
+/// The environment variables of the command. Those of the second and later rooms have a number at
+/// the end.
+fn environment(holdings: &Holdings, previous: Option<&str>) -> Vec<(String, Option<String>)> {
+    let mut held = std::env::var(nested::VARIABLE).ok();
     let mut all = vec![("GROUPLOCK_PREVIOUS".to_owned(), previous.map(str::to_owned))];
-    for (index, (wish, seat)) in inside.0.iter().enumerate() {
-        let (epoch, holder) = (seat.epoch(), seat.holder());
-        if let Seat::Own(_) = seat {
-            held = Some(Outer::variable(held.as_deref(), wish, epoch, &holder));
+    for (index, (request, holding)) in holdings.0.iter().enumerate() {
+        let (epoch, holder) = (holding.epoch(), holding.holder());
+        if let Holding::Own(_) = holding {
+            held = Some(OuterHolding::variable(held.as_deref(), request, epoch, &holder));
         }
-        let ours = variables(wish, epoch, &holder, seat.recovered());
+        let ours = variables(request, epoch, &holder, holding.recovered());
         all.extend(ours.into_iter().map(|(name, value)| match index {
             0 => (name.to_owned(), value),
             _ => (format!("{name}_{}", index + 1), value),
         }));
     }
-    all.push((outer::VARIABLE.to_owned(), held));
-    all.push(("GROUPLOCK_AT".to_owned(), inside.0.first().map(|(wish, _)| at(wish))));
+    all.push((nested::VARIABLE.to_owned(), held));
+    let place = holdings.0.first().map(|(request, _)| request.place.to_string());
+    all.push((variables::AT.to_owned(), place));
     all
-}
-
-/// The place as `--at` takes it.
-pub(crate) fn at(wish: &Wish) -> String {
-    match &wish.place {
-        Place::Directory(path) => path.display().to_string(),
-        servers => servers.to_string(),
-    }
-}
-
-/// What there is to know of a place inside one room. Those without a value are to be removed.
-pub(crate) fn variables(
-    wish: &Wish,
-    epoch: u64,
-    holder: &str,
-    recovered: Option<Recovered>,
-) -> Vec<(&'static str, Option<String>)> {
-    let (mut died, mut session, mut command) = (None, None, None);
-    if let Some(recovered) = recovered {
-        died = Some(recovered.epoch.to_string());
-        (session, command) = (Some(recovered.session), Some(recovered.command));
-    }
-    vec![
-        ("GROUPLOCK_ROOM", Some(wish.room.clone())),
-        ("GROUPLOCK_SESSION", Some(wish.session.clone())),
-        ("GROUPLOCK_EPOCH", Some(epoch.to_string())),
-        ("GROUPLOCK_HOLDER", Some(holder.to_owned())),
-        ("GROUPLOCK_RECOVERED", died),
-        ("GROUPLOCK_RECOVERED_SESSION", session),
-        ("GROUPLOCK_RECOVERED_COMMAND", command),
-    ]
 }

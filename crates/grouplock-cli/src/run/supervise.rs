@@ -1,4 +1,4 @@
-//! While the command runs.
+//! Supervising the command while it runs.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,38 +14,39 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::{getpgid, getpgrp};
 
+use super::RunError;
 use super::arguments::OnLoss;
-use super::child::{Child, News, Prepared};
-use super::events::{Event, Events};
+use super::child::{Child, ChildEvent, PreparedCommand};
 use super::guardian::Guardian;
-use super::inside::{Awaited, Inside};
-use super::words::Teller;
-use super::{RunError, family};
+use super::holdings::{Holdings, LossWait};
+use crate::entering::StderrReport;
+use crate::events::{Event, Events};
 use crate::exit::Ending;
-use crate::handle::wait_for;
-use crate::signals::{Arrival, Signals};
+use crate::system::descendants;
+use crate::system::process::wait_for;
+use crate::system::signals::{Arrival, Signals};
 
-/// A command that ends sooner is not worth a thread that watches its holding: nothing that takes a holding away
-/// is that fast.
+/// For this time the holding has no watch. Most commands end sooner, and nothing takes a holding
+/// away that fast.
 const UNWATCHED: Duration = Duration::from_millis(25);
 
-/// How long a command may take to end after its holding was lost.
+/// The time in which a command must end after its holding was lost.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What it takes to look after a command.
+/// What is needed to supervise a command.
 pub(super) struct Supervision<'a> {
     pub(super) signals: &'a Signals,
-    pub(super) inside: &'a Inside,
+    pub(super) holdings: &'a Holdings,
     pub(super) on_loss: OnLoss,
 }
 
-/// How it ended.
-pub(super) struct Over {
+/// The result.
+pub(super) struct Finished {
     pub(super) ending: Ending,
     pub(super) loss: Option<Loss>,
-    /// Ends with the command; to be dismissed when everything else is done, so that nobody waits for it.
+    /// It ends with the command. Dismiss it at the very end, so that nothing waits for it.
     pub(super) guardian: Guardian,
-    /// Ends when the room has been left.
+    /// It ends after the room was left.
     pub(super) watch: Option<Watch>,
 }
 
@@ -53,16 +54,16 @@ impl Supervision<'_> {
     /// Runs the command, and returns when it has ended.
     pub(super) fn run(
         &self,
-        command: &Prepared,
+        command: &PreparedCommand,
         events: &mut Events,
-        teller: &Teller,
-    ) -> Result<Over, RunError> {
-        let guardian = Guardian::post(None, self.inside)?;
-        let child = command.fork(self.signals, &guardian, self.inside)?;
-        let over = self.look_after(&child, guardian, events, teller);
+        report: &StderrReport,
+    ) -> Result<Finished, RunError> {
+        let guardian = Guardian::start(None, self.holdings)?;
+        let child = command.fork(self.signals, &guardian, self.holdings)?;
+        let over = self.look_after(&child, guardian, events, report);
         if over.is_err() {
-            // Whatever went wrong with us: once we have left, the command must not be there any more.
-            family::kill(child.pid, &child.handle);
+            // After grouplock has left the room, the command must not run any more.
+            descendants::kill(child.pid, &child.handle);
             while waitpid(child.pid, None) == Err(Errno::EINTR) {}
         }
         over
@@ -73,9 +74,9 @@ impl Supervision<'_> {
         child: &Child,
         mut guardian: Guardian,
         events: &mut Events,
-        teller: &Teller,
-    ) -> Result<Over, RunError> {
-        events.tell(&Event::Started { pid: child.pid.as_raw() });
+        report: &StderrReport,
+    ) -> Result<Finished, RunError> {
+        events.write(&Event::Started { pid: child.pid.as_raw() });
         let mut watch: Option<Watch> = None;
         let mut loss: Option<Loss> = None;
         let mut kill_at: Option<Instant> = None;
@@ -86,7 +87,7 @@ impl Supervision<'_> {
                 (Some(_), None) => None,
             };
             if !self.doze(child, watch.as_ref(), wait)? && watch.is_none() {
-                watch = Some(Watch::start(self.inside.losses())?);
+                watch = Some(Watch::start(self.holdings.losses())?);
             }
             while let Some(arrival) =
                 self.signals.next().map_err(RunError::system("read signals"))?
@@ -98,25 +99,25 @@ impl Supervision<'_> {
             }
             reap_others(child, &guardian);
             if guardian.is_gone() {
-                guardian = Guardian::post(Some(child), self.inside)?;
+                guardian = Guardian::start(Some(child), self.holdings)?;
             }
             if loss.is_none()
                 && let Some((room, found)) = watch.as_ref().and_then(Watch::loss)
             {
-                events.tell(&Event::Lost { room: &room, reason: found.to_string() });
-                teller.lost(&room, &found, self.on_loss);
+                events.write(&Event::Lost { room: &room, reason: found.to_string() });
+                report.lost(&room, &found, self.on_loss);
                 loss = Some(found);
                 kill_at = self.act_on_loss(child);
             }
             if kill_at.is_some_and(|time| time <= Instant::now()) {
-                family::kill(child.pid, &child.handle);
+                descendants::kill(child.pid, &child.handle);
                 kill_at = None;
             }
         };
-        Ok(Over { ending, loss, guardian, watch })
+        Ok(Finished { ending, loss, guardian, watch })
     }
 
-    /// Sleeps until something happens, at most that long; false if nothing did.
+    /// Sleeps until something happens, at most that long. Returns whether something happened.
     fn doze(
         &self,
         child: &Child,
@@ -125,7 +126,7 @@ impl Supervision<'_> {
     ) -> Result<bool, RunError> {
         let source = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut sources = vec![source(self.signals.as_fd()), source(child.handle.as_fd())];
-        // Once a loss is known there is nothing more to hear.
+        // After a loss its event is not needed any more.
         let unheard = watch.filter(|watch| watch.loss().is_none());
         sources.extend(unheard.map(|watch| source(watch.bell.as_fd())));
         match wait_for(&mut sources, wait) {
@@ -135,30 +136,31 @@ impl Supervision<'_> {
         }
     }
 
-    /// What was sent to us is meant for the command, unless it was sent to the command as well.
+    /// Passes a signal on to the command, unless the command received it too.
     fn pass_on(&self, arrival: Arrival, child: &Child, guardian: &Guardian, events: &mut Events) {
         let Arrival { signal, from_terminal } = arrival;
         if signal == Signal::SIGCHLD {
             return;
         }
-        // The guardian is asked in any case, since that makes it forget.
-        let whole_group = guardian.has_got(signal) || from_terminal;
+        // Always ask the guardian, because that also makes it forget the signal.
+        let whole_group = guardian.was_sent_to_group(signal) || from_terminal;
         if whole_group && is_in_our_group(child) {
             return;
         }
-        // It may have ended, or have become another user's.
+        // It fails if the command has ended, or belongs to another user.
         let passed = child.handle.send(signal as i32).is_ok();
-        events.tell(&Event::Forwarded { signal: signal.as_str(), passed });
+        events.write(&Event::Forwarded { signal: signal.as_str(), passed });
     }
 
-    /// How the command has ended, if it has. Stops with it if it was stopped.
+    /// The ending of the command, if it has ended. If the command was stopped, this process stops
+    /// with it.
     fn ended(&self, child: &Child, events: &mut Events) -> Result<Option<Ending>, RunError> {
-        match child.news().map_err(RunError::system("wait for the command"))? {
-            Some(News::Ended(ending)) => {
-                events.tell(&Event::exited(ending));
+        match child.next_event().map_err(RunError::system("wait for the command"))? {
+            Some(ChildEvent::Ended(ending)) => {
+                events.write(&Event::exited(ending));
                 Ok(Some(ending))
             }
-            Some(News::Stopped(number)) => {
+            Some(ChildEvent::Stopped(number)) => {
                 self.stop_with(child, number);
                 Ok(None)
             }
@@ -166,8 +168,9 @@ impl Supervision<'_> {
         }
     }
 
-    /// If the command was stopped as a job of the shell that started us, the shell has to see us stopped. Stopped by
-    /// SIGSTOP, or in a group of its own, it was stopped alone and will be continued alone.
+    /// If the command was stopped as a job of the shell, the shell must see grouplock stopped too.
+    /// If it was stopped by SIGSTOP, or is in another process group, it was stopped alone and will
+    /// be continued alone.
     fn stop_with(&self, child: &Child, number: i32) {
         let job = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU]
             .into_iter()
@@ -176,22 +179,22 @@ impl Supervision<'_> {
             && is_in_our_group(child)
             && self.signals.stop_by(signal).is_ok()
         {
-            // Only we may have been continued. One who runs already does not mind.
+            // Perhaps only grouplock was continued. SIGCONT does nothing to a process that runs.
             _ = child.handle.send(Signal::SIGCONT as i32);
         }
     }
 
-    /// When to kill the command.
+    /// Acts on a loss. Returns when to kill the command.
     fn act_on_loss(&self, child: &Child) -> Option<Instant> {
         let now = Instant::now();
         match self.on_loss {
             OnLoss::Warn => None,
             OnLoss::Kill => Some(now),
             OnLoss::Term => {
-                // If it has just ended, the next look tells. One that is stopped has to go on to end.
+                // It fails if the command has just ended. A stopped command must continue to end.
                 _ = child.handle.send(Signal::SIGTERM as i32);
                 _ = child.handle.send(Signal::SIGCONT as i32);
-                let others_enter = self.inside.valid_until();
+                let others_enter = self.holdings.valid_until();
                 Some(others_enter.map_or(now + GRACE, |time| time.min(now + GRACE)))
             }
         }
@@ -202,7 +205,7 @@ fn is_in_our_group(child: &Child) -> bool {
     getpgid(Some(child.pid)) == Ok(getpgrp())
 }
 
-/// Reaps children that are not ours: as the first process of a container we get all orphans.
+/// Reaps other children. The first process of a container gets all orphans.
 fn reap_others(child: &Child, guardian: &Guardian) {
     let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     while let Some(pid) = waitid(Id::All, look).ok().and_then(|status| status.pid())
@@ -213,7 +216,7 @@ fn reap_others(child: &Child, guardian: &Guardian) {
     }
 }
 
-/// Learns of a loss, on a thread for each place.
+/// Waits for the loss of a holding, on a thread for each holding.
 pub(super) struct Watch {
     bell: Arc<EventFd>,
     found: Arc<Mutex<Option<(String, Loss)>>>,
@@ -221,7 +224,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    fn start(places: Vec<Awaited>) -> Result<Self, RunError> {
+    fn start(places: Vec<LossWait>) -> Result<Self, RunError> {
         let failed = |source: io::Error| RunError::System { what: "watch the holding", source };
         let bell = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC);
         let bell = Arc::new(bell.map_err(|errno| failed(errno.into()))?);
@@ -231,7 +234,7 @@ impl Watch {
             let wait = move || {
                 if let Some(loss) = place() {
                     found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(loss);
-                    // An event counter has space for as many as we are.
+                    // It cannot overflow: there is one write for each thread.
                     _ = bell.write(1);
                 }
             };
@@ -245,8 +248,9 @@ impl Watch {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits for the end of the threads, once the rooms have been left: with them goes the last share of a room, whose slot
-    /// would else stay locked for as long as somebody has inherited the descriptor.
+    /// Waits for the end of the threads, after the rooms were left. Each thread keeps a room
+    /// handle. As long as a handle lives, its slot stays locked by everyone who inherited the
+    /// descriptor.
     pub(super) fn end(self) {
         for thread in self.threads {
             // It does not panic.

@@ -125,7 +125,10 @@ fn one_participant_too_many_is_told_or_waits() {
     let inside = room.enter("s").expect("it is empty");
     let (code, _, trouble) = place.said(&["run", "small", "s", "--", "true"]);
     assert_eq!(code, 125);
-    assert!(trouble.contains("has 1 places") && trouble.contains("--wait-if-full"), "{trouble}");
+    assert!(
+        trouble.contains("slots for at most 1") && trouble.contains("--wait-if-full"),
+        "{trouble}"
+    );
     let waits = ["run", "--wait-if-full"];
     let (code, _, trouble) =
         place.said(&[&waits, &["-w", "0.3", "small", "s", "-c", "true"][..]].concat());

@@ -221,7 +221,7 @@ fn a_token_that_is_none_is_named() {
     let (code, _, trouble) = place.said(&["release", "nonsense"]);
     assert_eq!(code, 125);
     assert!(
-        trouble.contains("`nonsense` is no token: expected what `grouplock acquire`"),
+        trouble.contains("`nonsense` is not a token: expected the output of `grouplock acquire`"),
         "{trouble}"
     );
     // A process that is no keeper is left alone, whatever the token says.

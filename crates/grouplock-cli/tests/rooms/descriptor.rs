@@ -185,19 +185,19 @@ fn wrong_descriptors_are_named_with_what_was_expected() {
             "exec 9<>\"$(\"$G\" path q)\"; \"$G\" enter --fd 9 r a".to_owned(),
             "q.room and not on the room's file",
         ),
-        (format!("exec 9<>'{file}'; \"$G\" leave --fd 9"), "which is no room"),
-        (format!("exec 9<>'{file}'; \"$G\" held --fd 9"), "which is no room"),
+        (format!("exec 9<>'{file}'; \"$G\" leave --fd 9"), "which is not a room"),
+        (format!("exec 9<>'{file}'; \"$G\" held --fd 9"), "which is not a room"),
         (
             "exec 9<\"$(\"$G\" path r)\"; \"$G\" enter --fd 9 r a".to_owned(),
             "open for reading only",
         ),
         (
             "\"$G\" enter --fd 9 r a; \"$G\" enter --fd 9 r a".to_owned(),
-            "keeps a place in this room already",
+            "already keeps a holding in this room",
         ),
         ("\"$G\" enter --fd 9 r a; \"$G\" enter --fd 9 r b".to_owned(), "in the session `a`"),
-        ("\"$G\" enter --at etcd://h:1 --fd 9 r a".to_owned(), "a directory only"),
-        ("\"$G\" path --at gbp://h:1 r".to_owned(), "a directory only"),
+        ("\"$G\" enter --at etcd://h:1 --fd 9 r a".to_owned(), "only rooms in a directory"),
+        ("\"$G\" path --at gbp://h:1 r".to_owned(), "only rooms in a directory"),
     ] {
         let (code, _, trouble) = run(&place, &script);
         assert_eq!(code, 125, "{script}: {trouble}");
@@ -205,7 +205,7 @@ fn wrong_descriptors_are_named_with_what_was_expected() {
     }
     let (code, _, trouble) = run(&place, "\"$G\" leave --fd 9");
     assert_eq!(code, 123);
-    assert!(trouble.contains("--fd 9: it keeps no place"), "{trouble}");
+    assert!(trouble.contains("--fd 9: it keeps no holding"), "{trouble}");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn a_descriptor_that_has_emptied_the_room_is_told_so_and_others_get_a_new_room()
     for _ in 0..2 {
         let (code, _, trouble) = told(&mut place.script(script));
         assert_eq!(code, 125);
-        assert!(trouble.contains("was emptied, as `9>` does, or removed"), "{trouble}");
+        assert!(trouble.contains("was emptied (as `9>` does) or removed"), "{trouble}");
         assert_eq!(try_enter(&place, "a"), 0);
     }
     // As when the room is removed after it was named, and before it is opened.
@@ -252,7 +252,7 @@ fn a_run_that_does_not_know_that_it_is_inside_does_not_wait_for_itself() {
     let (code, text, trouble) = run(&place, &script);
     assert_eq!((code, text.as_str()), (0, "shared\n125\n125\n125\n124\n"), "{trouble}");
     let remedy = "this runs inside `r` in the session `a`, so it cannot enter `b`: it would wait for its own end. \
-                  What may wait until then, in the background, is started with \
+                  To start a job in the background that waits until then: \
                   `env -u GROUPLOCK_HELD grouplock … 9>&-`";
     assert_eq!(trouble.matches(remedy).count(), 2, "{trouble}");
 }
@@ -265,7 +265,7 @@ fn the_descriptor_of_a_run_keeps_no_place_by_itself() {
     let mut outer = place.grouplock(&["run", "r", "a", "-c", script]);
     let (code, text, trouble) = told(outer.env("G", env!("CARGO_BIN_EXE_grouplock")));
     assert_eq!((code, text.as_str()), (0, "123\n123\n125\n124\n"), "{trouble}");
-    assert!(trouble.contains("--fd 100: it keeps no place that `grouplock enter`"), "{trouble}");
+    assert!(trouble.contains("--fd 100: it keeps no holding of `grouplock enter`"), "{trouble}");
     assert_eq!(try_enter(&place, "b"), 0, "the room is as good as before");
 }
 

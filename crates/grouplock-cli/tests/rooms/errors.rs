@@ -100,12 +100,12 @@ fn bad_names_and_places_are_named() {
     refused(
         &place,
         &["run", "--at", "ftp://host:1", "r", "s", "--", "true"],
-        &["`ftp://`", "known: directories"],
+        &["`ftp://`", "it can use: directories"],
     );
     refused(
         &place,
         &["run", "--at", "etcd://host", "r", "s", "--", "true"],
-        &["one host:port is expected"],
+        &["expected host:port after"],
     );
     let bytes = std::ffi::OsStr::from_bytes(b"/tmp/\xff");
     let (code, _, trouble) =

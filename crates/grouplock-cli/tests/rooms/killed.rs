@@ -100,7 +100,7 @@ fn the_next_is_told_that_somebody_died_inside() {
         trouble,
         format!(
             "grouplock: process {pid} died inside `r` in the session `a`; \
-             what it was doing may be half done\n"
+             its work may be half done\n"
         )
     );
     let (_, text, _) = place.said(&["run", "r", "c", "-c", script]);
@@ -239,7 +239,7 @@ fn a_lost_holding_ends_the_command_with_123() {
         take_away(&place);
         let trouble = trouble.to_end();
         assert_eq!(running.code(), Some(123), "{trouble}");
-        assert!(trouble.contains("the place in `r` was lost: the room was removed"), "{trouble}");
+        assert!(trouble.contains("the holding in `r` was lost: the room was removed"), "{trouble}");
         assert_eq!(got.exists(), ends.is_some());
     }
 }
@@ -254,7 +254,7 @@ fn a_lost_holding_can_be_only_warned_of() {
     let (text, trouble) = (running.stdout(), running.stderr());
     text.until_says("inside\n");
     take_away(&place);
-    trouble.until_says("the place in `r` was lost: the room was removed");
+    trouble.until_says("the holding in `r` was lost: the room was removed");
     let mut stdin = running.0.stdin.take().expect("it is piped");
     stdin.write_all(b"still here\n").expect("the command reads");
     assert_eq!(text.to_end(), "inside\nstill here\n");

@@ -175,14 +175,14 @@ fn doctor_finds_nothing_wrong_where_nothing_is() {
     let place = Place::new();
     let (code, text, _) = place.said(&["doctor"]);
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("a room was made, entered, left and removed"), "{text}");
+    assert!(text.contains("a room was created, entered, left and removed"), "{text}");
     assert!(!place.rooms().exists(), "it leaves nothing behind");
     let _holder = place.occupy("r", "a");
     fs::write(place.rooms().join("notes.txt"), "").expect("it can be written");
     let (code, text, _) = place.said(&["doctor"]);
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("room `r`: 1 inside, 0 waiting"), "{text}");
-    assert!(text.contains("files that are no rooms: notes.txt"), "{text}");
+    assert!(text.contains("files that are not rooms: notes.txt"), "{text}");
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn root_is_told_that_a_user_has_a_room_of_that_name() {
     let (code, _, trouble) = told(&mut user.as_root(&["run", &room, "b", "--", "true"]));
     assert_eq!(code, 0);
     let other = user.rooms.display().to_string();
-    assert!(trouble.contains(&format!("there is another room `{room}` in {other}")), "{trouble}");
+    assert!(trouble.contains(&format!("this is not the room `{room}` in {other}")), "{trouble}");
     let (_, text, _) = told(&mut user.as_root(&["doctor"]));
     assert!(text.contains(&format!("there are rooms elsewhere: 1 in {other}")), "{text}");
     assert_eq!(told(&mut user.as_root(&["run", "-q", &room, "b", "--", "true"])).2, "");
@@ -140,7 +140,7 @@ fn the_rooms_of_a_group_are_for_its_members() {
     assert_eq!(code, 0, "{trouble}");
     let (code, _, trouble) = told(&mut user.cron(&run));
     assert_eq!(code, 125);
-    assert!(trouble.contains("`nogroup`: we are no member of it"), "{trouble}");
+    assert!(trouble.contains("`nogroup`: this user is not a member of it"), "{trouble}");
     let (code, _, trouble) = told(&mut user.cron(&["status", "--group", "no such group"]));
     assert_eq!(code, 125);
     assert!(trouble.contains("`no such group`: there is no such group"), "{trouble}");

@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use grouplock_room::remote::{Admission, Desk};
+use grouplock_room::remote::{Desk, Grant};
 use grouplock_room::{Loss, Patience, RoomError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -229,7 +229,7 @@ impl Driver {
                 entry.phase = Phase::Inside { ends, lost: false };
                 let valid_until = told.map(|told| instant(self.clock, told));
                 // If it is not wanted any more, an order to end it is on its way.
-                let _ = entry.desk.granted(Admission { epoch, recovered: None, valid_until });
+                let _ = entry.desk.granted(Grant { epoch, recovered: None, valid_until });
             }
             (Standing::Inside { valid_until, .. }, Phase::Inside { ends, lost: false }) => {
                 let later = valid_until.map(|until| before(until, drift(self.lease)));

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use grouplock_room::backend::Submitted;
-use grouplock_room::remote::{self, Ticket};
+use grouplock_room::remote::{self, PendingRequest};
 use grouplock_room::{
     Backend, Capabilities, Patience, Policy, Request, RoomError, RoomName, RoomOptions, Snapshot,
 };
@@ -42,7 +42,7 @@ impl GbpRoom {
         request: &Request<'_>,
         patience: Patience,
         decide: bool,
-    ) -> Result<Ticket, RoomError> {
+    ) -> Result<PendingRequest, RoomError> {
         let length = request.session.len();
         if length > LONGEST_SESSION {
             return Err(RoomError::SessionTooLong { length, max: LONGEST_SESSION });

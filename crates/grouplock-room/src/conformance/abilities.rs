@@ -1,4 +1,4 @@
-//! What not every backend can do: alone, at most so many, switch, set-up and tear-down.
+//! Features that not every backend has: alone, at most, switch, set-up and tear-down.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -96,7 +96,7 @@ pub(super) fn at_most_so_many_are_inside(subject: &dyn Subject) {
         }
     });
     assert_eq!(most.into_inner(), 2, "two are inside together, and never more");
-    // Whoever has no limit keeps that of the others.
+    // A request without a limit respects the limits of the others.
     let one = room.request("build").at_most(TWO).enter().expect("it is empty");
     let other = room.try_enter("build").expect("two may be inside");
     assert!(room.try_enter("build").is_err_and(|error| error.is_conflict()));
@@ -150,7 +150,7 @@ pub(super) fn a_switch_overtakes_nobody(subject: &dyn Subject) {
         assert!(switched.epoch() > first);
         log.lock().expect("no panic").push("c");
         waiter.join().expect("no panic");
-        // Nobody waits: at once, and also with more to say.
+        // The room is free: the request enters at once, also with further options.
         let again = room.request("d").no_wait().switch(switched).expect("nobody else is here");
         assert_eq!(again.session(), "d");
         assert!(room.try_enter("c").is_err());
@@ -159,7 +159,7 @@ pub(super) fn a_switch_overtakes_nobody(subject: &dyn Subject) {
     assert_empty(subject, &room);
 }
 
-/// Enters with a set-up that counts.
+/// Enters with a set-up that counts its calls.
 fn set_up<'r>(
     subject: &dyn Subject,
     room: &'r Room,
@@ -191,7 +191,7 @@ pub(super) fn a_set_up_runs_once_and_before_others(subject: &dyn Subject) {
             });
         }
     });
-    // It stays so while the room is empty, and until somebody else has been inside.
+    // It stays set up while the room is empty, and until another session has been inside.
     drop(set_up(subject, &room, "model A", &count));
     assert_eq!(count.load(Ordering::SeqCst), 1);
     let other = room.enter("model B").expect("it is empty");
@@ -250,7 +250,7 @@ pub(super) fn the_last_one_tears_down(subject: &dyn Subject) {
     assert_eq!(next.prepared().expect("it can be asked"), None);
     assert_eq!(next.previous().expect("it can be asked"), None, "it was torn down");
     drop(next);
-    // Dropping tears down as well, and a failure is told by leaving.
+    // Dropping the guard also tears down. Leaving reports a failure.
     drop(enter());
     assert_eq!((up.load(Ordering::SeqCst), down.load(Ordering::SeqCst)), (2, 2));
     let failing = room.request("s").tear_down(|| Err("stuck".into())).enter().expect("it is empty");
@@ -263,7 +263,7 @@ pub(super) fn several_rooms_are_entered_in_one_order(subject: &dyn Subject) {
     let opened = || [open(subject, "several a"), open(subject, "several b")];
     let [a, b] = opened();
     if let Err(error) = Room::enter_all([a.request("s")]) {
-        // It was not opened through `Places`, so that nobody knows where it is.
+        // `Places` did not open it, so its place is unknown.
         assert!(matches!(error, RoomError::Unsupported { .. }), "{error}");
         return;
     }
@@ -275,7 +275,7 @@ pub(super) fn several_rooms_are_entered_in_one_order(subject: &dyn Subject) {
                 let [a, b] = opened();
                 let session = ["s", "t"][turn];
                 for _ in 0..20 {
-                    // Each in another order.
+                    // Each thread in another order.
                     let mut requests = vec![a.request(session), b.request(session)];
                     if turn == 1 {
                         requests.reverse();

@@ -1,10 +1,10 @@
-//! What happens to those who are killed, and to the others.
+//! What happens when processes are killed.
 
 use super::{Subject, Victim, assert_empty, eventually, open, snapshot};
 use crate::room::Room;
 use crate::snapshot::Snapshot;
 
-/// A process inside, or waiting if somebody of another session is inside.
+/// A process inside, or waiting if another session is inside.
 fn victim(
     subject: &dyn Subject,
     room: &Room,
@@ -21,7 +21,7 @@ fn victim(
     Some(victim)
 }
 
-/// Waits until it is inside: also in an idle room that takes time.
+/// Waits until it is inside: that takes time also in an idle room.
 fn until_inside(subject: &dyn Subject, room: &Room, pid: u32) {
     let inside =
         |seen: Snapshot| seen.inside.is_some_and(|it| it.members.iter().any(|m| m.pid == pid));

@@ -1,4 +1,4 @@
-//! Who is inside with whom, and what is told about it.
+//! Which sessions are inside together, and what snapshots show.
 
 use super::{Subject, assert_empty, open, snapshot};
 use crate::error::RoomError;
@@ -83,11 +83,11 @@ pub(super) fn epochs_grow_with_every_phase(subject: &dyn Subject) {
         last = guard.epoch();
         guard.leave().expect("it can be left");
         assert_eq!(joined.epoch(), last, "an epoch does not change");
-        // The phase lasts as long as anyone is inside.
+        // The phase lasts while any holder is inside.
         let again = room.request(session).timeout(subject.soon()).enter().expect("it is shared");
         assert_eq!(again.epoch(), last);
     }
-    // Also in the eyes of someone who comes later.
+    // Also for a handle that is opened later.
     drop((one, other));
     let late = open(subject, "epochs");
     assert!(late.enter("s").expect("it is empty").epoch() > last);
@@ -128,7 +128,7 @@ pub(super) fn an_owned_guard_outlives_its_handle(subject: &dyn Subject) {
         room.request("s").enter_owned().expect("it is empty")
     };
     assert!(other.try_enter("t").is_err(), "the guard keeps the room open");
-    // It may also be left elsewhere.
+    // Another thread may leave it.
     std::thread::spawn(move || guard.leave().expect("it can be left")).join().expect("no panic");
     other.request("t").timeout(subject.soon()).enter().expect("it is empty").leave().expect("left");
 }

@@ -1,6 +1,7 @@
-//! What every kind of rooms has to pass.
+//! The test suite for every kind of rooms.
 //!
-//! A backend tells how to open one of its rooms ([`Subject`]) and runs all [`CASES`] on it, each as a test of its own:
+//! A backend says how to open its rooms ([`Subject`]) and runs all [`CASES`], each as a test of its
+//! own:
 //!
 //! ```
 //! use grouplock_room::conformance::Subject;
@@ -23,7 +24,8 @@
 //!
 //! In a test file, `grouplock_room::conformance_tests!(subject())` makes a `#[test]` of every case.
 //!
-//! Cases that need what a backend does not have ([`Capabilities`](crate::Capabilities)) check that it says so instead.
+//! A case that needs a feature that the backend lacks ([`Capabilities`](crate::Capabilities))
+//! checks that the backend refuses it.
 
 mod abilities;
 mod deaths;
@@ -41,58 +43,60 @@ use crate::room::{Room, RoomOptions};
 
 /// A kind of rooms under test.
 pub trait Subject: Sync {
-    /// Opens a room, as another process would: each handle is a participant of its own. Every case uses other names.
+    /// Opens a room, as another process would: each handle is a participant of its own. Every case
+    /// uses its own names.
     ///
     /// # Errors
-    /// As the backend has reason to.
+    /// The errors of the backend.
     fn open(&self, room: &str, options: &RoomOptions) -> Result<Room, RoomError>;
 
-    /// Starts a process that enters `session` of `room`, or waits for it. `None` if this cannot be done; then the cases about
-    /// death are skipped with a notice.
+    /// Starts a process that enters `session` of `room`, or waits for it. `None` if that is not
+    /// possible. Then the cases about deaths are skipped with a notice.
     fn victim(&self, room: &str, session: &str) -> Option<Box<dyn Victim>> {
         let _ = (room, session);
         None
     }
 
-    /// Makes the backend take a holding away, as a removed file or a lost lease would. `false` if this cannot be done.
+    /// Takes a holding away, as a removed file or a lost lease would. `false` if that is not
+    /// possible.
     fn take_away(&self, room: &str, guard: &Guard<'_>) -> bool {
         let _ = (room, guard);
         false
     }
 
-    /// The longest time after which something that must happen has happened, deaths included.
+    /// The longest time that an expected event may take, deaths included.
     fn soon(&self) -> Duration {
         Duration::from_secs(10)
     }
 }
 
-/// A process to be killed.
+/// A process that a case kills.
 pub trait Victim {
     /// Its process id, as snapshots show it.
     fn pid(&self) -> u32;
 
-    /// Ends it without giving it a chance to do anything.
+    /// Kills it, so that it cannot react.
     fn kill(self: Box<Self>);
 }
 
-/// One thing that must hold.
+/// One promise.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// Tries it, and panics if it does not hold.
+    /// Checks it, and panics if it does not hold.
     pub run: fn(&dyn Subject),
 }
 
 macro_rules! cases {
     ($($module:ident :: $case:ident,)*) => {
-        /// All of them.
+        /// All cases.
         pub const CASES: &[Case] = &[
             $(Case { name: stringify!($case), run: $module::$case },)*
         ];
 
-        /// Makes a test of every [case](crate::conformance::CASES). The expression makes the subject and is evaluated in
-        /// each of them.
+        /// Makes a test of every [case](crate::conformance::CASES). Each test evaluates the
+        /// expression to make its subject.
         #[macro_export]
         macro_rules! conformance_tests {
             ($subject:expr) => {
@@ -153,12 +157,12 @@ pub fn case(name: &str) -> Option<&'static Case> {
     CASES.iter().find(|case| case.name == name)
 }
 
-/// A room of the case's own.
+/// A room that only this case uses.
 fn open(subject: &dyn Subject, room: &str) -> Room {
     subject.open(room, &RoomOptions::new()).expect("a room with default options can be opened")
 }
 
-/// Waits until it holds.
+/// Waits until the condition holds.
 fn eventually(subject: &dyn Subject, what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + subject.soon();
     while !holds() {
@@ -167,7 +171,7 @@ fn eventually(subject: &dyn Subject, what: &str, mut holds: impl FnMut() -> bool
     }
 }
 
-/// Waits until that many wait.
+/// Waits until the room has that many waiters.
 fn until_waiting(subject: &dyn Subject, room: &Room, waiters: usize) {
     eventually(subject, &format!("{waiters} waiting"), || snapshot(room).waiters() == waiters);
 }
@@ -176,7 +180,7 @@ fn snapshot(room: &Room) -> crate::Snapshot {
     room.snapshot().expect("a room can be looked at")
 }
 
-/// Nobody is inside, nobody waits, and anyone can enter.
+/// The room has no holders and no waiters, and can be entered.
 fn assert_empty(subject: &dyn Subject, room: &Room) {
     let seen = snapshot(room);
     assert_eq!((seen.session(), seen.waiters()), (None, 0), "something was left behind: {seen:?}");

@@ -1,4 +1,4 @@
-//! Who goes first.
+//! The order of admission.
 
 use std::sync::Mutex;
 use std::thread::{Scope, ScopedJoinHandle};
@@ -8,8 +8,8 @@ use super::{Subject, open, until_waiting};
 use crate::policy::Policy;
 use crate::room::{Room, RoomOptions};
 
-/// Lets a request wait on a thread of its own, and returns when it stands in the queue as the `place`-th. When it is
-/// admitted it writes itself down, stays a little, and leaves.
+/// Lets a request wait on a thread of its own, and returns when it has the `place`-th position in
+/// the queue. When it is admitted, it records its name, stays a little, and leaves.
 fn queue<'s>(
     scope: &'s Scope<'s, '_>,
     subject: &'s dyn Subject,
@@ -116,7 +116,7 @@ pub(super) fn priority_is_a_head_start(subject: &dyn Subject) {
     let log = log.into_inner().expect("no panic");
     let order: Vec<_> = log.iter().map(|(session, priority, _)| (*session, *priority)).collect();
     assert_eq!(order, [("c", 5), ("e", 5), ("c", 1), ("b", 0), ("d", -3)]);
-    // Aging: among those who came long apart the time decides.
+    // Aging: between requests that arrived long apart, the time decides.
     let options = RoomOptions::new().policy(Policy::Priority { aging: Duration::from_millis(20) });
     let room = subject.open("aging", &options).expect("the capabilities promise it");
     let log = Mutex::new(Vec::new());

@@ -1,4 +1,4 @@
-//! Many at once.
+//! Many participants at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,11 +10,11 @@ const SESSIONS: usize = 3;
 const THREADS: usize = 8;
 const TIME: Duration = Duration::from_millis(800);
 
-/// Who is inside, as those inside see it.
+/// The holders, as the holders themselves count them.
 #[derive(Default)]
 struct Monitor {
     inside: [AtomicU64; SESSIONS],
-    /// The epoch that each session was last inside with.
+    /// The epoch of the last phase of each session.
     epochs: AtomicU64,
     entries: AtomicU64,
 }
@@ -46,9 +46,9 @@ pub(super) fn no_two_sessions_overlap_in_a_storm(subject: &dyn Subject) {
     let work = |room: &Room, number: usize| {
         let mut turn = number;
         let mut own = 0;
-        // On a busy machine longer, until it has entered.
+        // On a busy machine the loop takes longer, until it has entered.
         while Instant::now() < if own == 0 { end + subject.soon() } else { end } {
-            // Not random, but no two threads go around alike.
+            // Not random, but different for each thread.
             turn = turn.wrapping_mul(31).wrapping_add(number + 7);
             let session = turn / 8 % SESSIONS;
             let request = room.request(names[session]);
@@ -75,7 +75,7 @@ pub(super) fn no_two_sessions_overlap_in_a_storm(subject: &dyn Subject) {
         let threads: Vec<_> = (0..THREADS)
             .map(|number| {
                 scope.spawn(move || {
-                    // Half of them share a handle.
+                    // Half of the threads share a handle.
                     if number % 2 == 0 {
                         work(shared, number)
                     } else {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::{Subject, assert_empty, eventually, open, snapshot};
 use crate::error::RoomError;
 
-/// The smallest executor there is.
+/// A minimal executor.
 struct Unpark(Thread);
 
 impl Wake for Unpark {

@@ -1,4 +1,4 @@
-//! Waiting, and giving up.
+//! Waiting and withdrawing.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,7 +66,7 @@ pub(super) fn a_moment_in_the_past_is_no_patience(subject: &dyn Subject) {
     }
     assert_eq!(snapshot(&room).waiters(), 0);
     inside.leave().expect("it can be left");
-    // As long as the clock can count, and longer.
+    // Up to the largest time of the clock, and beyond.
     room.request("t").timeout(Duration::MAX).enter().expect("it is empty").leave().expect("left");
 }
 
@@ -85,7 +85,7 @@ pub(super) fn progress_is_told_and_can_end_the_wait(subject: &dyn Subject) {
     assert_eq!(calls, 3);
     assert_eq!(snapshot(&room).waiters(), 0);
     inside.leave().expect("it can be left");
-    // Who need not wait is told nothing.
+    // A request that need not wait makes no calls.
     let silent = |_: &crate::Progress<'_>| -> ControlFlow<()> { panic!("nothing to wait for") };
     room.request("t")
         .progress(Duration::ZERO, silent)
@@ -113,7 +113,7 @@ pub(super) fn a_withdrawal_lets_those_behind_in(subject: &dyn Subject) {
             request.enter().map(drop)
         });
         until_waiting(subject, &room, 1);
-        // Stands behind "t", and could be inside if that were not there.
+        // It waits behind "t", and could enter if "t" did not wait.
         let behind = scope.spawn(|| room.request("s").timeout(subject.soon()).enter());
         until_waiting(subject, &room, 2);
         enough.store(true, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Time as the file keeps it: nanoseconds in a word.
+//! Times in the file: nanoseconds in a word.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,23 +12,23 @@ fn read(clock: libc::clockid_t) -> u64 {
     seconds.wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec.cast_unsigned())
 }
 
-/// Real time, a few milliseconds late at worst, at the price of a few nanoseconds.
+/// The real-time clock. Cheap, and up to a few milliseconds late.
 #[inline]
 pub(super) fn real() -> u64 {
     read(libc::CLOCK_REALTIME_COARSE)
 }
 
-/// Real time as exactly as it can be had.
+/// The real-time clock, exact.
 pub(super) fn exact() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// Runs evenly, and for all processes of the machine alike.
+/// The monotonic clock, the same for all processes of the machine.
 pub(super) fn monotonic() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// For people.
+/// The time for snapshots.
 pub(super) fn system_time(nanoseconds: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_nanos(nanoseconds)
 }

@@ -1,7 +1,7 @@
-//! The directory and the file, opened so that nobody is tricked.
+//! Opens the directory and the file safely.
 //!
-//! Everything happens relative to the open directory, nothing follows a symbolic link at the end of a path, and a file gets
-//! its name only when it is complete.
+//! All operations are relative to the open directory. Nothing follows a symbolic link at the end of
+//! a path. A new file gets its name only when it is complete.
 
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -20,17 +20,17 @@ use nix::sys::statfs::fstatfs;
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, getegid, geteuid, getgroups, linkat, unlinkat};
 
 use super::file_system;
-use super::layout::{self, FIRST_SLOTS, Fixed, Misfit, header};
+use super::layout::{self, FIRST_SLOTS, Fixed, HeaderError, header};
 use crate::error::RoomError;
 use crate::name::RoomName;
 use crate::place::Owner;
 use crate::room::Access;
 
-/// What the file of a room is called behind its name.
+/// The ending of the file name of a room.
 const ENDING: &str = ".room";
 
-/// The place of a room's file.
-pub(super) struct Site {
+/// The directory of a room, and the name of its file.
+pub(super) struct DirectoryEntry {
     directory: OwnedFd,
     facts: FileStat,
     file: String,
@@ -38,16 +38,16 @@ pub(super) struct Site {
     pub(super) path: PathBuf,
 }
 
-/// A room's file with what its header says.
+/// The file of a room, and the facts in its header.
 pub(super) struct Opened {
     pub(super) file: File,
-    /// The same file, opened again: a description of its own.
+    /// The same file, opened again: another description.
     pub(super) watch: File,
     pub(super) fixed: Fixed,
 }
 
-impl Site {
-    /// Opens the directory, and makes it if `create` says for whom.
+impl DirectoryEntry {
+    /// Opens the directory. If `create` is given, it creates a missing directory with that access.
     pub(super) fn open(
         directory: &Path,
         name: &RoomName,
@@ -62,12 +62,12 @@ impl Site {
         };
         let fd = fd.map_err(|errno| refused_directory(errno, directory))?;
         let facts = fstat(&fd).map_err(|errno| failed("look at", directory, errno))?;
-        // Others could exchange our file for theirs, or a link to something precious.
+        // Other users could replace our file by theirs, or by a link to a valuable file.
         if facts.st_mode & 0o1002 == 0o0002 {
             return Err(RoomError::UnsafeDirectory {
                 path: directory.to_owned(),
                 reason: format!(
-                    "everybody may rename files in it (mode {:04o}); take away the permission \
+                    "every user may rename files in it (mode {:04o}); take away the permission \
                      for others or set the sticky bit",
                     facts.st_mode & 0o7777
                 ),
@@ -80,13 +80,13 @@ impl Site {
         file_system::refuse_unfit(kind, directory)?;
         let file = name.encoded() + ENDING;
         let path = directory.join(&file);
-        Ok(Site { directory: fd, facts, file, path })
+        Ok(DirectoryEntry { directory: fd, facts, file, path })
     }
 
-    /// Opens whatever has the name and can be trusted as far as its kind and owner go.
+    /// Opens the file, whatever it contains, after checking its type and its owner.
     pub(super) fn any_file(&self, look_only: bool) -> Result<Option<File>, RoomError> {
         let access = if look_only { OFlag::O_RDONLY } else { OFlag::O_RDWR };
-        // Not blocking: somebody may have put a pipe there.
+        // Do not block: another user may have put a pipe there.
         let flags = access | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         let file = match openat(&self.directory, self.file.as_str(), flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
@@ -108,7 +108,7 @@ impl Site {
         let Some(watch) = self.any_file(look_only)? else { return Ok(None) };
         let inode = |file: &File| file.metadata().map(|facts| (facts.dev(), facts.ino())).ok();
         if inode(&file) != inode(&watch) {
-            // Somebody has replaced it just now.
+            // Another process has just replaced it.
             return self.file(look_only);
         }
         let length = self.check(&file)?;
@@ -122,17 +122,17 @@ impl Site {
             Err(error) => return Err(self.io("read", error)),
         }
         let path = self.path.clone();
-        let fixed = Fixed::read(&bytes, length).map_err(|misfit| match misfit {
-            Misfit::Foreign(reason) => RoomError::Foreign { path, reason },
-            Misfit::Version(found) => {
+        let fixed = Fixed::read(&bytes, length).map_err(|error| match error {
+            HeaderError::Foreign(reason) => RoomError::Foreign { path, reason },
+            HeaderError::Version(found) => {
                 RoomError::Version { path, found, supported: layout::VERSION }
             }
-            Misfit::Corrupt(reason) => RoomError::Corrupt { path, reason },
+            HeaderError::Corrupt(reason) => RoomError::Corrupt { path, reason },
         })?;
         Ok(Some(Opened { file, watch, fixed }))
     }
 
-    /// Whether the file may be trusted as far as its kind and owner go; its length.
+    /// Checks the type and the owner of the file. Returns its length.
     fn check(&self, file: &File) -> Result<u64, RoomError> {
         let facts = file.metadata().map_err(|error| self.io("look at", error))?;
         if !facts.is_file() {
@@ -143,11 +143,11 @@ impl Site {
         }
         if facts.mode() & 0o002 != 0 {
             let mode = facts.mode() & 0o7777;
-            return Err(self.unsafe_file(&format!("everybody may write to it (mode {mode:04o})")));
+            return Err(self.unsafe_file(&format!("every user may write to it (mode {mode:04o})")));
         }
         let owner = facts.uid();
         let known = owner == geteuid().as_raw() || owner == 0 || owner == self.facts.st_uid;
-        // Where everybody may create files, belonging to a common group is no reason to trust.
+        // In a directory where every user may create files, a common group is not enough.
         let shared = facts.mode() & 0o060 == 0o060
             && self.facts.st_mode & 0o002 == 0
             && in_group(Gid::from_raw(facts.gid()));
@@ -157,7 +157,7 @@ impl Site {
         Ok(facts.len())
     }
 
-    /// Makes the file. False if somebody else was faster.
+    /// Creates the file. Returns `false` if another process was faster.
     pub(super) fn create(&self, fixed: Fixed, access: Access) -> Result<bool, RoomError> {
         let flags = OFlag::O_RDWR | OFlag::O_TMPFILE | OFlag::O_CLOEXEC;
         match openat(&self.directory, ".", flags, Mode::S_IRUSR | Mode::S_IWUSR) {
@@ -174,12 +174,12 @@ impl Site {
                 ) {
                     Ok(()) => Ok(true),
                     Err(Errno::EEXIST) => Ok(false),
-                    // No /proc here.
+                    // /proc is missing.
                     Err(Errno::ENOENT) => self.create_named(fixed, access),
                     Err(errno) => Err(self.cannot_create(errno, fixed)),
                 }
             }
-            // The file system cannot have files without names.
+            // The file system has no files without names.
             Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL | Errno::ENOENT) => {
                 self.create_named(fixed, access)
             }
@@ -187,7 +187,7 @@ impl Site {
         }
     }
 
-    /// The same by way of a file with another name.
+    /// As [`create`](DirectoryEntry::create), but the file first has another name.
     fn create_named(&self, fixed: Fixed, access: Access) -> Result<bool, RoomError> {
         let other = another_name(&self.file);
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
@@ -201,7 +201,7 @@ impl Site {
             }
         });
         if !matches!(filled, Ok(true)) {
-            // If this fails too there is nothing more to be done about a stray file.
+            // If this fails too, a stray file stays.
             let _ = unlinkat(&self.directory, other.as_str(), UnlinkatFlags::NoRemoveDir);
         }
         filled
@@ -214,12 +214,14 @@ impl Site {
         fchmod(fd, Mode::from_bits_truncate(mode)).map_err(cannot)?;
         give_away(fd, &self.facts).map_err(cannot)?;
         let size = layout::size(fixed.capacity.min(FIRST_SLOTS));
-        // Every page now: a write to a page that the file system has no room for later would be a signal.
+        // Allocate every page now. A write to a page without space on the disk would end the
+        // process by a signal.
         let size = libc::off_t::try_from(size).map_err(|_| cannot(Errno::EFBIG))?;
         posix_fallocate(fd, 0, size).map_err(cannot)?;
         let file = fd.try_clone().map(File::from).map_err(|error| self.io("create", error))?;
         let slots = u32::from(fixed.capacity.min(FIRST_SLOTS));
-        // Epochs begin at the time, so that they are beyond those of a room of this name that was removed.
+        // Epochs begin at the current time. So they are larger than those of a removed room of the
+        // same name.
         let written = file
             .write_all_at(&fixed.write(), 0)
             .and_then(|()| file.write_all_at(&fixed.created.to_ne_bytes(), header::EPOCH as u64))
@@ -229,7 +231,7 @@ impl Site {
         file.sync_all().map_err(|error| self.io("create", error))
     }
 
-    /// Takes the name away, if it is still this file's.
+    /// Removes the name, if it still belongs to this file.
     pub(super) fn unlink(&self, opened: &File) -> Result<(), RoomError> {
         let ours = opened.metadata().map_err(|error| self.io("look at", error))?;
         let named = fstatat(&self.directory, self.file.as_str(), AtFlags::AT_SYMLINK_NOFOLLOW);
@@ -259,14 +261,14 @@ impl Site {
     }
 }
 
-/// A name next to this one that nobody else has.
+/// A name next to this one that no other process uses.
 fn another_name(name: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed); // only has to be new
+    let number = NEXT.fetch_add(1, Ordering::Relaxed); // it only needs to be new
     format!(".{name}.{}.{number}", std::process::id())
 }
 
-/// Renames a file, unless the new name is taken. Not nix's: that has it for one C library only.
+/// Renames a file, unless the new name exists. nix has this call for one C library only.
 fn rename_to_new(directory: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     let name = |name: &OsStr| CString::new(name.as_bytes()).map_err(|_| Errno::EINVAL);
     let (directory, from, to) = (directory.as_raw_fd(), name(from)?, name(to)?);
@@ -287,11 +289,11 @@ fn open_directory(path: &Path) -> Result<OwnedFd, Errno> {
     open(path, flags, Mode::empty())
 }
 
-/// The mode of a directory whose rooms are its group's.
+/// The mode bits of a directory whose rooms belong to its group.
 const SHARED: libc::mode_t = 0o2020;
 
-/// The directory that a name promises to a user or group must be theirs: where everybody may make directories, somebody else
-/// may have made it.
+/// The directory of a user or group must belong to them. In a public directory another user may
+/// have created it.
 fn check_owner(path: &Path, facts: &FileStat) -> Result<(), RoomError> {
     let (theirs, whose) = match Owner::by_name(path) {
         None => return Ok(()),
@@ -307,25 +309,26 @@ fn check_owner(path: &Path, facts: &FileStat) -> Result<(), RoomError> {
     Err(RoomError::UnsafeDirectory {
         path: path.to_owned(),
         reason: format!(
-            "its name says that it is for {whose}, but it belongs to user {owner}, group {group}, with mode {mode:04o}"
+            "its name says that it is for {whose}, but it belongs to user {owner}, group {group}, \
+             with mode {mode:04o}"
         ),
     })
 }
 
 fn make_directory(path: &Path, access: Access) -> Result<(), RoomError> {
     let owner = Owner::by_name(path);
-    // The mode is set again afterwards: the umask is about files that programs make without thinking.
+    // `fchmod` below sets the mode again, because the umask must not change it.
     let mode = match (owner, access) {
         (Some(Owner::Group(_)), _) => 0o2770,
         (Some(Owner::User(_)), _) | (None, Access::Owner) => 0o700,
         (None, Access::Group) => 0o770,
     };
-    // Under another name until it is whose it should be, so that nobody finds it half made.
+    // It has another name until its owner and mode are right, so that no process uses it too early.
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let other = path.with_file_name(another_name(&name));
     match nix::unistd::mkdir(&other, Mode::S_IRWXU) {
         Ok(()) => {}
-        // Somebody with our number has died before it could take that away.
+        // An earlier process with our number died before it could remove this directory.
         Err(Errno::EEXIST) => return make_directory(path, access),
         Err(errno) => return Err(failed("create", path, errno)),
     }
@@ -338,12 +341,12 @@ fn make_directory(path: &Path, access: Access) -> Result<(), RoomError> {
             Some(Owner::Group(gid)) => fchown(&fd, None, Some(Gid::from_raw(gid)))?,
             None => give_away(&fd, &fstatat(&fd, "..", AtFlags::empty())?)?,
         }
-        // After the change of the owner, which takes the bit away.
+        // After the change of the owner, which clears the bit.
         fchmod(&fd, Mode::from_bits_truncate(mode))?;
         rename_to_new(AT_FDCWD, other.as_os_str(), path.as_os_str())
     });
     if made.is_err() {
-        // If this fails too there is nothing more to be done about a stray directory.
+        // If this fails too, a stray directory stays.
         _ = std::fs::remove_dir(&other);
     }
     match made {
@@ -352,19 +355,20 @@ fn make_directory(path: &Path, access: Access) -> Result<(), RoomError> {
     }
 }
 
-/// What root makes in the directory of a user is the user's, who could not use it otherwise.
+/// What root creates in the directory of a user belongs to the user. Otherwise the user could not
+/// use it.
 fn give_away(made: &OwnedFd, directory: &FileStat) -> Result<(), Errno> {
     if directory.st_uid == 0 || !geteuid().is_root() {
         return Ok(());
     }
-    // With the bit set it has the group of the directory already.
+    // With the bit set, it already has the group of the directory.
     let group = (directory.st_mode & 0o2000 == 0).then(|| Gid::from_raw(directory.st_gid));
     fchown(made, Some(Uid::from_raw(directory.st_uid)), group)
 }
 
 fn refused_directory(errno: Errno, path: &Path) -> RoomError {
     let reason = match errno {
-        // Linux says ENOTDIR for a symbolic link when a directory is demanded.
+        // Linux returns ENOTDIR for a symbolic link if a directory is required.
         Errno::ELOOP | Errno::ENOTDIR if path.is_symlink() => "it is a symbolic link",
         Errno::ENOTDIR => "it is not a directory",
         Errno::ENOENT => "it does not exist",
@@ -373,7 +377,7 @@ fn refused_directory(errno: Errno, path: &Path) -> RoomError {
     RoomError::UnsafeDirectory { path: path.to_owned(), reason: reason.to_owned() }
 }
 
-/// The error for what the system said.
+/// The error for an error code of the system.
 pub(super) fn failed(what: &'static str, path: &Path, errno: Errno) -> RoomError {
     let path = path.to_owned();
     match errno {
@@ -383,7 +387,7 @@ pub(super) fn failed(what: &'static str, path: &Path, errno: Errno) -> RoomError
     }
 }
 
-/// The names of the rooms in a directory. One that does not exist has none.
+/// The names of the rooms in a directory. A directory that does not exist has none.
 pub(crate) fn list(directory: &Path) -> Result<Vec<RoomName>, RoomError> {
     let cannot = |error: io::Error| match error.raw_os_error() {
         Some(number) => failed("list", directory, Errno::from_raw(number)),

@@ -1,11 +1,12 @@
-//! Where rooms cannot live.
+//! File systems that cannot have rooms.
 
 use std::path::Path;
 
 use crate::error::RoomError;
 
-/// File systems whose mapped memory or locks are not those of this machine alone, by the number that `statfs` gives. 9p and
-/// FUSE are among them: what is behind them cannot be known, and often it is another machine.
+/// File systems that may share files between machines, by the number from `statfs`. Mapped memory
+/// and locks do not work there. 9p and FUSE are included: what is behind them is unknown, and often
+/// it is another machine.
 const REMOTE: &[(u32, &str)] = &[
     (0x6969, "NFS"),
     (0x517b, "SMB"),
@@ -27,12 +28,12 @@ const REMOTE: &[(u32, &str)] = &[
     (0xbacb_acbc, "VMware"),
 ];
 
-/// File systems that may need new space for a page that a file has already. If there is none, whoever writes to the page is
-/// ended by a signal.
+/// File systems that may need new space to write to an existing page. If the disk is full, the
+/// kernel ends the writing process by a signal.
 const COPY_ON_WRITE: &[(u32, &str)] =
     &[(0x9123_683e, "btrfs"), (0x2fc1_2fc1, "ZFS"), (0xca45_1a4e, "bcachefs")];
 
-/// An error if rooms cannot live on this kind of file system.
+/// An error if this kind of file system cannot have rooms.
 pub(super) fn refuse_unfit(kind: u32, path: &Path) -> Result<(), RoomError> {
     match REMOTE.iter().find(|(remote, _)| *remote == kind) {
         Some((_, name)) => {

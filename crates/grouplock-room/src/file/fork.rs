@@ -1,7 +1,7 @@
-//! Noticing that this process is a child that has inherited a handle.
+//! Detects that this process is a forked child that has inherited a handle.
 //!
-//! A page that the kernel wipes on fork holds a number that no other process has. Looking at it is a load, where asking
-//! for the process id would be a system call for each entry.
+//! A page contains a number that is unique for this process, and the kernel wipes the page on fork.
+//! Reading it is one load. Asking for the process id would be a system call for each entry.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous};
 
-/// What tells this process from its parents and children.
+/// Identifies this process among its parents and children.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Birth {
     page: &'static AtomicU64,
@@ -20,10 +20,11 @@ pub(super) struct Birth {
 static PAGE: OnceLock<Result<&'static AtomicU64, i32>> = OnceLock::new();
 
 impl Birth {
-    /// Of this process.
+    /// Identifies this process.
     pub(super) fn now() -> io::Result<Self> {
         let page = PAGE.get_or_init(page).map_err(io::Error::from_raw_os_error)?;
-        // The process and the time: a child that got the number of an ancestor was born later.
+        // The process id and the time. A child with the process id of an ancestor was started
+        // later.
         let number = super::clock::monotonic() << 22 ^ u64::from(std::process::id()) | 1;
         let number = match page.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => number,
@@ -32,7 +33,7 @@ impl Birth {
         Ok(Birth { page, number })
     }
 
-    /// Whether this still is the process it was made in.
+    /// Whether this process is the one that made it.
     #[inline]
     pub(super) fn is_ours(self) -> bool {
         // Relaxed: the page changes between processes, not between threads.

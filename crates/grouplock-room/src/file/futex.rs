@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use nix::libc;
 
-/// Sleeps while the word is `expected`, at most for `time`. May also return for no reason. Whether time was up.
+/// Sleeps while the word is `expected`, at most for `time`. May return early. Returns whether the
+/// time was over.
 pub(super) fn wait(word: &AtomicU32, expected: u32, time: Duration) -> bool {
     let time = libc::timespec {
         tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),

@@ -1,4 +1,4 @@
-//! Being inside.
+//! Holdings in a directory.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::clock;
 use super::futex;
 use super::layout::{self, COMMAND_MAX, DEATHS, SESSION_MAX, death, header, phase, state};
 use super::line::{self, Line};
-use super::pool::Lease;
+use super::pool::OwnedSlot;
 use super::queue::{self, HEARTBEAT};
 use super::room::{FileRoom, as_loss};
 use crate::backend::{Holding, Submitted, Watch};
@@ -19,22 +19,22 @@ use crate::request::Request;
 use crate::snapshot::HolderId;
 
 impl FileRoom {
-    /// Leaves, from inside or out of the line.
-    pub(super) fn leave(&self, lease: Lease) -> Result<(), RoomError> {
-        let left = self.latch(lease.slot).and_then(|mut latched| {
-            let state = self.slot(lease.slot).state().get();
+    /// Leaves the line, from inside or from the queue.
+    pub(super) fn leave(&self, owned: OwnedSlot) -> Result<(), RoomError> {
+        let left = self.latch(owned.number).and_then(|mut latched| {
+            let state = self.slot(owned.number).state().get();
             if !matches!(state, state::INSIDE | state::WAITING | state::NUDGED) {
-                return Err(self.condemn("a slot in use does not say so"));
+                return Err(self.condemn("the slot of a participant is marked as unused"));
             }
-            latched.run(|line| line.remove(lease.slot))?;
+            latched.run(|line| line.remove(owned.number))?;
             Ok(latched.contended())
         });
         match left {
-            // Those who watch the slot have to look for somebody else to watch.
-            Ok(true) => self.give_up(&lease),
-            Ok(false) => self.give_back(lease),
+            // The threads that watch the slot must find another slot to watch.
+            Ok(true) => self.release_slot(&owned),
+            Ok(false) => self.return_slot(owned),
             Err(error) => {
-                self.give_up(&lease);
+                self.release_slot(&owned);
                 return Err(as_loss(error));
             }
         }
@@ -58,39 +58,42 @@ impl FileRoom {
         }
     }
 
-    /// The session for which the room is or was set up, if the mark is this one.
+    /// The session that the room is or was set up for, if the mark has this value.
     fn prepared_for(&self, mark: u64) -> Option<String> {
         let marked = self.map.word(header::PREPARED).get() == mark;
         marked.then(|| self.session_text(header::PREPARED_FOR)).flatten()
     }
 }
 
-/// A place inside.
-pub(super) struct Inside {
+/// A holding in a directory.
+pub(super) struct FileHolding {
     room: Arc<FileRoom>,
-    /// `None` once it was given back.
-    lease: Option<Lease>,
+    /// `None` after leaving.
+    owned: Option<OwnedSlot>,
     slot: u16,
     epoch: u64,
     deaths: Vec<Recovered>,
-    /// Whether it was given back, for those who watch.
+    /// Whether the holder has left, for watches.
     over: Arc<AtomicBool>,
 }
 
-impl Inside {
-    /// Of a slot that says it is inside.
-    pub(super) fn new(room: &Arc<FileRoom>, lease: Lease) -> Self {
-        let slot = room.slot(lease.slot);
-        let (epoch, told) = (slot.epoch().get(), slot.told().get());
+impl FileHolding {
+    /// Makes the holding of a slot that is inside.
+    pub(super) fn new(room: &Arc<FileRoom>, owned: OwnedSlot) -> Self {
+        let slot = room.slot(owned.number);
+        let (epoch, reported) = (slot.epoch().get(), slot.reported().get());
         let repaired = room.map.word(header::REPAIRED).get();
-        let remembered = told.saturating_sub(DEATHS - 1);
-        let first = repaired.saturating_add(1).max(remembered).min(told);
-        let deaths =
-            if told == 0 { Vec::new() } else { (first..=told).map(|n| room.death(n)).collect() };
-        Inside {
+        let remembered = reported.saturating_sub(DEATHS - 1);
+        let first = repaired.saturating_add(1).max(remembered).min(reported);
+        let deaths = if reported == 0 {
+            Vec::new()
+        } else {
+            (first..=reported).map(|n| room.death(n)).collect()
+        };
+        FileHolding {
             room: Arc::clone(room),
-            slot: lease.slot,
-            lease: Some(lease),
+            slot: owned.number,
+            owned: Some(owned),
             epoch,
             deaths,
             over: Arc::default(),
@@ -98,20 +101,20 @@ impl Inside {
     }
 
     fn leave_once(&mut self) -> Result<(), RoomError> {
-        let Some(lease) = self.lease.take() else { return Ok(()) };
+        let Some(owned) = self.owned.take() else { return Ok(()) };
         if !self.room.birth.is_ours() {
             return Err(RoomError::Forked);
         }
-        // SeqCst: watching is rare.
+        // SeqCst: watches are rare.
         self.over.store(true, Ordering::SeqCst);
-        let left = self.room.leave(lease);
+        let left = self.room.leave(owned);
         if Arc::strong_count(&self.over) > 1 && self.room.verdict().is_ok() {
             futex::wake(self.room.slot(self.slot).state().0, i32::MAX);
         }
         left
     }
 
-    /// Does something under the latch.
+    /// Runs `work` under the latch.
     fn latched<T>(
         &self,
         work: impl FnOnce(&mut super::latch::Latched<'_>) -> Result<T, RoomError>,
@@ -121,7 +124,7 @@ impl Inside {
     }
 }
 
-impl Holding for Inside {
+impl Holding for FileHolding {
     fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -170,7 +173,7 @@ impl Holding for Inside {
                     expected: "only one that is alone can be".to_owned(),
                 });
             }
-            // Nobody compares it with others as long as we are alone.
+            // No process compares the session while the holder is alone.
             self.room.write_session(self.slot, session);
             self.room.map.set_text(header::PHASE + phase::SESSION, session.as_bytes());
             latched.run(|line| line.downgrade(self.slot))
@@ -182,10 +185,10 @@ impl Holding for Inside {
         let submitted = queue::submit(&self.room, request, Some(self.slot));
         let left =
             self.room.verdict().is_ok() && self.room.slot(self.slot).state().get() == state::IDLE;
-        if let Some(lease) = self.lease.take_if(|_| left) {
+        if let Some(owned) = self.owned.take_if(|_| left) {
             self.over.store(true, Ordering::SeqCst);
-            // Not kept: those who watch it have to look for somebody else.
-            self.room.give_up(&lease);
+            // Do not keep it: the threads that watch the slot must find another slot to watch.
+            self.room.release_slot(&owned);
             futex::wake(self.room.slot(self.slot).state().0, i32::MAX);
         }
         submitted
@@ -223,7 +226,7 @@ impl Holding for Inside {
         self.room.ours()?;
         self.room.verdict().map_err(as_loss)?;
         let mark = self.room.map.word(header::PREPARED);
-        // The mark last: it vouches for the name.
+        // Set the mark last: it says that the name is complete.
         mark.set(line::NOBODY);
         if let Some(session) = session {
             self.room.map.set_text(header::PREPARED_FOR, session.as_bytes());
@@ -245,21 +248,21 @@ impl Holding for Inside {
         descriptor: BorrowedFd<'_>,
         pid: u32,
     ) -> Result<HolderId, RoomError> {
-        let Inside { room, lease, .. } = &mut *self;
-        room.hand_over(lease, descriptor, pid).map_err(as_loss)?;
+        let FileHolding { room, owned, .. } = &mut *self;
+        room.hand_over(owned, descriptor, pid).map_err(as_loss)?;
         self.over.store(true, Ordering::SeqCst);
         Ok(self.room.slot(self.slot).holder())
     }
 }
 
-impl Drop for Inside {
+impl Drop for FileHolding {
     fn drop(&mut self) {
-        // Whoever wants to know calls `leave`.
+        // `drop` cannot report an error. `leave` can.
         _ = self.leave_once();
     }
 }
 
-/// How a holding stands.
+/// The watch of a [`FileHolding`].
 struct FileWatch {
     room: Arc<FileRoom>,
     slot: u16,
@@ -278,7 +281,7 @@ impl Watch for FileWatch {
                 (!holds).then_some(Loss::Corrupt)
             }
         };
-        // Afterwards: one that is given back meanwhile is not lost.
+        // Check it last: a holding that ends by leaving is not lost.
         match lost {
             _ if self.over.load(Ordering::SeqCst) => Standing::Left,
             Some(loss) => Standing::Lost(loss),

@@ -1,12 +1,14 @@
-//! Places that an open file keeps, and no process.
+//! Holdings that an open file keeps instead of a process.
 //!
-//! The lock on a slot's byte belongs to an open file description, whoever has it open. So a holder can hand its place to
-//! a description that somebody else has opened on the room's file: that of a shell, which its children inherit. The place
-//! then lasts until the last of them has closed it.
+//! The lock on a slot's byte belongs to an open file description, and several processes can have it
+//! open. So a holder can move its holding to a description that another process has opened on the
+//! room's file. That is typically a shell, whose children inherit the description. The holding
+//! lasts until the last of them has closed it.
 //!
-//! The byte is nobody's for a moment while it changes hands. Whoever finds a slot dead acts on it only under the latch
-//! (burying) or the reclaim byte (claiming, and taking the latch), so both are held meanwhile. The latch is held in the name
-//! of a slot of our own: if we die with it, others find us dead.
+//! In between, the byte has no owner for a moment. Other processes act on a dead slot only under
+//! the latch (burying) or the reclaim byte (claiming, and taking the latch). So both are held
+//! during the move. The latch is held for another slot of this process: if this process dies,
+//! others find that slot dead.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -15,21 +17,21 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::fstat;
 
 use super::layout::state;
-use super::pool::Lease;
+use super::pool::OwnedSlot;
 use super::room::FileRoom;
 use crate::error::RoomError;
 use crate::guard::Kept;
 use crate::request::Request;
 
-/// How long those who were told that the byte is free may take to let go of it.
+/// How long a process that watched the byte may take to release it again.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl FileRoom {
-    /// Hands the place of a slot of ours to `descriptor`, and lets `pid` be shown as its holder. The lease is taken once
-    /// the slot is not ours any more.
+    /// Moves the holding of a slot of ours to `descriptor`. Snapshots show `pid` as its process.
+    /// `owned` is taken when the slot is no longer ours.
     pub(super) fn hand_over(
         &self,
-        lease: &mut Option<Lease>,
+        owned: &mut Option<OwnedSlot>,
         descriptor: BorrowedFd<'_>,
         pid: u32,
     ) -> Result<(), RoomError> {
@@ -39,17 +41,16 @@ impl FileRoom {
             self.reclaiming(|| {
                 if let Some(taken) = self.slot_locked_through(descriptor)? {
                     let session = self.session_text(self.slot(taken).session()).unwrap_or_default();
-                    let reason = format!("it keeps a place already, in the session `{session}`");
+                    let reason = format!("it already keeps a holding, in the session `{session}`");
                     return Err(bad(descriptor, reason));
                 }
-                let slot = lease.take().ok_or(RoomError::Withdrawn)?.slot;
+                let slot = owned.take().ok_or(RoomError::Withdrawn)?.number;
                 self.write_keeper(slot, pid);
                 self.life.release(slot);
                 let started = Instant::now();
                 while !self.life.lock_through(descriptor, slot).map_err(|e| self.io("lock", e))? {
                     if started.elapsed() > PATIENCE {
-                        let (path, who) = (self.path.clone(), "some process".to_owned());
-                        return Err(RoomError::Stalled { path, who, waited: PATIENCE });
+                        return Err(self.stalled("a process".to_owned(), PATIENCE));
                     }
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -58,7 +59,7 @@ impl FileRoom {
         })
     }
 
-    /// The place that a descriptor keeps.
+    /// The holding that a descriptor keeps.
     pub(super) fn kept_by(&self, descriptor: BorrowedFd<'_>) -> Result<Option<Kept>, RoomError> {
         self.fits(descriptor)?;
         self.verdict()?;
@@ -70,8 +71,8 @@ impl FileRoom {
         }))
     }
 
-    /// Leaves the place that a descriptor keeps, and says before that the deaths it was told of are repaired, if they are.
-    /// False if it keeps none.
+    /// Leaves the holding that a descriptor keeps. With `repaired`, it first acknowledges the
+    /// deaths that were reported to it. Returns `false` if it keeps none.
     pub(super) fn leave_kept(
         &self,
         descriptor: BorrowedFd<'_>,
@@ -95,7 +96,7 @@ impl FileRoom {
         })
     }
 
-    /// An error unless the descriptor is open on the room's file, for writing.
+    /// An error unless the descriptor is open for writing on the room's file.
     fn fits(&self, descriptor: BorrowedFd<'_>) -> Result<(), RoomError> {
         self.ours()?;
         let ours = fstat(&self.life.file).map_err(|errno| self.io("look at", errno.into()))?;
@@ -114,14 +115,15 @@ impl FileRoom {
         Ok(())
     }
 
-    /// The slot inside that a descriptor keeps. Not one whose owner lives and has only let others inherit its descriptor, as
-    /// `grouplock run` does. To be asked under the reclaim byte.
+    /// The slot that is inside and that a descriptor keeps. A slot whose owner lives does not
+    /// count: the command of `grouplock run` only inherits the descriptor. Call it under the
+    /// reclaim byte.
     fn slot_kept_by(&self, descriptor: BorrowedFd<'_>) -> Result<Option<u16>, RoomError> {
         let locked = self.slot_locked_through(descriptor)?;
         Ok(locked.filter(|slot| self.slot(*slot).kept().get() != 0))
     }
 
-    /// The slot inside that a description has locked. To be asked under the reclaim byte.
+    /// The slot that is inside and that a description has locked. Call it under the reclaim byte.
     fn slot_locked_through(&self, descriptor: BorrowedFd<'_>) -> Result<Option<u16>, RoomError> {
         for slot in self.used().filter(|slot| self.slot(*slot).state().get() == state::INSIDE) {
             let kept = self.life.is_locked_through(descriptor, slot);
@@ -132,29 +134,28 @@ impl FileRoom {
         Ok(None)
     }
 
-    /// Does something in the name of a slot of ours that nobody is inside by.
+    /// Runs `work` for another slot of ours, which is outside.
     fn with_another_slot<T>(
         &self,
         work: impl FnOnce(u16) -> Result<T, RoomError>,
     ) -> Result<T, RoomError> {
-        let lease = self.lease(&Request::new(""))?;
-        let done = work(lease.slot);
-        self.give_up(&lease);
+        let owned = self.take_slot(&Request::new(""))?;
+        let done = work(owned.number);
+        self.release_slot(&owned);
         done
     }
 
-    /// Says that an open file keeps a slot, and whose it is.
+    /// Records that an open file keeps a slot, and which process snapshots show.
     fn write_keeper(&self, number: u16, pid: u32) {
         let slot = self.slot(number);
-        let sequence = slot.sequence();
-        sequence.set(sequence.get() | 1);
-        slot.pid().set(pid);
-        slot.kept().set(1);
-        sequence.set(sequence.get().wrapping_add(1) & !1);
+        slot.sequence().odd_while(|| {
+            slot.pid().set(pid);
+            slot.kept().set(1);
+        });
     }
 }
 
 fn bad(descriptor: BorrowedFd<'_>, expected: String) -> RoomError {
     let value = descriptor.as_raw_fd().to_string();
-    RoomError::BadOption { what: "the descriptor of a place", value, expected }
+    RoomError::BadOption { what: "the descriptor of a holding", value, expected }
 }

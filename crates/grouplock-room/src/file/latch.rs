@@ -1,30 +1,31 @@
-//! The internal lock: [its text](super::gate) on the word in the file, and how long to wait for it.
+//! The latch: the internal lock of a room. [`latch_word`] is its protocol. This file applies it to
+//! the word in the file, and limits the wait.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use super::futex;
-use super::gate::{self, Gate, Turn};
+use super::latch_word::{self, LatchWord, TakeResult};
 use super::layout::header;
 use super::mapping::Half;
 use super::room::FileRoom;
 use crate::error::RoomError;
 
-/// How long to sleep before asking whether the owner lives.
+/// How long to sleep before checking whether the owner lives.
 const PATIENCE: Duration = Duration::from_millis(10);
-/// An update takes microseconds. An owner that lives and has not finished by then is stopped or broken.
+/// A change takes microseconds. An owner that lives and takes this long is stopped or faulty.
 const STALL: Duration = Duration::from_secs(10);
 const SPINS: u32 = 100;
 
-/// Owning the latch. Dropping it releases it, and then wakes whoever was admitted.
+/// The owned latch. Dropping it releases the latch, and then wakes the requests that were admitted.
 pub(super) struct Latched<'r> {
     pub(super) room: &'r FileRoom,
-    /// Slots to wake.
+    /// The slots to wake.
     pub(super) wake: Vec<u16>,
-    /// A slot on which nobody sleeps, whatever it says.
+    /// A slot whose owner does not sleep, whatever its state.
     pub(super) awake: Option<u16>,
-    /// Whether a word was found that nobody of ours has written.
-    pub(super) nonsense: Cell<bool>,
+    /// Whether an invalid word was found in the file.
+    pub(super) found_invalid: Cell<bool>,
 }
 
 impl FileRoom {
@@ -32,12 +33,12 @@ impl FileRoom {
         self.map.half(header::LATCH)
     }
 
-    /// Waits for the latch and takes it in the name of `slot`, which must be ours.
+    /// Waits for the latch and takes it for `slot`, which must be ours.
     pub(super) fn latch(&self, slot: u16) -> Result<Latched<'_>, RoomError> {
         self.ours()?;
         self.verdict()?;
         for _ in 0..SPINS {
-            if gate::try_take(self, slot)? {
+            if latch_word::try_take(self, slot)? {
                 return Ok(self.latched());
             }
             std::hint::spin_loop();
@@ -46,21 +47,21 @@ impl FileRoom {
     }
 
     fn latched(&self) -> Latched<'_> {
-        Latched { room: self, wake: Vec::new(), awake: None, nonsense: Cell::new(false) }
+        Latched { room: self, wake: Vec::new(), awake: None, found_invalid: Cell::new(false) }
     }
 
     #[cold]
     fn latch_patiently(&self, slot: u16) -> Result<Latched<'_>, RoomError> {
         let word = self.latch_word();
-        let moves = || (self.map.word(header::CHANGES).get(), gate::owner(word.get()));
+        let moves = || (self.map.word(header::CHANGES).get(), latch_word::owner(word.get()));
         let (mut last, mut since) = (moves(), Instant::now());
         loop {
             self.verdict()?;
-            let owner = match gate::turn(self, slot)? {
-                Turn::Taken => return Ok(self.latched()),
-                Turn::Again => continue,
-                Turn::Slept(owner) if owner < self.slots() => owner,
-                Turn::Slept(_) | Turn::Nonsense => {
+            let owner = match latch_word::take_or_sleep(self, slot)? {
+                TakeResult::Taken => return Ok(self.latched()),
+                TakeResult::Retry => continue,
+                TakeResult::Slept(owner) if owner < self.slots() => owner,
+                TakeResult::Slept(_) | TakeResult::Invalid => {
                     return Err(self.condemn("its latch has an impossible owner"));
                 }
             };
@@ -68,28 +69,23 @@ impl FileRoom {
             if now != last {
                 (last, since) = (now, Instant::now());
             } else if since.elapsed() >= PATIENCE / 2 {
-                if gate::take_from_dead(self, slot, owner)? {
+                if latch_word::take_from_dead(self, slot, owner)? {
                     return Ok(self.latched());
                 }
                 if since.elapsed() > STALL {
-                    return Err(self.stalled(owner));
+                    let pid = self.slot(owner).pid().get();
+                    return Err(self.stalled(format!("process {pid}"), STALL));
                 }
             }
         }
     }
 
-    /// The latch that [was left](gate::is_left_to) to a slot of ours.
+    /// The latch that came with a slot of ours; see [`latch_word::is_left_to`].
     pub(super) fn accept_latch(&self) -> Latched<'_> {
         self.latched()
     }
 
-    fn stalled(&self, owner: u16) -> RoomError {
-        let pid = self.slot(owner).pid().get();
-        let path = self.path.clone();
-        RoomError::Stalled { path, who: format!("process {pid}"), waited: STALL }
-    }
-
-    /// Runs `work` while no slot changes its owner.
+    /// Runs `work` while no slot can change its owner.
     pub(super) fn reclaiming<T>(&self, mut work: impl FnMut() -> T) -> Result<T, RoomError> {
         let started = Instant::now();
         let mut pause = Duration::from_micros(20);
@@ -99,8 +95,7 @@ impl FileRoom {
                 return Ok(result);
             }
             if started.elapsed() > STALL {
-                let (path, who) = (self.path.clone(), "some process".to_owned());
-                return Err(RoomError::Stalled { path, who, waited: STALL });
+                return Err(self.stalled("a process".to_owned(), STALL));
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(2));
@@ -108,7 +103,7 @@ impl FileRoom {
     }
 }
 
-impl Gate for FileRoom {
+impl LatchWord for FileRoom {
     type Error = RoomError;
 
     #[inline]
@@ -146,11 +141,11 @@ impl Gate for FileRoom {
 
 impl Drop for Latched<'_> {
     fn drop(&mut self) {
-        self.nudge_head();
+        self.wake_head();
         let changes = self.room.map.word(header::CHANGES);
         changes.set(changes.get().wrapping_add(1));
-        // Neither the word nor the futex can fail.
-        _ = gate::release(self.room);
+        // It cannot fail here: neither the word nor the futex can.
+        _ = latch_word::release(self.room);
         for slot in &self.wake {
             futex::wake(self.room.slot(*slot).state().0, i32::MAX);
         }

@@ -1,4 +1,4 @@
-//! Where everything lies in a room's file. `docs/rooms.md` has the picture.
+//! The layout of a room's file. `docs/rooms.md` has the picture.
 //!
 //! ```text
 //! 0      fixed facts    written once, before the file has a name
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The first eight bytes of every room.
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"grplock\n");
 
-/// Changes with every change of this file that matters to others.
+/// It grows with every incompatible change of the layout.
 pub(super) const VERSION: u32 = 3;
 
 /// The longest name of a session, in bytes.
@@ -26,18 +26,18 @@ pub(super) const HOST_MAX: usize = 64;
 /// Longer command lines are cut.
 pub(super) const COMMAND_MAX: usize = 256;
 
-/// Places for participants unless the creator says otherwise.
+/// The number of slots for participants, unless the creator chooses another.
 pub(super) const DEFAULT_CAPACITY: u16 = 10_000;
-/// The latch has sixteen bits for one more than the number of a slot.
+/// The latch stores the number of a slot plus one in sixteen bits.
 pub(super) const MAX_CAPACITY: u16 = u16::MAX - 1;
-/// How many slots a new file has. It grows by doubling.
+/// The number of slots of a new file. It doubles when needed.
 pub(super) const FIRST_SLOTS: u16 = 8;
 
 /// Offsets from the start of the file.
 pub(super) mod header {
     pub(in super::super) const MAGIC: usize = 0;
     pub(in super::super) const VERSION: usize = 8;
-    /// The most slots there may ever be.
+    /// The largest number of slots that the file may have.
     pub(in super::super) const CAPACITY: usize = 12;
     pub(in super::super) const POLICY: usize = 16;
     pub(in super::super) const POLICY_VALUE: usize = 24;
@@ -63,18 +63,18 @@ pub(super) mod header {
 
     /// Grows whenever the latch is released.
     pub(in super::super) const CHANGES: usize = 216;
-    /// One more than the largest slot ever used.
+    /// The number of the largest slot ever used, plus one.
     pub(in super::super) const HIGH_WATER: usize = 224;
-    /// How many slots the file has.
+    /// The number of slots that the file has.
     pub(in super::super) const SLOTS: usize = 228;
-    /// Why the room is closed for good, if it is.
+    /// Why the room is closed forever; see `verdict`.
     pub(in super::super) const VERDICT: usize = 232;
-    /// For which session the room is or was set up.
+    /// The session that the room is or was set up for.
     pub(in super::super) const PREPARED_FOR: usize = 256;
 
-    /// The number of records ever put into the ring.
+    /// The number of records that were ever written to the ring.
     pub(in super::super) const RING_NEXT: usize = 1016;
-    /// The phase inside; a record as in the ring.
+    /// The phase inside, as a record of the ring.
     pub(in super::super) const PHASE: usize = 1024;
 }
 
@@ -93,7 +93,7 @@ pub(super) mod death {
 pub(super) mod phase {
     /// Odd while the record is being written.
     pub(in super::super) const SEQUENCE: usize = 0;
-    /// 1: it is going on. 2: one of its members died.
+    /// 1: the phase has not ended. 2: a holder died in it.
     pub(in super::super) const FLAGS: usize = 4;
     pub(in super::super) const EPOCH: usize = 8;
     pub(in super::super) const BEGAN: usize = 16;
@@ -106,18 +106,18 @@ pub(super) mod phase {
     pub(in super::super) const DIED: u32 = 2;
 }
 
-/// Offsets within a slot. A name is its length in eight bytes and then its bytes.
+/// Offsets within a slot. A name is its length in eight bytes, followed by its bytes.
 pub(super) mod slot {
-    /// One of the values in [`state`](super::state); its owner sleeps on it.
+    /// One of the values in [`state`](super::state). The owner sleeps on it.
     pub(in super::super) const STATE: usize = 0;
-    /// How often it was passed.
+    /// How often later requests have passed it.
     pub(in super::super) const PASSED: usize = 4;
-    pub(in super::super) const TOLD: usize = 8;
+    pub(in super::super) const REPORTED: usize = 8;
     pub(in super::super) const TICKET: usize = 16;
     pub(in super::super) const EPOCH: usize = 24;
-    /// Since when it is inside or waits, in nanoseconds of real time.
+    /// Since when it is inside or waits, in nanoseconds of the real-time clock.
     pub(in super::super) const SINCE: usize = 32;
-    /// When it came, by the monotonic clock.
+    /// The time of arrival by the monotonic clock.
     pub(in super::super) const ARRIVAL: usize = 40;
     pub(in super::super) const PREV: usize = 48;
     pub(in super::super) const NEXT: usize = 56;
@@ -126,11 +126,11 @@ pub(super) mod slot {
     pub(in super::super) const PRIORITY: usize = 76;
     /// In nanoseconds; all ones if unknown.
     pub(in super::super) const EXPECTED: usize = 80;
-    /// Odd while the owner writes what follows.
+    /// Odd while the owner writes the following fields.
     pub(in super::super) const SEQUENCE: usize = 88;
     pub(in super::super) const PID: usize = 92;
     pub(in super::super) const UID: usize = 96;
-    /// 1: an open file keeps the place, and no process.
+    /// 1: an open file keeps the holding, not a process.
     pub(in super::super) const KEPT: usize = 100;
     pub(in super::super) const HOST: usize = 104;
     pub(in super::super) const COMMAND: usize = 176;
@@ -140,32 +140,32 @@ pub(super) mod slot {
     pub(in super::super) const SIZE: usize = 1024;
 }
 
-/// The states of a slot. They are far apart, so that a stray write is noticed rather than believed.
+/// The states of a slot. The numbers are far apart, so that a stray write is detected.
 pub(super) mod state {
-    /// Nobody's.
+    /// It has no owner.
     pub(in super::super) const FREE: u32 = 0;
-    /// Somebody's who is outside.
+    /// Its owner is outside.
     pub(in super::super) const IDLE: u32 = 0x1d1e_5a5a;
-    /// In the queue.
+    /// Its owner waits.
     pub(in super::super) const WAITING: u32 = 0x3a17_c3c3;
-    /// In the queue, and has to look again for whom it waits.
+    /// Its owner waits, and must look again for which slot it waits.
     pub(in super::super) const NUDGED: u32 = 0x4d6e_3c3c;
-    /// Inside.
+    /// Its owner is inside.
     pub(in super::super) const INSIDE: u32 = 0x1451_de96;
 }
 
-/// Why a room is closed for good.
+/// Why a room is closed forever.
 pub(super) mod verdict {
     pub(in super::super) const OPEN: u32 = 0;
     pub(in super::super) const CORRUPT: u32 = 0xbad0_c0de;
     pub(in super::super) const REMOVED: u32 = 0xdead_0905;
 }
 
-/// How many deaths are remembered.
+/// The number of deaths that the file remembers.
 pub(super) const DEATHS: u64 = 4;
 const DEATHS_AT: usize = 2048;
 const HEADER_SIZE: usize = DEATHS_AT + DEATHS as usize * death::SIZE;
-/// How many phases are remembered.
+/// The number of past phases that the file remembers.
 pub(super) const RING_LENGTH: usize = 32;
 const SLOTS_AT: usize = HEADER_SIZE + RING_LENGTH * phase::SIZE;
 
@@ -181,17 +181,17 @@ const _: () = assert!(slot::SESSION + 8 + SESSION_MAX <= slot::WATCHER);
 const _: () = assert!(slot::WATCHER + 8 <= slot::SIZE);
 const _: () = assert!(SLOTS_AT.is_multiple_of(64));
 
-/// Where record `number` of the ring is.
+/// The offset of record `number` of the ring.
 pub(super) fn ring(number: u64) -> usize {
     HEADER_SIZE + (number % RING_LENGTH as u64) as usize * phase::SIZE
 }
 
-/// Where the record of death `number` is.
+/// The offset of the record of death `number`.
 pub(super) fn death(number: u64) -> usize {
     DEATHS_AT + (number % DEATHS) as usize * death::SIZE
 }
 
-/// Where a slot is.
+/// The offset of a slot.
 #[inline]
 pub(super) fn slot(number: u16) -> usize {
     SLOTS_AT + usize::from(number) * slot::SIZE
@@ -202,33 +202,34 @@ pub(super) fn size(slots: u16) -> usize {
     slot(slots)
 }
 
-/// The locks that the kernel keeps for us are on bytes far behind the end of the file.
+/// Kernel locks are on single bytes, far behind the end of the file.
 pub(super) mod lock_byte {
-    /// Held while a slot is claimed or the latch taken from a dead owner.
+    /// Locked while a process claims a slot, or takes the latch from a dead owner.
     pub(in super::super) const RECLAIM: i64 = 1 << 40;
-    /// Held by the owner of slot 0 for as long as it lives; the others follow.
+    /// The byte of slot 0. The owner of a slot keeps its byte locked while it lives. The bytes of
+    /// the other slots follow.
     pub(in super::super) const SLOTS: i64 = RECLAIM + 1;
 }
 
-/// The facts that never change.
+/// The facts that never change after the file is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fixed {
     pub(super) capacity: u16,
     pub(super) policy: Policy,
-    /// In nanoseconds of real time.
+    /// In nanoseconds of the real-time clock.
     pub(super) created: u64,
 }
 
-/// Why a file cannot be used.
+/// Why a header cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Misfit {
+pub(super) enum HeaderError {
     Foreign(String),
     Version(u32),
     Corrupt(String),
 }
 
 impl Fixed {
-    /// As bytes of the file.
+    /// The bytes of the file.
     pub(super) fn write(&self) -> [u8; header::FIXED] {
         let (kind, value) = match self.policy {
             Policy::Fifo => (0, 0),
@@ -248,8 +249,8 @@ impl Fixed {
         bytes
     }
 
-    /// From the bytes of a file that has `length` of them.
-    pub(super) fn read(bytes: &[u8; header::FIXED], length: u64) -> Result<Self, Misfit> {
+    /// Reads the first bytes of a file with `length` bytes.
+    pub(super) fn read(bytes: &[u8; header::FIXED], length: u64) -> Result<Self, HeaderError> {
         let word = |at: usize| {
             let mut word = [0; 8];
             word.copy_from_slice(&bytes[at..at + 8]);
@@ -261,13 +262,13 @@ impl Fixed {
             u32::from_ne_bytes(half)
         };
         if word(header::MAGIC) != MAGIC {
-            return Err(Misfit::Foreign("it does not begin as rooms do".to_owned()));
+            return Err(HeaderError::Foreign("it does not begin as a room does".to_owned()));
         }
-        // Before everything else: another version may lay out the rest as it likes.
+        // Check the version first: another version may have another layout.
         if half(header::VERSION) != VERSION {
-            return Err(Misfit::Version(half(header::VERSION)));
+            return Err(HeaderError::Version(half(header::VERSION)));
         }
-        let corrupt = |reason: &str| Err(Misfit::Corrupt(reason.to_owned()));
+        let corrupt = |reason: &str| Err(HeaderError::Corrupt(reason.to_owned()));
         if word(header::CHECK) != checksum(&bytes[..header::CHECK]) {
             return corrupt("the checksum of its header is wrong");
         }
@@ -283,13 +284,13 @@ impl Fixed {
         };
         let least = size(capacity.min(FIRST_SLOTS));
         if length < least as u64 {
-            return Err(Misfit::Corrupt(format!("it has {length} bytes instead of {least}")));
+            return Err(HeaderError::Corrupt(format!("it has {length} bytes instead of {least}")));
         }
         Ok(Fixed { capacity, policy, created: word(header::CREATED) })
     }
 }
 
-/// FNV-1a: against accidents, not against enemies.
+/// FNV-1a. It detects accidents, not attacks.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -322,11 +323,11 @@ mod tests {
         for bit in 0..good.len() * 8 {
             let mut bytes = good;
             bytes[bit / 8] ^= 1 << (bit % 8);
-            let misfit = Fixed::read(&bytes, size(100) as u64).unwrap_err();
+            let error = Fixed::read(&bytes, size(100) as u64).unwrap_err();
             match bit / 8 {
-                0..8 => assert!(matches!(misfit, Misfit::Foreign(_))),
-                8..12 => assert!(matches!(misfit, Misfit::Version(_))),
-                _ => assert!(matches!(misfit, Misfit::Corrupt(_))),
+                0..8 => assert!(matches!(error, HeaderError::Foreign(_))),
+                8..12 => assert!(matches!(error, HeaderError::Version(_))),
+                _ => assert!(matches!(error, HeaderError::Corrupt(_))),
             }
         }
     }
@@ -335,7 +336,7 @@ mod tests {
     fn a_file_that_is_too_short_is_corrupt() {
         let bytes = fixed(Policy::Fifo).write();
         for length in [0, 48, size(FIRST_SLOTS) as u64 - 1] {
-            assert!(matches!(Fixed::read(&bytes, length), Err(Misfit::Corrupt(_))));
+            assert!(matches!(Fixed::read(&bytes, length), Err(HeaderError::Corrupt(_))));
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Who is alive: locks on single bytes of the file that the kernel keeps for an open file description and drops when its
-//! last descriptor is closed, by the end of the process at the latest, however it ends.
+//! Life locks: kernel locks that prove that the owners of slots live. They are locks on single
+//! bytes of the file, and belong to an open file description. The kernel drops them when the last
+//! descriptor is closed, at the latest when the process ends, however it ends.
 //!
-//! The owner of a slot locks the slot's byte for writing. Whoever asks, asks for reading, so that those who ask do not
-//! disturb each other.
+//! The owner of a slot locks the slot's byte for writing. Other processes test it for reading, so
+//! that they do not disturb each other.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -17,19 +18,19 @@ use nix::libc;
 use super::layout::lock_byte;
 use crate::kill_points::step;
 
-/// A handle's descriptor and what it has locked.
+/// The descriptor of a handle, and its locks.
 pub(crate) struct Life {
     pub(crate) file: File,
-    /// The slots whose bytes this descriptor has locked or is about to. The kernel does not tell a description about its own
-    /// locks.
+    /// The slots whose bytes this descriptor has locked or is about to lock. The kernel does not
+    /// report its own locks to a description.
     ours: Mutex<HashSet<u16>>,
-    /// Held with the reclaim byte, which cannot tell our own threads apart.
+    /// Locked together with the reclaim byte, which does not exclude threads of one process.
     reclaim: Mutex<()>,
-    /// Another description of the same file, through which we wait for the end of others.
+    /// Another description of the same file. Threads use it to wait for the end of other owners.
     pub(super) watch: Arc<File>,
 }
 
-/// Blocks until the owner of a slot has given it up or died.
+/// Blocks until the owner of a slot has released it or died.
 pub(super) fn await_end(watch: &File, slot: u16) -> io::Result<()> {
     let start = slot_byte(slot);
     let locked = fcntl(watch, FcntlArg::F_OFD_SETLKW(&byte(start, 1, libc::F_RDLCK)));
@@ -63,11 +64,11 @@ fn try_lock(file: impl AsFd, start: i64) -> io::Result<bool> {
 
 fn unlock(file: impl AsFd, start: i64) {
     step();
-    // Taking a lock away needs no memory here: whole locks go, none is split.
+    // It needs no memory: it removes whole locks and splits none.
     let _ = fcntl(file, FcntlArg::F_OFD_SETLK(&byte(start, 1, libc::F_UNLCK)));
 }
 
-/// Whether some other description has locked one of these bytes.
+/// Whether another description has locked one of these bytes.
 fn locked_by_others(file: impl AsFd, start: i64, length: i64) -> io::Result<bool> {
     let mut probe = byte(start, length, libc::F_RDLCK);
     fcntl(file, FcntlArg::F_OFD_GETLK(&mut probe))?;
@@ -80,7 +81,7 @@ impl Life {
         Life { file, ours, reclaim, watch: Arc::new(watch) }
     }
 
-    /// Tries to become the owner of a slot for as long as we live.
+    /// Tries to become the owner of a slot. Returns whether it did.
     pub(super) fn claim(&self, slot: u16) -> io::Result<bool> {
         let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
         if ours.contains(&slot) {
@@ -93,40 +94,39 @@ impl Life {
         Ok(claimed)
     }
 
-    /// Gives a slot up. To others it looks as if its owner had died.
+    /// Releases a slot. Other processes treat its owner as dead.
     pub(super) fn release(&self, slot: u16) {
         let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
         unlock(&self.file, slot_byte(slot));
         ours.remove(&slot);
     }
 
-    /// Lets go of all locks: to others the owner of this descriptor is dead.
+    /// Releases all locks. Other processes treat the owner of this descriptor as dead.
     pub(crate) fn abandon(&self) {
-        // Length 0 is everything from there on.
+        // Length 0 means all bytes from there on.
         _ = fcntl(&self.file, FcntlArg::F_OFD_SETLK(&byte(0, 0, libc::F_UNLCK)));
     }
 
     /// Whether the owner of a slot lives.
     pub(super) fn is_alive(&self, slot: u16) -> io::Result<bool> {
-        // The lock is held over the question: a slot that one of our threads is about to claim has its answer when it is
-        // ours.
+        // Hold the mutex during the test: another thread of ours may be about to claim the slot.
         let ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(ours.contains(&slot) || locked_by_others(&self.file, slot_byte(slot), 1)?)
     }
 
-    /// Whether the description behind `descriptor`, which is none of ours, has locked a slot's byte. To be asked while no
-    /// slot changes its owner.
+    /// Whether the description of `descriptor`, which is not ours, has locked a slot's byte. Call
+    /// it while no slot can change its owner.
     pub(super) fn is_locked_through(
         &self,
         descriptor: BorrowedFd<'_>,
         slot: u16,
     ) -> io::Result<bool> {
         let start = slot_byte(slot);
-        // The kernel does not tell a description about its own locks, but it tells others.
+        // The kernel does not report its own locks to a description, but it reports them to others.
         Ok(!locked_by_others(descriptor, start, 1)? && locked_by_others(&*self.watch, start, 1)?)
     }
 
-    /// Locks a slot's byte for another description. False if somebody else has it.
+    /// Locks a slot's byte for another description. Returns `false` if it is locked already.
     pub(super) fn lock_through(&self, descriptor: BorrowedFd<'_>, slot: u16) -> io::Result<bool> {
         try_lock(descriptor, slot_byte(slot))
     }
@@ -135,15 +135,15 @@ impl Life {
         unlock(descriptor, slot_byte(slot));
     }
 
-    /// Whether anybody else uses the file at all.
+    /// Whether any other description uses the file.
     pub(super) fn others(&self) -> io::Result<bool> {
         locked_by_others(&self.file, lock_byte::SLOTS, i64::from(super::layout::MAX_CAPACITY))
     }
 
-    /// Runs `work` while no slot changes its owner, if that can be had at once.
+    /// Runs `work` while no slot can change its owner. `None` if the lock for it is not free.
     pub(super) fn try_reclaiming<T>(&self, work: impl FnOnce() -> T) -> io::Result<Option<T>> {
         let Ok(_ours) = self.reclaim.try_lock() else { return Ok(None) };
-        // Not through `file`, which others may have open as well and so would not be kept out.
+        // Not through `file`: processes that inherited that description would not be excluded.
         if !try_lock(&*self.watch, lock_byte::RECLAIM)? {
             return Ok(None);
         }

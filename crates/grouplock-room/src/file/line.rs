@@ -1,4 +1,4 @@
-//! The line of requests: the protocol, for any memory.
+//! The line of requests: the protocol, generic over its memory.
 //!
 //! ```text
 //!  First ──▶ slot ⇄ slot ⇄ slot ⇄ slot ◀── Last        State of a slot: OUT, WAIT or IN
@@ -6,53 +6,56 @@
 //!                          ▲ Head, the first that waits
 //! ```
 //!
-//! All of this is changed by the owner of the latch only. Between two owners:
+//! Only the owner of the latch changes these words. Invariants while the latch has no owner:
 //!
-//! 1. The slots that are IN are the longest compatible beginning of the line (with [passes](Words::passes), some may stand
-//!    further back).
+//! 1. The slots that are IN are the longest compatible beginning of the line. (If the policy allows
+//!    [passes](Words::passes), some may be further back.)
 //! 2. `Armed` is 0.
 //! 3. Links, `Head`, `Inside` and `Most` agree with the states.
 //!
-//! An owner may die before any of its writes. **The states of the slots count.** Links and numbers follow from them and
-//! from the tickets. So an owner sets `Armed` before its first change and clears it after its last one, and the next owner
-//! that finds it set [builds](Line::rebuild) everything else anew. Nothing is rolled back, and nothing is logged but
-//! that one bit. The order of the other writes matters in four places:
+//! An owner of the latch may die before any of its writes. **The states of the slots are the
+//! truth.** Links and numbers follow from the states and the tickets. An owner sets `Armed` before
+//! its first change and clears it after its last. If the next owner finds it set, it
+//! [rebuilds](Line::rebuild) everything else from the states. There is no rollback, and no log
+//! except this bit. The order of the other writes matters in four cases:
 //!
-//! * `Epoch` grows before anybody enters with it. An epoch may be lost, but is never used twice.
-//! * The state IN is written after the facts that its owner reads as soon as it sees it.
-//! * A waiter is counted as passed before it is passed.
-//! * A death is recorded before the slot of the dead is freed. The record has the ticket of the dead, so that it is not
-//!   recorded again by a successor.
+//! * `Epoch` grows before a request enters with it. An epoch may be skipped, but is never used
+//!   twice.
+//! * The state IN is written after the words that its owner reads as soon as it sees IN.
+//! * The number of passes of a waiter grows before a request passes it.
+//! * A death is recorded before the slot is freed. The record contains the ticket of the dead
+//!   request, so that the next owner of the latch does not record it again.
 //!
-//! `tests/protocol.rs` runs this text on a small memory, with a death before every write, in all orders.
+//! `tests/protocol.rs` runs this code on a small memory, in all orders, with a death before every
+//! write.
 
 /// The number of a slot.
 pub(crate) type Slot = u16;
 
-/// The words of the protocol. Where one names a slot, it holds the slot's number plus one, or 0 for none.
+/// The words of the protocol. A word that names a slot contains its number plus one, or 0 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum At {
-    /// 1 while an owner of the latch changes something.
+    /// 1 while an owner of the latch changes the line.
     Armed,
     First,
     Last,
     /// The first slot that waits.
     Head,
-    /// How many are IN.
+    /// The number of slots that are IN.
     Inside,
-    /// The least limit of those that are IN.
+    /// The smallest limit of the slots that are IN.
     Most,
-    /// The epoch of the phase inside, or of the last one.
+    /// The epoch of the current or the last phase.
     Epoch,
     /// The last ticket.
     Tickets,
-    /// How many died inside.
+    /// The number of deaths inside.
     Deaths,
-    /// How many of them are repaired.
+    /// The number of the last death that was acknowledged.
     Repaired,
     /// [`NOBODY`], [`READY`] or [`STALE`].
     Prepared,
-    /// The ticket of the dead in the record of death number n.
+    /// The ticket of the dead request in the record of death number n.
     Buried(u64),
     Of(Slot, Field),
 }
@@ -61,21 +64,21 @@ pub(crate) enum At {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
     State,
-    /// The order of arrival.
+    /// Tickets grow in the order of arrival.
     Ticket,
     Prev,
     Next,
-    /// Of the phase that it entered.
+    /// The epoch of the phase that it entered.
     Epoch,
-    /// The number of the last death if some are not repaired, else 0.
-    Told,
-    /// 1: nobody else may be inside.
+    /// The number of the last death, if deaths are to be reported to this holder; otherwise 0.
+    Reported,
+    /// 1: no other slot may be IN.
     Alone,
-    /// How many may be inside with it, itself included.
+    /// The largest number of slots that may be IN with it, itself included.
     Most,
-    /// How often it was passed.
+    /// How often later requests have passed it.
     Passed,
-    /// The waiter that sleeps until this slot is gone.
+    /// The waiter that watches this slot, plus one; 0 for none.
     Watcher,
 }
 
@@ -83,65 +86,66 @@ pub(crate) const OUT: u64 = 0;
 pub(crate) const WAIT: u64 = 1;
 pub(crate) const IN: u64 = 2;
 
-/// The room is set up for nobody.
+/// The room is not set up.
 pub(crate) const NOBODY: u64 = 0;
-/// It is set up for the session that is written next to this.
+/// The room is set up for the session that is recorded in the file.
 pub(crate) const READY: u64 = 1;
-/// It was set up for that session, and others have been inside since.
+/// It was set up for that session. Other sessions have been inside since.
 pub(crate) const STALE: u64 = 2;
 
 /// No limit.
 pub(crate) const ANY: u64 = u64::MAX;
 
-/// The memory of a room, as the owner of the latch sees it.
+/// The memory of a room, for the owner of the latch.
 pub(crate) trait Words {
     fn get(&self, at: At) -> u64;
     fn set(&mut self, at: At, value: u64);
-    /// One more than the largest slot that was ever used.
+    /// The number of the largest slot ever used, plus one.
     fn slots(&self) -> Slot;
     fn same_session(&self, one: Slot, other: Slot) -> bool;
     /// Whether the room is set up for the session of a slot.
     fn prepared_for(&self, slot: Slot) -> bool;
 
-    /// Smaller stands further in front; the ticket decides between equals.
+    /// A smaller rank is further in front. Between equal ranks the ticket decides.
     fn rank(&self, _: Slot) -> i128 {
         0
     }
 
-    /// How often a waiter may be passed by one that can join those inside.
+    /// How often requests that can join the holders may pass a waiter.
     fn passes(&self) -> u64 {
         0
     }
 
     /// A phase begins with this slot.
     fn opened(&mut self, _: Slot) {}
-    /// Nobody is inside. May be called again for the same phase.
+    /// The last holder has left. May be called again for the same phase.
     fn closed(&mut self) {}
-    /// The slot is about to be IN.
+    /// The slot is about to become IN.
     fn admitted(&mut self, _: Slot) {}
-    /// The owner of a waiting slot has to look again for whom it waits.
+    /// The owner of this waiting slot must look again for which slot it waits.
     fn nudge(&mut self, _: Slot) {}
-    /// Records the death of a slot's owner as this number. May be called again for the same number.
+    /// Records the death of a slot's owner under this number. May be called again for the same
+    /// number.
     fn died(&mut self, _: Slot, _: u64) {}
 }
 
-/// The links contradict the states, so somebody has written into them who must not.
+/// The links contradict the states. A process has overwritten them.
 struct Broken;
 
 /// The states contradict each other: incompatible slots are IN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contradiction;
 
-/// What the owner of the latch does.
+/// The operations of the owner of the latch.
 pub(crate) struct Line<'w, W>(pub(crate) &'w mut W);
 
 impl<W: Words> Line<'_, W> {
-    /// Finishes what an owner that died has begun.
+    /// Finishes the change of an owner that died.
     pub(crate) fn mend(&mut self) -> Result<(), Contradiction> {
         if self.0.get(At::Armed) == 0 { Ok(()) } else { self.redo() }
     }
 
-    /// Builds everything anew that follows from the states, and lets in whoever may enter then.
+    /// Rebuilds all words that follow from the states. Then it admits the requests that may enter.
     pub(crate) fn redo(&mut self) -> Result<(), Contradiction> {
         self.rebuild()?;
         self.settle().map_err(|Broken| Contradiction)?;
@@ -149,17 +153,17 @@ impl<W: Words> Line<'_, W> {
         Ok(())
     }
 
-    /// A slot that is OUT queues. Its request is written in it.
+    /// Adds a slot that is OUT to the queue. It contains the request.
     pub(crate) fn append(&mut self, slot: Slot) -> Result<(), Contradiction> {
         self.change(|line| line.link(slot))
     }
 
-    /// A slot leaves, from inside or out of the line.
+    /// Removes a slot from the line, whether it is IN or waits.
     pub(crate) fn remove(&mut self, slot: Slot) -> Result<(), Contradiction> {
         self.change(|line| line.unlink(slot))
     }
 
-    /// `old` leaves and `new` queues, both of one owner, in one step.
+    /// `old` leaves and `new` queues in one step. Both have the same owner.
     pub(crate) fn switch(&mut self, old: Slot, new: Slot) -> Result<(), Contradiction> {
         self.change(|line| {
             line.link(new)?;
@@ -167,14 +171,15 @@ impl<W: Words> Line<'_, W> {
         })
     }
 
-    /// The owner of a slot has died.
+    /// Removes the slot of a dead owner from the line.
     pub(crate) fn bury(&mut self, slot: Slot) -> Result<(), Contradiction> {
         self.mend()?;
         if self.of(slot, Field::State) == IN {
             let (deaths, ticket) = (self.0.get(At::Deaths), self.of(slot, Field::Ticket));
             let recorded = deaths > 0 && self.0.get(At::Buried(deaths)) == ticket;
             if !recorded {
-                // Saturating, here and elsewhere: whoever writes into the file could have written any number.
+                // Saturating, here and elsewhere: a faulty process may have written any number into
+                // the file.
                 let number = deaths.saturating_add(1);
                 self.0.died(slot, number);
                 self.0.set(At::Buried(number), ticket);
@@ -184,15 +189,15 @@ impl<W: Words> Line<'_, W> {
         self.remove(slot)
     }
 
-    /// The deaths that this slot was told of are repaired.
+    /// Acknowledges the deaths that were reported to this slot.
     pub(crate) fn acknowledge(&mut self, slot: Slot) {
-        let told = self.of(slot, Field::Told);
-        if told > self.0.get(At::Repaired) {
-            self.0.set(At::Repaired, told);
+        let reported = self.of(slot, Field::Reported);
+        if reported > self.0.get(At::Repaired) {
+            self.0.set(At::Repaired, reported);
         }
     }
 
-    /// If only this slot is IN, it is alone from now on. Whether it is.
+    /// Makes this slot alone if it is the only one that is IN. Returns whether it is.
     pub(crate) fn try_alone(&mut self, slot: Slot) -> Result<bool, Contradiction> {
         self.mend()?;
         let only = self.0.get(At::Inside) == 1 && self.of(slot, Field::State) == IN;
@@ -202,7 +207,7 @@ impl<W: Words> Line<'_, W> {
         Ok(only)
     }
 
-    /// A slot that is IN and alone lets its session join.
+    /// Lets the session of a slot that is IN and alone join it.
     pub(crate) fn downgrade(&mut self, slot: Slot) -> Result<(), Contradiction> {
         self.change(|line| {
             line.set(slot, Field::Alone, 0);
@@ -210,8 +215,8 @@ impl<W: Words> Line<'_, W> {
         })
     }
 
-    /// The slots that `slot` waits for: the one that waits in front of it, else those that are IN, at most `many`. None if it
-    /// does not wait.
+    /// The slots that `slot` waits for: the waiter in front of it or, for the first waiter, slots
+    /// that are IN, at most `many`. Empty if it does not wait.
     pub(crate) fn in_front(&mut self, slot: Slot, many: usize) -> Result<Vec<Slot>, Contradiction> {
         self.mend()?;
         if let Ok(found) = self.seek(slot, many) {
@@ -221,8 +226,9 @@ impl<W: Words> Line<'_, W> {
         self.seek(slot, many).map_err(|Broken| Contradiction)
     }
 
-    /// `slot` sleeps until one of `targets` is gone. When a target leaves the line, its watcher is nudged: a lock on
-    /// the target's byte does not tell, if the byte has a new owner before the watcher has asked for the lock.
+    /// `slot` watches `targets`: it sleeps until one of them leaves the line. Then the protocol nudges
+    /// it. The lock on the byte of a target is not enough, because the byte may have a new owner before
+    /// the watcher asks for the lock.
     pub(crate) fn watch(&mut self, slot: Slot, targets: &[Slot]) {
         let me = u64::from(slot) + 1;
         for target in targets {
@@ -261,16 +267,16 @@ impl<W: Words> Line<'_, W> {
         }
         let one = self.inside(1);
         let first = *one.first().ok_or(Broken)?;
-        // If only their number keeps it out, any of them may be the one that makes room.
+        // If only the number of holders keeps it out, it can enter when any of them leaves.
         let shares = self.of(slot, Field::Alone) == 0 && self.0.same_session(first, slot);
         Ok(if shares { self.inside(many) } else { one })
     }
 
-    /// Those that are IN, as the links tell; at most `limit` of them.
+    /// At most `limit` of the slots that are IN, found by the links.
     pub(crate) fn inside(&self, limit: usize) -> Vec<Slot> {
         let mut inside = Vec::new();
         let mut at = self.0.get(At::First);
-        // Each slot once, whatever the links say.
+        // The loop is bounded, even if the links form a circle.
         for _ in 0..self.0.slots() {
             let Ok(slot) = self.linked(at) else { break };
             if self.of(slot, Field::State) == IN {
@@ -286,7 +292,7 @@ impl<W: Words> Line<'_, W> {
         inside
     }
 
-    /// Does one change, and lets in whoever may enter then.
+    /// Makes one change. Then it admits the requests that may enter.
     fn change(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<(), Broken>,
@@ -308,7 +314,7 @@ impl<W: Words> Line<'_, W> {
         self.set(slot, Field::Watcher, 0);
         self.set(slot, Field::State, WAIT);
         let (mut prev, mut next) = (self.0.get(At::Last), 0);
-        // Behind everybody, or in front of those waiting that rank behind it.
+        // At the end, or in front of the waiters with a larger rank.
         for _ in 0..self.0.slots() {
             let Ok(other) = self.linked(prev) else { break };
             if self.of(other, Field::State) == IN || self.0.rank(other) <= self.0.rank(slot) {
@@ -369,7 +375,7 @@ impl<W: Words> Line<'_, W> {
         Ok(())
     }
 
-    /// Makes two neighbours of what may be slots or the ends.
+    /// Links two neighbours. 0 is the end of the line.
     fn join(&mut self, prev: u64, next: u64) -> Result<(), Broken> {
         match prev {
             0 => self.0.set(At::First, next),
@@ -382,9 +388,9 @@ impl<W: Words> Line<'_, W> {
         Ok(())
     }
 
-    /// Lets in whoever may enter.
+    /// Admits the requests that may enter.
     fn settle(&mut self) -> Result<(), Broken> {
-        // Those that had to be left waiting, and how often the most tired of them can still be passed.
+        // The waiters that stay, and how many requests may still pass them.
         let (mut others, mut left) = (Vec::new(), u64::MAX);
         let mut at = self.0.get(At::Head);
         for _ in 0..=self.0.slots() {
@@ -416,7 +422,7 @@ impl<W: Words> Line<'_, W> {
         Err(Broken)
     }
 
-    /// Whether a slot is compatible with those that are IN.
+    /// Whether a slot is compatible with the slots that are IN.
     fn may_enter(&self, slot: Slot) -> Result<bool, Broken> {
         let (inside, one) = (self.0.get(At::Inside), self.inside(1));
         let Some(&one) = one.first() else {
@@ -441,8 +447,8 @@ impl<W: Words> Line<'_, W> {
             self.0.opened(slot);
         }
         let deaths = self.0.get(At::Deaths);
-        let told = if deaths > self.0.get(At::Repaired) { deaths } else { 0 };
-        self.set(slot, Field::Told, told);
+        let reported = if deaths > self.0.get(At::Repaired) { deaths } else { 0 };
+        self.set(slot, Field::Reported, reported);
         self.set(slot, Field::Epoch, self.0.get(At::Epoch));
         self.0.admitted(slot);
         self.set(slot, Field::State, IN);
@@ -488,7 +494,7 @@ impl<W: Words> Line<'_, W> {
         Ok(())
     }
 
-    /// The first that waits from here on.
+    /// The first slot that waits, from `at` on.
     fn next_waiting(&self, mut at: u64) -> Result<u64, Broken> {
         for _ in 0..=self.0.slots() {
             if at == 0 || self.of(self.linked(at)?, Field::State) == WAIT {
@@ -499,7 +505,7 @@ impl<W: Words> Line<'_, W> {
         Err(Broken)
     }
 
-    /// The slot that a word names, which must be in the line.
+    /// The slot that a word names. It must be in the line.
     fn linked(&self, word: u64) -> Result<Slot, Broken> {
         let slot = self.number(word)?;
         if self.of(slot, Field::State) == OUT { Err(Broken) } else { Ok(slot) }

@@ -1,7 +1,7 @@
-//! A room's file in memory.
+//! The file of a room in memory.
 //!
-//! Other processes write here at any time, and one of them may be broken or hostile. So the memory is reached by atomic
-//! accesses only, every offset is checked, and whoever reads a value has to check it before believing it.
+//! Other processes write to this memory at any time, and one of them may be faulty or hostile. So
+//! all accesses are atomic, every offset is checked, and readers must check every value.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -25,8 +25,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `length` bytes; if only to look, then what is written stays with us, and the file need not be open for
-    /// writing. Others' writes are seen all the same.
+    /// Maps the first `length` bytes. With `look_only`, writes stay private and the file need not
+    /// be open for writing. The writes of other processes are still visible.
     pub(super) fn new(file: impl AsFd, length: usize, look_only: bool) -> io::Result<Self> {
         let Some(size) = NonZeroUsize::new(length) else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -41,7 +41,7 @@ impl Mapping {
     /// A word of four bytes.
     ///
     /// # Panics
-    /// If it does not lie in the mapping. Offsets are made from checked slots, so that cannot happen.
+    /// If it is outside the mapping. Offsets come from checked slots, so that cannot happen.
     #[inline]
     pub(super) fn half(&self, offset: usize) -> Half<'_> {
         assert!(offset.is_multiple_of(4) && offset + 4 <= self.length);
@@ -76,7 +76,7 @@ impl Mapping {
         }
     }
 
-    /// Reads a name of at most `max` bytes; `None` if it claims to be longer.
+    /// Reads a name of at most `max` bytes; `None` if its length is larger.
     pub(super) fn text(&self, offset: usize, max: usize) -> Option<Vec<u8>> {
         let length = self.text_length(offset, max)?;
         let mut text = Vec::with_capacity(length.next_multiple_of(8));
@@ -91,7 +91,7 @@ impl Mapping {
         usize::try_from(self.word(offset).get()).ok().filter(|length| *length <= max)
     }
 
-    /// Whether two names are the same; `None` if one claims to be longer than `max`.
+    /// Whether two names are equal; `None` if a length is larger than `max`.
     pub(super) fn same_text(&self, one: usize, other: usize, max: usize) -> Option<bool> {
         let length = self.text_length(one, max)?;
         if length != self.text_length(other, max)? {
@@ -101,7 +101,7 @@ impl Mapping {
         Some((0..length).step_by(8).all(same))
     }
 
-    /// Copies a name. False, and nothing copied, if it claims to be longer than `max`.
+    /// Copies a name. If its length is larger than `max`, it copies nothing and returns `false`.
     pub(super) fn copy_text(&self, from: usize, to: usize, max: usize) -> bool {
         let Some(length) = self.text_length(from, max) else { return false };
         self.word(to).set(length as u64);
@@ -122,8 +122,8 @@ impl Drop for Mapping {
 
 /// Four bytes of the mapping.
 ///
-/// Reads acquire and writes release: whoever reads a value also sees what was written before it. So a state that is
-/// written last vouches for the facts next to it.
+/// Reads acquire and writes release. A thread that reads a value also sees all earlier writes of
+/// its writer. So a state that is written last says that the other words are complete.
 #[derive(Clone, Copy)]
 pub(super) struct Half<'m>(pub(super) &'m AtomicU32);
 
@@ -143,11 +143,18 @@ impl Half<'_> {
         self.0.store(value, Ordering::Release); // pairs with the acquire in `get` and `swap`
     }
 
-    /// Writes `new` if it is `old`. Whether it was.
+    /// Runs `write`. The sequence number is odd during the call, so that readers can detect it.
+    pub(super) fn odd_while(self, write: impl FnOnce()) {
+        self.set(self.get() | 1);
+        write();
+        self.set(self.get().wrapping_add(1) & !1);
+    }
+
+    /// Writes `new` if the value is `old`. Returns whether it was.
     #[inline]
     pub(super) fn swap(self, old: u32, new: u32) -> bool {
         step();
-        // Success pairs with both sides above; a failure teaches nothing that is used.
+        // Success pairs with `get` and `set` above. After a failure no value is used.
         self.0.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 }

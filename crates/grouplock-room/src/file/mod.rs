@@ -1,31 +1,35 @@
-//! Rooms in a directory: a file per room, mapped into every process that uses it.
+//! Rooms in a directory. Each room is a file that every participant maps into its memory.
 //!
-//! `docs/rooms.md` tells the protocol and argues for it. In short:
+//! `docs/rooms.md` explains the protocol. In short:
 //!
-//! * Every participant owns a *slot* ([`layout`]) and proves that it lives by a lock that the kernel keeps ([`life`]).
-//! * The [`line`] is the protocol: who is inside and who waits. Its text knows nothing of files, and is explored by
-//!   `tests/protocol.rs`. [`words`] gives it its memory.
-//! * It is changed under the [`latch`], by whoever needs a change. The next owner goes on if one dies.
-//! * Whoever waits sleeps until it is admitted ([`queue`]), or until somebody it waits for is gone ([`watchman`]).
+//! * Every participant owns a *slot* ([`layout`]). A kernel lock proves that the owner lives
+//!   ([`life`]).
+//! * The [`line`] is the protocol: it decides which requests are inside and which wait. Its code
+//!   knows no files, and `tests/protocol.rs` explores it. [`words`] is its memory.
+//! * A process takes the [`latch`] before it changes the line. If it dies in the middle, the next
+//!   owner of the latch finishes the change.
+//! * A waiter sleeps until it is admitted ([`queue`]), or until a participant that it waits for is
+//!   gone ([`watchman`]).
 
 mod clock;
 mod directory;
 mod file_system;
 mod fork;
 mod futex;
-mod gate;
 mod holding;
 mod kept;
 mod latch;
+mod latch_word;
 mod layout;
 mod life;
 mod line;
-mod look;
+
 mod mapping;
 mod open;
 mod pool;
 mod queue;
 mod room;
+mod snapshot;
 mod watchman;
 mod words;
 
@@ -43,10 +47,7 @@ use crate::request::Request;
 use crate::snapshot::Snapshot;
 use room::FileRoom;
 
-/// A handle of a room in a directory.
-struct Directory(Arc<FileRoom>);
-
-impl Backend for Directory {
+impl Backend for Arc<FileRoom> {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             batch: true,
@@ -67,22 +68,22 @@ impl Backend for Directory {
     }
 
     fn submit(&self, request: &Request<'_>) -> Result<Submitted, RoomError> {
-        queue::submit(&self.0, request, None)
+        queue::submit(self, request, None)
     }
 
     fn snapshot(&self) -> Result<Snapshot, RoomError> {
-        self.0.snapshot()
+        FileRoom::snapshot(self)
     }
 
     fn file(&self) -> Option<&Path> {
-        Some(&self.0.path)
+        Some(&self.path)
     }
 
     fn kept_by(&self, descriptor: BorrowedFd<'_>) -> Result<Option<Kept>, RoomError> {
-        self.0.kept_by(descriptor)
+        FileRoom::kept_by(self, descriptor)
     }
 
     fn leave_kept(&self, descriptor: BorrowedFd<'_>, repaired: bool) -> Result<bool, RoomError> {
-        self.0.leave_kept(descriptor, repaired)
+        FileRoom::leave_kept(self, descriptor, repaired)
     }
 }

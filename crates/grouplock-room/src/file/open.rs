@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU16};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::Directory;
 use super::clock;
-use super::directory::{Opened, Site};
+use super::directory::{DirectoryEntry, Opened};
 use super::fork::Birth;
 use super::layout::{
     self, COMMAND_MAX, DEFAULT_CAPACITY, FIRST_SLOTS, Fixed, HOST_MAX, MAX_CAPACITY, header,
@@ -24,10 +23,10 @@ use crate::name::RoomName;
 use crate::request::Request;
 use crate::room::{Room, RoomOptions};
 
-/// How often a room may be removed under our hands before we give up.
+/// The number of attempts if other processes keep removing the room.
 const ATTEMPTS: u32 = 200;
 
-/// Opens a room, and makes it if it is not there and may be made.
+/// Opens a room. Creates it if it does not exist and the options allow it.
 pub(crate) fn open(
     directory: &Path,
     name: &RoomName,
@@ -39,26 +38,27 @@ pub(crate) fn open(
             return Err(RoomError::BadOption {
                 what: "the capacity of a room",
                 value: capacity.to_string(),
-                expected: format!("1 to {MAX_CAPACITY} are possible"),
+                expected: format!("expected 1 to {MAX_CAPACITY}"),
             });
         }
     };
-    let no_such_room =
-        || RoomError::NoSuchRoom { name: name.to_string(), place: directory.display().to_string() };
+    let no_such_room = || no_such_room(directory, name);
     if options.existing && !directory.exists() {
         return Err(no_such_room());
     }
     let mut last = None;
     for _ in 0..ATTEMPTS {
-        let site = Site::open(directory, name, (!options.existing).then_some(options.access))?;
-        let opened = match site.file(options.look_only) {
-            // A shell has emptied it, or has made it when it opened a room that was just removed.
+        let entry =
+            DirectoryEntry::open(directory, name, (!options.existing).then_some(options.access))?;
+        let opened = match entry.file(options.look_only) {
+            // A shell has truncated the file, or created it when it opened a room that was just
+            // removed.
             Err(foreign @ RoomError::Foreign { .. }) if !options.look_only => {
-                let file = site.any_file(false)?;
+                let file = entry.any_file(false)?;
                 let is_empty = |file: &File| file.metadata().is_ok_and(|facts| facts.len() == 0);
                 let Some(file) = file.filter(is_empty) else { return Err(foreign) };
-                // Whoever is inside has still locked it. Others may be removing it too.
-                if remove_unreadable(&site, file).is_err() {
+                // Holders still have it locked. Or another process removes it too.
+                if remove_unreadable(&entry, file).is_err() {
                     last = Some(foreign);
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -71,7 +71,7 @@ pub(crate) fn open(
                 return Err(no_such_room());
             }
             let policy = options.policy.unwrap_or_default();
-            site.create(Fixed { capacity, policy, created: clock::exact() }, options.access)?;
+            entry.create(Fixed { capacity, policy, created: clock::exact() }, options.access)?;
             continue;
         };
         if let Some(asked) = options.policy
@@ -79,16 +79,12 @@ pub(crate) fn open(
         {
             return Err(RoomError::PolicyMismatch { has: opened.fixed.policy, asked });
         }
-        let room = prepare(&site, opened, name, options)?;
-        match room
-            .as_long_as_it_says()
-            .and_then(|()| room.still_there())
-            .and_then(|()| room.verdict())
-        {
-            Ok(()) => return Ok(Room::from_backend(Arc::new(Directory(Arc::new(room))))),
-            // Somebody is removing it, or died while doing so.
+        let room = prepare(&entry, opened, name, options)?;
+        match room.check_length().and_then(|()| room.still_there()).and_then(|()| room.verdict()) {
+            Ok(()) => return Ok(Room::from_backend(Arc::new(Arc::new(room)))),
+            // Another process is removing it, or died while it did.
             Err(error @ RoomError::Removed { .. }) if !options.look_only => {
-                finish_removal(&site, &room)?;
+                finish_removal(&entry, &room)?;
                 last = Some(error);
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -99,35 +95,35 @@ pub(crate) fn open(
 }
 
 fn prepare(
-    site: &Site,
+    entry: &DirectoryEntry,
     opened: Opened,
     name: &RoomName,
     options: &RoomOptions,
 ) -> Result<FileRoom, RoomError> {
     let Opened { file, watch, fixed } = opened;
     let map = Mapping::new(&file, layout::size(fixed.capacity), options.look_only)
-        .map_err(|e| site.io("map", e))?;
+        .map_err(|e| entry.io("map", e))?;
     let command = options.command.clone().unwrap_or_else(myself::command_line);
     Ok(FileRoom {
         map,
         life: Life::new(file, watch),
         fixed,
         name: name.clone(),
-        path: site.path.clone(),
-        birth: Birth::now().map_err(|error| site.io("prepare", error))?,
+        path: entry.path.clone(),
+        birth: Birth::now().map_err(|error| entry.io("prepare", error))?,
         look_only: options.look_only,
         command: myself::cut(command, COMMAND_MAX),
         host: myself::cut(myself::host(), HOST_MAX),
         slots: AtomicU16::new(fixed.capacity.min(FIRST_SLOTS)),
         cut_off: AtomicBool::new(false),
-        leases: Mutex::new(Vec::new()),
+        idle_slots: Mutex::new(Vec::new()),
         watchmen: Watchmen::default(),
     })
 }
 
 impl FileRoom {
-    /// An error if the header says that there are more slots than the file has.
-    fn as_long_as_it_says(&self) -> Result<(), RoomError> {
+    /// An error if the header claims more slots than the file has.
+    fn check_length(&self) -> Result<(), RoomError> {
         let said = self.map.half(header::SLOTS).get();
         if u32::from(self.slots()) == said {
             return Ok(());
@@ -137,42 +133,44 @@ impl FileRoom {
     }
 }
 
-/// Removes a room that nobody uses.
+/// Removes a room that has no participants.
 pub(crate) fn remove(directory: &Path, name: &RoomName) -> Result<(), RoomError> {
-    let no_such_room =
-        || RoomError::NoSuchRoom { name: name.to_string(), place: directory.display().to_string() };
+    let no_such_room = || no_such_room(directory, name);
     if !directory.exists() {
         return Err(no_such_room());
     }
-    let site = Site::open(directory, name, None)?;
-    let opened = match site.file(false) {
+    let entry = DirectoryEntry::open(directory, name, None)?;
+    let opened = match entry.file(false) {
         Ok(opened) => opened.ok_or_else(no_such_room)?,
         Err(corrupt @ RoomError::Corrupt { .. }) => {
-            return match site.any_file(false)? {
-                Some(file) => remove_unreadable(&site, file),
+            return match entry.any_file(false)? {
+                Some(file) => remove_unreadable(&entry, file),
                 None => Err(corrupt),
             };
         }
         Err(error) => return Err(error),
     };
-    let room = prepare(&site, opened, name, &RoomOptions::new())?;
+    let room = prepare(&entry, opened, name, &RoomOptions::new())?;
     match room.verdict() {
         Err(RoomError::Corrupt { .. }) => {
-            if room.life.others().map_err(|error| site.io("probe", error))? {
-                return Err(in_use(&site, "processes that have not noticed".to_owned()));
+            if room.life.others().map_err(|error| entry.io("probe", error))? {
+                return Err(in_use(
+                    &entry,
+                    "processes that have not noticed the damage".to_owned(),
+                ));
             }
         }
         Err(RoomError::Removed { .. }) => {}
         Err(error) => return Err(error),
-        Ok(()) => retire(&site, &room)?,
+        Ok(()) => retire(&entry, &room)?,
     }
-    finish_removal(&site, &room)
+    finish_removal(&entry, &room)
 }
 
-/// Closes a room for good, if nobody is inside or waits.
-fn retire(site: &Site, room: &FileRoom) -> Result<(), RoomError> {
-    let lease = room.lease(&Request::new(""))?;
-    let retired = room.latch(lease.slot).and_then(|mut latched| {
+/// Closes a room forever, if it has no participants.
+fn retire(entry: &DirectoryEntry, room: &FileRoom) -> Result<(), RoomError> {
+    let owned = room.take_slot(&Request::new(""))?;
+    let retired = room.latch(owned.number).and_then(|mut latched| {
         for slot in latched.present() {
             if !latched.alive(slot)? {
                 latched.bury(slot)?;
@@ -186,33 +184,37 @@ fn retire(site: &Site, room: &FileRoom) -> Result<(), RoomError> {
                 format!("process {} (session `{session}`)", slot.pid().get())
             };
             let users: Vec<_> = present.into_iter().map(user).collect();
-            return Err(in_use(site, users.join(", ")));
+            return Err(in_use(entry, users.join(", ")));
         }
         room.close(verdict::REMOVED);
         Ok(())
     });
-    room.give_back(lease);
+    room.return_slot(owned);
     retired
 }
 
-/// Takes the name away from a room that is closed for good. Under a lock on the old file, so that of two who do it none
-/// hits the file that came after it.
-fn finish_removal(site: &Site, room: &FileRoom) -> Result<(), RoomError> {
-    room.reclaiming(|| site.unlink(&room.life.file))?
+/// Removes the name of a closed room. It holds a lock on the old file, so that two processes cannot
+/// remove the new file that follows it.
+fn finish_removal(entry: &DirectoryEntry, room: &FileRoom) -> Result<(), RoomError> {
+    room.reclaiming(|| entry.unlink(&room.life.file))?
 }
 
-/// The same for a file whose header cannot be read any more.
-fn remove_unreadable(site: &Site, file: File) -> Result<(), RoomError> {
-    let watch = file.try_clone().map_err(|error| site.io("open", error))?;
+/// Removes a file whose header cannot be read.
+fn remove_unreadable(entry: &DirectoryEntry, file: File) -> Result<(), RoomError> {
+    let watch = file.try_clone().map_err(|error| entry.io("open", error))?;
     let life = Life::new(file, watch);
-    let probe = |error| site.io("probe", error);
+    let probe = |error| entry.io("probe", error);
     if life.others().map_err(probe)? {
-        return Err(in_use(site, "processes that have not noticed".to_owned()));
+        return Err(in_use(entry, "processes that have not noticed the damage".to_owned()));
     }
-    let removed = life.try_reclaiming(|| site.unlink(&life.file)).map_err(probe)?;
-    removed.unwrap_or_else(|| Err(in_use(site, "a process that opens it".to_owned())))
+    let removed = life.try_reclaiming(|| entry.unlink(&life.file)).map_err(probe)?;
+    removed.unwrap_or_else(|| Err(in_use(entry, "a process that is opening it".to_owned())))
 }
 
-fn in_use(site: &Site, users: String) -> RoomError {
-    RoomError::InUse { path: site.path.clone(), users }
+fn no_such_room(directory: &Path, name: &RoomName) -> RoomError {
+    RoomError::NoSuchRoom { name: name.to_string(), place: directory.display().to_string() }
+}
+
+fn in_use(entry: &DirectoryEntry, users: String) -> RoomError {
+    RoomError::InUse { path: entry.path.clone(), users }
 }

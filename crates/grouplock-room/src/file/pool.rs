@@ -1,43 +1,43 @@
-//! The slots a handle owns.
+//! The slots that a handle owns.
 //!
-//! A slot is claimed when the first entry needs it and kept for the next, since claiming takes system calls. So a handle
-//! has as many slots as it ever had entries at the same time.
+//! The handle claims a slot when an entry needs it, and keeps it for the next entry, because a
+//! claim takes system calls. So a handle has as many slots as it had entries at the same time.
 
 use std::sync::PoisonError;
 
 use nix::fcntl::posix_fallocate;
 use nix::libc;
 
-use super::gate;
+use super::latch_word;
 use super::layout::{self, SESSION_MAX, header, state};
 use super::line::ANY;
 use super::room::FileRoom;
 use crate::error::RoomError;
 use crate::request::Request;
 
-/// A slot that is ours, and the session that is written in it.
-pub(super) struct Lease {
-    pub(super) slot: u16,
+/// A slot that this handle owns, and the session that is written in it.
+pub(super) struct OwnedSlot {
+    pub(super) number: u16,
     session: String,
 }
 
 const UNKNOWN: u64 = u64::MAX;
 
 impl FileRoom {
-    /// A slot of ours with a request written in it.
-    pub(super) fn lease(&self, request: &Request<'_>) -> Result<Lease, RoomError> {
+    /// Takes a slot and writes a request into it.
+    pub(super) fn take_slot(&self, request: &Request<'_>) -> Result<OwnedSlot, RoomError> {
         let length = request.session.len();
         if length > SESSION_MAX {
             return Err(RoomError::SessionTooLong { length, max: SESSION_MAX });
         }
         self.ours()?;
         self.verdict()?;
-        let idle = self.leases.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut lease = idle.map_or_else(|| self.claim_slot(), Ok)?;
-        let slot = self.slot(lease.slot);
-        if lease.session != request.session {
-            self.write_session(lease.slot, request.session);
-            request.session.clone_into(&mut lease.session);
+        let idle = self.idle_slots.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut owned = idle.map_or_else(|| self.claim_slot(), Ok)?;
+        let slot = self.slot(owned.number);
+        if owned.session != request.session {
+            self.write_session(owned.number, request.session);
+            request.session.clone_into(&mut owned.session);
         }
         let expected = request.expected.map_or(UNKNOWN, |time| {
             u64::try_from(time.as_nanos()).unwrap_or(UNKNOWN - 1).min(UNKNOWN - 1)
@@ -46,34 +46,32 @@ impl FileRoom {
         slot.expected().set(expected);
         slot.alone().set(request.alone.into());
         slot.most().set(request.at_most.map_or(ANY, |most| most.get().into()));
-        Ok(lease)
+        Ok(owned)
     }
 
-    /// Writes the session into a slot of ours that nobody compares with others: it is outside, or alone.
+    /// Writes the session into a slot of ours. The slot must be outside or alone: then no process
+    /// compares the session.
     pub(super) fn write_session(&self, number: u16, session: &str) {
         let slot = self.slot(number);
-        let sequence = slot.sequence();
-        sequence.set(sequence.get() | 1);
-        self.map.set_text(slot.session(), session.as_bytes());
-        sequence.set(sequence.get().wrapping_add(1) & !1);
+        slot.sequence().odd_while(|| self.map.set_text(slot.session(), session.as_bytes()));
     }
 
-    /// For the next entry. The slot is idle.
-    pub(super) fn give_back(&self, lease: Lease) {
-        self.leases.lock().unwrap_or_else(PoisonError::into_inner).push(lease);
+    /// Keeps an idle slot for the next entry.
+    pub(super) fn return_slot(&self, owned: OwnedSlot) {
+        self.idle_slots.lock().unwrap_or_else(PoisonError::into_inner).push(owned);
     }
 
-    /// Gives a slot up: one that is idle, so that those who watch it learn that its owner left; or one whose state could not
-    /// be put in order, whose owner is dead to others then.
-    pub(super) fn give_up(&self, lease: &Lease) {
-        if self.verdict().is_ok() && self.slot(lease.slot).state().get() == state::IDLE {
-            self.slot(lease.slot).state().set(state::FREE);
+    /// Gives up the ownership of a slot. If the slot is idle, the threads that watch it learn that
+    /// its owner left. If its state could not be repaired, other processes treat its owner as dead.
+    pub(super) fn release_slot(&self, owned: &OwnedSlot) {
+        if self.verdict().is_ok() && self.slot(owned.number).state().get() == state::IDLE {
+            self.slot(owned.number).state().set(state::FREE);
         }
-        self.life.release(lease.slot);
+        self.life.release(owned.number);
     }
 
-    /// Claims a slot: a free one, else one of a dead owner, else a new one.
-    fn claim_slot(&self) -> Result<Lease, RoomError> {
+    /// Claims a slot: a free one, or one of a dead owner, or a new one.
+    fn claim_slot(&self) -> Result<OwnedSlot, RoomError> {
         let (slot, inherited) = self.reclaiming(|| self.claim_some())??;
         let mine = self.slot(slot);
         if inherited || mine.state().get() != state::FREE {
@@ -83,27 +81,26 @@ impl FileRoom {
                 return Err(error);
             }
         }
-        let sequence = mine.sequence();
-        sequence.set(sequence.get() | 1);
-        mine.pid().set(std::process::id());
-        mine.uid().set(nix::unistd::getuid().as_raw());
-        mine.kept().set(0);
-        self.map.set_text(mine.host(), self.host.as_bytes());
-        self.map.set_text(mine.command(), self.command.as_bytes());
-        self.map.set_text(mine.session(), b"");
-        sequence.set(sequence.get().wrapping_add(1) & !1);
+        mine.sequence().odd_while(|| {
+            mine.pid().set(std::process::id());
+            mine.uid().set(nix::unistd::getuid().as_raw());
+            mine.kept().set(0);
+            self.map.set_text(mine.host(), self.host.as_bytes());
+            self.map.set_text(mine.command(), self.command.as_bytes());
+            self.map.set_text(mine.session(), b"");
+        });
         mine.state().set(state::IDLE);
-        Ok(Lease { slot, session: String::new() })
+        Ok(OwnedSlot { number: slot, session: String::new() })
     }
 
-    /// Under the reclaim byte: a slot that is ours now, and whether the latch came with it.
+    /// Claims a slot under the reclaim byte. Also returns whether the latch came with it.
     fn claim_some(&self) -> Result<(u16, bool), RoomError> {
         let free = |slot: &u16| self.slot(*slot).state().get() == state::FREE;
         let all = || 0..self.slots();
         let dead_ones = all().filter(|slot| !free(slot));
         for slot in all().filter(free).chain(dead_ones) {
             if self.claim(slot)? {
-                return Ok((slot, gate::is_left_to(self, slot)?));
+                return Ok((slot, latch_word::is_left_to(self, slot)?));
             }
         }
         let slot = self.grow()?;
@@ -113,14 +110,14 @@ impl FileRoom {
     fn claim(&self, slot: u16) -> Result<bool, RoomError> {
         let claimed = self.life.claim(slot).map_err(|error| self.io("lock", error))?;
         let high = self.map.half(header::HIGH_WATER);
-        // Before anybody can find something in it that must not be overlooked.
+        // First: other processes must not overlook a slot that is in use.
         if claimed && high.get() <= slot.into() {
             high.set(u32::from(slot) + 1);
         }
         Ok(claimed)
     }
 
-    /// Doubles the number of slots. The first of the new ones.
+    /// Doubles the number of slots. Returns the first new one.
     fn grow(&self) -> Result<u16, RoomError> {
         let now = self.slots();
         let more = now.saturating_mul(2).min(self.fixed.capacity);
@@ -130,7 +127,8 @@ impl FileRoom {
         let no_space =
             || RoomError::NoSpace { path: self.path.clone(), bytes: layout::size(more) as u64 };
         let size = libc::off_t::try_from(layout::size(more)).map_err(|_| no_space())?;
-        // Every page now: a write to a page that the file system has no space for later would be a signal.
+        // Allocate every page now. A write to a page without space on the disk would end the
+        // process by a signal.
         posix_fallocate(&self.life.file, 0, size).map_err(|_| no_space())?;
         self.map.half(header::SLOTS).set(more.into());
         Ok(now)
@@ -140,17 +138,18 @@ impl FileRoom {
         RoomError::Full { path: self.path.clone(), capacity: self.slots().into() }
     }
 
-    /// Puts in order what the dead owner of a slot left.
+    /// Repairs the slot of a dead owner.
     fn succeed(&self, slot: u16, inherited: bool) -> Result<(), RoomError> {
         let mut latched = if inherited { self.accept_latch() } else { self.latch(slot)? };
         latched.bury(slot)
     }
 
-    /// Gives all slots up, when the handle goes. In a child they are still the parent's, and so are the locks.
+    /// Gives up all slots when the handle is dropped. In a forked child the slots and the locks are
+    /// still the parent's.
     pub(super) fn drain(&self) {
         if self.birth.is_ours() {
-            let mut leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
-            leases.drain(..).for_each(|lease| self.give_up(&lease));
+            let mut idle = self.idle_slots.lock().unwrap_or_else(PoisonError::into_inner);
+            idle.drain(..).for_each(|owned| self.release_slot(&owned));
         }
     }
 }

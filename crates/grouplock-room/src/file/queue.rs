@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::clock;
 use super::futex;
-use super::holding::Inside;
+use super::holding::FileHolding;
 use super::latch::Latched;
 use super::layout::state;
 use super::line::Line;
-use super::pool::Lease;
+use super::pool::OwnedSlot;
 use super::room::FileRoom;
 use super::watchman::Nudge;
 use crate::backend::{Holding, Pending, Submitted};
@@ -31,21 +31,21 @@ pub(super) fn submit(
     request: &Request<'_>,
     from: Option<u16>,
 ) -> Result<Submitted, RoomError> {
-    let lease = room.lease(request)?;
-    match room.enqueue(lease.slot, request.patience, from) {
-        Ok(true) => Ok(Submitted::Granted(Box::new(Inside::new(room, lease)))),
+    let owned = room.take_slot(request)?;
+    match room.enqueue(owned.number, request.patience, from) {
+        Ok(true) => Ok(Submitted::Granted(Box::new(FileHolding::new(room, owned)))),
         Ok(false) => Ok(Submitted::Waiting(Box::new(Queued {
-            seat: Arc::new(Seat::new(room, lease.slot)),
-            lease: Some(lease),
+            waiter: Arc::new(Waiter::new(room, owned.number)),
+            owned: Some(owned),
             deadline: request.patience.deadline(),
             started: Instant::now(),
             sleeper: None,
         }))),
         Err(error) => {
             if error.is_conflict() {
-                room.give_back(lease);
+                room.return_slot(owned);
             } else {
-                room.give_up(&lease);
+                room.release_slot(&owned);
             }
             Err(error)
         }
@@ -93,7 +93,7 @@ impl FileRoom {
 }
 
 /// A slot that waits, for the thread that sleeps on it.
-struct Seat {
+struct Waiter {
     room: Arc<FileRoom>,
     nudge: Arc<Nudge>,
     /// Whether those in front are watched.
@@ -103,9 +103,9 @@ struct Seat {
     over: Mutex<bool>,
 }
 
-impl Seat {
+impl Waiter {
     fn new(room: &Arc<FileRoom>, slot: u16) -> Self {
-        Seat {
+        Waiter {
             room: Arc::clone(room),
             nudge: Arc::new(Nudge { slot, gone: AtomicBool::new(false) }),
             watches: AtomicBool::new(false),
@@ -175,9 +175,9 @@ impl Seat {
 
 /// A request in the line. Dropping it withdraws it.
 pub(super) struct Queued {
-    seat: Arc<Seat>,
+    waiter: Arc<Waiter>,
     /// `None` once it was granted.
-    lease: Option<Lease>,
+    owned: Option<OwnedSlot>,
     deadline: Option<Instant>,
     started: Instant,
     sleeper: Option<Arc<Sleeper>>,
@@ -193,21 +193,21 @@ struct Sleeper {
 
 impl Queued {
     fn take(&mut self) -> Result<Box<dyn Holding>, RoomError> {
-        self.seat.end();
-        let lease = self.lease.take().ok_or(RoomError::Withdrawn)?;
-        Ok(Box::new(Inside::new(&self.seat.room, lease)))
+        self.waiter.end();
+        let owned = self.owned.take().ok_or(RoomError::Withdrawn)?;
+        Ok(Box::new(FileHolding::new(&self.waiter.room, owned)))
     }
 }
 
 impl Pending for Queued {
     fn holder(&self) -> HolderId {
-        self.seat.room.slot(self.seat.nudge.slot).holder()
+        self.waiter.room.slot(self.waiter.nudge.slot).holder()
     }
 
     fn wait(&mut self, until: Option<Instant>) -> Result<Option<Box<dyn Holding>>, RoomError> {
         loop {
-            self.seat.room.ours()?;
-            if self.seat.admitted()? || self.seat.nap(until)? {
+            self.waiter.room.ours()?;
+            if self.waiter.admitted()? || self.waiter.nap(until)? {
                 return self.take().map(Some);
             }
             if until.is_some_and(|until| until <= Instant::now()) {
@@ -227,17 +227,17 @@ impl Pending for Queued {
             return Poll::Ready(Err(failure));
         }
         // After the waker is in place, so that nothing falls in between.
-        self.seat.room.still_there()?;
-        if self.seat.admitted()? {
+        self.waiter.room.still_there()?;
+        if self.waiter.admitted()? {
             return Poll::Ready(self.take());
         }
         if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return Poll::Ready(Err(RoomError::TimedOut { waited: self.started.elapsed() }));
         }
         if first {
-            let (seat, theirs, deadline) =
-                (Arc::clone(&self.seat), Arc::clone(sleeper), self.deadline);
-            let sleep = move || theirs.sleep(&seat, deadline);
+            let (waiter, theirs, deadline) =
+                (Arc::clone(&self.waiter), Arc::clone(sleeper), self.deadline);
+            let sleep = move || theirs.sleep(&waiter, deadline);
             if let Err(error) = crate::remote::spawn("grouplock-wait", sleep) {
                 return Poll::Ready(Err(RoomError::Backend(Box::new(error))));
             }
@@ -248,9 +248,9 @@ impl Pending for Queued {
 
 impl Sleeper {
     /// Sleeps in place of a task, until there is something for it to look at.
-    fn sleep(&self, seat: &Seat, deadline: Option<Instant>) {
+    fn sleep(&self, waiter: &Waiter, deadline: Option<Instant>) {
         loop {
-            match seat.nap(deadline) {
+            match waiter.nap(deadline) {
                 Ok(false) if deadline.is_none_or(|deadline| Instant::now() < deadline) => {}
                 Ok(_) => break,
                 Err(error) => {
@@ -266,17 +266,17 @@ impl Sleeper {
 
 impl Drop for Queued {
     fn drop(&mut self) {
-        let room = &self.seat.room;
+        let room = &self.waiter.room;
         if !room.birth.is_ours() {
             return;
         }
-        self.seat.end();
-        let Some(lease) = self.lease.take() else { return };
+        self.waiter.end();
+        let Some(owned) = self.owned.take() else { return };
         // There is nobody to tell.
-        _ = room.leave(lease);
+        _ = room.leave(owned);
         if self.sleeper.is_some() && room.verdict().is_ok() {
             // Its thread sleeps there.
-            futex::wake(room.slot(self.seat.nudge.slot).state().0, i32::MAX);
+            futex::wake(room.slot(self.waiter.nudge.slot).state().0, i32::MAX);
         }
     }
 }

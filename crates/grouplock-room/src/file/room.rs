@@ -1,15 +1,16 @@
-//! An open room: the mapping, the life lines, and small questions to both.
+//! An open room: the mapping, the life locks, and checks on both.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::time::Duration;
 
 use super::fork::Birth;
 use super::futex;
 use super::layout::{self, Fixed, SESSION_MAX, header, slot, verdict};
 use super::life::Life;
 use super::mapping::{Half, Mapping, Word};
-use super::pool::Lease;
+use super::pool::OwnedSlot;
 use super::watchman::Watchmen;
 use crate::error::RoomError;
 use crate::guard::Loss;
@@ -24,28 +25,29 @@ pub(super) struct FileRoom {
     pub(super) name: RoomName,
     pub(super) path: PathBuf,
     pub(super) birth: Birth,
-    /// Whether the mapping is our own copy, so that nobody can enter by it.
+    /// Whether the mapping is a private copy. Then the room cannot be entered.
     pub(super) look_only: bool,
-    /// What is shown of us.
+    /// What snapshots show of this process.
     pub(super) command: String,
     pub(super) host: String,
-    /// How many slots the file was seen to have.
+    /// The number of slots that the file is known to have.
     pub(super) slots: AtomicU16,
-    /// The file was cut off. From then on the mapping is not touched, since that would be a signal.
+    /// Whether the file was truncated. Then the mapping must not be touched: that would raise
+    /// SIGBUS.
     pub(super) cut_off: AtomicBool,
-    /// Slots of ours that are not in use.
-    pub(super) leases: Mutex<Vec<Lease>>,
+    /// Slots of ours that no entry uses.
+    pub(super) idle_slots: Mutex<Vec<OwnedSlot>>,
     pub(super) watchmen: Watchmen,
 }
 
-/// A slot of a room.
+/// The words of one slot.
 #[derive(Clone, Copy)]
-pub(super) struct Seat<'r> {
+pub(super) struct SlotView<'r> {
     room: &'r FileRoom,
     number: u16,
 }
 
-impl<'r> Seat<'r> {
+impl<'r> SlotView<'r> {
     fn half(self, field: usize) -> Half<'r> {
         self.room.map.half(layout::slot(self.number) + field)
     }
@@ -58,8 +60,8 @@ impl<'r> Seat<'r> {
         self.half(slot::STATE)
     }
 
-    pub(super) fn told(self) -> Word<'r> {
-        self.word(slot::TOLD)
+    pub(super) fn reported(self) -> Word<'r> {
+        self.word(slot::REPORTED)
     }
 
     pub(super) fn ticket(self) -> Word<'r> {
@@ -110,7 +112,7 @@ impl<'r> Seat<'r> {
         self.half(slot::KEPT)
     }
 
-    /// Where the session's name is.
+    /// The offset of the session's name.
     pub(super) fn session(self) -> usize {
         layout::slot(self.number) + slot::SESSION
     }
@@ -123,21 +125,21 @@ impl<'r> Seat<'r> {
         layout::slot(self.number) + slot::COMMAND
     }
 
-    /// How people call its owner.
+    /// The identifier of its owner.
     pub(super) fn holder(self) -> HolderId {
         HolderId::new(format!("{}.{}", self.pid().get(), self.number))
     }
 }
 
 impl FileRoom {
-    /// A slot, which must exist.
-    pub(super) fn slot(&self, number: u16) -> Seat<'_> {
-        Seat { room: self, number }
+    /// The words of a slot. The slot must exist.
+    pub(super) fn slot(&self, number: u16) -> SlotView<'_> {
+        SlotView { room: self, number }
     }
 
-    /// How many slots there are. What the header says is believed if the file has as many.
+    /// The number of slots. The number in the header counts only if the file is long enough.
     pub(super) fn slots(&self) -> u16 {
-        // Relaxed: a number that was right once stays so, as files only grow.
+        // Relaxed: a number that was right stays right, because files only grow.
         let known = self.slots.load(Ordering::Relaxed);
         let said = self.map.half(header::SLOTS).get();
         let Ok(said) = u16::try_from(said) else { return known };
@@ -151,7 +153,7 @@ impl FileRoom {
         known
     }
 
-    /// The slots that were ever used.
+    /// All slots that were ever used.
     pub(super) fn used(&self) -> std::ops::Range<u16> {
         let high = self.map.half(header::HIGH_WATER).get();
         0..u16::try_from(high).unwrap_or(u16::MAX).min(self.slots())
@@ -162,7 +164,7 @@ impl FileRoom {
         self.map.text(offset, SESSION_MAX).and_then(|bytes| String::from_utf8(bytes).ok())
     }
 
-    /// An error if the handle was inherited from a parent, or is only for looking.
+    /// An error if this handle cannot enter: it is a parent's, or only for snapshots.
     pub(super) fn ours(&self) -> Result<(), RoomError> {
         self.whole()?;
         if self.look_only {
@@ -171,28 +173,29 @@ impl FileRoom {
         if self.birth.is_ours() { Ok(()) } else { Err(RoomError::Forked) }
     }
 
-    /// An error if the file was cut off.
+    /// An error if the file was truncated.
     fn whole(&self) -> Result<(), RoomError> {
         // Relaxed: it says nothing about other memory.
         if self.cut_off.load(Ordering::Relaxed) {
-            Err(self.corrupt("it was cut off"))
+            Err(self.corrupt("it was truncated"))
         } else {
             Ok(())
         }
     }
 
-    /// An error if the room is closed for good.
+    /// An error if the room is closed forever.
     pub(super) fn verdict(&self) -> Result<(), RoomError> {
         self.whole()?;
         match self.map.half(header::VERDICT).get() {
             verdict::OPEN => Ok(()),
             verdict::REMOVED => Err(self.removed()),
-            verdict::CORRUPT => Err(self.corrupt("this was found before")),
-            _ => Err(self.condemn("its verdict is none")),
+            verdict::CORRUPT => Err(self.corrupt("another process has found it corrupt")),
+            _ => Err(self.condemn("its verdict is not valid")),
         }
     }
 
-    /// Whether the file still has a name and all its bytes. Removing it by hand closes the room.
+    /// An error if the file has lost its name or bytes. A file that was removed by hand closes the
+    /// room.
     pub(super) fn still_there(&self) -> Result<(), RoomError> {
         use std::os::unix::fs::MetadataExt;
         let facts = self.life.file.metadata().map_err(|error| self.io("look at", error))?;
@@ -207,13 +210,13 @@ impl FileRoom {
         Ok(())
     }
 
-    /// Closes the room for good because its state contradicts itself.
+    /// Closes the room forever, because its state is contradictory.
     pub(super) fn condemn(&self, reason: &str) -> RoomError {
         self.close(verdict::CORRUPT);
         self.corrupt(reason)
     }
 
-    /// Nobody enters any more, and whoever waits learns it.
+    /// Closes the room forever, and wakes all waiters to report it.
     pub(super) fn close(&self, verdict: u32) {
         self.map.half(header::VERDICT).set(verdict);
         for slot in self.used() {
@@ -229,12 +232,16 @@ impl FileRoom {
         RoomError::Removed { path: self.path.clone() }
     }
 
+    pub(super) fn stalled(&self, who: String, waited: Duration) -> RoomError {
+        RoomError::Stalled { path: self.path.clone(), who, waited }
+    }
+
     pub(super) fn io(&self, what: &'static str, source: std::io::Error) -> RoomError {
         RoomError::Io { what, path: self.path.clone(), source }
     }
 }
 
-/// What an error means to someone inside.
+/// The error as a holder sees it.
 pub(super) fn as_loss(error: RoomError) -> RoomError {
     match error {
         RoomError::Corrupt { .. } => Loss::Corrupt.into(),

@@ -1,9 +1,9 @@
-//! The words of the [protocol](super::line) in the file, and the records that go with them.
+//! The words of the [protocol](super::line) in the file, and the records that belong to them.
 
 use super::clock;
 use super::futex;
-use super::gate::Gate;
 use super::latch::Latched;
+use super::latch_word::LatchWord;
 use super::layout::{self, COMMAND_MAX, SESSION_MAX, death, header, phase, slot, state};
 use super::line::{ANY, At, Contradiction, Field, IN, Line, OUT, Slot, WAIT, Words};
 use super::mapping::Mapping;
@@ -15,8 +15,8 @@ impl Latched<'_> {
         &self.room.map
     }
 
-    /// Where a word of eight bytes is; `None` for what has four. Always inlined, as are its callers: which word it is
-    /// is known where it is written down.
+    /// The offset of a word of eight bytes; `None` for a word of four. It is always inlined, like
+    /// its callers: the compiler knows the word at each call.
     #[inline(always)]
     fn offset(at: At) -> Option<usize> {
         Some(match at {
@@ -39,7 +39,7 @@ impl Latched<'_> {
                         Field::Prev => slot::PREV,
                         Field::Next => slot::NEXT,
                         Field::Epoch => slot::EPOCH,
-                        Field::Told => slot::TOLD,
+                        Field::Reported => slot::REPORTED,
                         Field::Most => slot::MOST,
                         Field::Watcher => slot::WATCHER,
                         Field::State | Field::Alone | Field::Passed => return None,
@@ -48,13 +48,15 @@ impl Latched<'_> {
         })
     }
 
-    /// Runs part of the protocol. If the states contradict each other, the dead are buried first.
+    /// Runs a part of the protocol. If the states contradict each other, it first buries dead
+    /// owners.
     pub(super) fn run(
         &mut self,
         work: impl FnOnce(&mut Line<'_, Self>) -> Result<(), Contradiction>,
     ) -> Result<(), RoomError> {
         if self.get(At::Armed) != 0 {
-            // The owner that died has woken neither those that it let in nor the watchers of those that it removed.
+            // The owner that died may have admitted slots without waking their owners, and removed
+            // slots without nudging their watchers.
             for slot in self.present() {
                 self.nudge(slot);
                 futex::wake(self.room.slot(slot).state().0, i32::MAX);
@@ -66,13 +68,14 @@ impl Latched<'_> {
         if work(&mut Line(self)).is_err() {
             self.bury_by_force()?;
         }
-        if self.nonsense.get() {
-            return Err(self.room.condemn("a word in it is none of ours"));
+        if self.found_invalid.get() {
+            return Err(self.room.condemn("a word in it is not valid"));
         }
         Ok(())
     }
 
-    /// Frees the slots of all who died, although the states contradict each other. What the living say must agree.
+    /// Frees the slots of all dead owners, although the states contradict each other. Afterwards
+    /// the states of the living must agree.
     fn bury_by_force(&mut self) -> Result<(), RoomError> {
         self.set(At::Armed, 1);
         for number in self.room.used() {
@@ -90,7 +93,8 @@ impl Latched<'_> {
         mended.map_err(|_| self.room.condemn("incompatible holders are inside at once"))
     }
 
-    /// Frees a slot whose owner is dead. Before that those who died at the head of the line, so that they are not let in.
+    /// Frees the slot of a dead owner. First it frees slots of dead owners at the head of the
+    /// queue, so that none of them is admitted.
     pub(super) fn bury(&mut self, number: Slot) -> Result<(), RoomError> {
         for _ in self.room.used() {
             let head = self.slot_named(self.get(At::Head));
@@ -110,8 +114,9 @@ impl Latched<'_> {
         self.room.is_alive(number)
     }
 
-    /// Frees the slots of the dead among those inside and, if these are compatible with `number`, among those in front of it.
-    /// For one who cannot wait until somebody notices.
+    /// Frees slots of dead owners: first those inside, then those in front of `number` while they
+    /// are compatible with it. It is for a request that cannot wait until a waiter notices the
+    /// death.
     pub(super) fn clear_the_way(&mut self, number: Slot) -> Result<(), RoomError> {
         let mut at = self.get(At::First);
         let mut dead = Vec::new();
@@ -125,12 +130,13 @@ impl Latched<'_> {
             }
             at = self.get(At::Of(other, Field::Next));
         }
-        // From behind, so that no dead waiter is let in.
+        // In reverse order, so that no dead waiter is admitted.
         dead.into_iter().rev().try_for_each(|dead| self.bury(dead))?;
         self.bury_in_front(number).map(drop)
     }
 
-    /// Frees the slots of the dead that `number` waits for, until it waits for the living only: these.
+    /// Frees the slots of dead owners that `number` waits for. Returns the slots of the living that
+    /// it waits for.
     pub(super) fn bury_in_front(&mut self, number: Slot) -> Result<Vec<Slot>, RoomError> {
         for _ in 0..=2 * usize::from(self.room.used().end) {
             let targets = self.targets(number)?;
@@ -146,7 +152,7 @@ impl Latched<'_> {
                 None => return Ok(targets),
             }
         }
-        Err(self.room.condemn("its line cannot be put in order"))
+        Err(self.room.condemn("its line cannot be repaired"))
     }
 
     /// The slots whose owners `number` waits for.
@@ -160,26 +166,23 @@ impl Latched<'_> {
         Ok(targets)
     }
 
-    /// Whether anybody waits.
+    /// Whether any request waits.
     pub(super) fn contended(&self) -> bool {
         self.get(At::Head) != 0
     }
 
-    /// Those inside or waiting.
+    /// The slots that are inside or wait.
     pub(super) fn present(&self) -> Vec<Slot> {
         self.room.used().filter(|slot| self.get(At::Of(*slot, Field::State)) != OUT).collect()
     }
 
     fn write_record(&self, record: usize, write: impl FnOnce(&Mapping)) {
-        let sequence = self.map().half(record + phase::SEQUENCE);
-        sequence.set(sequence.get() | 1);
-        write(self.map());
-        sequence.set(sequence.get().wrapping_add(1) & !1);
+        self.map().half(record + phase::SEQUENCE).odd_while(|| write(self.map()));
     }
 
     fn copy(&self, from: usize, to: usize, max: usize) {
         if !self.map().copy_text(from, to, max) {
-            self.nonsense.set(true);
+            self.found_invalid.set(true);
         }
     }
 }
@@ -198,7 +201,7 @@ impl Words for Latched<'_> {
                 state::WAITING | state::NUDGED => WAIT,
                 state::INSIDE => IN,
                 _ => {
-                    self.nonsense.set(true);
+                    self.found_invalid.set(true);
                     OUT
                 }
             },
@@ -230,7 +233,7 @@ impl Words for Latched<'_> {
     fn same_session(&self, one: Slot, other: Slot) -> bool {
         let (one, other) = (self.room.slot(one).session(), self.room.slot(other).session());
         self.map().same_text(one, other, SESSION_MAX).unwrap_or_else(|| {
-            self.nonsense.set(true);
+            self.found_invalid.set(true);
             false
         })
     }
@@ -271,10 +274,10 @@ impl Words for Latched<'_> {
         let word = |field| self.map().word(from + field).get();
         let (epoch, entries, next) =
             (word(phase::EPOCH), word(phase::ENTRIES), self.map().word(header::RING_NEXT));
-        // If so, whoever put it there has died before it could close the record.
+        // Then an owner of the latch wrote the record and died before it could close the phase.
         let last = layout::ring(next.get().wrapping_sub(1));
         let is_there = self.map().word(last + phase::EPOCH).get() == epoch;
-        // One that nobody has entered was cut off by a death before it began.
+        // A phase without entries was cut off by a death before it began.
         if entries > 0 && !is_there {
             let to = layout::ring(next.get());
             self.write_record(to, |map| {
@@ -322,8 +325,8 @@ impl Words for Latched<'_> {
 }
 
 impl Latched<'_> {
-    /// If only a limit keeps the first waiter out, it has to watch all who are inside: tells it to look.
-    pub(super) fn nudge_head(&mut self) {
+    /// Wakes the first waiter if only a limit keeps it out, so that it watches all new holders.
+    pub(super) fn wake_head(&mut self) {
         if let Some(head) = self.slot_named(self.get(At::Head))
             && !self.wake.is_empty()
             && self.get(At::Most) != ANY
@@ -332,14 +335,14 @@ impl Latched<'_> {
         }
     }
 
-    /// The slot that a word names, if there is one.
+    /// The slot that a word names, if it is valid.
     fn slot_named(&self, word: u64) -> Option<Slot> {
         let slot = word.checked_sub(1).and_then(|slot| Slot::try_from(slot).ok());
         slot.filter(|slot| self.room.used().contains(slot))
     }
 }
 
-/// Time of arrival minus `aging` × priority.
+/// The time of arrival minus `aging` × priority.
 pub(super) fn rank(aging: u128, arrival: u64, priority: i32) -> i128 {
     let head_start = i128::try_from(aging).unwrap_or(i128::MAX).saturating_mul(priority.into());
     i128::from(arrival).saturating_sub(head_start)

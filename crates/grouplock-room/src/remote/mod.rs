@@ -1,8 +1,9 @@
-//! For rooms on servers: what passes between the task that talks to the servers and the one who waits or is inside.
+//! For rooms on servers: the exchange between the task that talks to the servers and the thread or
+//! task that waits or is inside.
 //!
-//! A backend whose rooms are reached over a network has a task of its own that speaks with the servers, while
-//! those who enter are blocked threads or tasks of any executor. [`ask`] makes the two ends of one request: a
-//! [`Ticket`] for the one who wants to enter, and a [`Desk`] for the task.
+//! A backend on a network has a task of its own that talks to the servers. The program that enters
+//! uses blocked threads, or tasks of any executor. [`ask`] makes the two ends of one request: a
+//! [`PendingRequest`] for the program, and a [`Desk`] for the backend's task.
 //!
 //! ```text
 //!            queued        granted             renewed
@@ -13,16 +14,16 @@
 //!   Failed            Failed
 //! ```
 //!
-//! Nothing comes back from Lost: a renewal that arrives after the holding's time is over changes nothing and
-//! [says so](Desk::renewed).
+//! Lost is final. A renewal that arrives after the end of the holding changes nothing, and [returns
+//! `false`](Desk::renewed).
 
-mod asleep;
+mod suspended;
 #[cfg(test)]
 mod tests;
 
 #[cfg(feature = "conformance")]
-pub use asleep::pretend_to_sleep;
-pub use asleep::slept;
+pub use suspended::pretend_to_sleep;
+pub use suspended::slept;
 
 use std::fmt;
 use std::io;
@@ -40,20 +41,21 @@ use crate::guard::{Loss, Recovered, Standing};
 use crate::request::Patience;
 use crate::snapshot::HolderId;
 
-/// How long dropping a ticket or a holding waits for the servers to hear of it. Leaving by
-/// [`leave`](Holding::leave) waits for as long as the lease lasts.
+/// How long dropping a request or a holding waits until the servers know it.
+/// [`leave`](Holding::leave) waits until the lease ends.
 const PATIENCE_OF_DROP: Duration = Duration::from_secs(2);
 
-/// How often somebody who waits for the end of a holding looks whether the machine has slept.
+/// How often a watch checks whether the machine was suspended.
 const GLANCE: Duration = Duration::from_secs(1);
 
-/// Starts the thread on which a backend talks to its servers. No signal is handled there: one that the program waits for in a
-/// thread of its own, or through a descriptor, would else be lost on this one.
+/// Starts the thread on which a backend talks to its servers. The thread blocks all signals.
+/// Otherwise it could receive a signal that the program awaits on another thread or through a
+/// descriptor.
 ///
 /// # Errors
-/// If there can be no more threads.
+/// If the system cannot start a thread.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    // A thread begins with the mask of the one that starts it.
+    // A new thread inherits the signal mask of the thread that starts it.
     #[cfg(unix)]
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     let started = thread::Builder::new().name(name.to_owned()).spawn(work);
@@ -62,35 +64,35 @@ pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Joi
     started
 }
 
-/// What is told with a grant.
+/// What the servers report with a grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Admission {
+pub struct Grant {
     /// The epoch of the phase.
     pub epoch: u64,
-    /// Whether someone died inside before.
+    /// The last death inside, if it must be reported.
     pub recovered: Option<Recovered>,
-    /// When the holding ends unless it is [renewed](Desk::renewed): before others can have been let in, by this
-    /// machine's clock.
+    /// When the holding ends, unless it is [renewed](Desk::renewed). It is a time of this machine's
+    /// clock before others can enter.
     pub valid_until: Option<Instant>,
 }
 
-/// Makes the two ends of a request. `end` is called once, when the request is withdrawn or the room left: it asks the
-/// task to tell the servers, and does not wait for them.
+/// Makes the two ends of a request. `end` is called once, when the request is withdrawn or the room
+/// is left. It tells the backend's task to inform the servers, and does not wait for them.
 ///
 /// ```
 /// use grouplock_room::backend::Submitted;
-/// use grouplock_room::remote::{self, Admission};
+/// use grouplock_room::remote::{self, Grant};
 /// use grouplock_room::{HolderId, Patience};
 ///
 /// let (ended, end) = std::sync::mpsc::channel();
-/// let (ticket, desk) =
+/// let (pending, desk) =
 ///     remote::ask(HolderId::new("7"), Patience::Unlimited, move || drop(ended.send("7")));
 ///
 /// // The task, when the servers have answered:
-/// assert!(desk.granted(Admission { epoch: 3, recovered: None, valid_until: None }));
+/// assert!(desk.granted(Grant { epoch: 3, recovered: None, valid_until: None }));
 ///
-/// // The one who asked:
-/// let Submitted::Granted(holding) = ticket.submitted()? else { unreachable!("it was granted") };
+/// // The program:
+/// let Submitted::Granted(holding) = pending.submitted()? else { unreachable!("it was granted") };
 /// assert_eq!(holding.epoch(), 3);
 /// let leaving = std::thread::spawn(move || holding.leave());
 /// assert_eq!(end.recv()?, "7");
@@ -102,7 +104,7 @@ pub fn ask(
     holder: HolderId,
     patience: Patience,
     end: impl FnOnce() + Send + 'static,
-) -> (Ticket, Desk) {
+) -> (PendingRequest, Desk) {
     let state = State {
         stage: Stage::Asked,
         end: Some(Box::new(end)),
@@ -110,13 +112,16 @@ pub fn ask(
         grace: Duration::ZERO,
         slept: slept(),
     };
-    let seat =
-        Arc::new(Seat { holder, patience, state: Mutex::new(state), changed: Condvar::new() });
-    (Ticket { seat: Some(Arc::clone(&seat)), asked: Instant::now() }, Desk { seat })
+    let exchange =
+        Arc::new(Exchange { holder, patience, state: Mutex::new(state), changed: Condvar::new() });
+    (
+        PendingRequest { exchange: Some(Arc::clone(&exchange)), asked: Instant::now() },
+        Desk { exchange },
+    )
 }
 
-/// What both ends know.
-struct Seat {
+/// The state that both ends share.
+struct Exchange {
     holder: HolderId,
     patience: Patience,
     state: Mutex<State>,
@@ -125,13 +130,13 @@ struct Seat {
 
 struct State {
     stage: Stage,
-    /// Taken when the request is withdrawn or the room left.
+    /// Taken when the request is withdrawn or the room is left.
     end: Option<Box<dyn FnOnce() + Send>>,
-    /// Of the task that waits for the grant.
+    /// The waker of the task that waits for the grant.
     waker: Option<Waker>,
-    /// How long after the end of a lease nobody else is let in yet.
+    /// For how long after the end of a lease the servers still admit no other session.
     grace: Duration,
-    /// How long the machine had [`slept`] when something was last heard from the servers.
+    /// How long the machine had [`slept`] when the last message from the servers arrived.
     slept: Duration,
 }
 
@@ -139,26 +144,26 @@ enum Stage {
     Asked,
     Queued,
     Failed(Option<RoomError>),
-    Granted(Admission),
+    Granted(Grant),
     Held {
         valid_until: Option<Instant>,
-        /// How long the machine had [`slept`] when that was found out.
+        /// How long the machine had [`slept`] when `valid_until` was set.
         slept: Duration,
     },
-    /// The one who asked has ended it; the servers have not confirmed it yet.
+    /// The program has ended it. The servers have not confirmed it yet.
     Leaving,
     Left,
-    /// Since when, or from when on, others may be inside.
+    /// With the time from which others may be inside.
     Lost(Loss, Instant),
 }
 
-impl Seat {
+impl Exchange {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets a new stage and wakes whoever waits.
-    fn turn(&self, mut state: MutexGuard<'_, State>, stage: Stage) {
+    /// Sets a new stage, and wakes all threads and the task that wait.
+    fn advance(&self, mut state: MutexGuard<'_, State>, stage: Stage) {
         state.stage = stage;
         let waker = state.waker.take();
         drop(state);
@@ -181,7 +186,8 @@ impl Seat {
         }
     }
 
-    /// Asks the task to withdraw or leave, unless that has been done, and waits until the servers know or `until`.
+    /// Calls `end`, unless it was called before. Waits until the servers have confirmed, at most
+    /// until `until`.
     fn end(&self, until: Instant) {
         let mut state = self.lock();
         if let Some(end) = state.end.take() {
@@ -201,16 +207,16 @@ impl Seat {
 }
 
 impl State {
-    /// What was granted becomes held by the one who asked; its time may be over by then.
-    fn take_grant(&mut self) -> Option<Admission> {
-        let Stage::Granted(admission) = &self.stage else { return None };
-        let admission = admission.clone();
-        self.stage = Stage::Held { valid_until: admission.valid_until, slept: self.slept };
-        Some(admission)
+    /// Turns a grant into a holding. Its lease may already be over.
+    fn take_grant(&mut self) -> Option<Grant> {
+        let Stage::Granted(grant) = &self.stage else { return None };
+        let grant = grant.clone();
+        self.stage = Stage::Held { valid_until: grant.valid_until, slept: self.slept };
+        Some(grant)
     }
 
-    /// If the holding's time is over it is lost, for good. Leases run out while the machine sleeps, and the clock of
-    /// [`Instant`] stands still.
+    /// Marks the holding as lost if its lease is over. A lease also runs while the machine is
+    /// suspended, but the clock of [`Instant`] does not.
     fn lose_if_late(&mut self) {
         if let Stage::Held { valid_until: Some(until), slept: before } = self.stage
             && until <= Instant::now() + slept().saturating_sub(before)
@@ -238,79 +244,81 @@ impl State {
 }
 
 fn late() -> Loss {
-    Loss::Expired("the servers have not confirmed it for too long".to_owned())
+    Loss::Expired("the servers have not renewed it in time".to_owned())
 }
 
-/// The task's end of a request.
+/// The end of a request that the backend's task uses.
 #[derive(Clone)]
 pub struct Desk {
-    seat: Arc<Seat>,
+    exchange: Arc<Exchange>,
 }
 
 impl Desk {
-    /// Who asks.
+    /// The identifier of the holder.
     pub fn holder(&self) -> &HolderId {
-        &self.seat.holder
+        &self.exchange.holder
     }
 
-    /// How long it is ready to wait.
+    /// How long the request may wait.
     pub fn patience(&self) -> Patience {
-        self.seat.patience
+        self.exchange.patience
     }
 
-    /// How long after the end of a lease nobody else is let in yet: the time its holder has to stop what it does.
+    /// Sets for how long after the end of a lease the servers still admit no other session. The
+    /// holder can use this time to stop its work.
     pub fn grace(&self, time: Duration) {
-        self.seat.lock().grace = time;
+        self.exchange.lock().grace = time;
     }
 
-    /// The request stands in the servers' queue.
+    /// The request is in the servers' queue.
     pub fn queued(&self) {
-        let state = self.seat.lock();
+        let state = self.exchange.lock();
         if matches!(state.stage, Stage::Asked) {
-            self.seat.turn(state, Stage::Queued);
+            self.exchange.advance(state, Stage::Queued);
         }
     }
 
-    /// The servers have let it in. If this is `false` nobody wants it any more, and the task has to leave again.
-    #[must_use = "if nobody wants the grant it has to be given back"]
-    pub fn granted(&self, admission: Admission) -> bool {
-        let mut state = self.seat.lock();
+    /// The servers have granted the request. Returns `false` if the program no longer wants it.
+    /// Then the task must leave the room.
+    #[must_use = "if the grant is not wanted, leave the room"]
+    pub fn granted(&self, grant: Grant) -> bool {
+        let mut state = self.exchange.lock();
         let wanted = matches!(state.stage, Stage::Asked | Stage::Queued);
         if wanted {
             state.slept = slept();
-            self.seat.turn(state, Stage::Granted(admission));
+            self.exchange.advance(state, Stage::Granted(grant));
         }
         wanted
     }
 
-    /// The request will not be granted; nothing is left of it at the servers.
+    /// The request will not be granted. The servers have nothing left of it.
     pub fn failed(&self, error: RoomError) {
-        let state = self.seat.lock();
+        let state = self.exchange.lock();
         if matches!(state.stage, Stage::Asked | Stage::Queued) {
-            self.seat.turn(state, Stage::Failed(Some(error)));
+            self.exchange.advance(state, Stage::Failed(Some(error)));
         } else if matches!(state.stage, Stage::Leaving) {
-            self.seat.turn(state, Stage::Left);
+            self.exchange.advance(state, Stage::Left);
         }
     }
 
-    /// The [deadline](Patience::deadline) of the request has passed. The task calls this at that time, so that those who
-    /// wait in a future hear of it.
+    /// The [deadline](Patience::deadline) of the request has passed. The task calls this at that
+    /// time to wake a waiting future.
     pub fn expired(&self) {
-        let mut state = self.seat.lock();
+        let mut state = self.exchange.lock();
         let waker = state.waker.take();
         drop(state);
-        self.seat.changed.notify_all();
+        self.exchange.changed.notify_all();
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// The lease is good until then. `false` if the holding is not held any more, for instance because this comes
-    /// too late.
+    /// The lease is valid until then. Returns `false` if the holding has ended, for example because
+    /// the renewal came too late.
     pub fn renewed(&self, until: Instant) -> bool {
-        let mut state = self.seat.lock();
+        let mut state = self.exchange.lock();
         state.lose_if_late();
         let later = |old: Option<Instant>| Some(old.map_or(until, |old| old.max(until)));
         match &mut state.stage {
-            Stage::Granted(admission) => admission.valid_until = later(admission.valid_until),
+            Stage::Granted(grant) => grant.valid_until = later(grant.valid_until),
             Stage::Held { valid_until, slept: then } => {
                 *valid_until = later(*valid_until);
                 *then = slept();
@@ -319,72 +327,72 @@ impl Desk {
         }
         state.slept = slept();
         drop(state);
-        self.seat.changed.notify_all();
+        self.exchange.changed.notify_all();
         true
     }
 
-    /// The servers have taken the holding away, or the request out of the queue.
+    /// The servers have taken away the holding, or removed the request from the queue.
     pub fn lost(&self, loss: Loss) {
-        let mut state = self.seat.lock();
-        // One who is late knows better when others come than one who is told now.
+        let mut state = self.exchange.lock();
+        // First: after the end of the lease, the time of the loss is known exactly.
         state.lose_if_late();
         match state.stage {
             Stage::Asked | Stage::Queued => {
-                self.seat.turn(state, Stage::Failed(Some(RoomError::Lost(loss))));
+                self.exchange.advance(state, Stage::Failed(Some(RoomError::Lost(loss))));
             }
             Stage::Granted(_) | Stage::Held { .. } | Stage::Leaving => {
-                self.seat.turn(state, Stage::Lost(loss, Instant::now()));
+                self.exchange.advance(state, Stage::Lost(loss, Instant::now()));
             }
             Stage::Failed(_) | Stage::Left => {}
-            Stage::Lost(..) => self.seat.changed.notify_all(),
+            Stage::Lost(..) => self.exchange.changed.notify_all(),
         }
     }
 
-    /// The servers know that it is over.
+    /// The servers have confirmed the end.
     pub fn left(&self) {
-        let state = self.seat.lock();
+        let state = self.exchange.lock();
         if matches!(state.stage, Stage::Leaving) {
-            self.seat.turn(state, Stage::Left);
+            self.exchange.advance(state, Stage::Left);
         }
     }
 
-    /// Whether someone waits for the grant, or holds it.
+    /// Whether the program waits for the grant or holds it.
     pub fn wanted(&self) -> bool {
-        let state = self.seat.lock();
+        let state = self.exchange.lock();
         matches!(state.stage, Stage::Asked | Stage::Queued | Stage::Granted(_) | Stage::Held { .. })
     }
 }
 
 impl fmt::Debug for Desk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").field("holder", &self.seat.holder).finish_non_exhaustive()
+        f.debug_struct("Desk").field("holder", &self.exchange.holder).finish_non_exhaustive()
     }
 }
 
-/// The end of the one who asks. Dropping it withdraws the request.
-pub struct Ticket {
-    /// `None` once it has become a holding.
-    seat: Option<Arc<Seat>>,
+/// The end of a request that the program uses. Dropping it withdraws the request.
+pub struct PendingRequest {
+    /// `None` after the request has become a holding.
+    exchange: Option<Arc<Exchange>>,
     asked: Instant,
 }
 
-impl Ticket {
-    /// Waits until the servers have let it in, put it into their queue or refused it, or its patience ends: what
-    /// [`Backend::submit`](crate::Backend::submit) has to give.
+impl PendingRequest {
+    /// Waits until the servers have granted, queued or refused the request, or its time to wait is
+    /// over. The result is that of [`Backend::submit`](crate::Backend::submit).
     ///
     /// # Errors
-    /// What the task said, or [`RoomError::TimedOut`].
+    /// The error that the task reported, or [`RoomError::TimedOut`].
     pub fn submitted(mut self) -> Result<Submitted, RoomError> {
-        let Some(seat) = self.seat.clone() else { return Err(RoomError::Withdrawn) };
-        let mut state = seat.lock();
-        while matches!(state.stage, Stage::Asked) && !self.too_late(&seat) {
-            state = seat.wait(state, seat.patience.deadline());
+        let Some(exchange) = self.exchange.clone() else { return Err(RoomError::Withdrawn) };
+        let mut state = exchange.lock();
+        while matches!(state.stage, Stage::Asked) && !self.too_late(&exchange) {
+            state = exchange.wait(state, exchange.patience.deadline());
         }
         let queued = matches!(state.stage, Stage::Queued);
         drop(state);
         match self.look() {
             Some(result) => result.map(Submitted::Granted),
-            None if self.too_late(&seat) => {
+            None if self.too_late(&exchange) => {
                 Err(RoomError::TimedOut { waited: self.asked.elapsed() })
             }
             None => {
@@ -394,24 +402,25 @@ impl Ticket {
         }
     }
 
-    /// The same without waiting for the servers: what [`Backend::begin`](crate::Backend::begin) gives to tasks.
+    /// As [`submitted`](PendingRequest::submitted), but it does not wait for the servers. The
+    /// result is that of [`Backend::begin`](crate::Backend::begin).
     pub fn begun(self) -> Submitted {
         Submitted::Waiting(Box::new(self))
     }
 
-    /// Requests without patience are answered by the task, which knows what it means to wait.
-    fn too_late(&self, seat: &Seat) -> bool {
-        seat.patience.deadline().is_some_and(|deadline| deadline <= Instant::now())
+    /// Requests without patience are not checked here. The backend's task answers them.
+    fn too_late(&self, exchange: &Exchange) -> bool {
+        exchange.patience.deadline().is_some_and(|deadline| deadline <= Instant::now())
     }
 
-    /// What has become of the request, if anything has.
+    /// The result of the request, if there is one.
     fn look(&mut self) -> Option<Result<Box<dyn Holding>, RoomError>> {
-        let Some(seat) = self.seat.clone() else { return Some(Err(RoomError::Withdrawn)) };
-        let mut state = seat.lock();
-        if let Some(Admission { epoch, recovered, .. }) = state.take_grant() {
+        let Some(exchange) = self.exchange.clone() else { return Some(Err(RoomError::Withdrawn)) };
+        let mut state = exchange.lock();
+        if let Some(Grant { epoch, recovered, .. }) = state.take_grant() {
             drop(state);
-            self.seat = None;
-            return Some(Ok(Box::new(Inside { seat, epoch, recovered })));
+            self.exchange = None;
+            return Some(Ok(Box::new(RemoteHolding { exchange, epoch, recovered })));
         }
         match &mut state.stage {
             Stage::Asked | Stage::Queued => None,
@@ -422,30 +431,34 @@ impl Ticket {
     }
 }
 
-impl Pending for Ticket {
+impl Pending for PendingRequest {
     fn holder(&self) -> HolderId {
-        self.seat.as_ref().map_or_else(|| HolderId::new("-"), |seat| seat.holder.clone())
+        self.exchange
+            .as_ref()
+            .map_or_else(|| HolderId::new("-"), |exchange| exchange.holder.clone())
     }
 
     fn wait(&mut self, until: Option<Instant>) -> Result<Option<Box<dyn Holding>>, RoomError> {
-        let Some(seat) = self.seat.clone() else { return Err(RoomError::Withdrawn) };
-        let mut state = seat.lock();
+        let Some(exchange) = self.exchange.clone() else { return Err(RoomError::Withdrawn) };
+        let mut state = exchange.lock();
         while matches!(state.stage, Stage::Asked | Stage::Queued)
             && until.is_none_or(|until| Instant::now() < until)
         {
-            state = seat.wait(state, until);
+            state = exchange.wait(state, until);
         }
         drop(state);
         self.look().transpose()
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Box<dyn Holding>, RoomError>> {
-        let Some(seat) = self.seat.clone() else { return Poll::Ready(Err(RoomError::Withdrawn)) };
-        // Before looking, so that no change is missed.
-        seat.lock().waker = Some(context.waker().clone());
+        let Some(exchange) = self.exchange.clone() else {
+            return Poll::Ready(Err(RoomError::Withdrawn));
+        };
+        // Set the waker before the check, so that no change is missed.
+        exchange.lock().waker = Some(context.waker().clone());
         match self.look() {
             Some(result) => Poll::Ready(result),
-            None if self.too_late(&seat) => {
+            None if self.too_late(&exchange) => {
                 Poll::Ready(Err(RoomError::TimedOut { waited: self.asked.elapsed() }))
             }
             None => Poll::Pending,
@@ -453,34 +466,34 @@ impl Pending for Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
-        if let Some(seat) = &self.seat {
-            seat.end(Instant::now() + PATIENCE_OF_DROP);
+        if let Some(exchange) = &self.exchange {
+            exchange.end(Instant::now() + PATIENCE_OF_DROP);
         }
     }
 }
 
-impl fmt::Debug for Ticket {
+impl fmt::Debug for PendingRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket").field("holder", &self.holder()).finish_non_exhaustive()
+        f.debug_struct("PendingRequest").field("holder", &self.holder()).finish_non_exhaustive()
     }
 }
 
-/// A place inside.
-struct Inside {
-    seat: Arc<Seat>,
+/// A holding in a room on servers.
+struct RemoteHolding {
+    exchange: Arc<Exchange>,
     epoch: u64,
     recovered: Option<Recovered>,
 }
 
-impl Holding for Inside {
+impl Holding for RemoteHolding {
     fn epoch(&self) -> u64 {
         self.epoch
     }
 
     fn holder(&self) -> HolderId {
-        self.seat.holder.clone()
+        self.exchange.holder.clone()
     }
 
     fn recovered(&self) -> Option<Recovered> {
@@ -488,37 +501,37 @@ impl Holding for Inside {
     }
 
     fn watch(&self) -> Box<dyn Watch> {
-        Box::new(OnSeat(Arc::clone(&self.seat)))
+        Box::new(RemoteWatch(Arc::clone(&self.exchange)))
     }
 
     fn leave(self: Box<Self>) -> Result<(), RoomError> {
-        let mut state = self.seat.lock();
+        let mut state = self.exchange.lock();
         state.lose_if_late();
         if let Stage::Lost(loss, _) = &state.stage {
             return Err(RoomError::Lost(loss.clone()));
         }
         let until = state.valid_until().unwrap_or_else(|| Instant::now() + PATIENCE_OF_DROP);
         drop(state);
-        self.seat.end(until);
-        match &self.seat.lock().stage {
+        self.exchange.end(until);
+        match &self.exchange.lock().stage {
             Stage::Lost(loss, _) => Err(RoomError::Lost(loss.clone())),
-            // Nobody else has been let in before the lease ended, and it ends by itself.
+            // No other session entered before the lease ended, and the lease ends by itself.
             Stage::Leaving => Err(RoomError::Lost(late())),
             _ => Ok(()),
         }
     }
 }
 
-impl Drop for Inside {
+impl Drop for RemoteHolding {
     fn drop(&mut self) {
-        self.seat.end(Instant::now() + PATIENCE_OF_DROP);
+        self.exchange.end(Instant::now() + PATIENCE_OF_DROP);
     }
 }
 
-/// Tells how a holding stands.
-struct OnSeat(Arc<Seat>);
+/// The watch of a [`RemoteHolding`].
+struct RemoteWatch(Arc<Exchange>);
 
-impl Watch for OnSeat {
+impl Watch for RemoteWatch {
     fn standing(&self) -> Standing {
         self.0.lock().standing()
     }
@@ -530,14 +543,14 @@ impl Watch for OnSeat {
             if standing != Standing::Held || until.is_some_and(|until| until <= Instant::now()) {
                 return standing;
             }
-            // The machine may sleep, and nobody wakes this thread for that.
+            // The machine may be suspended, and no event reports that.
             let soon = state.valid_until().map(|end| end.min(Instant::now() + GLANCE));
             let next = until.into_iter().chain(soon).min();
             state = self.0.wait(state, next);
         }
     }
 
-    /// Once it is lost: when others may be let in, which may be past.
+    /// For a lost holding: when others may enter. It may be in the past.
     fn valid_until(&self) -> Option<Instant> {
         self.0.lock().valid_until()
     }

@@ -1,23 +1,23 @@
 use super::*;
 use std::sync::mpsc;
 
-fn admission(lease: Option<Duration>) -> Admission {
+fn grant(lease: Option<Duration>) -> Grant {
     let valid_until = lease.map(|lease| Instant::now() + lease);
-    Admission { epoch: 1, recovered: None, valid_until }
+    Grant { epoch: 1, recovered: None, valid_until }
 }
 
-fn pair(patience: Patience) -> (Ticket, Desk, mpsc::Receiver<()>) {
+fn pair(patience: Patience) -> (PendingRequest, Desk, mpsc::Receiver<()>) {
     let (ended, end) = mpsc::channel();
-    let (ticket, desk) = ask(HolderId::new("h"), patience, move || {
+    let (pending, desk) = ask(HolderId::new("h"), patience, move || {
         let _ = ended.send(());
     });
-    (ticket, desk, end)
+    (pending, desk, end)
 }
 
 fn inside(lease: Option<Duration>) -> (Box<dyn Holding>, Desk, mpsc::Receiver<()>) {
-    let (ticket, desk, end) = pair(Patience::Unlimited);
-    assert!(desk.granted(admission(lease)));
-    match ticket.submitted() {
+    let (pending, desk, end) = pair(Patience::Unlimited);
+    assert!(desk.granted(grant(lease)));
+    match pending.submitted() {
         Ok(Submitted::Granted(holding)) => (holding, desk, end),
         _ => panic!("it was granted"),
     }
@@ -38,13 +38,13 @@ fn the_thread_of_a_backend_takes_no_signal() {
 
 #[test]
 fn a_queued_request_waits_for_its_grant() {
-    let (ticket, desk, _end) = pair(Patience::Unlimited);
+    let (pending, desk, _end) = pair(Patience::Unlimited);
     desk.queued();
-    let Ok(Submitted::Waiting(mut pending)) = ticket.submitted() else { panic!("it waits") };
+    let Ok(Submitted::Waiting(mut pending)) = pending.submitted() else { panic!("it waits") };
     assert!(pending.wait(Some(Instant::now())).unwrap().is_none());
     let granting = thread::spawn(move || {
         thread::sleep(Duration::from_millis(20));
-        assert!(desk.granted(admission(None)));
+        assert!(desk.granted(grant(None)));
         desk
     });
     let holding = pending.wait(None).unwrap().expect("no deadline, so a grant");
@@ -55,36 +55,36 @@ fn a_queued_request_waits_for_its_grant() {
 
 #[test]
 fn a_withdrawn_request_is_not_granted() {
-    let (ticket, desk, end) = pair(Patience::Unlimited);
+    let (pending, desk, end) = pair(Patience::Unlimited);
     desk.queued();
     let task = thread::spawn(move || {
         end.recv().unwrap();
-        let wanted = desk.granted(admission(None));
+        let wanted = desk.granted(grant(None));
         desk.left();
         wanted
     });
-    drop(ticket);
+    drop(pending);
     assert!(!task.join().unwrap());
 }
 
 #[test]
 fn a_grant_that_nobody_took_is_given_back() {
-    let (ticket, desk, end) = pair(Patience::Unlimited);
-    assert!(desk.granted(admission(None)));
+    let (pending, desk, end) = pair(Patience::Unlimited);
+    assert!(desk.granted(grant(None)));
     let task = thread::spawn(move || {
         end.recv().unwrap();
         desk.left();
     });
-    drop(ticket);
+    drop(pending);
     task.join().unwrap();
 }
 
 #[test]
 fn a_refusal_is_told_once_and_ends_nothing_at_the_servers() {
-    let (ticket, desk, end) = pair(Patience::None);
+    let (pending, desk, end) = pair(Patience::None);
     desk.failed(RoomError::Withdrawn);
-    assert!(matches!(ticket.submitted(), Err(RoomError::Withdrawn)));
-    // The task hears of it all the same, and may do nothing.
+    assert!(matches!(pending.submitted(), Err(RoomError::Withdrawn)));
+    // The task gets the call anyway, and may do nothing.
     assert!(end.try_recv().is_ok());
 }
 
@@ -140,18 +140,18 @@ fn a_leave_that_the_servers_never_confirm_is_reported_when_the_lease_ends() {
 
 #[test]
 fn a_deadline_ends_a_blocking_and_a_polled_request() {
-    let (ticket, desk, end) = pair(Patience::for_time(Duration::from_millis(10)));
-    // Nothing was said by the servers at all: dropping still asks the task to withdraw.
+    let (pending, desk, end) = pair(Patience::for_time(Duration::from_millis(10)));
+    // The servers have not answered. Dropping still asks the task to withdraw.
     let task = thread::spawn(move || {
         end.recv().unwrap();
         desk.left();
     });
-    assert!(matches!(ticket.submitted(), Err(RoomError::TimedOut { .. })));
+    assert!(matches!(pending.submitted(), Err(RoomError::TimedOut { .. })));
     task.join().unwrap();
 
-    let (mut ticket, desk, _end) = pair(Patience::for_time(Duration::ZERO));
+    let (mut pending, desk, _end) = pair(Patience::for_time(Duration::ZERO));
     let mut context = Context::from_waker(Waker::noop());
-    let Poll::Ready(Err(RoomError::TimedOut { .. })) = ticket.poll(&mut context) else {
+    let Poll::Ready(Err(RoomError::TimedOut { .. })) = pending.poll(&mut context) else {
         panic!("its time is over")
     };
     desk.failed(RoomError::Withdrawn);
@@ -167,8 +167,8 @@ fn a_polled_request_is_woken_when_its_deadline_passes() {
     }
     let (tell, told) = mpsc::channel();
     let waker = Waker::from(Arc::new(Tell(tell)));
-    let (mut ticket, desk, _end) = pair(Patience::for_time(Duration::from_secs(60)));
-    assert!(ticket.poll(&mut Context::from_waker(&waker)).is_pending());
+    let (mut pending, desk, _end) = pair(Patience::for_time(Duration::from_secs(60)));
+    assert!(pending.poll(&mut Context::from_waker(&waker)).is_pending());
     assert!(told.try_recv().is_err());
     desk.expired();
     assert!(told.try_recv().is_ok());

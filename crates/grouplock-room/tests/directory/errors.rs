@@ -136,8 +136,8 @@ fn a_room_that_was_cut_off_is_left_without_a_signal() {
     let inside = room.enter("s").expect("it is empty");
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
     writable.set_len(4096).expect("it can be cut");
-    assert_says(&message(room.snapshot()), &["is corrupt", "cut off"]);
-    assert_says(&message(room.enter("s")), &["is corrupt", "cut off"]);
+    assert_says(&message(room.snapshot()), &["is corrupt", "truncated"]);
+    assert_says(&message(room.enter("s")), &["is corrupt", "truncated"]);
     assert_says(&message(inside.leave()), &["the holding was lost", "corrupt"]);
 }
 
@@ -169,7 +169,7 @@ fn a_state_that_makes_no_sense_closes_the_room_for_all() {
     writable.write_all_at(&0x1230_u32.to_ne_bytes(), SLOTS + 1024).expect("it can be written");
     // Links that lead nowhere, so that all slots are looked at.
     writable.write_all_at(&9_u64.to_ne_bytes(), 144).expect("it can be written");
-    assert_says(&message(other.enter("s")), &["is corrupt", "none of ours"]);
+    assert_says(&message(other.enter("s")), &["is corrupt", "is not valid"]);
     assert_says(&message(room.enter("s")), &["is corrupt"]);
     assert_says(&message(open(&scratch)), &["is corrupt"]);
     assert_says(&message(room.snapshot()), &["is corrupt"]);
@@ -235,12 +235,12 @@ fn a_full_room_says_how_many_fit() {
     let room = Room::open_with(scratch.path(), "room", &options).expect("made");
     let guards: Vec<_> = (0..3).map(|_| room.enter("s").expect("there is a place")).collect();
     let said = message(room.enter("s"));
-    assert_says(&said, &["has 3 places for participants and all are taken"]);
+    assert_says(&said, &["is full: it has slots for at most 3 participants"]);
     drop(guards);
     room.enter("s").expect("there is a place again").leave().expect("left");
     let options = RoomOptions::new().capacity(NonZeroU16::new(65_535).expect("not zero"));
     let said = message(Room::open_with(scratch.path(), "other", &options));
-    assert_says(&said, &["the capacity of a room cannot be 65535", "1 to 65534 are possible"]);
+    assert_says(&said, &["the capacity of a room cannot be 65535", "expected 1 to 65534"]);
 }
 
 #[test]
@@ -274,10 +274,13 @@ fn names_that_cannot_be() {
 #[test]
 fn places_that_nobody_opens() {
     let said = message(Room::open("etcd://localhost:2379", "room"));
-    let parts = ["`etcd://`", "`etcd://localhost:2379` cannot be used", "known: directories"];
+    let parts = ["`etcd://`", "it cannot use `etcd://localhost:2379`", "it can use: directories"];
     assert_says(&said, &parts);
-    assert_says(&message(Room::open("etcd://", "room")), &["`etcd://` is no place", "host:port"]);
-    assert_says(&message(Room::open("", "room")), &["is no place for rooms", "it is empty"]);
+    assert_says(
+        &message(Room::open("etcd://", "room")),
+        &["`etcd://` is not a place", "host:port"],
+    );
+    assert_says(&message(Room::open("", "room")), &["is not a place for rooms", "it is empty"]);
 }
 
 #[test]
@@ -329,7 +332,7 @@ fn directories_and_files_open_to_everybody() {
     drop(open(&scratch).expect("with the sticky bit it is possible"));
     fs::set_permissions(file(&scratch), Permissions::from_mode(0o606)).expect("it is ours");
     let said = message(open(&scratch));
-    assert_says(&said, &["is not used as a room", "everybody may write to it (mode 0606)"]);
+    assert_says(&said, &["is not used as a room", "every user may write to it (mode 0606)"]);
 }
 
 #[test]
@@ -490,8 +493,8 @@ fn a_latch_that_nobody_moves_is_reported() {
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
     writable.write_all_at(&slot.to_ne_bytes(), 64).expect("it can be written");
     let said = message(room.request("s").timeout(LONG).enter());
-    let process = format!("process {} is in the middle of an update", actor.pid());
-    assert_says(&said, &["does not move", &process, "is it stopped?"]);
+    let process = format!("process {} has not finished an update", actor.pid());
+    assert_says(&said, &["is stalled", &process, "is it stopped?"]);
 }
 
 /// Both wait for a latch whose owner is held up: one who leaves by another thread, and one who enters by the same handle.

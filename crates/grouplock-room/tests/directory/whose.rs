@@ -157,7 +157,7 @@ fn the_rooms_of_a_group_are_for_its_members() {
     chown(&path, Some(stranger), Some(stranger)).expect("this is root");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o2777)).expect("this is root");
     let said = enters(one, group, &text);
-    assert!(said.contains("but it belongs to") || said.contains("everybody may rename"), "{said}");
+    assert!(said.contains("but it belongs to") || said.contains("every user may rename"), "{said}");
 }
 
 #[test]
