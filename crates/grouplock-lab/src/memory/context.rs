@@ -12,7 +12,7 @@ use grouplock_algorithms::memory::{Home, Site, Word};
 
 /// What a process does to a register. The values are words in a run, packed where an exploration keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation<V = Word> {
+pub enum Operation<V = Word> {
     Read,
     Write(V),
     /// Writes the value, observes the old one.
