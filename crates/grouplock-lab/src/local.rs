@@ -84,7 +84,7 @@ impl Code {
     /// # Errors
     /// If the code panics.
     pub fn request(&mut self, place: &Place, session: u64) -> Result<Place, String> {
-        self.follow(place.clone(), Obs::request(session))
+        self.follow(place, Obs::request(session))
     }
 
     /// Where a process comes to whose operation is answered like this.
@@ -97,21 +97,22 @@ impl Code {
             Answer::Done => Obs::DONE,
             Answer::Swapped(true) => Obs::SWAPPED,
             Answer::Swapped(false) => Obs::FAILED,
-            Answer::Value(value) => match value.as_object() {
-                None => Obs::value(value),
-                Some(object) => match place.known.iter().position(|&known| known == object) {
-                    Some(placeholder) => Obs::value(Val::object(placeholder)),
-                    None => {
-                        place.known.push(object);
-                        Obs::stranger(self.0.layout.objects[object].class)
-                    }
-                },
-            },
+            Answer::Value(value) => self.observed(&mut place, value),
         };
-        self.follow(place, obs)
+        self.follow(&place, obs)
     }
 
-    fn follow(&mut self, place: Place, obs: Obs) -> Result<Place, String> {
+    /// The value as the process sees it there. An object that it did not know becomes known.
+    fn observed(&self, place: &mut Place, value: Val) -> Obs {
+        let Some(object) = value.as_object() else { return Obs::value(value) };
+        if let Some(placeholder) = place.known.iter().position(|&known| known == object) {
+            return Obs::value(Val::object(placeholder));
+        }
+        place.known.push(object);
+        Obs::stranger(self.0.layout.objects[object].class)
+    }
+
+    fn follow(&mut self, place: &Place, obs: Obs) -> Result<Place, String> {
         let edge = self.0.edge(place.local, obs).map_err(|trouble| format!("{trouble:?}"))?;
         if let Some(message) = &edge.panic {
             return Err(message.clone());

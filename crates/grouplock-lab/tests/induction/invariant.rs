@@ -2,15 +2,15 @@
 
 use crate::state::{GONE, Lazy, NIL, Pc, Size, State, Var, node, record, to};
 
-pub struct Conjunct {
-    pub name: &'static str,
-    pub holds: fn(&View) -> Lazy<bool>,
+pub(crate) struct Conjunct {
+    pub(crate) name: &'static str,
+    pub(crate) holds: fn(&View) -> Lazy<bool>,
 }
 
 /// A state to be judged. Positions in the queue count from one, as on the page.
-pub struct View<'a> {
-    pub state: &'a State,
-    pub size: Size,
+pub(crate) struct View<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) size: Size,
 }
 
 /// Its node is not in the queue yet.
@@ -116,7 +116,7 @@ impl View<'_> {
         node(self.get(pointer)?).map(|it| self.get(field(it))).transpose()
     }
 
-    /// Whether all of `found` hold.
+    /// Whether `holds` is true of all.
     fn each(
         mut all: impl Iterator<Item = usize>,
         mut holds: impl FnMut(usize) -> Lazy<bool>,
@@ -133,7 +133,7 @@ impl View<'_> {
 
 macro_rules! conjuncts {
     ($($name:literal => $holds:ident;)*) => {
-        pub const INVARIANT: &[Conjunct] = &[$(Conjunct { name: $name, holds: $holds },)*];
+        pub(crate) const INVARIANT: &[Conjunct] = &[$(Conjunct { name: $name, holds: $holds },)*];
     };
 }
 
@@ -389,7 +389,7 @@ fn signal_18(v: &View) -> Lazy<bool> {
 }
 
 /// What the invariant implies.
-pub const GOALS: &[Conjunct] = &[
+pub(crate) const GOALS: &[Conjunct] = &[
     Conjunct { name: "mutual exclusion", holds: mutual_exclusion },
     Conjunct { name: "no node is lost", holds: nothing_is_lost },
 ];

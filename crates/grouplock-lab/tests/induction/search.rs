@@ -15,55 +15,59 @@ use crate::state::{Lazy, Pc, Size, State, Stop, Type, Var, node, tell};
 use crate::text::{Text, steps};
 
 /// What to check.
-pub struct Search<'a> {
-    pub size: Size,
-    pub text: Text,
-    pub invariant: &'a [&'a Conjunct],
+pub(crate) struct Search<'a> {
+    pub(crate) size: Size,
+    pub(crate) text: Text,
+    pub(crate) invariant: &'a [&'a Conjunct],
     /// What the invariant is to imply.
-    pub goals: &'a [&'a Conjunct],
+    pub(crate) goals: &'a [&'a Conjunct],
     /// Take states that differ in names only for one.
-    pub symmetry: bool,
+    pub(crate) symmetry: bool,
     /// Keep the cases.
-    pub keep: bool,
+    pub(crate) keep: bool,
     all: Vec<Var>,
-    pub found: Found,
+    pub(crate) found: Found,
 }
 
 /// What was looked at.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
-    pub cases: u64,
+pub(crate) struct Found {
+    pub(crate) cases: u64,
     /// How many states the cases are.
-    pub states: f64,
+    pub(crate) states: f64,
     /// From how many of the cases, told apart further where a step needs it, each of the steps was taken.
-    pub steps: u64,
-    pub kept: Vec<State>,
-    pub failure: Option<Failure>,
+    pub(crate) steps: u64,
+    pub(crate) kept: Vec<State>,
+    pub(crate) failure: Option<Failure>,
 }
 
 /// A state that satisfies the invariant, and what is wrong there.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// Where the process is whose step does not keep the invariant; nowhere, if a goal does not follow.
-    pub pc: Option<Pc>,
+    pub(crate) pc: Option<Pc>,
     /// The conjunct, or what happens.
-    pub what: &'static str,
-    pub story: String,
+    pub(crate) what: &'static str,
+    pub(crate) story: String,
 }
 
 impl<'a> Search<'a> {
-    pub fn new(size: Size, invariant: &'a [&'a Conjunct], goals: &'a [&'a Conjunct]) -> Self {
+    pub(crate) fn new(
+        size: Size,
+        invariant: &'a [&'a Conjunct],
+        goals: &'a [&'a Conjunct],
+    ) -> Self {
         let (text, symmetry, keep, found) = (None, true, false, Found::default());
         Search { size, text, invariant, goals, symmetry, keep, all: Var::all(size), found }
     }
 
     /// How many states there are, whether they satisfy anything or not.
-    pub fn typed_states(&self) -> f64 {
+    pub(crate) fn typed_states(&self) -> f64 {
         self.all.iter().map(|var| var.values(self.size).len() as f64).product()
     }
 
     /// Looks at everything, or until something is wrong.
-    pub fn run(mut self) -> Found {
+    pub(crate) fn run(mut self) -> Found {
         let mut state = State::UNKNOWN;
         self.place(&mut state, 0);
         self.found
@@ -196,7 +200,7 @@ impl<'a> Search<'a> {
 }
 
 /// Whether a conjunct holds; or the variable that it needs.
-pub fn judge(conjunct: &Conjunct, state: &State, size: Size) -> Result<bool, Var> {
+pub(crate) fn judge(conjunct: &Conjunct, state: &State, size: Size) -> Result<bool, Var> {
     let judged: Lazy<bool> = (conjunct.holds)(&View { state, size });
     match judged {
         Ok(holds) => Ok(holds),

@@ -7,32 +7,32 @@ use std::fmt;
 
 /// How many processes and sessions there are. There are two nodes for each process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    pub processes: usize,
-    pub sessions: u8,
+pub(crate) struct Size {
+    pub(crate) processes: usize,
+    pub(crate) sessions: u8,
 }
 
 impl Size {
-    pub fn nodes(self) -> usize {
+    pub(crate) fn nodes(self) -> usize {
         2 * self.processes
     }
 }
 
 /// Why something could not be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub(crate) enum Stop {
     /// This variable has no value yet.
     Need(Var),
     /// A step goes wrong.
     Fault(&'static str),
 }
 
-pub type Lazy<T> = Result<T, Stop>;
+pub(crate) type Lazy<T> = Result<T, Stop>;
 
 /// What a step does next: lines of the text, those with several accesses in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Pc {
+pub(crate) enum Pc {
     Idle,
     L1Session,
     L1Next,
@@ -68,14 +68,14 @@ pub enum Pc {
 
 impl Pc {
     #[rustfmt::skip]
-    pub const ALL: [Pc; 30] = [
+    pub(crate) const ALL: [Pc; 30] = [
         Pc::Idle, Pc::L1Session, Pc::L1Next, Pc::L1Link, Pc::L1User, Pc::L1Go, Pc::L2, Pc::L3, Pc::L4, Pc::L5,
         Pc::L6, Pc::L6Head, Pc::L7, Pc::L9, Pc::L9Head, Pc::L10, Pc::L11, Pc::L12User, Pc::L12Go, Pc::L13,
         Pc::L14, Pc::L15, Pc::L16, Pc::L17Next, Pc::L17Head, Pc::L18New, Pc::L18Old, Pc::L18User, Pc::L18Go, Pc::L19,
     ];
 
     /// The line of the text.
-    pub fn line(self) -> u8 {
+    pub(crate) fn line(self) -> u8 {
         let name = format!("{self:?}");
         let digits: String = name.chars().filter(char::is_ascii_digit).collect();
         digits.parse().unwrap_or(0)
@@ -84,7 +84,7 @@ impl Pc {
 
 /// A variable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Var {
+pub(crate) enum Var {
     Tail,
     Head,
     /// Whether the exit lock is held.
@@ -115,7 +115,7 @@ pub enum Var {
 
 /// What a variable may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
+pub(crate) enum Type {
     /// A node or a mark.
     Pointer,
     Node,
@@ -130,23 +130,23 @@ pub enum Type {
     Pc,
 }
 
-pub const NIL: u8 = 0;
-pub const GONE: u8 = 1;
-pub const ENABLED: u8 = 2;
+pub(crate) const NIL: u8 = 0;
+pub(crate) const GONE: u8 = 1;
+pub(crate) const ENABLED: u8 = 2;
 const MARKS: u8 = 3;
 
 /// A pointer to node `i`.
-pub fn to(i: usize) -> u8 {
+pub(crate) fn to(i: usize) -> u8 {
     MARKS + i as u8
 }
 
 /// The node that a pointer points to.
-pub fn node(pointer: u8) -> Option<usize> {
+pub(crate) fn node(pointer: u8) -> Option<usize> {
     pointer.checked_sub(MARKS).map(usize::from)
 }
 
 /// A pointer to the record of process `p`.
-pub fn record(p: usize) -> u8 {
+pub(crate) fn record(p: usize) -> u8 {
     1 + p as u8
 }
 
@@ -159,7 +159,7 @@ const VARIABLES: usize = GLOBALS + 2 * MOST * OF_NODE + MOST * OF_PROCESS;
 const UNKNOWN: u8 = u8::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct State {
+pub(crate) struct State {
     values: [u8; VARIABLES],
 }
 
@@ -192,7 +192,7 @@ impl Var {
         }
     }
 
-    pub fn all(size: Size) -> Vec<Var> {
+    pub(crate) fn all(size: Size) -> Vec<Var> {
         let mut all = vec![Var::Tail, Var::Head, Var::Lock, Var::Length];
         for i in 0..size.nodes() {
             all.extend([Var::Queue(i), Var::Session(i), Var::Next(i), Var::Link(i), Var::User(i)]);
@@ -205,10 +205,16 @@ impl Var {
         all
     }
 
-    pub fn of_type(self) -> Type {
+    pub(crate) fn of_type(self) -> Type {
         match self {
-            Var::Tail | Var::Head | Var::Next(_) | Var::Link(_) => Type::Pointer,
-            Var::Pred(_) | Var::Succ(_) | Var::H(_) | Var::X(_) => Type::Pointer,
+            Var::Tail
+            | Var::Head
+            | Var::Next(_)
+            | Var::Link(_)
+            | Var::Pred(_)
+            | Var::Succ(_)
+            | Var::H(_)
+            | Var::X(_) => Type::Pointer,
             Var::Queue(_) | Var::Ready(_) | Var::Cool(_) => Type::Node,
             Var::User(_) | Var::Who(_) => Type::Record,
             Var::Session(_) | Var::Seen(_) => Type::Session,
@@ -220,7 +226,7 @@ impl Var {
     }
 
     /// Every value of its type.
-    pub fn values(self, size: Size) -> std::ops::Range<u8> {
+    pub(crate) fn values(self, size: Size) -> std::ops::Range<u8> {
         let nodes = size.nodes() as u8;
         match self.of_type() {
             Type::Pointer => 0..MARKS + nodes,
@@ -245,10 +251,10 @@ impl Var {
 
 impl State {
     /// The state of which nothing is known.
-    pub const UNKNOWN: State = State { values: [UNKNOWN; VARIABLES] };
+    pub(crate) const UNKNOWN: State = State { values: [UNKNOWN; VARIABLES] };
 
     /// Everybody is idle and nobody has moved.
-    pub fn first(size: Size) -> Self {
+    pub(crate) fn first(size: Size) -> Self {
         let mut state = State { values: [0; VARIABLES] };
         for i in 0..size.nodes() {
             state.set(Var::Queue(i), to(0));
@@ -261,40 +267,40 @@ impl State {
         state
     }
 
-    pub fn get(&self, var: Var) -> Lazy<u8> {
+    pub(crate) fn get(&self, var: Var) -> Lazy<u8> {
         match self.values[var.index()] {
             UNKNOWN => Err(Stop::Need(var)),
             value => Ok(value),
         }
     }
 
-    pub fn flag(&self, var: Var) -> Lazy<bool> {
+    pub(crate) fn flag(&self, var: Var) -> Lazy<bool> {
         Ok(self.get(var)? != 0)
     }
 
-    pub fn set(&mut self, var: Var, value: u8) {
+    pub(crate) fn set(&mut self, var: Var, value: u8) {
         self.values[var.index()] = value;
     }
 
-    pub fn unset(&mut self, var: Var) {
+    pub(crate) fn unset(&mut self, var: Var) {
         self.values[var.index()] = UNKNOWN;
     }
 
-    pub fn knows(&self, var: Var) -> bool {
+    pub(crate) fn knows(&self, var: Var) -> bool {
         self.values[var.index()] != UNKNOWN
     }
 
     /// Where process `p` is. That is known from the start.
-    pub fn pc(&self, p: usize) -> Pc {
+    pub(crate) fn pc(&self, p: usize) -> Pc {
         Pc::ALL[usize::from(self.values[Var::Pc(p).index()])]
     }
 
-    pub fn set_pc(&mut self, p: usize, pc: Pc) {
+    pub(crate) fn set_pc(&mut self, p: usize, pc: Pc) {
         self.set(Var::Pc(p), pc as u8);
     }
 
     /// The nodes that a variable with a value names or lies in. The others can stand for each other.
-    pub fn used(&self, all: &[Var]) -> u16 {
+    pub(crate) fn used(&self, all: &[Var]) -> u16 {
         let mut used = 0;
         for &var in all.iter().filter(|var| self.knows(**var)) {
             used |= var.lies_in().map_or(0, |i| 1 << i);
@@ -335,7 +341,7 @@ impl fmt::Debug for Var {
 }
 
 /// What is known, as a text.
-pub fn tell(state: &State, size: Size) -> String {
+pub(crate) fn tell(state: &State, size: Size) -> String {
     let known = Var::all(size).into_iter().filter(|var| state.knows(*var));
     let told = known.map(|var| {
         let value = state.values[var.index()];

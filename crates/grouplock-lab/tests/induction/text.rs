@@ -6,7 +6,7 @@ use crate::state::{ENABLED, GONE, Lazy, NIL, Pc, Size, State, Stop, Var, node, r
 
 /// An access to a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
+pub(crate) enum Op {
     Read,
     Write(u8),
     Fas(u8),
@@ -18,11 +18,11 @@ pub enum Op {
 }
 
 /// What a process learns from it: the value of a read or a swap, whether a compare-and-swap succeeded.
-pub type Seen = u8;
+pub(crate) type Seen = u8;
 
 /// A line that is written wrongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mutation {
+pub(crate) enum Mutation {
     /// Line 1 leaves `go` as it is.
     GoIsNotReset,
     /// Line 1 leaves `next` as it is.
@@ -57,7 +57,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// Each of them, and the line that is wrong.
-    pub const ALL: [(Mutation, u8); 15] = [
+    pub(crate) const ALL: [(Mutation, u8); 15] = [
         (Mutation::GoIsNotReset, 1),
         (Mutation::NextIsNotReset, 1),
         (Mutation::LinkIsNotReset, 1),
@@ -77,7 +77,7 @@ impl Mutation {
 }
 
 /// The text, with one line wrong or none.
-pub type Text = Option<Mutation>;
+pub(crate) type Text = Option<Mutation>;
 
 /// The node that a pointer in `var` points to.
 fn follow(state: &State, var: Var) -> Lazy<usize> {
@@ -92,7 +92,7 @@ fn whose(state: &State, p: usize) -> Lazy<usize> {
 
 /// The register that process `p`, which is not idle, accesses next, and how.
 #[rustfmt::skip]
-pub fn access(text: Text, state: &State, p: usize) -> Lazy<(Var, Op)> {
+pub(crate) fn access(text: Text, state: &State, p: usize) -> Lazy<(Var, Op)> {
     let own = || follow(state, Var::Ready(p));
     let n = || state.get(Var::Ready(p));
     let pred = || follow(state, Var::Pred(p));
@@ -133,7 +133,7 @@ pub fn access(text: Text, state: &State, p: usize) -> Lazy<(Var, Op)> {
 }
 
 /// What process `p` does when its access is answered by `seen`, until the next one.
-pub fn arrive(text: Text, state: &mut State, p: usize, seen: Seen) -> Lazy<()> {
+pub(crate) fn arrive(text: Text, state: &mut State, p: usize, seen: Seen) -> Lazy<()> {
     let is = |mutation| text == Some(mutation);
     let after_go = if is(Mutation::GoIsNotReset) { Pc::L2 } else { Pc::L1Go };
     let pc = match state.pc(p) {
@@ -152,7 +152,6 @@ pub fn arrive(text: Text, state: &mut State, p: usize, seen: Seen) -> Lazy<()> {
             follow(state, Var::Pred(p))?;
             Pc::L4
         }
-        Pc::L3 | Pc::L9Head => Pc::L11,
         Pc::L4 if seen == state.get(Var::Asked(p))? || is(Mutation::AnySession) => {
             if is(Mutation::NextBeforeLink) { Pc::L6 } else { Pc::L5 }
         }
@@ -178,7 +177,7 @@ pub fn arrive(text: Text, state: &mut State, p: usize, seen: Seen) -> Lazy<()> {
         Pc::L9 if seen == GONE => Pc::L9Head,
         Pc::L9 if is(Mutation::OtherSessionDoesNotWait) => Pc::L11,
         Pc::L9 => Pc::L10,
-        Pc::L7 | Pc::L10 => Pc::L11,
+        Pc::L3 | Pc::L7 | Pc::L9Head | Pc::L10 => Pc::L11,
         Pc::L11 if seen == NIL => Pc::L13,
         Pc::L11 => {
             state.set(Var::Succ(p), seen);
@@ -231,13 +230,13 @@ pub fn arrive(text: Text, state: &mut State, p: usize, seen: Seen) -> Lazy<()> {
 }
 
 /// An idle process asks for `session`.
-pub fn request(state: &mut State, p: usize, session: u8) {
+pub(crate) fn request(state: &mut State, p: usize, session: u8) {
     state.set(Var::Asked(p), session);
     state.set_pc(p, Pc::L1Session);
 }
 
 /// Process `p`, which is not idle, takes a step. `None` if it has to wait.
-pub fn step(text: Text, before: &State, p: usize) -> Lazy<Option<State>> {
+pub(crate) fn step(text: Text, before: &State, p: usize) -> Lazy<Option<State>> {
     let (register, op) = access(text, before, p)?;
     let (written, seen) = match op {
         Op::Write(value) => (Some(value), 0),
@@ -288,7 +287,7 @@ fn take_first(state: &mut State) -> Lazy<()> {
 }
 
 /// The states that may follow from `before` by a step of process `p`: several if it is idle and asks for some session.
-pub fn steps(text: Text, before: &State, p: usize, size: Size) -> Lazy<Vec<State>> {
+pub(crate) fn steps(text: Text, before: &State, p: usize, size: Size) -> Lazy<Vec<State>> {
     if before.pc(p) != Pc::Idle {
         return Ok(step(text, before, p)?.into_iter().collect());
     }
