@@ -26,6 +26,7 @@ const PARTS: &[Part] = &[
     Part { name: "quorum", share: 6, run: quorum },
     Part { name: "etcd", share: 5, run: etcd },
     Part { name: "fuzz", share: 3, run: fuzz },
+    Part { name: "induction", share: 3, run: induction },
     Part { name: "explore", share: 6, run: explore },
     Part { name: "mutants", share: 5, run: all_mutants },
 ];
@@ -61,6 +62,11 @@ fn threads(given: &Given) -> Results {
 fn loom_algorithms(given: &Given) -> Results {
     let cargo = release("grouplock-algorithms").arguments(&["--test", "loom"]);
     each_test(given, cargo, IGNORED, &[])
+}
+
+/// The invariant of handover's proof, with more processes than in the tests.
+fn induction(given: &Given) -> Results {
+    each_test(given, release("grouplock-lab").arguments(&["--test", "induction"]), IGNORED, &[])
 }
 
 /// The mutants of algorithms that take minutes to convict.

@@ -25,6 +25,8 @@ mod automaton;
 mod explore;
 pub mod ideal;
 mod layout;
+#[doc(hidden)]
+pub mod local;
 pub mod memory;
 pub mod property;
 pub mod registry;

@@ -12,8 +12,10 @@ use grouplock_algorithms::memory::{Home, Site, Word};
 
 /// What a process does to a register. The values are words in a run, packed where an exploration keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation<V = Word> {
+pub enum Operation<V = Word> {
+    /// Observes the value.
     Read,
+    /// Writes the value.
     Write(V),
     /// Writes the value, observes the old one.
     Fas(V),
@@ -21,6 +23,7 @@ pub(crate) enum Operation<V = Word> {
     Cas(V, V),
     /// Adds to a number of so many bits, which wraps around; observes the old value.
     Faa(u64, u32),
+    /// Waits until it holds the value.
     WaitFor(V),
     /// The same, unless the process gives up; observes whether it did not.
     WaitUnless(V),

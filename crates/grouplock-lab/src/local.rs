@@ -1,0 +1,123 @@
+//! The code of one process by itself: what it does next, and where an answer takes it.
+//!
+//! For a test that compares a model of an algorithm with its shipped text. The answers need not be ones that an execution
+//! gives: a local state says what the code does after any of them.
+
+use crate::automaton::run::Phase;
+use crate::automaton::{Automaton, LocalId, Target};
+use crate::subject::Subject;
+use crate::value::{Obs, Val};
+
+pub use crate::memory::context::Operation;
+
+/// Where a process is, and the objects that it knows there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    local: LocalId,
+    known: Vec<usize>,
+}
+
+impl Place {
+    /// Whether the code goes on alike from both, but for the names of objects.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.local == other.local
+    }
+}
+
+/// What a process learns from its operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// That it is done.
+    Done,
+    /// What the register held.
+    Value(Val),
+    /// Whether a compare-and-swap succeeded.
+    Swapped(bool),
+}
+
+/// The code of a lock's processes.
+pub struct Code(Automaton);
+
+impl Code {
+    /// The code of `subject` with so many processes, and where each of them begins.
+    pub fn of(subject: &Subject, processes: usize) -> (Self, Vec<Place>) {
+        let (automaton, first) = Automaton::new(subject, processes);
+        let first = first.into_iter().map(|(local, known)| Place { local, known });
+        (Code(automaton), first.collect())
+    }
+
+    /// The names of the objects, such as `Node0a`.
+    pub fn objects(&self) -> Vec<String> {
+        self.0.layout.objects.iter().map(|object| object.name.clone()).collect()
+    }
+
+    /// The object that a register lies in, if it lies in one, and its name there.
+    pub fn register(&self, register: usize) -> (Option<usize>, &'static str) {
+        let plan = &self.0.layout.registers[register];
+        (plan.object.map(|(object, _)| object), plan.site.name)
+    }
+
+    /// Whether the process is in its remainder section.
+    pub fn is_idle(&self, place: &Place) -> bool {
+        self.0.node(place.local).phase == Phase::Remainder
+    }
+
+    /// Whether the process is in its critical section.
+    pub fn is_inside(&self, place: &Place) -> bool {
+        self.0.node(place.local).phase == Phase::Inside
+    }
+
+    /// The register that the process accesses next, and how.
+    pub fn next(&self, place: &Place) -> Option<(usize, Operation<Val>)> {
+        let (target, operation) = self.0.node(place.local).step?;
+        let register = match target {
+            Target::Global(register) => register,
+            Target::Field(placeholder, field) => {
+                self.0.layout.objects[place.known[placeholder]].registers[field]
+            }
+        };
+        Some((register, operation.renamed(|placeholder| place.known[placeholder])))
+    }
+
+    /// Where an idle process comes to that asks for `session`.
+    ///
+    /// # Errors
+    /// If the code panics.
+    pub fn request(&mut self, place: &Place, session: u64) -> Result<Place, String> {
+        self.follow(place, Obs::request(session))
+    }
+
+    /// Where a process comes to whose operation is answered like this.
+    ///
+    /// # Errors
+    /// If the code panics.
+    pub fn answer(&mut self, place: &Place, answer: Answer) -> Result<Place, String> {
+        let mut place = place.clone();
+        let obs = match answer {
+            Answer::Done => Obs::DONE,
+            Answer::Swapped(true) => Obs::SWAPPED,
+            Answer::Swapped(false) => Obs::FAILED,
+            Answer::Value(value) => self.observed(&mut place, value),
+        };
+        self.follow(&place, obs)
+    }
+
+    /// The value as the process sees it there. An object that it did not know becomes known.
+    fn observed(&self, place: &mut Place, value: Val) -> Obs {
+        let Some(object) = value.as_object() else { return Obs::value(value) };
+        if let Some(placeholder) = place.known.iter().position(|&known| known == object) {
+            return Obs::value(Val::object(placeholder));
+        }
+        place.known.push(object);
+        Obs::stranger(self.0.layout.objects[object].class)
+    }
+
+    fn follow(&mut self, place: &Place, obs: Obs) -> Result<Place, String> {
+        let edge = self.0.edge(place.local, obs).map_err(|trouble| format!("{trouble:?}"))?;
+        if let Some(message) = &edge.panic {
+            return Err(message.clone());
+        }
+        let known = edge.env.iter().map(|&from| place.known[usize::from(from)]);
+        Ok(Place { local: edge.target, known: known.collect() })
+    }
+}
