@@ -204,9 +204,10 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
             ("gives_up", Phase::Withdrawing),
             ("inside", Phase::Inside),
         ];
+        // Compared with zero, a formula takes it for one proposition. Each more takes Spin twice as long to understand.
         for (name, phase) in phases {
             let (from, to) = self.table.range(phase);
-            let _ = writeln!(text, "#define {name}(p) (at[p] >= {from} && at[p] < {to})");
+            let _ = writeln!(text, "#define {name}(p) ((at[p] >= {from} && at[p] < {to}) != 0)");
         }
         let _ =
             writeln!(text, "/* The session that a process asked for; none while it is idle. */");
@@ -420,8 +421,9 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
                         could.push(format!("at[{p}] == {number} && {condition}"));
                     }
                 }
-                let _ = writeln!(text, "#define wants_ideal_{p} ({})", wants.join(" || "));
-                let _ = writeln!(text, "#define could_take_ideal_{p} ({})", could.join(" || "));
+                let _ = writeln!(text, "#define wants_ideal_{p} (({}) != 0)", wants.join(" || "));
+                let _ =
+                    writeln!(text, "#define could_take_ideal_{p} (({}) != 0)", could.join(" || "));
             }
             let each = (0..processes)
                 .map(|p| format!("(<> [] !could_take_ideal_{p} || [] <> !wants_ideal_{p})"));
