@@ -7,6 +7,7 @@ mod step;
 
 use std::fmt::Write as _;
 
+use grouplock_algorithms::claims::Kind;
 use rustc_hash::FxHashMap;
 
 use super::ExportError;
@@ -65,9 +66,13 @@ impl Promela<'_> {
         let Table { subject, processes, sessions, passages, .. } = *self.table;
         let states = self.table.locals.len();
         let passages = passages.map_or(String::new(), |most| format!(", {most} passages each"));
+        let sessions = match subject.claims.kind {
+            Kind::Mutual => String::new(),
+            Kind::Group => format!(" × {sessions} sessions"),
+        };
         let mut text = format!(
             "/*
-{}, {processes} processes, {sessions} sessions{passages}: {}.
+{}, {processes} processes{sessions}{passages}: {}.
 
 Made by `grouplock-lab export`. To check it, with this text in model.pml:
 
@@ -75,18 +80,15 @@ Made by `grouplock-lab export`. To check it, with this text in model.pml:
 ",
             subject.name, self.properties
         );
-        if self.watches(Property::MutualExclusion) || self.watches(Property::Fcfs) || self.stops() {
-            let ends = if self.stops() {
-                "assertions, and that nobody waits when nobody can move (invalid end states)"
-            } else {
-                "assertions"
-            };
-            let ignored = if self.stops() { "" } else { " -E" };
-            let _ = write!(
-                text,
-                "    gcc -O2 -DNOREDUCE -DSAFETY -DNOCLAIM -o pan pan.c && ./pan -m2000000{ignored}    # {ends}\n"
-            );
-        }
+        let (ignored, looks) = if self.stops() {
+            ("", "assertions, and that nobody waits when nobody can move (invalid end states)")
+        } else {
+            (" -E", "assertions")
+        };
+        let _ = writeln!(
+            text,
+            "    gcc -O2 -DNOREDUCE -DSAFETY -DNOCLAIM -o pan pan.c && ./pan -m2000000{ignored}    # {looks}"
+        );
         let claims = self.claims();
         if !claims.is_empty() {
             text.push_str("    gcc -O2 -DNOREDUCE -o pan pan.c        # executions without end, with weak fairness\n");

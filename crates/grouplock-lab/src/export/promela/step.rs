@@ -66,7 +66,7 @@ impl Promela<'_> {
         let value = |value| self.value("me", value);
         Ok(match op {
             Op::Read => format!("v = {register};{}", self.by_value(from)?),
-            Op::Write(new) => {
+            Op::Write(new) | Op::AwaitCas(_, new) => {
                 format!("{register} = {};{}", value(new)?, self.only(from, Obs::DONE))
             }
             Op::Fas(new) => {
@@ -93,9 +93,6 @@ impl Promela<'_> {
             }
             Op::WaitFor(_) => self.only(from, Obs::DONE),
             Op::WaitUnless(_) => self.only(from, Obs::WAITED),
-            Op::AwaitCas(_, new) => {
-                format!("{register} = {};{}", value(new)?, self.only(from, Obs::DONE))
-            }
         })
     }
 
