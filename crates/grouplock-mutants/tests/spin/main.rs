@@ -135,8 +135,8 @@ fn spin_and_the_lab_agree_that_somebody_enters() {
     }
 }
 
-/// Two processes that pass any number of times, for which `handover` has too many states without reductions. In the one-bit lock
-/// one can starve.
+/// Two processes that pass any number of times, for which `handover` has too many states without reductions. The one-bit lock and
+/// `phases` do not claim that nobody starves.
 #[test]
 fn spin_and_the_lab_agree_on_who_starves() {
     if !is_there() {
@@ -147,7 +147,8 @@ fn spin_and_the_lab_agree_on_who_starves() {
     for name in names {
         let question = Question::of(name, 2, Property::StarvationFreedom);
         let verdict = question.compare(&question.model()).unwrap_or_else(|why| panic!("{why}"));
-        assert_eq!(verdict == Verdict::Violated, name == "burns-lamport", "{name}");
+        let starves = ["burns-lamport", "phases-fifo"].contains(&name);
+        assert_eq!(verdict == Verdict::Violated, starves, "{name}");
     }
 }
 
