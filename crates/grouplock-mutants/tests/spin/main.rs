@@ -128,6 +128,24 @@ fn spin_and_the_lab_agree_on_who_comes_first_and_see_the_same_states() {
     }
 }
 
+/// What the six have not: numbers that are added to, waits that can be given up, a limit on a session, tokens.
+#[test]
+fn spin_and_the_lab_see_the_same_states_of_other_steps() {
+    if !is_there() {
+        return;
+    }
+    for (name, passages, property) in [
+        ("anderson", 2, Property::Fcfs),
+        ("handover-withdraw", 1, Property::Fcfs),
+        ("phases-fifo-limited", 1, Property::MutualExclusion),
+        ("petrovic", 1, Property::MutualExclusion),
+    ] {
+        let question = Question { passages: Some(passages), ..Question::of(name, 2, property) };
+        let verdict = question.compare(&question.model()).unwrap_or_else(|why| panic!("{why}"));
+        assert_eq!(verdict, Verdict::Holds, "{name}");
+    }
+}
+
 #[test]
 fn spin_and_the_lab_agree_that_somebody_enters() {
     if is_there() {
