@@ -113,6 +113,7 @@ const LONG: &[(&str, &str)] = &[
     ("grouplock-quorum", "explore"),
     ("grouplock-cli", "rooms"),
     ("grouplock-etcd", "model"),
+    ("grouplock-mutants", "spin"),
 ];
 
 /// Runs them all, as many at a time as there are cores, and at least two: many tests sleep. All run

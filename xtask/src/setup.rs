@@ -24,6 +24,8 @@ pub(crate) enum Need {
     Chromium,
     Etcd,
     Shells,
+    /// The model checker that looks at what the lab exports.
+    Spin,
     /// The standard library for [`TARGETS`].
     Targets,
     /// The toolchain of [`OLDEST`].
@@ -37,12 +39,13 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    pub(crate) const ALL: [Need; 10] = [
+    pub(crate) const ALL: [Need; 11] = [
         Need::Miri,
         Need::Sources,
         Need::Chromium,
         Need::Etcd,
         Need::Shells,
+        Need::Spin,
         Need::Targets,
         Need::Oldest,
         Need::Python,
@@ -57,6 +60,7 @@ impl Need {
             Need::Chromium => "chromium and chromedriver",
             Need::Etcd => "etcd and etcdctl",
             Need::Shells => "zsh and fish",
+            Need::Spin => "spin and gcc",
             Need::Targets => "the standard library for other platforms",
             Need::Oldest => "the oldest Rust that builds grouplock",
             Need::Python => "maturin and pytest in a virtual environment",
@@ -80,6 +84,7 @@ impl Need {
                 runs("etcd") && etcdctl.arguments(&["version"]).succeeds()
             }
             Need::Shells => runs("zsh") && runs("fish"),
+            Need::Spin => Program::new("spin").arguments(&["-V"]).succeeds() && runs("gcc"),
             Need::Targets => {
                 let list = Program::new("rustup").arguments(&["target", "list", "--installed"]);
                 let installed = list.watched(LIMIT, |_| None).output;
@@ -117,6 +122,7 @@ impl Need {
                 Program::new("systemctl").arguments(&["disable", "--now", "etcd"]).succeeds();
             }
             Need::Shells => packages(&["zsh", "fish"])?,
+            Need::Spin => packages(&["spin", "gcc"])?,
             Need::Targets => {
                 Program::new("rustup").arguments(&["target", "add"]).arguments(&TARGETS).run()?;
             }

@@ -24,7 +24,7 @@ pub(crate) fn in_ci() -> bool {
 }
 
 /// What tests need besides what their steps do, and would skip themselves for.
-const OF_TESTS: [Need; 3] = [Need::Chromium, Need::Etcd, Need::Shells];
+const OF_TESTS: [Need; 4] = [Need::Chromium, Need::Etcd, Need::Shells, Need::Spin];
 
 /// Runs `steps`, all of them even if one fails, and sums up. If `required`, nothing may be skipped.
 pub(crate) fn run(steps: &[&'static Step], required: bool) -> ExitCode {

@@ -18,11 +18,13 @@
 //! * `explore`: global states, what counts as the same one, and the breadth-first search.
 //! * [`property`]: what is checked. [`trace`]: how an execution is told.
 //! * [`report`]: tables and a page of what was found.
+//! * [`export`]: the same automaton as a model for another checker.
 //! * [`rmr`]: what a passage costs in remote memory references.
 //! * [`registry`]: the algorithms by name. [`ideal`]: a lock that is correct by definition.
 
 mod automaton;
 mod explore;
+pub mod export;
 pub mod ideal;
 mod layout;
 #[doc(hidden)]

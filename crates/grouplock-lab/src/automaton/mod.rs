@@ -239,6 +239,14 @@ impl Automaton {
         Ok(edge)
     }
 
+    /// The edges found so far that lead to where a process stays, in order.
+    pub(crate) fn edges(&self) -> Vec<(LocalId, Obs, Arc<Edge>)> {
+        let all = self.edges.iter();
+        let mut all: Vec<_> = all.map(|(&(from, obs), e)| (from, obs, Arc::clone(e))).collect();
+        all.sort_unstable_by_key(|&(from, obs, _)| (from, obs));
+        all
+    }
+
     fn raw_edge(&mut self, source: LocalId, obs: Obs) -> Result<Edge, Trouble> {
         if let Some((edge, _)) = self.raw.get(&(source, obs)) {
             return Ok(edge.clone());

@@ -5,6 +5,7 @@ pub mod bounds;
 #[doc(hidden)]
 pub mod canon;
 mod checks;
+pub(crate) mod compile;
 #[doc(hidden)]
 pub mod components;
 mod fairness;
@@ -257,6 +258,6 @@ fn attempt<R>(options: &Options, attempt: impl Fn(&Options) -> Result<R, Trespas
 }
 
 /// A worker that panicked has left nothing half done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

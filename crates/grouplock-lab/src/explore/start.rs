@@ -7,13 +7,15 @@ use super::canon::{Renamed, canonical, may_swap};
 use super::state::State;
 use super::stepper::Stepper;
 use super::{Options, Outcome, Verdict, Violation, lock};
-use crate::automaton::Automaton;
+use crate::automaton::{Automaton, LocalId};
 use crate::property::Properties;
 use crate::subject::Subject;
 
 pub(super) struct Start {
     began: Instant,
-    automaton: Arc<Mutex<Automaton>>,
+    pub(super) automaton: Arc<Mutex<Automaton>>,
+    /// Each process's first local state, and the objects that it knows there.
+    pub(super) first: Vec<(LocalId, Vec<usize>)>,
     /// With the reductions that fit the subject.
     pub(super) options: Options,
     /// What changes its name from state to state.
@@ -54,7 +56,7 @@ impl Start {
         if renamed != Renamed::Nothing {
             initial = canonical(&initial, &layout, renamed).0;
         }
-        Start { began, automaton, options, renamed, alike, initial, steppers }
+        Start { began, automaton, first, options, renamed, alike, initial, steppers }
     }
 
     /// The same for one who walks along a single execution: names stay as they are, so that the choices are a schedule.

@@ -1,6 +1,7 @@
 //! The program as its users call it.
 
 mod check;
+mod export;
 mod pages;
 mod report;
 mod rmr;

@@ -166,16 +166,12 @@ impl Arguments {
 
     /// What to explore, and how.
     fn options(&self, subject: &Subject, task: &Task) -> Result<Options, String> {
-        if !self.memory_limit.is_finite() || self.memory_limit <= 0.0 {
-            return Err("--memory-limit takes a number of GiB above zero".to_owned());
-        }
+        let memory_limit = memory_limit(self.memory_limit)?;
         if let Some(property) = task.property
             && property.claim(&subject.claims) == Claim::NotApplicable
         {
             return Err(format!("{property} means nothing for {}", subject.name));
         }
-        #[allow(clippy::cast_sign_loss, reason = "checked above")]
-        let memory_limit = (self.memory_limit * f64::from(1 << 30)) as u64;
         Ok(Options { memory_limit, progress: show, ..task.options(subject) })
     }
 
@@ -186,6 +182,15 @@ impl Arguments {
         };
         Sampling { schedule, runs: self.runs, steps: self.steps, seed: self.seed }
     }
+}
+
+/// So many GiB as bytes.
+pub(crate) fn memory_limit(gib: f64) -> Result<u64, String> {
+    if !gib.is_finite() || gib <= 0.0 {
+        return Err("--memory-limit takes a number of GiB above zero".to_owned());
+    }
+    #[allow(clippy::cast_sign_loss, reason = "checked above")]
+    Ok((gib * f64::from(1 << 30)) as u64)
 }
 
 /// Writes the execution to `file`, from which it can be repeated.

@@ -2,6 +2,7 @@
 
 mod check;
 mod evidence;
+mod export;
 mod list;
 mod report;
 mod rmr;
@@ -23,6 +24,9 @@ enum Command {
     /// Explores every interleaving of a few processes. Exits with 0 if what was looked at holds, 1 if something is
     /// violated, 3 if a limit came first, 2 if it was asked wrongly.
     Check(check::Arguments),
+    /// Writes the automaton of an algorithm and its properties as a model for another checker. Exits with 3 if a limit came
+    /// first, 2 if it was asked wrongly.
+    Export(export::Arguments),
     /// Counts remote memory references per passage. Exits with 1 if an algorithm breaks meanwhile, 2 if it was
     /// asked wrongly.
     Rmr(rmr::Arguments),
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
     let answer = match Command::parse() {
         Command::List(arguments) => Ok(list::run(&arguments)),
         Command::Check(arguments) => check::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
         Command::Rmr(arguments) => rmr::run(&arguments),
         Command::Table(arguments) => report::table(&arguments),
         Command::Report(arguments) => report::run(&arguments),

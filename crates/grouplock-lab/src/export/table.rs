@@ -1,0 +1,107 @@
+//! The local automaton as plain tables, its local states numbered by phase.
+
+use std::sync::Arc;
+
+use grouplock_algorithms::claims::Kind;
+use rustc_hash::FxHashMap;
+
+use crate::automaton::run::{Op, Phase};
+use crate::automaton::{Edge, LocalId, Node, Note};
+use crate::explore::compile::Compiled;
+use crate::explore::{Options, lock};
+use crate::layout::Layout;
+use crate::subject::Subject;
+use crate::value::Obs;
+
+/// The order in which local states are numbered.
+pub(super) const PHASES: [Phase; 5] =
+    [Phase::Remainder, Phase::Entering, Phase::Withdrawing, Phase::Inside, Phase::Exiting];
+
+pub(super) struct Local {
+    pub(super) node: Arc<Node>,
+    /// By what is observed; the targets are numbers of this table.
+    pub(super) edges: Vec<(Obs, Edge)>,
+}
+
+impl Local {
+    pub(super) fn edge(&self, obs: Obs) -> Option<&Edge> {
+        self.edges.iter().find(|(known, _)| *known == obs).map(|(_, edge)| edge)
+    }
+}
+
+pub(super) struct Table {
+    pub(super) subject: Subject,
+    pub(super) processes: usize,
+    pub(super) sessions: u64,
+    pub(super) passages: Option<u8>,
+    pub(super) layout: Arc<Layout>,
+    pub(super) locals: Vec<Local>,
+    /// Each process's first local state, and the objects that it knows there.
+    pub(super) first: Vec<(usize, Vec<usize>)>,
+}
+
+impl Table {
+    pub(super) fn of(subject: &Subject, options: &Options, compiled: &Compiled) -> Self {
+        let automaton = lock(&compiled.automaton);
+        let mut outgoing: FxHashMap<LocalId, Vec<(Obs, Arc<Edge>)>> = FxHashMap::default();
+        for (from, obs, edge) in automaton.edges() {
+            outgoing.entry(from).or_default().push((obs, edge));
+        }
+        // Merge points where nobody stays are left out: no edge leads there.
+        let mut reached: Vec<LocalId> = Vec::new();
+        let mut due: Vec<LocalId> = compiled.first.iter().map(|(local, _)| *local).collect();
+        while let Some(local) = due.pop() {
+            if !reached.contains(&local) {
+                reached.push(local);
+                due.extend(outgoing.get(&local).into_iter().flatten().map(|(_, e)| e.target));
+            }
+        }
+        let place = |id: LocalId| PHASES.iter().position(|&p| p == automaton.node(id).phase);
+        reached.sort_unstable_by_key(|&id| (place(id), id));
+        let numbers: FxHashMap<LocalId, usize> =
+            reached.iter().enumerate().map(|(number, &id)| (id, number)).collect();
+        let locals = reached.iter().map(|id| {
+            let edges = outgoing.get(id).into_iter().flatten().map(|(obs, edge)| {
+                (*obs, Edge { target: numbers[&edge.target] as LocalId, ..Edge::clone(edge) })
+            });
+            Local { node: automaton.node(*id), edges: edges.collect() }
+        });
+        let first = compiled.first.iter().map(|(id, known)| (numbers[id], known.clone()));
+        Table {
+            subject: *subject,
+            processes: options.processes,
+            sessions: if subject.claims.kind == Kind::Mutual { 1 } else { options.sessions },
+            passages: options.passages,
+            layout: Arc::clone(&automaton.layout),
+            locals: locals.collect(),
+            first: first.collect(),
+        }
+    }
+
+    pub(super) fn phase(&self, local: usize) -> Phase {
+        self.locals[local].node.phase
+    }
+
+    /// The first local state of a phase, and the first after them.
+    pub(super) fn range(&self, phase: Phase) -> (usize, usize) {
+        let is = |local: &Local| local.node.phase == phase;
+        let from = self.locals.iter().position(is).unwrap_or(0);
+        (from, from + self.locals.iter().filter(|local| is(local)).count())
+    }
+
+    pub(super) fn has_doorway(&self) -> bool {
+        let mut edges = self.locals.iter().flat_map(|local| &local.edges);
+        edges.any(|(_, edge)| edge.notes.contains(&Note::DoorwayEnd))
+    }
+
+    /// Whether an entry or an exit uses a lock that is ideal.
+    pub(super) fn has_ideal(&self) -> bool {
+        self.locals.iter().any(|local| matches!(local.node.step, Some((_, Op::AwaitCas(..)))))
+    }
+
+    /// The most objects that a process knows at a time; with the one that it may just have learned of.
+    pub(super) fn most_known(&self) -> usize {
+        let known = self.locals.iter().map(|local| local.node.arity);
+        known.max().unwrap_or(0)
+    }
+}

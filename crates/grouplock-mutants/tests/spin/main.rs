@@ -1,0 +1,246 @@
+//! Spin, which knows nothing of the lab, says the same of exported models as the lab does of the code.
+
+mod engine;
+
+use engine::{Look, Said, ask, is_there};
+use grouplock_lab::export::promela;
+use grouplock_lab::{Options, Properties, Property, Reductions, Subject, Verdict, check, registry};
+use grouplock_mutants::list::{Case, all};
+
+/// What is asked of Spin and of the lab.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    subject: Subject,
+    processes: usize,
+    sessions: u64,
+    passages: Option<u8>,
+    property: Property,
+}
+
+impl Question {
+    fn of(name: &str, processes: usize, property: Property) -> Self {
+        let subject = registry::find(name).expect("it is registered");
+        Question { subject, processes, sessions: 2, passages: None, property }
+    }
+
+    fn options(&self) -> Options {
+        let mut options = Options::new(&self.subject, self.processes, self.sessions);
+        options.passages = self.passages;
+        options.properties = Properties::only(self.property);
+        // A mutation may make the text's word on dead registers false.
+        options.reductions.forget = false;
+        options
+    }
+
+    fn model(&self) -> String {
+        promela(&self.subject, &self.options()).expect("it can be exported")
+    }
+
+    /// What Spin says of `model`, one answer for each way to look at it.
+    fn asked(&self, model: &str) -> Vec<Said> {
+        let name = |p| format!("starvation_freedom_{p}");
+        match self.property {
+            Property::DeadlockFreedom => {
+                ask(model, &[Look::Ends, Look::Formula("deadlock_freedom")])
+            }
+            Property::StarvationFreedom => {
+                let names: Vec<_> = (0..self.processes).map(name).collect();
+                ask(model, &names.iter().map(|name| Look::Formula(name)).collect::<Vec<_>>())
+            }
+            _ => ask(model, &[Look::Assertions]),
+        }
+    }
+
+    /// What the complaint of Spin is if this property is violated.
+    fn complaints(&self) -> &'static [&'static str] {
+        match self.property {
+            Property::MutualExclusion => &["assertion violated mutual_exclusion"],
+            Property::Fcfs => &["assertion violated first_come_first_served"],
+            Property::DeadlockFreedom => &["invalid end state", "acceptance cycle"],
+            _ => &["acceptance cycle"],
+        }
+    }
+
+    /// Compares what Spin says of `model` with what the lab says of the code: the verdict that both give, or how they
+    /// differ. Where they count the same states, the lab without its reductions and Spin without its own, the numbers are
+    /// compared too. (Where processes may stop for good Spin has more: one for each set of idle processes that has stopped.)
+    fn compare(&self, model: &str) -> Result<Verdict, String> {
+        let said = self.asked(model);
+        let mut options = self.options();
+        let counts = matches!(self.property, Property::MutualExclusion | Property::Fcfs);
+        if counts {
+            options.reductions = Reductions::NONE;
+        }
+        let outcome = check(&self.subject, &options).expect("the sizes are right");
+        let (verdict, ours) = (outcome.verdict, outcome.states);
+        let Question { subject, processes, property, .. } = self;
+        let told = format!("{}, {processes} processes, {property}", subject.name);
+        println!("{told}: lab {verdict:?}, {ours} states; spin {said:?}");
+        let wrong: Vec<_> = said.iter().filter_map(|said| said.wrong.as_deref()).collect();
+        if let Some(other) = wrong.iter().find(|wrong| !self.complaints().contains(wrong)) {
+            return Err(format!("{told}: spin says {other}"));
+        }
+        let theirs = if wrong.is_empty() { Verdict::Holds } else { Verdict::Violated };
+        if theirs != verdict {
+            return Err(format!("{told}: the lab says {verdict:?}, spin {theirs:?}: {said:?}"));
+        }
+        if counts && verdict == Verdict::Holds && said[0].states != ours {
+            return Err(format!("{told}: the lab sees {ours} states, spin {}", said[0].states));
+        }
+        let violated = outcome.violation.map(|violation| violation.property);
+        assert!(violated.is_none_or(|violated| violated == *property), "{told}: {violated:?}");
+        Ok(verdict)
+    }
+}
+
+/// Six algorithms, and how many passages each process makes where any number is too many without reductions.
+const ALGORITHMS: [(&str, usize, Option<u8>); 6] = [
+    ("clh", 3, None),
+    ("mcs", 3, None),
+    ("dvir-taubenfeld-1-swap", 2, None),
+    ("burns-lamport", 3, None),
+    ("keane-moir", 2, None),
+    ("handover", 2, Some(2)),
+];
+
+/// Asks about all of them: the names of those of which both say that it is violated.
+fn violated(property: Property) -> Vec<&'static str> {
+    let mut violated = Vec::new();
+    for (name, processes, passages) in ALGORITHMS {
+        let question = Question { passages, ..Question::of(name, processes, property) };
+        let verdict = question.compare(&question.model()).unwrap_or_else(|why| panic!("{why}"));
+        violated.extend((verdict == Verdict::Violated).then_some(name));
+    }
+    violated
+}
+
+#[test]
+fn spin_and_the_lab_see_the_same_states_and_no_two_sessions_inside() {
+    if is_there() {
+        assert!(violated(Property::MutualExclusion).is_empty());
+    }
+}
+
+#[test]
+fn spin_and_the_lab_agree_on_who_comes_first_and_see_the_same_states() {
+    if is_there() {
+        assert_eq!(violated(Property::Fcfs), ["burns-lamport", "keane-moir"]);
+    }
+}
+
+/// What the six have not: numbers that are added to, waits that can be given up, a limit on a session, tokens.
+#[test]
+fn spin_and_the_lab_see_the_same_states_of_other_steps() {
+    if !is_there() {
+        return;
+    }
+    for (name, passages, property) in [
+        ("anderson", 2, Property::Fcfs),
+        ("handover-withdraw", 1, Property::Fcfs),
+        ("phases-fifo-limited", 1, Property::MutualExclusion),
+        ("petrovic", 1, Property::MutualExclusion),
+    ] {
+        let question = Question { passages: Some(passages), ..Question::of(name, 2, property) };
+        let verdict = question.compare(&question.model()).unwrap_or_else(|why| panic!("{why}"));
+        assert_eq!(verdict, Verdict::Holds, "{name}");
+    }
+}
+
+#[test]
+fn spin_and_the_lab_agree_that_somebody_enters() {
+    if is_there() {
+        assert!(violated(Property::DeadlockFreedom).is_empty());
+    }
+}
+
+/// Two processes that pass any number of times, for which `handover` has too many states without reductions. The one-bit lock and
+/// `phases` do not claim that nobody starves.
+#[test]
+fn spin_and_the_lab_agree_on_who_starves() {
+    if !is_there() {
+        return;
+    }
+    let names =
+        ["clh", "mcs", "dvir-taubenfeld-1-swap", "burns-lamport", "keane-moir", "phases-fifo"];
+    for name in names {
+        let question = Question::of(name, 2, Property::StarvationFreedom);
+        let verdict = question.compare(&question.model()).unwrap_or_else(|why| panic!("{why}"));
+        let starves = ["burns-lamport", "phases-fifo"].contains(&name);
+        assert_eq!(verdict == Verdict::Violated, starves, "{name}");
+    }
+}
+
+/// The mutant of `of` that is known for `what`.
+fn mutant(of: &str, what: &str) -> Question {
+    let case = all().into_iter().find(|case| case.of == of && case.what == what);
+    let case = case.expect("it is in the list");
+    let Case { subject, processes, sessions, .. } = case;
+    let property = case.breaks.expect("it breaks something");
+    Question { subject, processes, sessions, passages: None, property }
+}
+
+/// Its tickets grow for ever.
+fn bakery_without_choosing() -> Question {
+    Question { passages: Some(2), ..mutant("bakery", "no choosing") }
+}
+
+#[test]
+fn spin_convicts_mutants() {
+    if !is_there() {
+        return;
+    }
+    for question in [
+        bakery_without_choosing(),
+        mutant("clh", "a process keeps its own node"),
+        mutant("phases-fifo-alone", "a session joins an exclusive holder"),
+    ] {
+        let verdict = question.compare(&question.model()).unwrap_or_else(|why| panic!("{why}"));
+        assert_eq!(verdict, Verdict::Violated, "{}", question.subject.name);
+    }
+}
+
+/// What is compared can differ: a monitor is taken out of a model, an edge, a wait, a step of the code.
+#[test]
+fn a_model_that_is_not_of_the_code_is_noticed() {
+    if !is_there() {
+        return;
+    }
+    let differs = |question: &Question, model: &str, why: &str| {
+        assert_ne!(model, question.model(), "nothing was changed");
+        let told = question.compare(model).expect_err(why);
+        assert!(told.contains(why), "{told}");
+    };
+    let broken = bakery_without_choosing();
+    let unwatched = broken.model().replace("assert(mutual_exclusion)", "skip");
+    differs(&broken, &unwatched, "the lab says Violated");
+
+    let clh = Question::of("clh", 2, Property::MutualExclusion);
+    let unmet = clh.model().replace(":: is_object(v)", ":: false && is_object(v)");
+    differs(&clh, &unmet, "assertion violated this_edge_was_met");
+    // Whoever waits for its predecessor does not.
+    let impatient = without_condition(&clh.model());
+    differs(&clh, &impatient, "assertion violated mutual_exclusion");
+    // One more word of memory that says who was inside last: nothing is wrong, but there are more states. (Spin leaves out what
+    // nobody reads.)
+    let elaborate = clh.model().replace(
+        "inline enters() {",
+        "byte last;\ninline enters() {\n\tlast = me; assert(last < 9);",
+    );
+    differs(&clh, &elaborate, "the lab sees 96 states");
+    // The node is never released.
+    let deaf = Question { property: Property::DeadlockFreedom, ..clh };
+    let forgetful = deaf.model().replace("word(known(me, 0), 0) = 0;", "");
+    differs(&deaf, &forgetful, "the lab says Holds");
+}
+
+/// The model with the condition of its only step that may have to wait left out.
+fn without_condition(model: &str) -> String {
+    let lines = model.lines().map(|line| match line.split_once(" && word(") {
+        Some((begin, rest)) if line.contains("d_step") => {
+            let (_, end) = rest.split_once(" -> ").expect("a condition has an end");
+            format!("{begin} -> {end}\n")
+        }
+        _ => format!("{line}\n"),
+    });
+    lines.collect()
+}
