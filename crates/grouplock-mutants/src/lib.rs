@@ -14,3 +14,4 @@ include!(concat!(env!("OUT_DIR"), "/mutants.rs"));
 pub mod exit_lock;
 pub mod list;
 pub mod turns;
+pub mod weak;
