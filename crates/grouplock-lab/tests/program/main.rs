@@ -4,6 +4,7 @@ mod check;
 mod pages;
 mod report;
 mod rmr;
+mod weak;
 
 use std::process::{Command, Output};
 
