@@ -55,8 +55,27 @@ fn what_does_not_go_with_store_buffers_is_refused() {
     }
 }
 
+#[test]
+fn an_execution_is_repeated_on_the_memory_that_its_file_names() {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("late.trace.json");
+    let repeat = |memory: &str| {
+        let late = format!(
+            r#"{{"algorithm": "mcs", "processes": 2, "sessions": 2, "passages": null, "property": null{memory},
+                "schedule": [{{"process": 0, "session": 1}}, {{"process": 0, "session": 128}}]}}"#
+        );
+        std::fs::write(&file, late).expect("the folder can be written");
+        lab(&["check", "--json", "--replay", file.to_str().expect("a plain path")])
+    };
+    let output = repeat(r#", "memory_model": "tso""#);
+    assert_eq!(output.status.code(), Some(3), "it violates nothing");
+    assert!(String::from_utf8_lossy(&output.stdout).contains(r#""memory": "tso""#));
+    let output = repeat("");
+    assert_eq!(output.status.code(), Some(2), "no write is on its way");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("does not fit: at move 2"));
+}
+
 /// Rows with so many states at most are explored again.
-const FEW: u64 = 10_000;
+const FEW: u64 = 30_000;
 
 /// The table of `docs/verification.md`: command, states, verdict.
 #[test]
