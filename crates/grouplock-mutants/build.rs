@@ -23,6 +23,9 @@ const ANDERSON: &str = "mutual_exclusion/anderson.rs";
 const CLH: &str = "mutual_exclusion/clh.rs";
 const DVIR_TAUBENFELD_1: &str = "mutual_exclusion/dvir_taubenfeld_1.rs";
 const DVIR_TAUBENFELD_2: &str = "mutual_exclusion/dvir_taubenfeld_2.rs";
+const DVIR_TAUBENFELD_1_SWAP: &str = "mutual_exclusion/dvir_taubenfeld_1_swap.rs";
+const BURNS_LAMPORT: &str = "mutual_exclusion/burns_lamport.rs";
+const MCS: &str = "mutual_exclusion/mcs.rs";
 
 const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -383,6 +386,83 @@ const MUTANTS: &[Mutant] = &[
         name: "phases_renames_without_looking",
         text: PHASES,
         changes: &[("if before & NOTIFY == 0 {", "if true {")],
+    },
+    // Too weak an ordering: `src/weak.rs`.
+    Mutant {
+        name: "weak_dvir_taubenfeld_1_10",
+        text: DVIR_TAUBENFELD_1,
+        changes: &[("write(UNLOCKED, SeqCst); // 10", "write(UNLOCKED, Release); //")],
+    },
+    Mutant {
+        name: "weak_dvir_taubenfeld_1_7",
+        text: DVIR_TAUBENFELD_1,
+        changes: &[(
+            "write(me.q[me.current], SeqCst); // 7",
+            "write(me.q[me.current], Release); //",
+        )],
+    },
+    Mutant {
+        name: "weak_dvir_taubenfeld_2_11",
+        text: DVIR_TAUBENFELD_2,
+        changes: &[
+            ("Ordering::{AcqRel, Acquire,", "Ordering::{AcqRel, Acquire, Release,"),
+            ("write(me.q, SeqCst); // 11", "write(me.q, Release); //"),
+        ],
+    },
+    Mutant {
+        name: "weak_burns_lamport_1",
+        text: BURNS_LAMPORT,
+        changes: &[
+            ("Ordering::SeqCst;", "Ordering::{Release, SeqCst};"),
+            ("write(true, SeqCst); // 1", "write(true, Release); //"),
+        ],
+    },
+    Mutant {
+        name: "weak_burns_lamport_12",
+        text: BURNS_LAMPORT,
+        changes: &[
+            ("Ordering::SeqCst;", "Ordering::{Relaxed, SeqCst};"),
+            ("write(false, SeqCst); // 12", "write(false, Relaxed); //"),
+        ],
+    },
+    Mutant {
+        name: "weak_bakery_1",
+        text: BAKERY,
+        changes: &[
+            ("Ordering::SeqCst;", "Ordering::{Release, SeqCst};"),
+            ("write(true, SeqCst); // 1", "write(true, Release); //"),
+        ],
+    },
+    Mutant {
+        name: "weak_mcs_9",
+        text: MCS,
+        changes: &[("locked.signal(false); // 9", "locked.set(false); //")],
+    },
+    Mutant {
+        name: "weak_dvir_taubenfeld_1_swap_7",
+        text: DVIR_TAUBENFELD_1_SWAP,
+        changes: &[
+            ("Ordering::{AcqRel,", "Ordering::{AcqRel, Acquire,"),
+            ("UNLOCKED, AcqRel); // 7", "UNLOCKED, Acquire); //"),
+        ],
+    },
+    Mutant {
+        name: "weak_handover_2",
+        text: HANDOVER,
+        changes: &[("self.tail.fas(node, AcqRel); // 2", "self.tail.fas(node, Acquire); //")],
+    },
+    Mutant {
+        name: "weak_handover_18",
+        text: HANDOVER,
+        changes: &[("go.signal(true); // 18", "go.set(true); //")],
+    },
+    Mutant {
+        name: "weak_phases_6",
+        text: PHASES,
+        changes: &[(
+            "self.word.faa(ONE.wrapping_sub(LOCKED | CHANGING), Release); // 6",
+            "self.word.faa(ONE.wrapping_sub(LOCKED | CHANGING), Relaxed); //",
+        )],
     },
 ];
 

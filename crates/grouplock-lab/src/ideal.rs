@@ -71,7 +71,8 @@ impl RawMutex<SimMemory> for IdealLock {
 
     #[track_caller]
     unsafe fn release(&self, _: &mut Process) {
-        self.held.write(false, Ordering::SeqCst);
+        // What a lock owes its users, and no more.
+        self.held.write(false, Ordering::Release);
     }
 
     fn inspect(_: &Process, _: &mut dyn FnMut(&'static str, Word)) {}

@@ -49,6 +49,14 @@ impl Layout {
         Layout { registers, objects, globals }
     }
 
+    /// The register at the same place in what its object is called now.
+    pub(crate) fn renamed(&self, register: usize, object: impl Fn(usize) -> usize) -> usize {
+        match self.registers[register].object {
+            Some((o, field)) => self.objects[object(o)].registers[field],
+            None => register,
+        }
+    }
+
     pub(crate) fn register_name(&self, register: usize) -> String {
         let info = &self.registers[register];
         match (info.object, info.site.index) {

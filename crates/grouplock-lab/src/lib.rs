@@ -43,10 +43,10 @@ mod two_locks;
 pub mod value;
 
 pub use explore::{
-    CheckError, Options, Outcome, Reductions, Sampling, Schedule, StepBound, Turn, Verdict,
-    Violation, check, replay, sample,
+    CheckError, MemoryModel, Options, Outcome, Reductions, Sampling, Schedule, StepBound, Turn,
+    Verdict, Violation, check, replay, sample,
 };
 #[doc(hidden)]
-pub use explore::{bounds, canon, components, orders, state, visited};
+pub use explore::{bounds, canon, components, orders, state, visited, weak};
 pub use property::{Properties, Property};
 pub use subject::Subject;

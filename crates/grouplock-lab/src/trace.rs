@@ -21,11 +21,19 @@ pub(crate) struct Event {
 pub(crate) enum What {
     Request(u64),
     GiveUp,
+    /// A write, or the data written inside, reaches memory.
+    Reaches {
+        register: Option<usize>,
+        old: Val,
+        new: Val,
+    },
     Step {
         register: usize,
         op: Op,
         old: Val,
         new: Val,
+        /// It writes, and that has not reached memory.
+        buffered: bool,
         at: Option<&'static Location<'static>>,
         leaves: bool,
     },
@@ -41,14 +49,17 @@ impl Event {
         let what = match self.what {
             What::Request(session) => What::Request(session),
             What::GiveUp => What::GiveUp,
-            What::Step { register, op, old, new, at, leaves } => What::Step {
-                register: match layout.registers[register].object {
-                    Some((o, field)) => layout.objects[object(o)].registers[field],
-                    None => register,
-                },
+            What::Reaches { register, old, new } => What::Reaches {
+                register: register.map(|register| layout.renamed(register, &object)),
+                old: old.map(&object),
+                new: new.map(&object),
+            },
+            What::Step { register, op, old, new, buffered, at, leaves } => What::Step {
+                register: layout.renamed(register, &object),
                 op: op.renamed(&object),
                 old: old.map(&object),
                 new: new.map(&object),
+                buffered,
                 at,
                 leaves,
             },
@@ -142,11 +153,21 @@ pub(crate) fn tell(
         What::Request(_) if is_mutex => ("asks to enter".to_owned(), None, None),
         What::Request(session) => (format!("asks for session {session}"), None, None),
         What::GiveUp => ("gives up".to_owned(), None, None),
-        What::Step { register, op, old, new, at, leaves } => {
+        What::Reaches { register: None, .. } => {
+            ("what it wrote inside reaches memory".to_owned(), None, None)
+        }
+        What::Reaches { register: Some(register), old, new } => {
+            let register = layout.register_name(*register);
+            let [before, after] = [*old, *new].map(|value| layout.value_name(value));
+            let told = format!("{register} := {after} reaches memory");
+            (told, None, Some(Access { register, before, after, writes: true }))
+        }
+        What::Step { register, op, old, new, buffered, at, leaves } => {
             let register = layout.register_name(*register);
             let [before, after] = [*old, *new].map(|value| layout.value_name(value));
             let told = match op {
                 Op::Read => format!("{register} is {before}"),
+                Op::Write(_) if *buffered => format!("{register} := {after}, on its way"),
                 Op::Write(_) => format!("{register} := {after}"),
                 Op::Fas(_) => format!("{register} := {after}, was {before}"),
                 Op::Cas(expected, _) if expected == old => {
@@ -166,7 +187,7 @@ pub(crate) fn tell(
                 Op::AwaitCas(..) => format!("{register} := {after}, waited until it was {before}"),
             };
             let told = if *leaves { format!("leaves; {told}") } else { told };
-            let writes = op.writes(*old);
+            let writes = op.writes(*old) && !buffered;
             let after = if writes { after } else { before.clone() };
             (told, *at, Some(Access { register, before, after, writes }))
         }

@@ -45,6 +45,7 @@ pub(crate) mod run;
 use std::panic::Location;
 use std::sync::Arc;
 
+use grouplock_algorithms::memory::Ordering;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::layout::Layout;
@@ -81,6 +82,8 @@ pub(crate) struct Node {
     /// What it does next; nothing in the remainder section, inside if the exit section has no steps, and at other merge
     /// points, where nobody stays.
     pub(crate) step: Option<(Target, Op)>,
+    /// The ordering of that, as the text says; of nothing, the strongest.
+    pub(crate) order: Ordering,
     pub(crate) at: Option<&'static Location<'static>>,
     /// If it is in an `await`, the head of that: perhaps this very state.
     pub(crate) head: Option<LocalId>,
@@ -391,7 +394,7 @@ impl Automaton {
                 let id = self.merge_point(key, placeholders.len());
                 (id, placeholders.clone().into_boxed_slice())
             }
-            Stop::Operation { target, op, at } => {
+            Stop::Operation { target, op, order, at } => {
                 let head = if shown.passed { from.head } else { None };
                 if let Some(&id) = head.and_then(|head| self.after_await.get(&head)) {
                     return (id, identity(self.nodes[id as usize].arity));
@@ -404,6 +407,7 @@ impl Automaton {
                     session: shown.session,
                     arity,
                     step: Some((*target, *op)),
+                    order: *order,
                     at: Some(at),
                     head: match shown.in_round {
                         Some(0) => Some(id),
@@ -425,7 +429,8 @@ impl Automaton {
             return id;
         }
         let (_, phase, session, _) = key;
-        let id = self.add(Node { phase, session, arity, step: None, at: None, head: None });
+        let order = Ordering::SeqCst;
+        let id = self.add(Node { phase, session, arity, step: None, order, at: None, head: None });
         self.told += key.3.len() + 100;
         self.merges.insert(key, id);
         id

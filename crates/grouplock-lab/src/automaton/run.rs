@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 use std::panic::Location;
 use std::rc::Rc;
 
+use grouplock_algorithms::memory::Ordering;
+
 use super::{Note, Target};
 use crate::layout::{Layout, object_at, pack, try_pack, unpack};
 use crate::memory::context::{self, Access, Cue, Operation, Plan, Wish};
@@ -62,6 +64,7 @@ pub(super) enum Stop {
     Operation {
         target: Target,
         op: Op,
+        order: Ordering,
         at: &'static Location<'static>,
     },
     /// At a merge point: what counts there (with its objects numbered anew), and which placeholders those were.
@@ -123,11 +126,12 @@ pub(super) fn execute(
     let mut told = Telling::new(known);
     let merge = match driven.halt {
         Err(stop) => Err(stop),
-        Ok(Wish::Access(Access { register, operation, at })) => {
+        Ok(Wish::Access(Access { register, operation, order, at })) => {
             Err(match operation.try_map(|word| try_pack(word, &plan)) {
                 Ok(op) => Stop::Operation {
                     target: known.target(register, layout)?,
                     op: op.try_map(|value| known.value(value, at))?,
+                    order,
                     at,
                 },
                 // As where the code itself checks its arithmetic.

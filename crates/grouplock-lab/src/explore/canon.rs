@@ -143,6 +143,13 @@ impl<'a> Walk<'a> {
             for &object in state.procs[p].env.as_slice() {
                 self.meet(Val::object(usize::from(object)));
             }
+            for pending in state.buffers.of(p) {
+                if let Some((object, _)) = pending.register.and_then(|r| layout.registers[r].object)
+                {
+                    self.meet(Val::object(object));
+                }
+                self.meet(pending.value);
+            }
             self.go_on();
         }
         // What is left nobody can reach. It matters only if it has not been scrubbed.
@@ -176,7 +183,8 @@ impl<'a> Walk<'a> {
             }
         });
         let procs = procs.collect();
-        (State { memory, procs }, self.objects)
+        let buffers = state.buffers.renamed(order, |r| layout.renamed(r, name), name);
+        (State { memory, procs, buffers }, self.objects)
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn check(
     };
 
     let outside = phases.iter().any(|&phase| phase != Phase::Remainder);
-    let asked = properties.contains(Property::DeadlockFreedom);
+    let asked = properties.contains(Property::DeadlockFreedom) && state.buffers.are_empty();
     if asked && outside && stuck(stepper, Phase::Remainder)? {
         let because = "somebody waits, and nobody outside the remainder section can move";
         return fault(Property::DeadlockFreedom, because);
@@ -166,7 +166,7 @@ impl Stepper {
         let local = state.procs[p].local;
         let node = self.node(local);
         let Some((target, op)) = node.step else { return Ok(node.phase == Phase::Remainder) };
-        let contents = state.memory[state.register(&self.layout, p, target)];
+        let contents = state.seen(p, state.register(&self.layout, p, target));
         match op {
             Op::WaitFor(value) | Op::WaitUnless(value) | Op::AwaitCas(value, _) => {
                 return Ok(contents != value && contents != Val::UNDEF);

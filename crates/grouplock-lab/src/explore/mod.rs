@@ -21,8 +21,11 @@ mod traces;
 #[doc(hidden)]
 pub mod visited;
 mod walk;
+#[doc(hidden)]
+pub mod weak;
 
 pub use walk::{Sampling, Schedule, replay, sample};
+pub use weak::MemoryModel;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -70,6 +73,8 @@ pub struct Options {
     pub sessions: u64,
     /// How many passages each process may begin; any number if not told.
     pub passages: Option<u8>,
+    /// When a write is seen by others. With store buffers, less is looked at and less is merged.
+    pub memory_model: MemoryModel,
     /// What to check.
     pub properties: Properties,
     /// What to merge.
@@ -94,6 +99,7 @@ impl Options {
             processes,
             sessions,
             passages: None,
+            memory_model: MemoryModel::Sc,
             properties: Properties::claimed(&subject.claims),
             reductions: Reductions::ALL,
             workers: 2,
@@ -134,6 +140,8 @@ pub struct Outcome {
     pub in_part: Properties,
     /// By how many of its own steps a process gets through, for the properties that bound them.
     pub bounds: Vec<StepBound>,
+    /// With store buffers: a process could not write because its buffer was full. What it does with a longer one was not seen.
+    pub buffer_full: bool,
     /// Local states of the compiled code.
     pub local_states: u64,
     /// How often the real code was run.
@@ -192,13 +200,22 @@ impl Violation {
 pub struct Turn {
     /// Who moves.
     pub process: u8,
-    /// The session it asks for, if it was idle; [`Turn::GIVE_UP`] if it gives up; else zero.
+    /// The session it asks for, if it was idle; [`Turn::GIVE_UP`] if it gives up; from [`Turn::REACHES`] on, which of its writes
+    /// reaches memory; else zero.
     pub session: u8,
 }
 
 impl Turn {
     /// Stands in the place of a session: the process gives up. There are not so many sessions.
     pub const GIVE_UP: u8 = u8::MAX;
+    /// And on, in the place of a session: the process's oldest write that is on its way reaches memory, the second oldest, and so on.
+    pub const REACHES: u8 = 128;
+
+    /// Which of the process's writes reaches memory, if that is the move.
+    fn reaches(self) -> Option<usize> {
+        let places = Turn::REACHES..Turn::REACHES + weak::MOST_PENDING as u8;
+        places.contains(&self.session).then(|| usize::from(self.session - Turn::REACHES))
+    }
 }
 
 /// Why an exploration cannot start.
@@ -224,11 +241,12 @@ pub enum CheckError {
 /// # Errors
 /// If the sizes are out of range.
 pub fn check(subject: &Subject, options: &Options) -> Result<Outcome, CheckError> {
-    fits(subject, options)?;
-    Ok(search::run(subject, options))
+    let options = fits(subject, options)?;
+    Ok(search::run(subject, &options))
 }
 
-fn fits(subject: &Subject, options: &Options) -> Result<(), CheckError> {
+/// The options, as far as they go together.
+fn fits(subject: &Subject, options: &Options) -> Result<Options, CheckError> {
     let most = match subject.claims.processes {
         Limit::Fixed(most) => most.min(state::MOST_PROCESSES as u64) as usize,
         Limit::None | Limit::NotApplicable => state::MOST_PROCESSES,
@@ -242,7 +260,7 @@ fn fits(subject: &Subject, options: &Options) -> Result<(), CheckError> {
     }
     let (made, _) = crate::memory::context::set_up(|| (subject.make)(options.processes));
     made?;
-    Ok(())
+    Ok(options.memory_model.fit(options))
 }
 
 /// A register was written by another than its owner.

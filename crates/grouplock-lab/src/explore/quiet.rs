@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Reductions;
 use super::canon::Reach;
 use super::state::State;
 use super::stepper::{Obstacle, Stepper};
@@ -16,9 +17,13 @@ impl Stepper {
     /// Blanks what is dead, and takes the steps that nobody else could notice or hinder: those on objects that
     /// nobody else can reach. They come in no order with the steps of others, so one order is enough.
     pub(crate) fn settle(&mut self, state: &mut State) -> Result<(), Obstacle> {
+        let Reductions { scrub, alone, own, .. } = self.reductions;
+        if !(scrub || alone || own) {
+            return Ok(());
+        }
         // A process may go round in a circle alone, and others may get it out of that: enough is enough.
         for _ in 0..MOST_QUIET {
-            let reach = if self.reductions.scrub {
+            let reach = if scrub {
                 let reach = self.scrub_overwritten(state)?;
                 reach.scrub(state, &self.layout);
                 reach

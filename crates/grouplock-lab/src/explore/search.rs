@@ -166,8 +166,11 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     }
     let (fault, place, last) = match end {
         None | Some(End::Limit) => {
-            let verdict = if end.is_none() { Verdict::Holds } else { Verdict::Limit };
+            let buffer_full = steppers.iter().any(|stepper| stepper.buffer_full);
+            let all_seen = end.is_none() && !buffer_full;
+            let verdict = if all_seen { Verdict::Holds } else { Verdict::Limit };
             let mut outcome = start.outcome(verdict, states, depth, None);
+            outcome.buffer_full = buffer_full;
             if verdict == Verdict::Holds {
                 (outcome.looked_at, outcome.bounds) = (options.properties, measured.1);
                 // Nothing was asked of those who never came to the end of a doorway, or of registers without a range.

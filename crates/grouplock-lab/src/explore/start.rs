@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::canon::{Renamed, canonical, may_swap};
 use super::state::State;
 use super::stepper::Stepper;
+use super::weak::Buffers;
 use super::{Options, Outcome, Verdict, Violation, lock};
 use crate::automaton::{Automaton, LocalId};
 use crate::property::Properties;
@@ -43,6 +44,7 @@ impl Start {
             (false, _) => Renamed::Nothing,
         };
         let mut initial = State::first(&layout, &first, options.reductions.forget);
+        initial.buffers = Buffers::new(options.memory_model, options.processes);
         let automaton = Arc::new(Mutex::new(automaton));
         let mut steppers: Vec<Stepper> = (0..options.workers.max(1))
             .map(|_| Stepper::new(&automaton, subject, &options))
@@ -85,6 +87,7 @@ impl Start {
             looked_at: Properties::default(),
             in_part: Properties::default(),
             bounds: Vec::new(),
+            buffer_full: self.steppers.iter().any(|stepper| stepper.buffer_full),
             local_states: local_states as u64,
             runs,
             elapsed: self.began.elapsed(),

@@ -1,5 +1,6 @@
 //! A global state: what memory holds, and where everybody is.
 
+use super::weak::Buffers;
 use crate::automaton::{LocalId, Target};
 use crate::layout::Layout;
 use crate::memory::context::RegisterPlan;
@@ -71,17 +72,21 @@ pub struct Proc {
 pub struct State {
     pub memory: Vec<Val>,
     pub procs: Vec<Proc>,
+    /// What is on its way to memory.
+    pub buffers: Buffers,
 }
 
 impl Clone for State {
     fn clone(&self) -> Self {
-        State { memory: self.memory.clone(), procs: self.procs.clone() }
+        let (memory, procs) = (self.memory.clone(), self.procs.clone());
+        State { memory, procs, buffers: self.buffers.clone() }
     }
 
     /// Keeps the room it has.
     fn clone_from(&mut self, source: &Self) {
         self.memory.clone_from(&source.memory);
         self.procs.clone_from(&source.procs);
+        self.buffers.clone_from(&source.buffers);
     }
 }
 
@@ -102,7 +107,8 @@ impl State {
         let initial = |register: &RegisterPlan<Val>| {
             if forget && register.forgotten { Val::UNDEF } else { register.initial }
         };
-        State { memory: layout.registers.iter().map(initial).collect(), procs: procs.collect() }
+        let memory = layout.registers.iter().map(initial).collect();
+        State { memory, procs: procs.collect(), buffers: Buffers::default() }
     }
 
     /// The register that process `p` means.
@@ -140,13 +146,16 @@ impl State {
                 objects.iter().fold(1, |word, &object| word << 7 | u32::from(object))
             }));
         }
+        self.buffers.pack(row);
     }
 
     /// Reads a state that `pack` wrote, of `registers` registers.
     pub fn unpack(row: &[u32], registers: usize) -> Self {
         let mut procs = Vec::with_capacity(MOST_PROCESSES);
         let mut rest = &row[registers..];
-        while let [local, marks, ..] = *rest {
+        while let [local, marks, ..] = *rest
+            && !Buffers::begin(rest)
+        {
             let len = (marks >> 17 & 31) as usize;
             let words = len.div_ceil(4);
             let mut env = Env::from_objects([]);
@@ -168,6 +177,7 @@ impl State {
             });
             rest = &rest[2 + words..];
         }
-        State { memory: row[..registers].iter().map(|&word| Val(word)).collect(), procs }
+        let memory = row[..registers].iter().map(|&word| Val(word)).collect();
+        State { memory, procs, buffers: Buffers::unpack(rest) }
     }
 }

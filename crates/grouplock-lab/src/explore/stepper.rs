@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bounds::Tread;
 use super::state::{Env, State};
-use super::{Options, Reductions, Turn, lock};
+use super::{MemoryModel, Options, Reductions, Turn, lock};
 use crate::automaton::run::{Op, Phase};
 use crate::automaton::{Automaton, EDGE_BYTES, Edge, LocalId, Node, Note, Target, Trouble};
 use crate::layout::Layout;
@@ -53,7 +53,7 @@ pub(crate) struct Stepper {
     /// For each remainder state, the registers that its next passage begins by writing.
     pub(super) overwritten: FxHashMap<LocalId, Arc<[Target]>>,
     in_range: fn(&str, u64, usize) -> bool,
-    conflict: fn(u64, u64) -> bool,
+    pub(super) conflict: fn(u64, u64) -> bool,
     most: fn(u64) -> usize,
     properties: Properties,
     /// Those of the properties that bound own steps.
@@ -67,6 +67,9 @@ pub(crate) struct Stepper {
     /// Whether anybody has finished a doorway, where that matters.
     pub(super) saw_doorway: bool,
     pub(super) reductions: Reductions,
+    pub(super) memory_model: MemoryModel,
+    /// Whether somebody could not write because its buffer was full.
+    pub(super) buffer_full: bool,
     pub(crate) sessions: u64,
     passages: Option<u8>,
 }
@@ -96,6 +99,8 @@ impl Stepper {
             log: None,
             saw_doorway: false,
             reductions: options.reductions,
+            memory_model: options.memory_model,
+            buffer_full: false,
             sessions: if kind == Kind::Mutual { 1 } else { options.sessions },
             passages: options.passages,
         }
@@ -154,6 +159,7 @@ impl Stepper {
     pub(crate) fn choices(&mut self, state: &State, choices: &mut Vec<Turn>) {
         choices.clear();
         for (p, proc) in state.procs.iter().enumerate() {
+            self.arrivals(state, p, choices);
             let node = self.node(proc.local);
             if node.phase != Phase::Remainder {
                 choices.push(Turn { process: p as u8, session: 0 });
@@ -175,6 +181,9 @@ impl Stepper {
             self.step(state, p)?
         } else if choice.session == Turn::GIVE_UP {
             self.give_up(state, p)?;
+            true
+        } else if let Some(place) = choice.reaches() {
+            self.reach(state, p, place);
             true
         } else {
             self.request(state, p, choice.session.into())?;
@@ -234,14 +243,17 @@ impl Stepper {
             return Ok(true);
         };
         let register = state.register(&self.layout, p, target);
-        let old = state.memory[register];
+        let (writes, buffered) = (!op.looks(), self.is_buffered(&node));
+        if writes && !self.may_write(state, p, &node, register) {
+            return Ok(false);
+        }
+        let old = state.seen(p, register);
         if old == Val::UNDEF && !matches!(op, Op::Write(_)) {
             self.tell(state, p, register, old);
             let name = self.layout.register_name(register);
             let because = format!("process {p} reads {name}, whose contents were said to be dead");
             return Err(fault(Property::DeadRead, because));
         }
-        let writes = !op.looks();
         let info = &self.layout.registers[register];
         if writes && self.reductions.own && info.owner().is_some_and(|owner| owner != p) {
             return Err(Trouble::Trespass.into());
@@ -266,7 +278,11 @@ impl Stepper {
         let (obs, stranger) = self.observe(state, p, op, seen);
         let edge = self.edge(local, obs)?;
         self.tread(state, p, edge.target)?;
-        state.memory[register] = new;
+        if buffered {
+            self.buffer(state, p, (register, new), node.order);
+        } else if writes {
+            state.memory[register] = new;
+        }
         if writes
             && self.properties.contains(Property::BoundedRegisters)
             && let Some(number) = new.as_number()
@@ -285,11 +301,12 @@ impl Stepper {
     /// Tells, if somebody listens, of the step that makes `register` hold `new`.
     fn tell(&mut self, state: &State, process: usize, register: usize, new: Val) {
         let node = self.node(state.procs[process].local);
+        let buffered = self.is_buffered(&node);
         if let (Some(log), Some((_, op))) = (&mut self.log, node.step) {
             let known = state.procs[process].env.as_slice();
             let op = op.renamed(|placeholder| usize::from(known[placeholder]));
-            let (old, leaves) = (state.memory[register], node.phase == Phase::Inside);
-            let what = What::Step { register, op, old, new, at: node.at, leaves };
+            let (old, leaves) = (state.seen(process, register), node.phase == Phase::Inside);
+            let what = What::Step { register, op, old, new, buffered, at: node.at, leaves };
             log.push(Event { process, what });
         }
     }
@@ -434,6 +451,9 @@ impl Stepper {
         if !self.watches(Property::StrongConcurrentEntering) {
             state.procs[p].before = 0;
         }
+        if self.properties.contains(Property::MutualExclusion) {
+            self.write_data(state, p, mine);
+        }
         let mut inside = 1;
         for q in 0..state.procs.len() {
             state.procs[q].before &= !(1 << p);
@@ -442,6 +462,12 @@ impl Stepper {
                 q != p && node.phase == Phase::Inside && (self.conflict)(mine, node.session);
             if conflict && self.properties.contains(Property::MutualExclusion) {
                 let because = format!("processes {q} and {p} are inside, in conflict");
+                return Err(fault(Property::MutualExclusion, because));
+            }
+            if q != p && self.has_unseen_data(state, q, mine) {
+                let because = format!(
+                    "process {p} enters, and what process {q} wrote inside has not reached memory"
+                );
                 return Err(fault(Property::MutualExclusion, because));
             }
             inside += usize::from(q != p && node.phase == Phase::Inside);

@@ -57,7 +57,7 @@ pub fn sample(
     options: &Options,
     sampling: &Sampling,
 ) -> Result<Outcome, CheckError> {
-    fits(subject, options)?;
+    let options = &fits(subject, options)?;
     let mut start = Start::of_a_walk(subject, options);
     let began = Instant::now();
     let (mut steps, mut wrong) = (0, None);
@@ -97,7 +97,7 @@ pub fn replay(
     options: &Options,
     schedule: &[Turn],
 ) -> Result<Outcome, CheckError> {
-    fits(subject, options)?;
+    let options = &fits(subject, options)?;
     let mut start = Start::of_a_walk(subject, options);
     let (stepper, initial) = (&mut start.steppers[0], start.initial.clone());
     let mut told = Told::new(stepper, subject, initial, Renamed::Nothing);
@@ -152,7 +152,7 @@ fn draw(
                 stuck |= 1 << p;
             }
         }
-        able.retain(|choice| stuck >> choice.process & 1 == 0 || choice.session == Turn::GIVE_UP);
+        able.retain(|choice| stuck >> choice.process & 1 == 0 || choice.session != 0);
         let Some(choice) = picker.pick(&able, step, random) else { return Ok(()) };
         choices.push(choice);
         stepper.take(&mut state, choice)?;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Once;
 
 use corosensei::Yielder;
-use grouplock_algorithms::memory::{Home, Site, Word};
+use grouplock_algorithms::memory::{Home, Ordering, Site, Word};
 
 /// What a process does to a register. The values are words in a run, packed where an exploration keeps them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +111,8 @@ pub(crate) enum Cue<V = Word> {
 pub(crate) struct Access {
     pub(crate) register: usize,
     pub(crate) operation: Operation,
+    /// The ordering that the text asks for.
+    pub(crate) order: Ordering,
     pub(crate) at: &'static Location<'static>,
 }
 
@@ -300,6 +302,7 @@ pub(super) fn is_object(place: *const ()) -> bool {
 pub(super) fn operate(
     register: usize,
     operation: Operation,
+    order: Ordering,
     at: &'static Location<'static>,
 ) -> Option<Cue> {
     let known = with(|context| {
@@ -310,7 +313,7 @@ pub(super) fn operate(
         *held = operation.written(*held).unwrap_or(*held);
         Some(answer)
     });
-    known.or_else(|| ask(Wish::Access(Access { register, operation, at })))
+    known.or_else(|| ask(Wish::Access(Access { register, operation, order, at })))
 }
 
 fn is_explored() -> bool {
@@ -321,23 +324,29 @@ fn is_coroutine() -> bool {
     with(|context| matches!(context, Context::Coroutine(..)))
 }
 
+/// A look at a flag.
+fn look(register: usize, at: &'static Location<'static>) -> Option<Cue> {
+    operate(register, Operation::Read, Ordering::Acquire, at)
+}
+
 /// Waits until a flag holds `value`: one blocking step for an explorer, looks that count one by one for a meter.
 pub(super) fn wait_for(register: usize, value: Word, at: &'static Location<'static>) {
     if is_coroutine() && !is_explored() {
-        await_until(|| operate(register, Operation::Read, at) == Some(Cue::Value(value)), at);
+        await_until(|| look(register, at) == Some(Cue::Value(value)), at);
     } else {
-        operate(register, Operation::WaitFor(value), at);
+        operate(register, Operation::WaitFor(value), Ordering::Acquire, at);
     }
 }
 
 /// The same, unless the process gives up. Returns whether the flag holds `value`.
 pub(super) fn wait_unless(register: usize, value: Word, at: &'static Location<'static>) -> bool {
     if is_explored() {
-        return operate(register, Operation::WaitUnless(value), at) == Some(Cue::Waited(true));
+        let wait = Operation::WaitUnless(value);
+        return operate(register, wait, Ordering::Acquire, at) == Some(Cue::Waited(true));
     }
     while is_coroutine() {
         ask(Wish::RoundBegins(at));
-        let holds = operate(register, Operation::Read, at) == Some(Cue::Value(value));
+        let holds = look(register, at) == Some(Cue::Value(value));
         // Before the round ends: there a process that looked in vain goes to sleep.
         let gives_up = !holds && ask(Wish::MayGiveUp) == Some(Cue::Waited(false));
         if gives_up {

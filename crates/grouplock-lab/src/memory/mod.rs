@@ -84,8 +84,9 @@ pub struct SimRegister<T: Value> {
 
 impl<T: Value> SimRegister<T> {
     /// The operation's answer; `None` if there is nobody to ask.
-    fn ask(&self, operation: Operation, at: &'static Location<'static>) -> Option<Cue> {
-        context::operate(self.id, operation, at)
+    #[track_caller]
+    fn ask(&self, operation: Operation, order: Ordering) -> Option<Cue> {
+        context::operate(self.id, operation, order, Location::caller())
     }
 
     fn observed(&self, answer: Option<Cue>) -> T {
@@ -102,7 +103,7 @@ impl<T: Value> SimRegister<T> {
     /// that is to be explored apart from the lock it uses.
     #[track_caller]
     pub fn await_cas(&self, old: T, new: T) {
-        self.ask(Operation::AwaitCas(old.word(), new.word()), Location::caller());
+        self.ask(Operation::AwaitCas(old.word(), new.word()), Ordering::Acquire);
     }
 }
 
@@ -112,23 +113,23 @@ impl<T: Value> Register<T> for SimRegister<T> {
     }
 
     #[track_caller]
-    fn read(&self, _: Ordering) -> T {
-        self.observed(self.ask(Operation::Read, Location::caller()))
+    fn read(&self, order: Ordering) -> T {
+        self.observed(self.ask(Operation::Read, order))
     }
 
     #[track_caller]
-    fn write(&self, value: T, _: Ordering) {
-        self.ask(Operation::Write(value.word()), Location::caller());
+    fn write(&self, value: T, order: Ordering) {
+        self.ask(Operation::Write(value.word()), order);
     }
 
     #[track_caller]
-    fn fas(&self, value: T, _: Ordering) -> T {
-        self.observed(self.ask(Operation::Fas(value.word()), Location::caller()))
+    fn fas(&self, value: T, order: Ordering) -> T {
+        self.observed(self.ask(Operation::Fas(value.word()), order))
     }
 
     #[track_caller]
-    fn cas(&self, old: T, new: T, _: Ordering) -> bool {
-        match self.ask(Operation::Cas(old.word(), new.word()), Location::caller()) {
+    fn cas(&self, old: T, new: T, order: Ordering) -> bool {
+        match self.ask(Operation::Cas(old.word(), new.word()), order) {
             Some(Cue::Swapped(swapped)) => swapped,
             Some(other) => unreachable!("{other:?} answers a compare-and-swap"),
             None => false,
@@ -136,13 +137,13 @@ impl<T: Value> Register<T> for SimRegister<T> {
     }
 
     #[track_caller]
-    fn faa(&self, delta: T, _: Ordering) -> T
+    fn faa(&self, delta: T, order: Ordering) -> T
     where
         T: Number,
     {
         let Word::Number(delta) = delta.word() else { unreachable!("only numbers are added") };
         let bits = 8 * size_of::<T>() as u32;
-        self.observed(self.ask(Operation::Faa(delta, bits), Location::caller()))
+        self.observed(self.ask(Operation::Faa(delta, bits), order))
     }
 
     fn forget(&self) {
@@ -161,12 +162,13 @@ impl Flag for SimFlag {
 
     #[track_caller]
     fn set(&self, value: bool) {
-        self.0.ask(Operation::Write(value.word()), Location::caller());
+        self.0.write(value, Ordering::Relaxed);
     }
 
+    /// What the trait promises and no more: real flags release by a swap, which also waits for earlier writes.
     #[track_caller]
     fn signal(&self, value: bool) {
-        self.0.ask(Operation::Write(value.word()), Location::caller());
+        self.0.write(value, Ordering::Release);
     }
 
     #[track_caller]
@@ -182,7 +184,7 @@ impl Flag for SimFlag {
 
     #[track_caller]
     fn holds(&self, value: bool) -> bool {
-        self.0.read(Ordering::SeqCst) == value
+        self.0.read(Ordering::Acquire) == value
     }
 
     fn forget(&self) {

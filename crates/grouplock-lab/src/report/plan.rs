@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::explore::Options;
+use crate::explore::{MemoryModel, Options};
 use crate::property::{Properties, Property};
 use crate::rmr;
 use crate::subject::Subject;
@@ -25,13 +25,18 @@ pub struct Task {
     pub basic: bool,
     /// Look at this property alone, and go on where another one is violated.
     pub property: Option<Property>,
+    /// When a write is seen by others.
+    #[serde(default, skip_serializing_if = "MemoryModel::is_sc")]
+    pub memory_model: MemoryModel,
 }
 
 impl Task {
     /// All claims of `algorithm`, any number of passages.
     pub fn new(algorithm: &str, processes: usize, sessions: u64) -> Self {
         let algorithm = algorithm.to_owned();
-        Task { algorithm, processes, sessions, passages: None, basic: false, property: None }
+        let (passages, basic, property) = (None, false, None);
+        let memory_model = MemoryModel::Sc;
+        Task { algorithm, processes, sessions, passages, basic, property, memory_model }
     }
 
     /// At most so many passages each, for algorithms whose numbers grow for ever.
@@ -56,6 +61,7 @@ impl Task {
     pub fn options(&self, subject: &Subject) -> Options {
         let mut options = Options::new(subject, self.processes, self.sessions);
         options.passages = self.passages;
+        options.memory_model = self.memory_model;
         if self.basic {
             options.properties = Properties::basic();
         }

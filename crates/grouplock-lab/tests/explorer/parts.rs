@@ -12,7 +12,8 @@ use grouplock_lab::state::{Env, Proc, State};
 use grouplock_lab::tokens::Tokens;
 use grouplock_lab::value::{Obs, Val};
 use grouplock_lab::visited::{Visited, fingerprint};
-use grouplock_lab::{Properties, Property};
+use grouplock_lab::weak::{Buffers, Pending};
+use grouplock_lab::{MemoryModel, Properties, Property};
 
 #[test]
 fn a_name_is_that_of_its_property() {
@@ -89,13 +90,24 @@ fn a_state_comes_back_as_it_was_packed() {
         overtaken: local == 1,
         passages: 3,
     };
-    let state = State {
+    let mut state = State {
         memory: vec![Val::mark(0), Val::number(7).expect("it is small"), Val::object(2)],
         procs: vec![proc(4, &[]), proc(9, &[1, 0, 111, 3, 4]), proc(1, &[9, 8, 7, 6])],
+        buffers: Buffers::default(),
     };
     let mut row = Vec::new();
     state.pack(&mut row);
     assert!(State::unpack(&row, 3) == state);
+
+    state.buffers = Buffers::new(MemoryModel::Pso, 3);
+    state.pack(&mut row);
+    assert!(State::unpack(&row, 3) == state, "empty buffers");
+    let pending = [(Some(2), Val::object(7), true), (None, Val::mark(1), false)];
+    for (register, value, ordered) in pending {
+        state.buffers.push(1, Pending { register, value, ordered });
+    }
+    state.pack(&mut row);
+    assert!(State::unpack(&row, 3) == state, "full buffers");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod export;
 mod pages;
 mod report;
 mod rmr;
+mod weak;
 
 use std::process::{Command, Output};
 

@@ -10,8 +10,8 @@ use clap::Args;
 use grouplock_algorithms::claims::{Claim, Kind};
 use grouplock_lab::report::Task;
 use grouplock_lab::{
-    Options, Outcome, Properties, Property, Sampling, Schedule, Subject, Turn, Verdict, Violation,
-    check, registry, replay, sample, trace,
+    MemoryModel, Options, Outcome, Properties, Property, Sampling, Schedule, Subject, Turn,
+    Verdict, Violation, check, registry, replay, sample, trace,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -39,6 +39,10 @@ pub(crate) struct Arguments {
     /// How much memory the exploration may take, in GiB.
     #[arg(long, default_value_t = 4.0)]
     memory_limit: f64,
+    /// When a write is seen by others: `sc`, at once; `tso`, in the order in which its process wrote (x86); `pso`, a relaxed one in any
+    /// order. With the last two, only mutual exclusion, deadlock, the order of service and ranges of registers are looked at.
+    #[arg(long, value_name = "MODEL", default_value_t, conflicts_with = "replay")]
+    memory: MemoryModel,
     /// Check mutual exclusion and deadlock freedom only: fewer states.
     #[arg(long)]
     basic: bool,
@@ -64,7 +68,7 @@ pub(crate) struct Arguments {
     /// `ALGORITHM-NxM.trace.json` unless this says otherwise.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Repeat the execution in this file instead of exploring. Algorithm, sizes and property are taken from the file.
+    /// Repeat the execution in this file instead of exploring. Algorithm, sizes, memory and property are taken from the file.
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     replay: Option<PathBuf>,
 }
@@ -127,11 +131,13 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
             "processes": task.processes,
             "sessions": task.sessions,
             "passages": task.passages,
+            "memory": task.memory_model,
             "properties": options.properties,
             "looked_at": looked_at,
             "in_part": outcome.in_part,
             "not_looked_at": missing,
             "bounds": outcome.bounds,
+            "buffer_full": outcome.buffer_full,
             "states": outcome.states,
             "missed": arguments.explores().then(|| outcome.missed()),
             "depth": outcome.depth,
@@ -159,9 +165,10 @@ impl Arguments {
     }
 
     fn task(&self) -> Task {
-        let Arguments { processes, sessions, passages, basic, property, .. } = *self;
+        let Arguments { processes, sessions, passages, basic, property, memory, .. } = *self;
         let algorithm = self.algorithm.clone().unwrap_or_default();
-        Task { algorithm, processes, sessions, passages, basic, property }
+        let memory_model = memory;
+        Task { algorithm, processes, sessions, passages, basic, property, memory_model }
     }
 
     /// What to explore, and how.
@@ -171,6 +178,12 @@ impl Arguments {
             && property.claim(&subject.claims) == Claim::NotApplicable
         {
             return Err(format!("{property} means nothing for {}", subject.name));
+        }
+        if let Some(property) = task.property
+            && !task.memory_model.looks_at(property)
+        {
+            let model = task.memory_model;
+            return Err(format!("{property} is looked at with --memory sc only, not with {model}"));
         }
         Ok(Options { memory_limit, progress: show, ..task.options(subject) })
     }
@@ -231,6 +244,9 @@ fn as_text(
     if let Some(passages) = task.passages {
         let _ = write!(size, ", {passages} passages each");
     }
+    if task.memory_model != MemoryModel::Sc {
+        let _ = write!(size, ", memory {}", task.memory_model);
+    }
     let mut text = String::new();
     if let Some(violation) = &outcome.violation {
         text.push_str(&trace::table(&violation.trace, is_mutex));
@@ -255,6 +271,9 @@ fn as_text(
             "nothing was found, which proves nothing".to_owned()
         }
         Verdict::Violated => "violated".to_owned(),
+        Verdict::Limit if outcome.buffer_full => {
+            "a store buffer was full; nothing was found with shorter ones".to_owned()
+        }
         Verdict::Limit => "stopped at a limit; nothing was found so far".to_owned(),
     };
     let counted = if arguments.sample.is_some() { "steps" } else { "states" };

@@ -1,0 +1,321 @@
+//! Store buffers: memory in which a write takes its time.
+//!
+//! On real machines a processor goes on while its last writes are still on their way to memory. Here each process has a *buffer*:
+//!
+//! * a write that is weaker than sequentially consistent goes to the end of the process's buffer;
+//! * what waits in a buffer reaches memory at any later time, one write after the other: that is a move of its own ([`Turn::REACHES`]);
+//! * a read takes the last write to its register from the process's own buffer, and what memory holds if there is none;
+//! * read-modify-writes and sequentially consistent writes go to memory at once, and wait until the process's buffer is empty.
+//!
+//! | model | writes leave a buffer | a read-modify-write waits |
+//! |---|---|---|
+//! | [`Tso`](MemoryModel::Tso) | in the order in which they were made | until the buffer is empty |
+//! | [`Pso`](MemoryModel::Pso) | to one register in that order; a release after all earlier ones | as a release, or sequentially consistent, until the buffer is empty; otherwise, or if it is a compare-and-swap that fails, until no write to its register is left |
+//!
+//! Reads are never late: what a machine or a compiler does that moves them is not modelled. Nobody is deadlocked while a buffer holds anything, be
+//! its process idle: some write can still reach memory.
+//!
+//! # The critical section writes too
+//! A process that enters writes *data*, which belong to no register: that write goes to its buffer as others do. If another process enters in conflict
+//! while it is still there, mutual exclusion is violated: the newcomer would not see what was written inside.
+//!
+//! # What is merged
+//! Names ([`Reductions::symmetry`]): every rule above treats processes alike, and a buffer is renamed together with its process. Dead contents
+//! ([`Reductions::forget`]): only memory is blanked, never a buffer, so that each register holds what it held or nothing; and to read nothing is
+//! a violation. The other reductions would have to know of buffers, and are off.
+//!
+//! # How long a buffer is
+//! [`MOST_PENDING`]. A process with a full buffer cannot write before something has left it. That happened if the outcome says
+//! so ([`Outcome::buffer_full`](super::Outcome::buffer_full)), and then the verdict is never that anything holds.
+
+use std::fmt;
+use std::str::FromStr;
+
+use grouplock_algorithms::memory::Ordering;
+use serde::{Deserialize, Serialize};
+
+use super::state::State;
+use super::stepper::Stepper;
+use super::{Options, Reductions, Turn};
+use crate::automaton::Node;
+use crate::automaton::run::Op;
+use crate::property::{Properties, Property};
+use crate::registry::{self, UnknownName};
+use crate::trace::{Event, What};
+use crate::value::Val;
+
+/// How many writes of one process may be on their way to memory.
+pub const MOST_PENDING: usize = 16;
+
+/// When a write is seen by others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemoryModel {
+    /// At once: sequential consistency, the papers' memory.
+    #[default]
+    Sc,
+    /// Total store order, as on x86: a process's writes reach memory in the order in which it made them.
+    Tso,
+    /// Partial store order: a write that is a release comes after all that its process wrote before; a relaxed one
+    /// may overtake writes to other registers.
+    Pso,
+}
+
+impl MemoryModel {
+    /// All of them, the strongest first.
+    pub const ALL: &[MemoryModel] = &[MemoryModel::Sc, MemoryModel::Tso, MemoryModel::Pso];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MemoryModel::Sc => "sc",
+            MemoryModel::Tso => "tso",
+            MemoryModel::Pso => "pso",
+        }
+    }
+
+    /// Whether it is the papers' memory.
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde asks")]
+    pub(crate) fn is_sc(&self) -> bool {
+        *self == MemoryModel::Sc
+    }
+
+    /// Whether an exploration under this model looks at `property`. With store buffers, it looks at single states and the order of
+    /// service; not at executions without end, and not at how many steps somebody takes.
+    pub fn looks_at(self, property: Property) -> bool {
+        let steps_and_cycles = Properties::BOUNDING.contains(property)
+            || Properties::FOR_EVER.contains(property) && property != Property::DeadlockFreedom;
+        self == MemoryModel::Sc || !steps_and_cycles
+    }
+
+    /// `options` without what this model does not allow.
+    pub(super) fn fit(self, options: &Options) -> Options {
+        let mut options = options.clone();
+        if self != MemoryModel::Sc {
+            let Reductions { forget, symmetry, .. } = options.reductions;
+            options.reductions = Reductions { forget, symmetry, ..Reductions::NONE };
+            options.properties = options.properties.iter().filter(|&p| self.looks_at(p)).collect();
+            options.graph_limit = 0;
+        }
+        options
+    }
+}
+
+impl fmt::Display for MemoryModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for MemoryModel {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        registry::named("memory model", MemoryModel::ALL, |model| model.name(), name)
+    }
+}
+
+/// A write on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// The register; none for the data that a process writes inside.
+    pub register: Option<usize>,
+    /// What is written: of data, the session in which.
+    pub value: Val,
+    /// It comes after all that was written before.
+    pub ordered: bool,
+}
+
+/// In a packed row, before the buffers: no local state has this number.
+const BUFFERS: u32 = u32::MAX;
+const ORDERED: u32 = 1 << 31;
+const DATA: u32 = ORDERED - 1;
+
+/// The buffers of all processes; none where writes reach memory at once.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Buffers(Vec<Vec<Pending>>);
+
+impl Clone for Buffers {
+    fn clone(&self) -> Self {
+        Buffers(self.0.clone())
+    }
+
+    /// Keeps the room it has.
+    fn clone_from(&mut self, source: &Self) {
+        self.0.clone_from(&source.0);
+    }
+}
+
+impl Buffers {
+    /// Empty ones.
+    pub fn new(model: MemoryModel, processes: usize) -> Self {
+        let buffers = if model == MemoryModel::Sc { 0 } else { processes };
+        Buffers(vec![Vec::new(); buffers])
+    }
+
+    /// What process `p` has written that is still on its way, the oldest first.
+    pub fn of(&self, p: usize) -> &[Pending] {
+        self.0.get(p).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn are_empty(&self) -> bool {
+        self.0.iter().all(Vec::is_empty)
+    }
+
+    /// # Panics
+    /// If there are no buffers.
+    pub fn push(&mut self, p: usize, pending: Pending) {
+        self.0[p].push(pending);
+    }
+
+    /// Whether the write at `place` in the buffer of `p` may reach memory now.
+    pub fn may_leave(&self, p: usize, place: usize) -> bool {
+        let (earlier, rest) = self.of(p).split_at(place);
+        earlier.iter().all(|other| !rest[0].ordered && other.register != rest[0].register)
+    }
+
+    /// The same buffers under other names: `order[i]` is the process that is now number `i`.
+    #[must_use]
+    pub(super) fn renamed(
+        &self,
+        order: &[usize],
+        register: impl Fn(usize) -> usize,
+        object: impl Fn(usize) -> usize,
+    ) -> Self {
+        let rename = |pending: &Pending| Pending {
+            register: pending.register.map(&register),
+            value: pending.value.map(&object),
+            ..*pending
+        };
+        let of = |&p: &usize| self.of(p).iter().map(rename).collect();
+        Buffers(if self.0.is_empty() { Vec::new() } else { order.iter().map(of).collect() })
+    }
+
+    /// Adds the buffers to a row of words, which `unpack` reads.
+    pub fn pack(&self, row: &mut Vec<u32>) {
+        if self.0.is_empty() {
+            return;
+        }
+        row.push(BUFFERS);
+        for buffer in &self.0 {
+            row.push(buffer.len() as u32);
+            for &Pending { register, value, ordered } in buffer {
+                let register = register.map_or(DATA, |register| register as u32);
+                row.extend([register | if ordered { ORDERED } else { 0 }, value.0]);
+            }
+        }
+    }
+
+    /// Whether the buffers begin here in a row.
+    pub fn begin(row: &[u32]) -> bool {
+        row.first() == Some(&BUFFERS)
+    }
+
+    /// Reads what `pack` wrote.
+    pub fn unpack(row: &[u32]) -> Self {
+        let mut rest = row.get(1..).unwrap_or_default();
+        let mut buffers = Vec::new();
+        while let [len, words @ ..] = rest {
+            let (words, after) = words.split_at(2 * *len as usize);
+            let pending = words.chunks(2).map(|word| Pending {
+                register: Some(word[0] & !ORDERED).filter(|&r| r != DATA).map(|r| r as usize),
+                value: Val(word[1]),
+                ordered: word[0] & ORDERED != 0,
+            });
+            buffers.push(pending.collect());
+            rest = after;
+        }
+        Buffers(buffers)
+    }
+}
+
+impl State {
+    /// What process `p` reads in `register`.
+    pub(crate) fn seen(&self, p: usize, register: usize) -> Val {
+        let mut own = self.buffers.of(p).iter().rev();
+        let own = own.find(|pending| pending.register == Some(register));
+        own.map_or(self.memory[register], |pending| pending.value)
+    }
+}
+
+impl Stepper {
+    /// Whether the step of `node` is a write that waits in a buffer.
+    pub(super) fn is_buffered(&self, node: &Node) -> bool {
+        let plain = matches!(node.step, Some((_, Op::Write(_))));
+        self.memory_model != MemoryModel::Sc && plain && node.order != Ordering::SeqCst
+    }
+
+    /// Whether the buffer of process `p` lets it take the step of `node`, which may write `register`.
+    pub(super) fn may_write(
+        &mut self,
+        state: &State,
+        p: usize,
+        node: &Node,
+        register: usize,
+    ) -> bool {
+        if self.is_buffered(node) {
+            return self.has_room(state, p);
+        }
+        let fails = match node.step {
+            Some((_, Op::Cas(expected, _))) => state.value(p, expected) != state.memory[register],
+            _ => false,
+        };
+        let weak = match node.order {
+            Ordering::Relaxed | Ordering::Acquire => true,
+            Ordering::SeqCst => false,
+            _ => fails,
+        };
+        let overtakes = weak && self.memory_model == MemoryModel::Pso;
+        let mut pending = state.buffers.of(p).iter();
+        pending.all(|other| overtakes && other.register != Some(register))
+    }
+
+    /// Whether one more write fits into the buffer of process `p`. If not, that is noted.
+    fn has_room(&mut self, state: &State, p: usize) -> bool {
+        let full = state.buffers.of(p).len() == MOST_PENDING;
+        self.buffer_full |= full;
+        !full
+    }
+
+    /// Process `p` writes `value` into its buffer.
+    pub(super) fn buffer(&self, state: &mut State, p: usize, write: (usize, Val), order: Ordering) {
+        let ordered = self.memory_model == MemoryModel::Tso || order != Ordering::Relaxed;
+        state.buffers.push(p, Pending { register: Some(write.0), value: write.1, ordered });
+    }
+
+    /// Process `p`, which is inside for `session`, writes data.
+    pub(super) fn write_data(&mut self, state: &mut State, p: usize, session: u64) {
+        if self.memory_model != MemoryModel::Sc && self.has_room(state, p) {
+            let value = Val::number(session).expect("there are few sessions");
+            let ordered = self.memory_model == MemoryModel::Tso;
+            state.buffers.push(p, Pending { register: None, value, ordered });
+        }
+    }
+
+    /// Whether process `q` has written data, in conflict with `session`, that are still on their way.
+    pub(super) fn has_unseen_data(&self, state: &State, q: usize, session: u64) -> bool {
+        let data = state.buffers.of(q).iter().filter(|pending| pending.register.is_none());
+        let mut sessions = data.filter_map(|pending| pending.value.as_number());
+        sessions.any(|written| (self.conflict)(session, written))
+    }
+
+    /// The writes of process `p` that may reach memory now, as choices.
+    pub(super) fn arrivals(&self, state: &State, p: usize, choices: &mut Vec<Turn>) {
+        let places = (0..state.buffers.of(p).len()).filter(|&i| state.buffers.may_leave(p, i));
+        let turn = |place| Turn { process: p as u8, session: Turn::REACHES + place as u8 };
+        choices.extend(places.map(turn));
+    }
+
+    /// The write at `place` in the buffer of process `p` reaches memory.
+    pub(super) fn reach(&mut self, state: &mut State, p: usize, place: usize) {
+        let Pending { register, value, .. } = state.buffers.0[p].remove(place);
+        let old = register.map_or(Val::UNDEF, |register| state.memory[register]);
+        if let Some(log) = &mut self.log {
+            let what = What::Reaches { register, old, new: value };
+            log.push(Event { process: p, what });
+        }
+        if let Some(register) = register {
+            state.memory[register] = value;
+        }
+    }
+}
