@@ -262,6 +262,8 @@ mod handover {
         fn drop(&mut self) {
             self.0.enter(2).fetch_add(1, Ordering::SeqCst);
             self.0.exclusive().fetch_add(1, Ordering::SeqCst);
+            let timed = self.0.try_enter_for(3, crate::common::LATE);
+            timed.expect("nobody stays").fetch_add(1, Ordering::SeqCst);
         }
     }
 
@@ -269,8 +271,7 @@ mod handover {
         static PARTING: RefCell<Option<Parting>> = const { RefCell::new(None) };
     }
 
-    /// Whether the thread has used the lock before, and so has a place for its process, or not, and whether that place is destroyed
-    /// before the user's local or after it.
+    /// Whether the thread has used the lock before or not, and whether its locals of this crate are destroyed before the user's local or after it.
     #[test]
     fn destructors_of_thread_locals_may_lock() {
         let lock = Arc::new(GroupLock::over(Handover::new(), AtomicUsize::new(0)));
@@ -287,7 +288,7 @@ mod handover {
             });
             leaving.join().expect("it does not panic");
         }
-        assert_eq!(lock.enter(1).load(Ordering::SeqCst), 40);
+        assert_eq!(lock.enter(1).load(Ordering::SeqCst), 60);
     }
 }
 

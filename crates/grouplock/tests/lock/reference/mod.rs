@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crate::common::{Woken, poll_with};
-use grouplock::cores::{Cancellable, Striped};
+use grouplock::cores::{Core, Striped};
 use grouplock::future::{Enter, Exclusive};
 use grouplock::{ExclusiveGuard, GroupLock, SessionGuard};
 use guarantees::Guarantees;
@@ -19,7 +19,7 @@ use model::{Model, Policy};
 use proptest::prelude::*;
 
 /// One participant.
-enum Slot<'a, C: Cancellable<Session = u8>> {
+enum Slot<'a, C: Core<Session = u8>> {
     Idle,
     Entering(Enter<'a, u8, (), C>, Arc<Woken>),
     EnteringAlone(Exclusive<'a, u8, (), C>, Arc<Woken>),
@@ -38,7 +38,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// A lock and its paper twin.
-struct Twins<'a, C: Cancellable<Session = u8>> {
+struct Twins<'a, C: Core<Session = u8>> {
     lock: &'a GroupLock<u8, (), C>,
     model: Model,
     guarantees: Guarantees,
@@ -47,7 +47,7 @@ struct Twins<'a, C: Cancellable<Session = u8>> {
     alike: bool,
 }
 
-impl<'a, C: Cancellable<Session = u8>> Twins<'a, C> {
+impl<'a, C: Core<Session = u8>> Twins<'a, C> {
     fn new(policy: Policy, lock: &'a GroupLock<u8, (), C>) -> Self {
         let slots = (0..SLOTS).map(|_| Slot::Idle).collect();
         let (model, guarantees) = (Model::new(policy), Guarantees::new(policy));
@@ -210,22 +210,18 @@ impl<'a, C: Cancellable<Session = u8>> Twins<'a, C> {
     }
 }
 
-fn guard_or_idle<'a, C: Cancellable<Session = u8>, G>(
+fn guard_or_idle<'a, C: Core<Session = u8>, G>(
     guard: Option<G>,
     slot: impl FnOnce(G) -> Slot<'a, C>,
 ) -> Slot<'a, C> {
     guard.map_or(Slot::Idle, slot)
 }
 
-fn run<C: Cancellable<Session = u8>>(
-    policy: Policy,
-    lock: &GroupLock<u8, (), C>,
-    program: &[Step],
-) {
+fn run<C: Core<Session = u8>>(policy: Policy, lock: &GroupLock<u8, (), C>, program: &[Step]) {
     play(Twins::new(policy, lock), program);
 }
 
-fn play<C: Cancellable<Session = u8>>(mut twins: Twins<'_, C>, program: &[Step]) {
+fn play<C: Core<Session = u8>>(mut twins: Twins<'_, C>, program: &[Step]) {
     for step in program {
         twins.step(*step);
     }
@@ -292,6 +288,20 @@ mod striped {
         fn eventual_never(program in steps()) {
             let policy = Policy::Eventual { patience: Duration::MAX };
             run(policy, &GroupLock::over(Striped::new(policy.shipped()), ()), &program);
+        }
+    }
+}
+
+#[cfg(feature = "handover")]
+mod handover {
+    use super::*;
+
+    proptest! {
+        #![proptest_config(programs())]
+
+        #[test]
+        fn fifo(program in steps()) {
+            run(Policy::Fifo, &GroupLock::over(grouplock::cores::Handover::new(), ()), &program);
         }
     }
 }
