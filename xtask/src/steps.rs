@@ -244,7 +244,7 @@ fn doc(_: &Tests) -> Result<(), String> {
 /// place of the standard library.
 pub(crate) fn modelled(tool: &str) -> Program {
     let folder = format!("target/{tool}");
-    Program::cargo(&["test", "-p", "grouplock", "--test", tool])
+    Program::cargo(&["test", "-p", "grouplock", "--features", "handover", "--test", tool])
         .arguments(&["--target-dir", &folder])
         .variable("RUSTFLAGS", &format!("--cfg {tool}"))
 }

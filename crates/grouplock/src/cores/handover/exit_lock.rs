@@ -17,7 +17,7 @@ use grouplock_algorithms::raw::RawMutex;
 use grouplock_algorithms::{CapacityError, Claims};
 
 use super::memory::Park;
-use crate::sync::{self, PATIENT_LOOKS, Word};
+use crate::sync::{self, Word};
 
 /// The word is taken.
 const HELD: u32 = 1;
@@ -28,6 +28,9 @@ const KEPT: u32 = 4;
 
 /// So often the first is woken in vain.
 const PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
+
+/// So many looks before a thread sleeps; the pauses between them are some microseconds in all.
+const ROUNDS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 10 };
 
 pub(super) struct ExitLock {
     word: Word,
@@ -41,10 +44,11 @@ impl ExitLock {
         self.word.compare_exchange(from, HELD, Acquire, Relaxed).is_ok()
     }
 
-    /// Looks for a while whether the word is free for one who is not the first.
+    /// Looks for a while whether the word is free for one who is not the first. Each pause is twice as long as the one before: the less it looks, the
+    /// longer the cache line stays with those who are at work.
     fn look(&self) -> bool {
-        (0..PATIENT_LOOKS).any(|_| {
-            sync::relax();
+        (0..ROUNDS).any(|round| {
+            (0..1 << round).for_each(|_| sync::relax());
             // Relaxed: `take` decides.
             self.word.load(Relaxed) == 0 && self.take(0)
         })
@@ -64,7 +68,7 @@ impl ExitLock {
 
     /// The first of the queue waits. Nobody else sleeps on the word.
     fn wait_first(&self) {
-        let (mut looks, mut vain) = (0, 0);
+        let (mut round, mut vain) = (0, 0);
         loop {
             // Relaxed: `take` decides.
             let word = self.word.load(Relaxed);
@@ -72,9 +76,9 @@ impl ExitLock {
                 if self.take(word) {
                     return;
                 }
-            } else if looks < PATIENT_LOOKS {
-                looks += 1;
-                sync::relax();
+            } else if round < ROUNDS {
+                (0..1 << round).for_each(|_| sync::relax());
+                round += 1;
             } else {
                 let kept = if vain < PATIENCE { 0 } else { KEPT };
                 let asleep = word | ASLEEP | kept;
@@ -84,7 +88,7 @@ impl ExitLock {
                     while self.word.load(Relaxed) & ASLEEP != 0 {
                         sync::wait(&self.word, asleep);
                     }
-                    (looks, vain) = (0, vain + 1);
+                    (round, vain) = (0, vain + 1);
                 }
             }
         }

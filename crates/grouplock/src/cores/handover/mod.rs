@@ -15,6 +15,8 @@ mod memory;
 mod room;
 mod seats;
 mod set_up;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -39,7 +41,8 @@ type Algorithm = HandoverWithdraw<Park, ExitLock>;
 type Process = <Algorithm as RawGroup<Park>>::Process;
 
 /// The corrected algorithm of Maor and Taubenfeld, with withdrawal: [`grouplock_algorithms::handover_withdraw`]. First come first served, and a passage
-/// costs a constant number of remote memory references however many threads there are, amortised where requests are given up.
+/// costs a constant number of remote memory references however many threads there are, amortised where requests are given up or waiters sleep: whoever lets
+/// a session in makes a step for each of its members that sleeps, so that they enter together.
 ///
 /// For machines with very many processors, and for those who study it. Sessions are told apart by a number. Needs feature `handover`.
 ///

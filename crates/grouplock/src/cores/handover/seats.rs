@@ -185,7 +185,7 @@ impl<S: Copy> Seats<S> {
     }
 
     /// How many there are.
-    #[cfg(test)]
+    #[cfg(all(test, not(any(loom, shuttle))))]
     pub(super) fn count(&self) -> usize {
         locked(&self.rest).all.len()
     }
