@@ -198,7 +198,7 @@ mod model {
     use crate::sync::AtomicPtr;
 
     #[derive(Debug)]
-    pub struct ModelRegister<T> {
+    pub(super) struct ModelRegister<T> {
         cell: AtomicPtr<()>,
         is_pointer: bool,
         holds: PhantomData<fn() -> T>,

@@ -4,6 +4,7 @@ use std::task::{Context, Poll};
 
 use super::seats::Owned;
 use super::{Handover, Pass, Waiting, number_of};
+use crate::sync;
 
 /// A request with set-up: its seat, whether it sets the room up, and whether it is inside.
 type Asked<S> = (Owned<S>, Option<u64>, bool);
@@ -43,6 +44,8 @@ impl<S: Copy + Into<u32>> Handover<S> {
         } else {
             let again = self.ask_set_up(session);
             self.leave_seat(seat);
+            // The one that sets up may be about to ask. It is not to be outrun for ever.
+            sync::yield_now();
             Err(again)
         }
     }
