@@ -8,6 +8,8 @@
 //! | `STANDS_IN` more than those | the same, and somebody is about to signal |
 //! | `DONE` | the flag is true, and the step has been made |
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::task::Waker;
@@ -170,13 +172,33 @@ impl Go {
         discard(old);
     }
 
+    /// Sees to it that the task is woken when the exit lock is free, as that runs foreign code.
     #[cold]
     fn wake(&self) {
         let waker = locked(&self.waker).take();
         // If it is already that of the next who waits here, that one looks for nothing.
-        if let Some(waker) = waker {
+        let late = waker.and_then(|waker| {
+            let mut waker = Some(waker);
+            let _ = TO_WAKE.try_with(|list| list.borrow_mut().extend(waker.take()));
+            waker
+        });
+        if let Some(waker) = late {
             contain(|| waker.wake());
         }
+    }
+}
+
+thread_local! {
+    /// The tasks that this thread has let in and not woken yet. Late in the life of a thread there is no such list, and they are woken at once.
+    static TO_WAKE: RefCell<VecDeque<Waker>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// Wakes the tasks that this thread has let in. Not to be called with the exit lock held.
+#[inline]
+pub(super) fn wake_tasks() {
+    let next = || TO_WAKE.try_with(|list| list.borrow_mut().pop_front()).ok().flatten();
+    while let Some(waker) = next() {
+        contain(|| waker.wake());
     }
 }
 
@@ -198,7 +220,7 @@ mod model {
     use crate::sync::AtomicPtr;
 
     #[derive(Debug)]
-    pub(super) struct ModelRegister<T> {
+    pub(crate) struct ModelRegister<T> {
         cell: AtomicPtr<()>,
         is_pointer: bool,
         holds: PhantomData<fn() -> T>,

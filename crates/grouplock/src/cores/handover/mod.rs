@@ -6,7 +6,8 @@
 //! * [`exit_lock`]: the lock between those who leave;
 //! * [`seats`]: the processes of the algorithm, which go from one request to the next;
 //! * [`room`]: which session was inside last, and whether the room is set up for it;
-//! * [`set_up`]: entering with set-up.
+//! * [`set_up`]: entering with set-up;
+//! * [`show`]: what a snapshot tells.
 //!
 //! A request to be alone is one for a session of its own.
 
@@ -15,6 +16,7 @@ mod memory;
 mod room;
 mod seats;
 mod set_up;
+mod show;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
@@ -22,18 +24,17 @@ use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use grouplock_algorithms::handover_withdraw::HandoverWithdraw;
 use grouplock_algorithms::raw::RawGroup;
 
 use self::exit_lock::ExitLock;
-use self::memory::Park;
+use self::memory::{Park, wake_tasks};
 use self::room::Room;
 use self::seats::{Owned, Seats};
 use super::Core;
 use crate::Snapshot;
-use crate::snapshot::WaitingPhase;
 use crate::sync::{self, AtomicU64, Mutex, PATIENT_LOOKS, Thread};
 
 type Algorithm = HandoverWithdraw<Park, ExitLock>;
@@ -133,6 +134,7 @@ impl<S: Copy + Into<u32>> Handover<S> {
         seat.asks_for(number, session);
         // SAFETY: the seat is ours, and its process idle; every number is allowed.
         let inside = unsafe { self.algorithm.ask(seat.process(), session_of(number)) };
+        wake_tasks();
         (seat, inside)
     }
 
@@ -164,7 +166,9 @@ impl<S: Copy + Into<u32>> Handover<S> {
     /// Whether the request that waits is inside.
     fn look(&self, seat: Owned<S>) -> bool {
         // SAFETY: the seat is ours, and its process waits.
-        unsafe { self.algorithm.look(seat.process()) }
+        let inside = unsafe { self.algorithm.look(seat.process()) };
+        wake_tasks();
+        inside
     }
 
     fn wait_until(&self, seat: Owned<S>, deadline: Instant) -> bool {
@@ -192,6 +196,7 @@ impl<S: Copy + Into<u32>> Handover<S> {
         let inside = unsafe { self.algorithm.give_up(seat.process(), session_of(seat.number())) };
         // SAFETY: the seat is ours.
         self.algorithm.flag(unsafe { seat.process() }).forget_waker();
+        wake_tasks();
         inside
     }
 
@@ -235,6 +240,7 @@ impl<S: Copy + Into<u32>> Handover<S> {
             // SAFETY: the seat is ours, and its process inside.
             unsafe { self.algorithm.exit(seat.process()) };
             self.seats.put(seat);
+            wake_tasks();
         }
     }
 
@@ -256,6 +262,7 @@ impl<S: Copy + Into<u32>> Handover<S> {
         // SAFETY: the seat is ours. It asked for a session of its own, so nobody else is inside.
         unsafe { self.algorithm.change(seat.process(), session_of(number), false) };
         pass.session = Some(session);
+        wake_tasks();
     }
 
     /// The seat of a holder, if it asked for another session than `number`.
@@ -314,7 +321,9 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
         let seat = self.seats.take(&self.algorithm);
         seat.asks_for(number, session);
         // SAFETY: the seat is ours, and its process idle; every number is allowed.
-        if unsafe { self.algorithm.try_ask(seat.process(), session_of(number)) } {
+        let inside = unsafe { self.algorithm.try_ask(seat.process(), session_of(number)) };
+        wake_tasks();
+        if inside {
             return Some(self.pass(seat, session));
         }
         self.seats.put(seat);
@@ -460,37 +469,6 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
         }
         self.seats.put(seat);
         self.show(&queue)
-    }
-}
-
-impl<S: Copy> Handover<S> {
-    /// What is to be seen if these requests are in the queue, by the numbers and names of their processes.
-    fn show(&self, queue: &[(u64, usize)]) -> Snapshot<S> {
-        let (mut told, more) = self.seats.told();
-        told.sort_unstable_by_key(|(name, _)| *name);
-        let inside = queue.first().map_or(0, |(number, _)| *number);
-        let holders = queue.iter().take_while(|(number, _)| *number == inside).count();
-        // Nodes go from one to another inside, so those there are found by the number.
-        let session = told.iter().find(|(_, told)| told.number == inside);
-        let session = session.and_then(|(_, told)| told.session);
-        let mut waiting: Vec<WaitingPhase<S>> = Vec::new();
-        let mut before = inside;
-        for (number, name) in &queue[holders..] {
-            let place = told.binary_search_by_key(name, |(name, _)| *name);
-            let told = place.map(|place| told[place].1);
-            let told = told.ok().filter(|told| told.number == *number);
-            let age = told.and_then(|told| told.since).map_or(Duration::ZERO, |at| at.elapsed());
-            if *number != before {
-                let session = told.and_then(|told| told.session);
-                waiting.push(WaitingPhase { session, waiters: 0, age });
-                before = *number;
-            }
-            if let Some(phase) = waiting.last_mut() {
-                phase.waiters += 1;
-                phase.age = phase.age.max(age);
-            }
-        }
-        Snapshot { session, exclusive: inside >= ALONE, holders: holders + more, waiting }
     }
 }
 

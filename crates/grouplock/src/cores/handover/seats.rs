@@ -68,7 +68,9 @@ impl<S: Copy> Seat<S> {
     /// One more guard of the stay.
     pub(super) fn again(&self) {
         // Relaxed: whoever has a guard keeps the stay from ending meanwhile.
-        self.guards.fetch_add(1, Relaxed);
+        let guards = self.guards.fetch_add(1, Relaxed);
+        // That takes leaked guards. The stay does not end then.
+        assert!(guards < u32::MAX / 2, "too many guards of one stay");
     }
 
     /// Whether there is one guard only. Asked by one who has a guard.
