@@ -132,8 +132,10 @@ impl<S: Copy + Into<u32>> Handover<S> {
         let number = self.number(session);
         let seat = self.seats.take(&self.algorithm);
         seat.asks_for(number, session);
-        // SAFETY: the seat is ours, and its process idle; every number is allowed.
-        let inside = unsafe { self.algorithm.ask(seat.process(), session_of(number)) };
+        // SAFETY: the seat is ours.
+        let process = unsafe { seat.process() };
+        // SAFETY: the process is idle; every number is allowed.
+        let inside = unsafe { self.algorithm.ask(process, session_of(number)) };
         wake_tasks();
         (seat, inside)
     }
@@ -165,8 +167,10 @@ impl<S: Copy + Into<u32>> Handover<S> {
 
     /// Whether the request that waits is inside.
     fn look(&self, seat: Owned<S>) -> bool {
-        // SAFETY: the seat is ours, and its process waits.
-        let inside = unsafe { self.algorithm.look(seat.process()) };
+        // SAFETY: the seat is ours.
+        let process = unsafe { seat.process() };
+        // SAFETY: the process waits.
+        let inside = unsafe { self.algorithm.look(process) };
         wake_tasks();
         inside
     }
@@ -192,10 +196,11 @@ impl<S: Copy + Into<u32>> Handover<S> {
 
     /// Gives the request up. Says whether inside after all.
     fn give_up(&self, seat: Owned<S>) -> bool {
-        // SAFETY: the seat is ours, and its process waits for this number.
-        let inside = unsafe { self.algorithm.give_up(seat.process(), session_of(seat.number())) };
         // SAFETY: the seat is ours.
-        self.algorithm.flag(unsafe { seat.process() }).forget_waker();
+        let process = unsafe { seat.process() };
+        // SAFETY: the process waits for this number.
+        let inside = unsafe { self.algorithm.give_up(process, session_of(seat.number())) };
+        self.algorithm.flag(process).forget_waker();
         wake_tasks();
         inside
     }
@@ -237,8 +242,10 @@ impl<S: Copy + Into<u32>> Handover<S> {
     #[inline]
     fn leave_seat(&self, seat: Owned<S>) {
         if seat.is_last() {
-            // SAFETY: the seat is ours, and its process inside.
-            unsafe { self.algorithm.exit(seat.process()) };
+            // SAFETY: the seat is ours.
+            let process = unsafe { seat.process() };
+            // SAFETY: the process is inside.
+            unsafe { self.algorithm.exit(process) };
             self.seats.put(seat);
             wake_tasks();
         }
@@ -259,8 +266,10 @@ impl<S: Copy + Into<u32>> Handover<S> {
         let seat = pass.seat.expect("the holder is inside");
         let number = number_of(session);
         seat.asks_for(number, Some(session));
-        // SAFETY: the seat is ours. It asked for a session of its own, so nobody else is inside.
-        unsafe { self.algorithm.change(seat.process(), session_of(number), false) };
+        // SAFETY: the seat is ours.
+        let process = unsafe { seat.process() };
+        // SAFETY: the process is inside. It asked for a session of its own, so nobody else is.
+        unsafe { self.algorithm.change(process, session_of(number), false) };
         pass.session = Some(session);
         wake_tasks();
     }
@@ -320,8 +329,10 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
         let number = self.number(session);
         let seat = self.seats.take(&self.algorithm);
         seat.asks_for(number, session);
-        // SAFETY: the seat is ours, and its process idle; every number is allowed.
-        let inside = unsafe { self.algorithm.try_ask(seat.process(), session_of(number)) };
+        // SAFETY: the seat is ours.
+        let process = unsafe { seat.process() };
+        // SAFETY: the process is idle; every number is allowed.
+        let inside = unsafe { self.algorithm.try_ask(process, session_of(number)) };
         wake_tasks();
         if inside {
             return Some(self.pass(seat, session));
@@ -392,9 +403,13 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
     unsafe fn try_switch(&self, pass: &mut Pass<S>, session: S) -> bool {
         let number = number_of(session);
         let Some(seat) = Self::another(pass, number) else { return true };
-        // SAFETY: the seat is ours, as this is the only guard of the stay, and its process inside.
-        let changed = seat.is_single()
-            && unsafe { self.algorithm.change(seat.process(), session_of(number), true) };
+        if !seat.is_single() {
+            return false;
+        }
+        // SAFETY: the seat is ours, as this is the only guard of the stay.
+        let process = unsafe { seat.process() };
+        // SAFETY: the process is inside, and nothing happens unless it is alone.
+        let changed = unsafe { self.algorithm.change(process, session_of(number), true) };
         if changed {
             seat.asks_for(number, Some(session));
             *pass = self.pass(seat, Some(session));
@@ -463,10 +478,11 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
     fn snapshot(&self) -> Snapshot<S> {
         let seat = self.seats.take(&self.algorithm);
         let mut queue = Vec::new();
-        // SAFETY: the seat is ours, and its process idle.
-        unsafe {
-            self.algorithm.visit(seat.process(), |number, name| queue.push((number, name.addr())));
-        }
+        // SAFETY: the seat is ours.
+        let process = unsafe { seat.process() };
+        let see = |number, name: *const ()| queue.push((number, name.addr()));
+        // SAFETY: the process is idle.
+        unsafe { self.algorithm.visit(process, see) };
         self.seats.put(seat);
         self.show(&queue)
     }

@@ -45,11 +45,10 @@ fn what_is_given_up_or_changed_leaves_nothing_behind() {
         assert!(unsafe { core.try_switch(&mut alone, round) });
         // SAFETY: as above.
         let mut again = unsafe { core.again(&alone) };
-        // SAFETY: both passes are inside, and are not used any more.
-        unsafe {
-            core.leave(&mut alone);
-            core.leave(&mut again);
-        }
+        // SAFETY: the pass is inside, and is not used any more.
+        unsafe { core.leave(&mut alone) };
+        // SAFETY: as above.
+        unsafe { core.leave(&mut again) };
     }
     assert_eq!(core.seats.count(), 4, "one inside and three who wait");
     // Two for each seat, and one that the change of session takes.
