@@ -244,13 +244,18 @@ fn doc(_: &Tests) -> Result<(), String> {
 /// place of the standard library.
 pub(crate) fn modelled(tool: &str) -> Program {
     let folder = format!("target/{tool}");
-    Program::cargo(&["test", "-p", "grouplock", "--test", tool])
+    Program::cargo(&["test", "-p", "grouplock", "--features", "handover", "--test", tool])
         .arguments(&["--target-dir", &folder])
         .variable("RUSTFLAGS", &format!("--cfg {tool}"))
 }
 
 fn model(tool: &str, tests: &Tests) -> Result<(), String> {
     told(&tests.programs(modelled(tool), &[])?)
+}
+
+/// The lock is looked at with all its cores.
+fn with_handover(package: &str) -> &'static [&'static str] {
+    if package == "grouplock" { &["--features", "handover"] } else { &[] }
 }
 
 /// The clock is the machine's, as timeouts must end.
@@ -261,7 +266,10 @@ fn miri(tests: &Tests) -> Result<(), String> {
     let test = |package| {
         let miri = ["miri", "test", "-p", package, "--target-dir", "target/miri", "--no-fail-fast"];
         // A backtrace of each panic that a test expects would take miri minutes.
-        Program::nightly(&miri).variable("MIRIFLAGS", MIRI_FLAGS).variable("RUST_BACKTRACE", "0")
+        Program::nightly(&miri)
+            .arguments(with_handover(package))
+            .variable("MIRIFLAGS", MIRI_FLAGS)
+            .variable("RUST_BACKTRACE", "0")
     };
     let units = tests.run("grouplock lib under miri", test("grouplock").arguments(&["--lib"]));
     let modules = ["sharing::", "views::", "guards::", "set_up::", "at_most::"];
@@ -280,6 +288,7 @@ fn tsan(tests: &Tests) -> Result<(), String> {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let test = |package| {
         Program::nightly(&["test", "-Zbuild-std", "--target", &target, "-p", package])
+            .arguments(with_handover(package))
             .arguments(&["--target-dir", "target/tsan"])
             .variable("RUSTFLAGS", "-Zsanitizer=thread --cfg tsan")
     };

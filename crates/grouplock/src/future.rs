@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use crate::GroupLock;
-use crate::cores::{Cancellable, Phases};
+use crate::cores::{Core, Phases};
 use crate::guards::{Access, Alone, Guard, Handle, Sharing};
 use crate::watch::{self, Held};
 
@@ -24,14 +24,14 @@ const READY: &str = "the future was polled after it was ready";
 
 /// A request that a task waits for: [`Enter`], [`Exclusive`], [`EnterArc`] or [`ExclusiveArc`]. It is given up when dropped.
 #[must_use = "futures do nothing unless polled"]
-pub struct Request<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> {
+pub struct Request<H: Handle<C>, S, C: Core<Session = S>, A: Access> {
     /// Both are gone once the guard is made.
     lock: Option<(H, A)>,
     session: Option<S>,
     waiting: Option<C::Waiting>,
 }
 
-impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Request<H, S, C, A> {
+impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Request<H, S, C, A> {
     /// `data` is that of `lock`. There is a session unless `A` is [`Alone`].
     pub(crate) fn new(lock: H, data: A, session: Option<S>) -> Self {
         Request { lock: Some((lock, data)), session, waiting: None }
@@ -39,10 +39,10 @@ impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Request<H, S, C, A
 }
 
 // Nothing in the futures is pinned: the queue does not point into them.
-impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Unpin for Request<H, S, C, A> {}
-impl<H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> Unpin for Switch<'_, H, S, C, T> {}
+impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Unpin for Request<H, S, C, A> {}
+impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Unpin for Switch<'_, H, S, C, T> {}
 
-impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Future for Request<H, S, C, A> {
+impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Future for Request<H, S, C, A> {
     type Output = Guard<H, S, C, A>;
 
     #[inline]
@@ -57,7 +57,7 @@ impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Future for Request
     }
 }
 
-impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Drop for Request<H, S, C, A> {
+impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Drop for Request<H, S, C, A> {
     #[inline]
     fn drop(&mut self) {
         if let (Some((lock, _)), Some(waiting)) = (&self.lock, self.waiting.take()) {
@@ -66,7 +66,7 @@ impl<H: Handle<C>, S, C: Cancellable<Session = S>, A: Access> Drop for Request<H
     }
 }
 
-impl<H: Handle<C>, S: fmt::Debug, C: Cancellable<Session = S>, A: Access> fmt::Debug
+impl<H: Handle<C>, S: fmt::Debug, C: Core<Session = S>, A: Access> fmt::Debug
     for Request<H, S, C, A>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,7 +76,7 @@ impl<H: Handle<C>, S: fmt::Debug, C: Cancellable<Session = S>, A: Access> fmt::D
 
 /// The future of [`SessionGuard::switch_async`](Guard::switch_async).
 #[must_use = "futures do nothing unless polled"]
-pub struct Switch<'g, H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> {
+pub struct Switch<'g, H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> {
     guard: &'g mut Guard<H, S, C, Sharing<T>>,
     session: S,
     waiting: Option<C::Waiting>,
@@ -85,14 +85,14 @@ pub struct Switch<'g, H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> {
     done: bool,
 }
 
-impl<'g, H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> Switch<'g, H, S, C, T> {
+impl<'g, H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Switch<'g, H, S, C, T> {
     /// The guard is inside.
     pub(crate) fn new(guard: &'g mut Guard<H, S, C, Sharing<T>>, session: S) -> Self {
         Switch { guard, session, waiting: None, data: None, done: false }
     }
 }
 
-impl<H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> Future for Switch<'_, H, S, C, T> {
+impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Future for Switch<'_, H, S, C, T> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -118,7 +118,7 @@ impl<H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> Future for Switch<
     }
 }
 
-impl<H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> Drop for Switch<'_, H, S, C, T> {
+impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Drop for Switch<'_, H, S, C, T> {
     fn drop(&mut self) {
         if let Some(waiting) = self.waiting.take() {
             self.guard.lock.core().cancel(waiting, false);
@@ -126,7 +126,7 @@ impl<H: Handle<C>, S, C: Cancellable<Session = S>, T: ?Sized> Drop for Switch<'_
     }
 }
 
-impl<H: Handle<C>, S: fmt::Debug, C: Cancellable<Session = S>, T: ?Sized> fmt::Debug
+impl<H: Handle<C>, S: fmt::Debug, C: Core<Session = S>, T: ?Sized> fmt::Debug
     for Switch<'_, H, S, C, T>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,21 +135,21 @@ impl<H: Handle<C>, S: fmt::Debug, C: Cancellable<Session = S>, T: ?Sized> fmt::D
 }
 
 /// Waits for a room that is set up, or that is to be. The pass must be made a guard.
-pub(crate) struct EnterWith<'a, S, C: Cancellable<Session = S>> {
+pub(crate) struct EnterWith<'a, S, C: Core<Session = S>> {
     core: &'a C,
     session: &'a S,
     waiting: Option<C::Waiting>,
 }
 
-impl<'a, S, C: Cancellable<Session = S>> EnterWith<'a, S, C> {
+impl<'a, S, C: Core<Session = S>> EnterWith<'a, S, C> {
     pub(crate) fn new(core: &'a C, session: &'a S) -> Self {
         EnterWith { core, session, waiting: None }
     }
 }
 
-impl<S, C: Cancellable<Session = S>> Unpin for EnterWith<'_, S, C> {}
+impl<S, C: Core<Session = S>> Unpin for EnterWith<'_, S, C> {}
 
-impl<S, C: Cancellable<Session = S>> Future for EnterWith<'_, S, C> {
+impl<S, C: Core<Session = S>> Future for EnterWith<'_, S, C> {
     type Output = (C::Pass, bool);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -158,7 +158,7 @@ impl<S, C: Cancellable<Session = S>> Future for EnterWith<'_, S, C> {
     }
 }
 
-impl<S, C: Cancellable<Session = S>> Drop for EnterWith<'_, S, C> {
+impl<S, C: Core<Session = S>> Drop for EnterWith<'_, S, C> {
     fn drop(&mut self) {
         if let Some(waiting) = self.waiting.take() {
             self.core.cancel(waiting, false);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::GroupLock;
-use crate::cores::{Cancellable, Core, Phases};
+use crate::cores::{Core, Phases};
 use crate::future::Switch;
 use crate::watch::{self, Held};
 
@@ -232,9 +232,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized, K> Guard<H, S, C, Sharing
     }
 }
 
-impl<H: Handle<C>, S: Eq + Clone, C: Cancellable<Session = S>, T: ?Sized>
-    Guard<H, S, C, Sharing<T>>
-{
+impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Sharing<T>> {
     /// Leaves the session and waits for `session`. Nothing happens if that is the session already.
     ///
     /// The new request arrives *before* the old session is left: nobody who comes later goes before it unless the [policy](crate::Policy)
@@ -341,7 +339,7 @@ impl<H: Handle<C>, S: Eq + Clone, C: Cancellable<Session = S>, T: ?Sized>
     }
 }
 
-impl<H: Handle<C>, S: Eq + Clone, C: Cancellable<Session = S>, T: ?Sized, K>
+impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized, K>
     Guard<H, S, C, Sharing<T, K>>
 {
     /// A second guard of the same stay, at once: whoever is inside a session and asks for it again with [`enter`](GroupLock::enter) may
@@ -430,7 +428,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Alone<T>> 
     pub fn downgrade(this: Self, session: S) -> Guard<H, S, C, Sharing<T>>
     where
         S: Eq + Clone,
-        C: Cancellable<Session = S>,
+        C: Core<Session = S>,
     {
         // SAFETY: the pass has the room to itself.
         this.open(|core, pass| unsafe { core.downgrade(pass, session) })

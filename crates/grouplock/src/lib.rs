@@ -109,7 +109,7 @@
 //!
 //! A [`Policy`] says who goes next and what a waiter can rely on: `Eventual` (the default), `Fifo`, `Batch`, `Priority`. A
 //! [core](cores) is the lock without data: `Phases` (the default), `Striped` for one session on many processors, and, with feature `handover`,
-//! `Handover` for a constant number of remote memory references.
+//! `Handover` for a constant number of remote memory references. All have the same calls.
 //!
 //! # Features
 //!

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cores::{Cancellable, Core, Phases, Striped, discard};
+use crate::cores::{Core, Phases, Striped, discard};
 use crate::future::{Enter, EnterArc, EnterWith, Exclusive, ExclusiveArc};
 use crate::guards::{Access, Guard, Handle};
 use crate::{
@@ -277,9 +277,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         // SAFETY: the pass has the room to itself.
         unsafe { self.guard(Arc::clone(self), pass) }
     }
-}
 
-impl<S: Eq + Clone, T: ?Sized, C: Cancellable<Session = S>> GroupLock<S, T, C> {
     /// Enters `session` if that takes no waiting. Goes before those who wait only if the policy lets it. As it never waits, it also fails if it has to ask
     /// whether it may, and another thread is at the queue just then: to join it, to let waiters in, or to take a [`snapshot`](GroupLock::snapshot).
     ///

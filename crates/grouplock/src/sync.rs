@@ -6,10 +6,25 @@
 pub(crate) use self::loom_seq_cst::AtomicUsize;
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU32};
+#[cfg(all(loom, feature = "handover"))]
+pub(crate) use loom::sync::{
+    Mutex,
+    atomic::{AtomicPtr, AtomicU64},
+};
 #[cfg(shuttle)]
 pub(crate) use shuttle::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize};
+#[cfg(all(shuttle, feature = "handover"))]
+pub(crate) use shuttle::sync::{
+    Mutex,
+    atomic::{AtomicPtr, AtomicU64},
+};
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize};
+#[cfg(all(not(any(loom, shuttle)), feature = "handover"))]
+pub(crate) use std::sync::{
+    Mutex,
+    atomic::{AtomicPtr, AtomicU64},
+};
 
 #[cfg(loom)]
 use loom::thread;
@@ -161,6 +176,12 @@ pub(crate) fn relax() {
     thread::yield_now();
     #[cfg(not(any(loom, shuttle)))]
     std::hint::spin_loop();
+}
+
+/// Gives the processor up once.
+#[cfg(feature = "handover")]
+pub(crate) fn yield_now() {
+    thread::yield_now();
 }
 
 /// A number that threads can sleep on.

@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use grouplock::cores::{Cancellable, Phases, Striped};
+#[cfg(feature = "handover")]
+use grouplock::cores::Handover;
+use grouplock::cores::{Core, Phases, Striped};
 use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
 use loom::cell::UnsafeCell;
 use loom::thread::{self, Thread};
@@ -76,32 +78,32 @@ impl Data {
 
 type Lock<C> = GroupLock<u8, Data, C>;
 
-fn enter<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+fn enter<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     lock.enter(session).inside(session);
 }
 
-fn exclusive<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
+fn exclusive<C: Core<Session = u8>>(lock: &Lock<C>) {
     lock.exclusive().write();
 }
 
 /// Alone, and leaves the data as it is.
-fn exclusive_idle<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
+fn exclusive_idle<C: Core<Session = u8>>(lock: &Lock<C>) {
     drop(lock.exclusive());
 }
 
-fn try_enter<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+fn try_enter<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     if let Some(guard) = lock.try_enter(session) {
         guard.inside(session);
     }
 }
 
-fn enter_for_some_time<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+fn enter_for_some_time<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     if let Some(guard) = lock.try_enter_for(session, SOME_TIME) {
         guard.inside(session);
     }
 }
 
-fn switch<C: Cancellable<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
+fn switch<C: Core<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
     let mut guard = lock.enter(from);
     guard.inside(from);
     SessionGuard::switch(&mut guard, to);
@@ -110,7 +112,7 @@ fn switch<C: Cancellable<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
 }
 
 /// As a task, to the end.
-fn switch_async<C: Cancellable<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
+fn switch_async<C: Core<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
     let mut guard = lock.enter(from);
     guard.inside(from);
     block_on(SessionGuard::switch_async(&mut guard, to));
@@ -119,7 +121,7 @@ fn switch_async<C: Cancellable<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) 
 }
 
 /// As a task that gives up unless the switch is done at once. The guard is outside then.
-fn give_up_switch<C: Cancellable<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
+fn give_up_switch<C: Core<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
     let mut guard = lock.enter(from);
     let mut switch = SessionGuard::switch_async(&mut guard, to);
     let switched = Pin::new(&mut switch).poll(&mut Context::from_waker(Waker::noop()));
@@ -130,13 +132,13 @@ fn give_up_switch<C: Cancellable<Session = u8>>(lock: &Lock<C>, from: u8, to: u8
 }
 
 /// Enters a session in which nobody writes, with set-up.
-fn enter_with<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+fn enter_with<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     let guard = lock.enter_with(session, |data| data.set_up(session));
     assert!(guard.is_for(session));
 }
 
 /// As a task, whose set-up takes two polls.
-fn enter_with_async<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+fn enter_with_async<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     let guard = block_on(lock.enter_with_async(session, async |data: &mut Data| {
         data.write();
         let mut first = true;
@@ -151,7 +153,7 @@ fn enter_with_async<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
 }
 
 /// As a task that is dropped in the queue, when it has been granted the room, or in the middle of its set-up.
-fn give_up_set_up<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+fn give_up_set_up<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     let set_up = async |data: &mut Data| {
         data.write();
         std::future::pending::<()>().await;
@@ -163,7 +165,7 @@ fn give_up_set_up<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
     }
 }
 
-fn downgrade<C: Cancellable<Session = u8>>(lock: &Lock<C>, to: u8) {
+fn downgrade<C: Core<Session = u8>>(lock: &Lock<C>, to: u8) {
     let guard = lock.exclusive();
     guard.write();
     let guard = ExclusiveGuard::downgrade(guard, to);
@@ -171,12 +173,12 @@ fn downgrade<C: Cancellable<Session = u8>>(lock: &Lock<C>, to: u8) {
 }
 
 /// As a task, to the end.
-fn enter_async<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+fn enter_async<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     block_on(lock.enter_async(session)).inside(session);
 }
 
 /// As a task that gives up unless it gets in at once. It may have been granted the room by then.
-fn give_up<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+fn give_up<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     let mut future = pin!(lock.enter_async(session));
     if let Poll::Ready(guard) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         guard.inside(session);
@@ -184,7 +186,7 @@ fn give_up<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
 }
 
 /// The same, for the room alone.
-fn give_up_exclusive<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
+fn give_up_exclusive<C: Core<Session = u8>>(lock: &Lock<C>) {
     let mut future = pin!(lock.exclusive_async());
     if let Poll::Ready(guard) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         guard.write();
@@ -192,7 +194,7 @@ fn give_up_exclusive<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
 }
 
 /// Polls twice, with two wakers, and gives up then.
-fn poll_again_and_give_up<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+fn poll_again_and_give_up<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     let mut future = pin!(lock.enter_async(session));
     for _ in 0..2 {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
@@ -204,7 +206,7 @@ fn poll_again_and_give_up<C: Cancellable<Session = u8>>(lock: &Lock<C>, session:
 }
 
 /// As a task that moves from one waker, which does nothing, to another.
-fn enter_async_elsewhere<C: Cancellable<Session = u8>>(lock: &Lock<C>, session: u8) {
+fn enter_async_elsewhere<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     let mut future = pin!(lock.enter_async(session));
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(guard) => guard.inside(session),
@@ -236,7 +238,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 ///
 /// With `GROUPLOCK_LOOM_SECONDS` there is no bound, and each model is explored for so long, or to its end if that comes first; which of them, it
 /// prints.
-fn explore<C: Cancellable<Session = u8> + Send + Sync + 'static>(
+fn explore<C: Core<Session = u8> + Send + Sync + 'static>(
     bound: Option<usize>,
     new: impl Fn() -> C + Send + Sync + 'static,
     participants: &'static [fn(&Lock<C>)],
@@ -450,6 +452,41 @@ mod striped {
         switch_task: Policy::Fifo, Some(2) => [|l| { enter(l, READ); switch_async(l, READ, WRITE) }, |l| enter(l, READ)];
         try_two: PATIENT, Some(2) => [|l| { enter(l, READ); enter(l, READ) }, |l| try_enter(l, WRITE)];
         three_patient: PATIENT, Some(1) => [|l| { enter(l, READ); enter(l, READ) }, |l| enter(l, READ), |l| enter(l, WRITE)];
+    }
+}
+
+/// Over the algorithm with constant cost. Its own models, without tasks, are in `grouplock-algorithms`.
+#[cfg(feature = "handover")]
+mod handover {
+    use super::*;
+
+    macro_rules! handover_models {
+        ($($name:ident: $bound:expr => [$($participant:expr),* $(,)?];)*) => {
+            $(
+                #[test]
+                fn $name() {
+                    explore::<Handover<u8>>($bound, Handover::new, &[$($participant),*]);
+                }
+            )*
+        };
+    }
+
+    handover_models! {
+        two: Some(2) => [|l| enter(l, READ), |l| enter(l, WRITE)];
+        same: Some(2) => [|l| enter(l, READ), |l| enter(l, READ)];
+        exclusive_two: Some(2) => [|l| enter(l, READ), exclusive];
+        try_two: Some(2) => [|l| enter(l, READ), |l| { try_enter(l, WRITE); try_enter(l, READ) }];
+        timeout: Some(2) => [|l| enter(l, READ), |l| enter_for_some_time(l, WRITE)];
+        task: Some(2) => [|l| enter(l, READ), |l| enter_async(l, WRITE)];
+        cancel: Some(2) => [|l| enter(l, READ), |l| give_up(l, WRITE)];
+        cancel_same: Some(2) => [|l| enter(l, READ), |l| give_up(l, READ)];
+        switch_task: Some(2) => [|l| enter(l, READ), |l| switch_async(l, READ, WRITE)];
+        switch_dropped: Some(2) => [|l| enter(l, READ), |l| give_up_switch(l, READ, WRITE)];
+        downgrade_two: Some(2) => [|l| enter(l, READ), |l| downgrade(l, READ)];
+        downgrade_other: Some(2) => [|l| enter(l, WRITE), |l| downgrade(l, READ)];
+        set_up: Some(2) => [|l| enter_with(l, READ), |l| enter_with(l, READ)];
+        cancel_three: Some(1) => [|l| enter(l, READ), |l| give_up(l, WRITE), |l| enter(l, READ)];
+        downgrade_three: Some(1) => [|l| enter_async(l, READ), |l| downgrade(l, READ), |l| enter(l, WRITE)];
     }
 }
 

@@ -8,20 +8,22 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::task::Poll;
 use std::time::Duration;
 
-use grouplock::cores::{Cancellable, Phases, Striped};
+#[cfg(feature = "handover")]
+use grouplock::cores::Handover;
+use grouplock::cores::{Core, Phases, Striped};
 use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::Barrier;
 use shuttle::{Runner, future, thread};
 
-const SESSIONS: u64 = 3;
+const SESSIONS: u32 = 3;
 /// What an exclusive holder calls its session.
-const ALONE: u64 = 99;
+const ALONE: u32 = 99;
 const IMPATIENT: Policy = Policy::Eventual { patience: Duration::ZERO };
 const PATIENT: Policy = Policy::Eventual { patience: Duration::MAX };
 const SOME_TIME: Duration = Duration::from_secs(3600);
@@ -29,21 +31,21 @@ const SOME_TIME: Duration = Duration::from_secs(3600);
 /// Who is inside: shuttle runs one thread at a time, so this is exact.
 #[derive(Default)]
 struct Room {
-    session: AtomicU64,
+    session: AtomicU32,
     holders: AtomicUsize,
     /// Passages in all.
     passages: AtomicUsize,
     /// For which session the room was set up last, and nobody has entered another since.
-    ready: AtomicU64,
+    ready: AtomicU32,
     /// How many of a session may be inside together, if there is a limit.
     most: Option<usize>,
 }
 
 /// No session.
-const NONE: u64 = 98;
+const NONE: u32 = 98;
 
 impl Room {
-    fn come(&self, session: u64) {
+    fn come(&self, session: u32) {
         let others = self.holders.fetch_add(1, SeqCst);
         let before = self.session.swap(session, SeqCst);
         assert!(
@@ -58,7 +60,7 @@ impl Room {
     }
 
     /// Somebody has come with set-up.
-    fn come_ready(&self, session: u64) {
+    fn come_ready(&self, session: u32) {
         assert_eq!(self.ready.load(SeqCst), session, "not set up");
         self.come(session);
     }
@@ -69,23 +71,23 @@ impl Room {
         self.come(ALONE);
     }
 
-    fn end(&self, session: u64) {
+    fn end(&self, session: u32) {
         self.go(ALONE);
         self.ready.store(session, SeqCst);
     }
 
-    fn go(&self, session: u64) {
+    fn go(&self, session: u32) {
         assert_eq!(self.session.load(SeqCst), session);
         self.holders.fetch_sub(1, SeqCst);
     }
 }
 
-fn draw(below: u64) -> u64 {
+fn draw(below: u32) -> u32 {
     thread_rng().gen_range(0..below)
 }
 
 /// How long to stay: mostly not at all, seldom very long.
-fn dwell() -> u64 {
+fn dwell() -> u32 {
     match draw(16) {
         0..=8 => 0,
         9..=13 => draw(4),
@@ -105,13 +107,13 @@ async fn stay_async() {
 }
 
 /// What is done inside `session`.
-fn inside(room: &Room, session: u64) {
+fn inside(room: &Room, session: u32) {
     room.come(session);
     stay();
     room.go(session);
 }
 
-fn as_thread<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) {
+fn as_thread<C: Core<Session = u32>>(lock: &GroupLock<u32, Room, C>) {
     stay();
     let session = draw(SESSIONS);
     match draw(13) {
@@ -209,7 +211,7 @@ fn as_thread<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) {
 }
 
 /// What `future` gives, unless it has to be polled more than so many times more than once. Then it is dropped.
-async fn within<F: Future>(mut polls: u64, future: F) -> Option<F::Output> {
+async fn within<F: Future>(mut polls: u32, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
@@ -223,7 +225,7 @@ async fn within<F: Future>(mut polls: u64, future: F) -> Option<F::Output> {
     .await
 }
 
-async fn as_task<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) {
+async fn as_task<C: Core<Session = u32>>(lock: &GroupLock<u32, Room, C>) {
     stay_async().await;
     let session = draw(SESSIONS);
     match draw(9) {
@@ -293,7 +295,7 @@ async fn as_task<C: Cancellable<Session = u64>>(lock: &GroupLock<u64, Room, C>) 
 }
 
 /// One execution: three threads and three tasks, each with three requests.
-fn storm<C: Cancellable<Session = u64> + Send + Sync + 'static>(core: C, most: Option<usize>)
+fn storm<C: Core<Session = u32> + Send + Sync + 'static>(core: C, most: Option<usize>)
 where
     C::Pass: Send,
     C::Waiting: Send,
@@ -326,7 +328,7 @@ where
     assert!(lock.try_exclusive().is_some());
 }
 
-type Part = fn(&GroupLock<u64, Barrier>);
+type Part = fn(&GroupLock<u32, Barrier>);
 
 /// Few threads, each of which plays a part. Executions are short, and so there are more of them.
 fn few(policy: Policy, parts: &'static [Part]) {
@@ -354,7 +356,7 @@ fn linger() {
     (0..draw(40)).for_each(|_| thread::yield_now());
 }
 
-fn meet(lock: &GroupLock<u64, Barrier>) {
+fn meet(lock: &GroupLock<u32, Barrier>) {
     linger();
     lock.enter(2).wait();
 }
@@ -445,7 +447,7 @@ macro_rules! storms {
 const LASTING: Policy = Policy::BatchFor { wait: Duration::MAX };
 
 /// Two of a session at most.
-fn limited(policy: Policy) -> Phases<u64> {
+fn limited(policy: Policy) -> Phases<u32> {
     Phases::with_policy(policy).at_most(|_| 2)
 }
 
@@ -461,4 +463,9 @@ storms! {
     striped_fifo: Striped::new(Policy::Fifo), None;
     striped_batch: Striped::new(Policy::Batch { passes: 2 }), None;
     striped_patient: Striped::new(PATIENT), None;
+}
+
+#[cfg(feature = "handover")]
+storms! {
+    handover: Handover::new(), None;
 }

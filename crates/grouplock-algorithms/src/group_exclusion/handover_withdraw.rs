@@ -95,10 +95,10 @@ use crate::raw::{GiveUp, WithdrawGroup};
 /// The lock, over the exit lock `L`. See the [module](self).
 #[derive(Debug)]
 pub struct HandoverWithdraw<M: Memory = Native, L: RawMutex<M> = DvirTaubenfeld1Swap<M>> {
-    head: M::Register<Ptr<Node<M>>>,
-    tail: M::Register<Ptr<Node<M>>>,
+    pub(super) head: M::Register<Ptr<Node<M>>>,
+    pub(super) tail: M::Register<Ptr<Node<M>>>,
     reserve: M::Register<Ptr<Node<M>>>,
-    exit_lock: L,
+    pub(super) exit_lock: L,
     nodes: Nodes<M, Node<M>, Spare<M>>,
     records: Nodes<M, Record<M>, ()>,
 }
@@ -107,20 +107,20 @@ pub struct HandoverWithdraw<M: Memory = Native, L: RawMutex<M> = DvirTaubenfeld1
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Node<M: Memory> {
-    session: M::Register<u64>,
-    next: M::Register<Ptr<Node<M>>>,
-    link: M::Register<Ptr<Node<M>>>,
-    prev: M::Register<Ptr<Node<M>>>,
-    user: M::Register<Ptr<Record<M>>>,
+    pub(super) session: M::Register<u64>,
+    pub(super) next: M::Register<Ptr<Node<M>>>,
+    pub(super) link: M::Register<Ptr<Node<M>>>,
+    pub(super) prev: M::Register<Ptr<Node<M>>>,
+    pub(super) user: M::Register<Ptr<Record<M>>>,
 }
 
 impl<M: Memory> Node<M> {
     /// In `next`: everyone up to this node has left, and nobody behind it was known then.
     const GONE: Ptr<Self> = Ptr::MARK_1;
     /// In `next`: this node's user has given up, and nobody behind it was known then.
-    const FORWARD: Ptr<Self> = Ptr::MARK_2;
+    pub(super) const FORWARD: Ptr<Self> = Ptr::MARK_2;
     /// In `link`: this node's user may enter.
-    const ENABLED: Ptr<Self> = Ptr::MARK_2;
+    pub(super) const ENABLED: Ptr<Self> = Ptr::MARK_2;
 
     fn new(site: impl Fn(&'static str) -> Site) -> Self {
         Node {
@@ -153,24 +153,24 @@ impl<M: Memory> Node<M> {
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Record<M: Memory> {
-    go: M::Flag,
+    pub(super) go: M::Flag,
 }
 
 /// What a process has while it is idle. It is left to whoever joins next as it is.
 #[derive(Debug)]
-struct Spare<M: Memory> {
-    me: Ptr<Record<M>>,
-    ready: Ptr<Node<M>>,
+pub(super) struct Spare<M: Memory> {
+    pub(super) me: Ptr<Record<M>>,
+    pub(super) ready: Ptr<Node<M>>,
     cool: Ptr<Node<M>>,
 }
 
 /// A process: its record, its nodes, and its part in the exit lock.
 #[derive(Debug)]
 pub struct Process<M: Memory, L: RawMutex<M> = DvirTaubenfeld1Swap<M>> {
-    spare: Spare<M>,
+    pub(super) spare: Spare<M>,
     /// The first and the last of the nodes that it has passed, which hang together by `prev`.
     passed: (Ptr<Node<M>>, Ptr<Node<M>>),
-    exit: L::Process,
+    pub(super) exit: L::Process,
     memory: PhantomData<M>,
 }
 
@@ -182,14 +182,14 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
 
     /// The node that `p` points to.
     #[inline(always)]
-    fn at(&self, p: Ptr<Node<M>>) -> &Node<M> {
+    pub(super) fn at(&self, p: Ptr<Node<M>>) -> &Node<M> {
         // SAFETY: invariant 1, and `&self` holds the lock; nodes are made of registers, so `Sync`.
         unsafe { M::follow(p) }
     }
 
     /// The record that `p` points to.
     #[inline(always)]
-    fn record(&self, p: Ptr<Record<M>>) -> &Record<M> {
+    pub(super) fn record(&self, p: Ptr<Record<M>>) -> &Record<M> {
         // SAFETY: invariant 1, and `&self` holds the lock; records are made of flags, so `Sync`.
         unsafe { M::follow(p) }
     }
@@ -197,41 +197,78 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
     /// Asks for session `s`. Returns whether inside: else it has given up.
     #[inline]
     fn request(&self, me: &mut Process<M, L>, s: u64, give_up: Option<GiveUp<'_>>) -> bool {
-        let go = &self.record(me.spare.me).go;
-        let node = me.spare.ready;
-        let n = self.at(node);
+        self.initialise(me, s);
+        let pred = self.tail.fas(me.spare.ready, AcqRel); // 2: acquires pred's line 1, or line 17 or 30
+        M::doorway_end();
+        if !self.arrive(me, s, pred) {
+            let go = &self.record(me.spare.me).go;
+            M::live(|| []);
+            match give_up {
+                None => go.wait_for(true), // 10
+                Some(give_up) => {
+                    let enabled = go.wait_unless(true, give_up); // 10
+                    if !enabled && !self.withdraw(me, s) {
+                        return false;
+                    }
+                }
+            }
+        }
+        self.pass_on(me);
+        true
+    }
+
+    /// Makes the ready node one for session `s`.
+    #[inline]
+    pub(super) fn initialise(&self, me: &Process<M, L>, s: u64) {
+        let n = self.at(me.spare.ready);
         n.session.write(s, Relaxed); // 1: published by line 2, as the rest of 1 is
         n.next.write(Ptr::NIL, Relaxed); // 1
         n.link.write(Ptr::NIL, Relaxed); // 1
         n.user.write(me.spare.me, Relaxed); // 1
-        go.set(false); // 1
-        let pred = self.tail.fas(node, AcqRel); // 2: acquires pred's line 1, or line 17 or 30
-        M::doorway_end();
-        if pred.is_nil() {
-            self.head.write(node, Release); // 3: read in line 16, by those we enable in 12
-        } else if !self.line_up(me, s, pred, give_up) {
-            return false;
+        self.record(me.spare.me).go.set(false); // 1
+    }
+
+    /// Comes into the queue behind `pred`. Returns whether enabled.
+    #[inline]
+    pub(super) fn arrive(&self, me: &mut Process<M, L>, s: u64, pred: Ptr<Node<M>>) -> bool {
+        if !pred.is_nil() {
+            return self.line_up(me, s, pred);
         }
-        go.forget();
+        self.head.write(me.spare.ready, Release); // 3: read in line 16, by those we enable in 12
+        true
+    }
+
+    /// Enabled: enables the next, if it is of the same session.
+    #[inline]
+    pub(super) fn pass_on(&self, me: &Process<M, L>) {
+        let n = self.at(me.spare.ready);
+        self.record(me.spare.me).go.forget();
         n.prev.forget(); // only those who wait are asked for it
         M::live(|| []);
         let succ = n.link.fas(Node::<M>::ENABLED, AcqRel); // 12: pairs with 5, 27 and 34
         n.user.forget(); // only those who are not enabled are signalled
         if !succ.is_nil() {
-            let user = self.at(succ).user.read(Relaxed); // 13: acquired with `succ` in line 12
-            self.record(user).go.signal(true); // 13: awaited in lines 9, 10 and 27
+            self.enable(succ); // 13
         }
-        true
     }
 
-    /// Lines up behind `pred` and waits. Returns whether enabled: else it has given up.
-    fn line_up(
-        &self,
-        me: &mut Process<M, L>,
-        s: u64,
-        mut pred: Ptr<Node<M>>,
-        give_up: Option<GiveUp<'_>>,
-    ) -> bool {
+    /// Sends the user of `node` its signal. If that one is away, makes line 12 for it first, and so on: those of a session enter together,
+    /// however long one of them sleeps.
+    pub(super) fn enable(&self, mut node: Ptr<Node<M>>) {
+        while !node.is_nil() {
+            let n = self.at(node);
+            let user = n.user.read(Relaxed); // 13, 20, 34: acquired with `node`
+            let go = &self.record(user).go;
+            node = Ptr::NIL;
+            if go.stands_in() {
+                node = n.link.fas(Node::<M>::ENABLED, AcqRel); // 12: pairs with 5, 27 and 34
+            }
+            go.signal(true); // 13, 20, 34: awaited in lines 9, 10 and 27
+        }
+    }
+
+    /// Lines up behind `pred`. Returns whether enabled.
+    fn line_up(&self, me: &mut Process<M, L>, s: u64, mut pred: Ptr<Node<M>>) -> bool {
         let go = &self.record(me.spare.me).go;
         let node = me.spare.ready;
         let n = self.at(node);
@@ -261,22 +298,8 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
                 M::live(|| []);
                 go.wait_for(true); // 9
             }
-            return true;
         }
-        if enabled {
-            return true;
-        }
-        M::live(|| []);
-        match give_up {
-            None => go.wait_for(true), // 10
-            Some(give_up) => {
-                let enabled = go.wait_unless(true, give_up); // 10
-                if !enabled {
-                    return self.withdraw(me, s);
-                }
-            }
-        }
-        true
+        gone || enabled
     }
 
     /// Takes a node that was marked `FORWARD` (invariant 5).
@@ -288,7 +311,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
 
     /// Moves the nodes that this process has passed to the reserve.
     #[track_caller]
-    fn return_passed(&self, me: &mut Process<M, L>) {
+    pub(super) fn return_passed(&self, me: &mut Process<M, L>) {
         let (first, last) = core::mem::replace(&mut me.passed, (Ptr::NIL, Ptr::NIL));
         if !first.is_nil() {
             let reserve = self.reserve.read(Relaxed); // 15, 24: guarded by the exit lock, as the rest is
@@ -297,8 +320,15 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         }
     }
 
+    /// Gives a node to the reserve. With the exit lock held.
+    pub(super) fn keep(&self, node: Ptr<Node<M>>) {
+        let reserve = self.reserve.read(Relaxed); // 31: guarded by the exit lock, as the rest is
+        self.at(node).prev.write(reserve, Relaxed); // 31
+        self.reserve.write(node, Relaxed); // 31
+    }
+
     /// A node that nobody uses.
-    fn spare_node(&self) -> Ptr<Node<M>> {
+    pub(super) fn spare_node(&self) -> Ptr<Node<M>> {
         let first = self.reserve.read(Relaxed); // 31: guarded by the exit lock, as the rest is
         if first.is_nil() {
             return self.nodes.allocate(|| Node::new(Site::shared));
@@ -311,7 +341,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
 
     /// Gives the request up. Returns whether it is enabled after all.
     #[cold]
-    fn withdraw(&self, me: &mut Process<M, L>, s: u64) -> bool {
+    pub(super) fn withdraw(&self, me: &mut Process<M, L>, s: u64) -> bool {
         let go = &self.record(me.spare.me).go;
         let node = me.spare.ready;
         let n = self.at(node);
@@ -364,8 +394,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
             let enabled = joins && p.link.fas(next, AcqRel) == Node::<M>::ENABLED; // 34: pairs with 12
             if enabled {
                 p.link.forget(); // both of them have been there
-                let user = q.user.read(Relaxed); // 34: acquired with `q` in line 28 or 32
-                self.record(user).go.signal(true); // 34: awaited in line 10
+                self.enable(next); // 34
             }
         }
         go.forget();
@@ -405,11 +434,9 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for HandoverWithdraw<M, L> {
         if !M::GROWS {
             // As many as can be needed (invariant 6), but no more than a meter of many processes can do with.
             for _ in 0..(processes * processes.saturating_sub(1) / 2).min(4 * processes) {
-                let first = lock.reserve.read(Relaxed); // 31
                 let node = lock.nodes.allocate(|| Node::new(Site::shared));
                 lock.at(node).forget_but_prev();
-                lock.at(node).prev.write(first, Relaxed); // 31
-                lock.reserve.write(node, Relaxed); // 31
+                lock.keep(node);
             }
         }
         Ok(lock)
@@ -451,13 +478,12 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for HandoverWithdraw<M, L> {
         } else {
             let linked = !h.next.cas(Ptr::NIL, Node::<M>::GONE, AcqRel); // 18: pairs with 7
             if linked {
-                let x = h.next.read(Acquire); // 19: acquires line 7 or 33
-                self.head.write(x, Release); // 19: read in line 16
-                let x = self.at(x);
+                let next = h.next.read(Acquire); // 19: acquires line 7 or 33
+                self.head.write(next, Release); // 19: read in line 16
+                let x = self.at(next);
                 let other = x.session.read(Relaxed) != h.session.read(Relaxed); // 20: as `x` and `h`
                 if other {
-                    let user = x.user.read(Relaxed); // 20: acquired with `x` in line 19
-                    self.record(user).go.signal(true); // 20: awaited in line 10
+                    self.enable(next); // 20
                 }
                 h.forget();
             }

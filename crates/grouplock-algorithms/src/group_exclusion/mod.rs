@@ -3,6 +3,7 @@
 pub mod black_white_bakery_gme;
 pub mod generalized_bakery;
 pub mod handover;
+mod handover_steps;
 pub mod handover_withdraw;
 pub mod keane_moir;
 pub mod maor_taubenfeld;

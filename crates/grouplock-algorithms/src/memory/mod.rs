@@ -155,6 +155,19 @@ pub trait Flag: Send + Sync + fmt::Debug {
     /// Whether the flag holds `value`. An acquire, if it does.
     fn holds(&self, value: bool) -> bool;
 
+    /// Whether the process that waits here is away, asleep or not being run: then the one who asks this, and is about to signal, makes its next step
+    /// for it. On a memory whose waiters make their steps themselves nobody is, and asking is no step.
+    #[inline(always)]
+    fn stands_in(&self) -> bool {
+        false
+    }
+
+    /// Whether another made our next step for us, before it signalled.
+    #[inline(always)]
+    fn stood_in(&self) -> bool {
+        false
+    }
+
     /// As [`Register::forget`].
     #[inline(always)]
     fn forget(&self) {}

@@ -1,10 +1,12 @@
 //! The locks without data: what a [`GroupLock`](crate::GroupLock) is made of.
 //!
-//! | core | what it is for | blocking | try, timed, async | policies |
-//! |---|---|---|---|---|
-//! | [`Phases`] | the default | yes | yes | all |
-//! | [`Striped`] | one session is inside nearly always, on many processors | yes | yes | all |
-//! | [`Handover`] | a constant number of remote memory references per passage | yes | no | first come first served |
+//! All have every call; policies and limits are the default's and, the former, of `Striped`.
+//!
+//! | core | what it is for | policies |
+//! |---|---|---|
+//! | [`Phases`] | the default | all |
+//! | [`Striped`] | one session is inside nearly always, on many processors | all |
+//! | [`Handover`] | a constant number of remote memory references per passage | first come first served |
 
 #[cfg(feature = "handover")]
 mod handover;
@@ -22,7 +24,7 @@ pub(crate) use self::phases::{Signal, discard};
 pub use self::striped::Striped;
 use crate::Snapshot;
 
-/// Only the locks of this crate are cores: guards rely on what they promise, and calls may be added to the traits.
+/// Only the locks of this crate are cores: guards rely on what they promise, and calls may be added to the trait.
 mod sealed {
     pub trait Sealed {}
     #[cfg(feature = "handover")]
@@ -37,13 +39,17 @@ mod sealed {
 ///
 /// # Safety
 /// While a request that has entered has not left, requests for other sessions and requests to be alone do not enter; and while one that
-/// asked to be alone is inside, none does. What one who left did before leaving happens before a conflicting one's entering.
+/// asked to be alone is inside, none does. A request that was given up does not enter. What one who left did before leaving happens before a
+/// conflicting one's entering.
 pub unsafe trait Core: sealed::Sealed {
     /// What sessions are called.
     type Session;
 
     /// What a holder keeps until it leaves.
     type Pass;
+
+    /// What a task that waits keeps.
+    type Waiting;
 
     /// Waits until inside.
     fn enter(&self, session: Option<Self::Session>) -> Self::Pass;
@@ -76,15 +82,6 @@ pub unsafe trait Core: sealed::Sealed {
     fn try_snapshot(&self) -> Option<Snapshot<Self::Session>> {
         None
     }
-}
-
-/// A core whose requests can be given up, and so one for non-blocking, timed and async entry.
-///
-/// # Safety
-/// As [`Core`]. A request that was given up does not enter.
-pub unsafe trait Cancellable: Core {
-    /// What a task that waits keeps.
-    type Waiting;
 
     /// Enters if that takes no waiting. It never waits, not even for another thread that compares or clones sessions: so it may fail while another
     /// thread is just entering or leaving.
@@ -101,7 +98,7 @@ pub unsafe trait Cancellable: Core {
         cx: &mut Context<'_>,
     ) -> Poll<Self::Pass>;
 
-    /// Gives up a request that [`poll_enter`](Cancellable::poll_enter) put into the queue; `exclusive` if it was one to be alone. If it has
+    /// Gives up a request that [`poll_enter`](Core::poll_enter) put into the queue; `exclusive` if it was one to be alone. If it has
     /// been granted meanwhile, leaves.
     fn cancel(&self, waiting: Self::Waiting, exclusive: bool);
 
@@ -117,17 +114,17 @@ pub unsafe trait Cancellable: Core {
         deadline: Option<Instant>,
     ) -> bool;
 
-    /// [`switch`](Cancellable::switch), if that takes no waiting. Otherwise nothing has happened.
+    /// [`switch`](Core::switch), if that takes no waiting. Otherwise nothing has happened.
     ///
     /// # Safety
-    /// As [`switch`](Cancellable::switch).
+    /// As [`switch`](Core::switch).
     unsafe fn try_switch(&self, pass: &mut Self::Pass, session: Self::Session) -> bool;
 
-    /// [`switch`](Cancellable::switch), if that takes no waiting. Otherwise `pass` has left, and a request for `session` is in the queue, to be
-    /// looked after by [`poll_enter`](Cancellable::poll_enter) or [`cancel`](Cancellable::cancel).
+    /// [`switch`](Core::switch), if that takes no waiting. Otherwise `pass` has left, and a request for `session` is in the queue, to be
+    /// looked after by [`poll_enter`](Core::poll_enter) or [`cancel`](Core::cancel).
     ///
     /// # Safety
-    /// As [`switch`](Cancellable::switch).
+    /// As [`switch`](Core::switch).
     unsafe fn poll_switch(
         &self,
         pass: &mut Self::Pass,
@@ -145,7 +142,7 @@ pub unsafe trait Cancellable: Core {
     /// Waits until `session` can be entered in a room that is set up for it, and enters; or enters alone, to set it up, and says so with `true`.
     fn enter_with(&self, session: &Self::Session) -> (Self::Pass, bool);
 
-    /// As [`enter_with`](Cancellable::enter_with), for a task; [`cancel`](Cancellable::cancel) gives it up.
+    /// As [`enter_with`](Core::enter_with), for a task; [`cancel`](Core::cancel) gives it up.
     fn poll_enter_with(
         &self,
         session: &Self::Session,

@@ -33,8 +33,8 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use super::Core;
 use super::phases::{Asked, Phases, QueueUp, discard, is_past};
-use super::{Cancellable, Core};
 use crate::sync::{AtomicU32, AtomicUsize, CALM, stripe_of_this_thread, stripes};
 use crate::{Policy, Snapshot};
 
@@ -245,10 +245,23 @@ impl<S: Eq + Clone> Drop for Pin<'_, S> {
     }
 }
 
-// SAFETY: by invariants 1 and 2, who is on a stripe is covered by a holder of the central lock.
+impl<S: Eq + Clone> Striped<S> {
+    /// What the central lock shows, with those on the stripes counted one by one.
+    fn with_stripes(&self, mut seen: Snapshot<S>) -> Snapshot<S> {
+        if self.mode.load(SeqCst) & STATE != OFF {
+            let on_stripes: usize = self.stripes.iter().map(|stripe| stripe.0.load(SeqCst)).sum();
+            seen.holders = (seen.holders + on_stripes).saturating_sub(1);
+            seen.session = seen.session.filter(|_| seen.holders > 0);
+        }
+        seen
+    }
+}
+
+// SAFETY: by invariants 1 and 2, who is on a stripe is covered by a holder of the central lock. Requests wait at the central lock, which can be left.
 unsafe impl<S: Eq + Clone> Core for Striped<S> {
     type Session = S;
     type Pass = Pass;
+    type Waiting = <Phases<S> as Core>::Waiting;
 
     #[inline]
     fn enter(&self, session: Option<S>) -> Pass {
@@ -285,23 +298,6 @@ unsafe impl<S: Eq + Clone> Core for Striped<S> {
     fn try_snapshot(&self) -> Option<Snapshot<S>> {
         self.central.try_snapshot().map(|seen| self.with_stripes(seen))
     }
-}
-
-impl<S: Eq + Clone> Striped<S> {
-    /// What the central lock shows, with those on the stripes counted one by one.
-    fn with_stripes(&self, mut seen: Snapshot<S>) -> Snapshot<S> {
-        if self.mode.load(SeqCst) & STATE != OFF {
-            let on_stripes: usize = self.stripes.iter().map(|stripe| stripe.0.load(SeqCst)).sum();
-            seen.holders = (seen.holders + on_stripes).saturating_sub(1);
-            seen.session = seen.session.filter(|_| seen.holders > 0);
-        }
-        seen
-    }
-}
-
-// SAFETY: as above; requests wait at the central lock, which can be left.
-unsafe impl<S: Eq + Clone> Cancellable for Striped<S> {
-    type Waiting = <Phases<S> as Cancellable>::Waiting;
 
     #[inline]
     fn try_enter(&self, session: Option<S>) -> Option<Pass> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lock_api::{RawMutexFair, RawMutexTimed};
 
 use super::{Inside, Room, deadline, lock_api, waiters};
-use crate::cores::{Cancellable, Core};
+use crate::cores::Core;
 use crate::watch;
 
 /// The mutex without data, for [`lock_api::Mutex`]. See [`raw`](crate::raw).

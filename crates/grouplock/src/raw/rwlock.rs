@@ -7,7 +7,7 @@ use lock_api::{RawRwLockDowngrade, RawRwLockFair, RawRwLockTimed};
 
 use super::upgradable::Token;
 use super::{Inside, Room, deadline, lock_api, waiters};
-use crate::cores::{Cancellable, Core};
+use crate::cores::Core;
 use crate::watch;
 
 /// The readers-writers lock without data, for [`lock_api::RwLock`]. See [`raw`](crate::raw).
@@ -128,7 +128,7 @@ unsafe impl RawRwLockDowngrade for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn downgrade(&self, mut guard: Inside) -> Inside {
         // SAFETY: by the caller's promise, it is alone inside.
-        unsafe { Cancellable::downgrade(&self.room, &mut (), ()) };
+        unsafe { Core::downgrade(&self.room, &mut (), ()) };
         guard.held.now(false);
         guard
     }

@@ -22,7 +22,7 @@ use lock_api::{
 
 use super::rwlock::READERS;
 use super::{Inside, RawRwLock, Room, deadline, lock_api};
-use crate::cores::{Cancellable, Core};
+use crate::cores::Core;
 use crate::watch::{self, Held};
 
 /// The token and its gate: made when somebody wants it for the first time, as most locks never have an upgradable reader.

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::{Inside, Phase};
-use crate::cores::{Cancellable, Core, Phases};
+use crate::cores::{Core, Phases};
 use crate::guards::{Alone, Guard, Handle, Sharing};
 use crate::{OwnedSessionGuard, SessionGuard};
 
@@ -51,14 +51,7 @@ where
     pub fn view(&self) -> P::View<'_> {
         self.phase.view(Inside::new(&*self.inside))
     }
-}
 
-impl<P, T, H, C> InPhase<P, Guard<H, P::Name, C, Sharing<T>>>
-where
-    P: Phase<T>,
-    H: Handle<C>,
-    C: Cancellable<Session = P::Name>,
-{
     /// Leaves this phase and waits for `phase`, as [`SessionGuard::switch`](Guard::switch); nothing happens if the two have the same name.
     ///
     /// Nothing learnt from the data before the call need be true after it: others may have been inside.

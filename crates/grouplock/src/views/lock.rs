@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{EnterPhase, InPhase, OwnedPhaseGuard, Phase, PhaseGuard};
-use crate::cores::{Cancellable, Core, Phases};
+use crate::cores::{Core, Phases};
 use crate::future::{Enter, EnterArc, Exclusive};
 use crate::{ExclusiveGuard, GroupLock, Snapshot};
 
@@ -89,9 +89,7 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
         let inside = self.plain().enter_arc(phase.name());
         InPhase::new(phase, inside)
     }
-}
 
-impl<N: Eq + Clone, T, C: Cancellable<Session = N>> Phased<N, T, C> {
     /// Enters `phase` if that takes no waiting, as [`GroupLock::try_enter`].
     #[inline]
     pub fn try_enter<P: Phase<T, Name = N>>(&self, phase: P) -> Option<PhaseGuard<'_, P, T, C>> {

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{SetWhenDropped, Woken, pending, poll, poll_with, ready, wait_until, waiters};
-use grouplock::cores::{Cancellable, Striped};
+use grouplock::cores::{Core, Striped};
 use grouplock::{GroupLock, Policy, SessionGuard};
 
 thread_local! {
@@ -55,7 +55,7 @@ fn with_fuse(steps: i32, deed: impl FnOnce()) -> bool {
 }
 
 /// Everything a request can be, from one thread.
-fn deeds<C: Cancellable<Session = Brittle>>(lock: &GroupLock<Brittle, (), C>) {
+fn deeds<C: Core<Session = Brittle>>(lock: &GroupLock<Brittle, (), C>) {
     drop(lock.enter(Brittle(1)));
     drop(lock.enter(Brittle(2)));
     drop(lock.exclusive());
@@ -88,18 +88,14 @@ fn deeds<C: Cancellable<Session = Brittle>>(lock: &GroupLock<Brittle, (), C>) {
 }
 
 #[track_caller]
-fn assert_free<S: Eq + Clone + std::fmt::Debug, C: Cancellable<Session = S>>(
-    lock: &GroupLock<S, (), C>,
-) {
+fn assert_free<S: Eq + Clone + std::fmt::Debug, C: Core<Session = S>>(lock: &GroupLock<S, (), C>) {
     let seen = lock.snapshot();
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
     drop(lock.try_exclusive().expect("nobody is inside"));
 }
 
 /// Cuts the deeds short at each step of foreign code in turn.
-fn cut_short<C: Cancellable<Session = Brittle>>(
-    new: impl Fn() -> GroupLock<Brittle, (), C>,
-) -> i32 {
+fn cut_short<C: Core<Session = Brittle>>(new: impl Fn() -> GroupLock<Brittle, (), C>) -> i32 {
     for steps in 0.. {
         let lock = new();
         let cut = with_fuse(steps, || deeds(&lock));

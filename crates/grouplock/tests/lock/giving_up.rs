@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{LATE, Woken, pending, poll_with, ready, try_again, wait_until};
-use grouplock::cores::{Cancellable, Striped};
+use grouplock::cores::{Core, Striped};
 use grouplock::{ExclusiveGuard, GroupLock, Policy};
 
 const POLICIES: [Policy; 6] = [
@@ -16,14 +16,14 @@ const POLICIES: [Policy; 6] = [
     Policy::BatchFor { wait: Duration::from_secs(1) },
 ];
 
-/// Makes a test for every policy on both cores whose requests can be given up.
+/// Makes a test for every policy on every core.
 macro_rules! for_every_lock {
     ($($(#[$meta:meta])* fn $name:ident($lock:ident) $body:block)*) => {
         $(
             $(#[$meta])*
             #[test]
             fn $name() {
-                fn check<C: Cancellable<Session = u8> + Sync>($lock: &GroupLock<u8, (), C>) $body
+                fn check<C: Core<Session = u8> + Sync>($lock: &GroupLock<u8, (), C>) $body
                 for policy in POLICIES {
                     println!("{policy:?}");
                     check(&GroupLock::with_policy(policy, ()));
@@ -32,6 +32,11 @@ macro_rules! for_every_lock {
                 }
                 println!("priorities");
                 check(&GroupLock::with_priorities(Duration::from_secs(1), |_| 0, ()));
+                #[cfg(feature = "handover")]
+                {
+                    println!("handover");
+                    check(&GroupLock::over(grouplock::cores::Handover::new(), ()));
+                }
             }
         )*
     };
@@ -39,7 +44,7 @@ macro_rules! for_every_lock {
 
 /// Nobody is inside and nobody waits.
 #[track_caller]
-fn assert_free<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (), C>) {
+fn assert_free<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>) {
     let seen = lock.snapshot();
     assert_eq!((seen.session, seen.holders, seen.waiting.len()), (None, 0, 0));
     drop(lock.try_exclusive().expect("nobody is inside"));

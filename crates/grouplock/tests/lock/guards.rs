@@ -6,11 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::{FAVOURED, LATE, POLICIES, Woken, pending, poll_with, ready, wait_until};
-use grouplock::cores::{Cancellable, Striped};
+use grouplock::cores::{Core, Striped};
 use grouplock::{ExclusiveGuard, GroupLock, OwnedSessionGuard, Policy, SessionGuard};
 
 #[track_caller]
-fn assert_free<T, C: Cancellable<Session = u8>>(lock: &GroupLock<u8, T, C>) {
+fn assert_free<T, C: Core<Session = u8>>(lock: &GroupLock<u8, T, C>) {
     let seen = lock.snapshot();
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
     drop(lock.try_exclusive().expect("nobody is inside"));
@@ -25,6 +25,8 @@ macro_rules! on_every_lock {
             (0..FAVOURED).for_each(|_| drop(striped.enter(1)));
             $check(&striped);
         }
+        #[cfg(feature = "handover")]
+        $check(&GroupLock::over(grouplock::cores::Handover::new(), (1, 2)));
     };
 }
 
@@ -80,7 +82,7 @@ fn owned_guards_come_in_every_way() {
 
 #[test]
 fn a_second_guard_of_a_stay_needs_no_place_in_the_queue() {
-    fn check<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (u32, u32), C>) {
+    fn check<C: Core<Session = u8>>(lock: &GroupLock<u8, (u32, u32), C>) {
         let one = SessionGuard::map(lock.enter(1), |data| &data.1);
         let mut between = lock.exclusive_async();
         pending(&mut between);
@@ -97,7 +99,7 @@ fn a_second_guard_of_a_stay_needs_no_place_in_the_queue() {
 
 #[test]
 fn switching_at_once_is_for_who_is_alone_and_may_go_first() {
-    fn check<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (u32, u32), C>) {
+    fn check<C: Core<Session = u8>>(lock: &GroupLock<u8, (u32, u32), C>) {
         let mut one = lock.enter(1);
         assert!(SessionGuard::try_switch(&mut one, 1), "it is the session already");
         assert!(SessionGuard::try_switch(&mut one, 2), "nobody else is there");
@@ -121,7 +123,7 @@ fn switching_at_once_is_for_who_is_alone_and_may_go_first() {
 
 #[test]
 fn a_switch_whose_time_is_over_has_left() {
-    fn check<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (u32, u32), C>) {
+    fn check<C: Core<Session = u8>>(lock: &GroupLock<u8, (u32, u32), C>) {
         let (one, two) = (lock.enter(1), lock.enter(1));
         let soon = Duration::from_millis(2);
         assert!(SessionGuard::try_switch_for(one, 2, soon).is_none());
@@ -153,7 +155,7 @@ fn a_switch_in_time_is_inside() {
 
 #[test]
 fn a_task_switches_without_blocking() {
-    fn check<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (u32, u32), C>) {
+    fn check<C: Core<Session = u8>>(lock: &GroupLock<u8, (u32, u32), C>) {
         let (mut one, two) = (lock.enter(1), lock.enter(1));
         ready(&mut SessionGuard::switch_async(&mut one, 1));
         let mut switch = SessionGuard::switch_async(&mut one, 2);
@@ -196,7 +198,7 @@ type Use<C> = fn(&mut SessionGuard<'_, u8, (u32, u32), C>);
 
 #[test]
 fn a_switch_that_is_given_up_leaves_the_guard_outside() {
-    fn check<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (u32, u32), C>) {
+    fn check<C: Core<Session = u8>>(lock: &GroupLock<u8, (u32, u32), C>) {
         for granted in [false, true] {
             let (mut one, two) = (lock.enter(1), lock.enter(1));
             let mut switch = SessionGuard::switch_async(&mut one, 2);

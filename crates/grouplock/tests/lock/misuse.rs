@@ -255,6 +255,36 @@ mod handover {
         }
     }
 
+    /// Looks at the lock, and tries to enter it, when it is woken.
+    struct Curious(Arc<GroupLock<u32, (), Handover<u32>>>, AtomicUsize);
+
+    impl std::task::Wake for Curious {
+        fn wake(self: Arc<Self>) {
+            assert_eq!(self.0.snapshot().holders, 1);
+            assert!(self.0.try_enter(9).is_none());
+            self.1.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Those who leave wake others when they hold nothing: a waker may use the lock.
+    #[test]
+    fn a_waker_may_use_the_lock() {
+        crate::common::in_time(|| {
+            let lock = Arc::new(GroupLock::over(Handover::new(), ()));
+            let woken = Arc::new(Curious(Arc::clone(&lock), AtomicUsize::new(0)));
+            let waker = std::task::Waker::from(Arc::clone(&woken));
+            let inside = lock.enter(1);
+            let mut between = lock.exclusive_async();
+            let mut future = lock.enter_async(2);
+            pending(&mut between);
+            assert!(crate::common::poll_with(&mut future, &waker).is_pending());
+            drop(inside);
+            drop(between);
+            assert_eq!(woken.1.load(Ordering::SeqCst), 1);
+            drop(ready(&mut future));
+        });
+    }
+
     /// Enters when its thread's locals are destroyed.
     struct Parting(Arc<GroupLock<u32, AtomicUsize, Handover<u32>>>);
 
@@ -262,6 +292,8 @@ mod handover {
         fn drop(&mut self) {
             self.0.enter(2).fetch_add(1, Ordering::SeqCst);
             self.0.exclusive().fetch_add(1, Ordering::SeqCst);
+            let timed = self.0.try_enter_for(3, crate::common::LATE);
+            timed.expect("nobody stays").fetch_add(1, Ordering::SeqCst);
         }
     }
 
@@ -269,8 +301,7 @@ mod handover {
         static PARTING: RefCell<Option<Parting>> = const { RefCell::new(None) };
     }
 
-    /// Whether the thread has used the lock before, and so has a place for its process, or not, and whether that place is destroyed
-    /// before the user's local or after it.
+    /// Whether the thread has used the lock before or not, and whether its locals of this crate are destroyed before the user's local or after it.
     #[test]
     fn destructors_of_thread_locals_may_lock() {
         let lock = Arc::new(GroupLock::over(Handover::new(), AtomicUsize::new(0)));
@@ -287,7 +318,7 @@ mod handover {
             });
             leaving.join().expect("it does not panic");
         }
-        assert_eq!(lock.enter(1).load(Ordering::SeqCst), 40);
+        assert_eq!(lock.enter(1).load(Ordering::SeqCst), 60);
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::common::{
     LATE, SetWhenDropped, Woken, pending, poll, poll_with, ready, try_again, wait_until,
 };
-use grouplock::cores::{Cancellable, Phases, Striped};
+use grouplock::cores::{Core, Phases, Striped};
 use grouplock::{GroupLock, Policy, SessionGuard};
 
 const PATIENCE: Duration = Duration::from_millis(30);
@@ -43,7 +43,7 @@ struct Told {
 /// never empty: until one is refused, or until `stop`. When one was refused, if one was.
 ///
 /// It looks itself whether the thread waits: a try that meets another's snapshot at the internal lock is refused too.
-fn relay<C: Cancellable<Session = u8> + Sync>(
+fn relay<C: Core<Session = u8> + Sync>(
     lock: &GroupLock<u8, (), C>,
     stop: &AtomicBool,
     told: &Told,
@@ -63,9 +63,7 @@ fn relay<C: Cancellable<Session = u8> + Sync>(
     None
 }
 
-fn thread_against_relay<C: Cancellable<Session = u8> + Sync>(
-    lock: &GroupLock<u8, (), C>,
-) -> Relayed {
+fn thread_against_relay<C: Core<Session = u8> + Sync>(lock: &GroupLock<u8, (), C>) -> Relayed {
     let (stop, told) = (AtomicBool::new(false), Told::default());
     let last_entered = || *told.entered.lock().expect("nobody panics");
     thread::scope(|scope| {
@@ -93,7 +91,7 @@ fn thread_against_relay<C: Cancellable<Session = u8> + Sync>(
     })
 }
 
-fn eventual_for_a_thread<C: Cancellable<Session = u8> + Sync>(new: impl Fn() -> C) {
+fn eventual_for_a_thread<C: Core<Session = u8> + Sync>(new: impl Fn() -> C) {
     try_again("a thread was overtaken, but not for longer than its patience", || {
         let relayed = thread_against_relay(&GroupLock::over(new(), ()));
         let refused = relayed.refused;
@@ -114,9 +112,7 @@ fn eventual_no_thread_is_overtaken_for_longer_than_its_patience() {
 
 /// A task waits for session 2 while session 1 is inside without a gap. Of those who ask for session 1, whether one who asks before its patience
 /// is over gets in, and whether one who asks later does. Nothing if none asked early enough.
-fn task_against_relay<C: Cancellable<Session = u8>>(
-    lock: &GroupLock<u8, (), C>,
-) -> Option<(bool, bool)> {
+fn task_against_relay<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>) -> Option<(bool, bool)> {
     let mut inside = lock.enter(1);
     let mut waiting = lock.enter_async(2);
     let came = Instant::now();
@@ -141,7 +137,7 @@ fn task_against_relay<C: Cancellable<Session = u8>>(
 
 #[test]
 fn eventual_no_task_is_overtaken_after_its_patience() {
-    fn check<C: Cancellable<Session = u8>>(new: impl Fn() -> C, outcome: (bool, bool)) {
+    fn check<C: Core<Session = u8>>(new: impl Fn() -> C, outcome: (bool, bool)) {
         let seen =
             try_again("one asked early enough", || task_against_relay(&GroupLock::over(new(), ())));
         assert_eq!(seen, outcome);
@@ -249,7 +245,7 @@ fn fifo_lets_those_of_a_session_in_together() {
 }
 
 /// How many of `tries` requests for the session inside get in past one who waits.
-fn overtakers<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (), C>, tries: usize) -> usize {
+fn overtakers<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>, tries: usize) -> usize {
     let _inside = lock.enter(1);
     let mut waiting = lock.enter_async(2);
     pending(&mut waiting);

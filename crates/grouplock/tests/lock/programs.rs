@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use crate::common::{Woken, poll_with, waiters};
-use grouplock::cores::{Cancellable, Phases, Striped};
+use grouplock::cores::{Core, Phases, Striped};
 use grouplock::{GroupLock, Policy, SessionGuard};
 
 /// What the holders say of the room.
@@ -17,32 +17,33 @@ struct Seen {
     /// How many are inside each session; the last is for those who are alone.
     inside: [Cell<usize>; 4],
     /// For which session the room is set up.
-    ready: Cell<usize>,
+    ready: Cell<u32>,
     most: Option<usize>,
 }
 
-const ALONE: usize = 3;
-const NONE: usize = 9;
+const ALONE: u32 = 3;
+const NONE: u32 = 9;
 
 impl Seen {
-    fn come(&self, session: usize, again: bool) {
-        let here = self.inside[session].get();
+    fn come(&self, session: u32, again: bool) {
+        let here = self.inside[session as usize].get();
         let all: usize = self.inside.iter().map(Cell::get).sum();
         assert!(all == here && (session != ALONE || here == 0), "two sessions meet");
         assert!(again || self.most.is_none_or(|most| here < most), "{here} are inside already");
-        self.inside[session].set(here + 1);
+        self.inside[session as usize].set(here + 1);
         if session != ALONE && self.ready.get() != session {
             self.ready.set(NONE);
         }
     }
 
-    fn go(&self, session: usize) {
-        self.inside[session].set(self.inside[session].get() - 1);
+    fn go(&self, session: u32) {
+        let inside = &self.inside[session as usize];
+        inside.set(inside.get() - 1);
     }
 }
 
 /// Goes when dropped.
-struct Stay(Rc<Seen>, usize);
+struct Stay(Rc<Seen>, u32);
 
 impl Drop for Stay {
     fn drop(&mut self) {
@@ -50,7 +51,7 @@ impl Drop for Stay {
     }
 }
 
-fn come(seen: &Rc<Seen>, session: usize, again: bool) -> Stay {
+fn come(seen: &Rc<Seen>, session: u32, again: bool) -> Stay {
     seen.come(session, again);
     Stay(Rc::clone(seen), session)
 }
@@ -68,12 +69,12 @@ async fn pause() {
 type Life<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// One participant, from its request to its leaving.
-fn life<'a, C: Cancellable<Session = usize>>(
-    lock: &'a GroupLock<usize, (), C>,
+fn life<'a, C: Core<Session = u32>>(
+    lock: &'a GroupLock<u32, (), C>,
     seen: Rc<Seen>,
     random: &mut fastrand::Rng,
 ) -> Life<'a> {
-    let (session, next) = (random.usize(..3), random.usize(..3));
+    let (session, next) = (random.u32(..3), random.u32(..3));
     // With a limit, a second guard may be one too many for those who have been let in and do not know yet.
     let kind = random.u8(..if seen.most.is_some() { 6 } else { 7 });
     let stays = random.usize(..6);
@@ -150,7 +151,7 @@ fn life<'a, C: Cancellable<Session = usize>>(
 }
 
 /// Runs one program. Each participant is polled only when it was woken, or for the first time; some are dropped where they are.
-fn run<C: Cancellable<Session = usize>>(core: C, most: Option<usize>, seed: u64) {
+fn run<C: Core<Session = u32>>(core: C, most: Option<usize>, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let lock = GroupLock::over(core, ());
     let seen = Rc::new(Seen { ready: Cell::new(NONE), most, ..Seen::default() });
@@ -206,5 +207,7 @@ fn nobody_is_forgotten() {
             run(Phases::with_policy(policy).at_most(|_| 2), Some(2), seed);
             run(Striped::new(policy), None, seed);
         }
+        #[cfg(feature = "handover")]
+        run(grouplock::cores::Handover::new(), None, seed);
     }
 }

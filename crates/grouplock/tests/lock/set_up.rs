@@ -10,7 +10,9 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use crate::common::{FAVOURED, POLICIES, pending, ready, wait_until, waiters};
-use grouplock::cores::{Cancellable, Striped};
+#[cfg(feature = "handover")]
+use grouplock::cores::Handover;
+use grouplock::cores::{Core, Striped};
 use grouplock::{ExclusiveGuard, GroupLock, SessionGuard};
 
 /// For which session the data is, and how often it was set up.
@@ -38,6 +40,16 @@ fn is_set_up(_: &mut Model) {
 /// Calls `$check` with a lock of every kind. A striped one has a favoured session then, which is not set up.
 macro_rules! on_every_lock {
     ($check:ident) => {
+        on_every_lock_with_phases!($check);
+        #[cfg(feature = "handover")]
+        $check(&GroupLock::over(Handover::new(), Model::default()));
+    };
+}
+
+/// The same, where those who wait for a session together are served together. On a `Handover`, which serves them in order, one that came without set-up before
+/// the first with set-up goes first.
+macro_rules! on_every_lock_with_phases {
+    ($check:ident) => {
         for &policy in POLICIES {
             $check(&GroupLock::with_policy(policy, Model::default()));
             let striped = GroupLock::over(Striped::new(policy), Model::default());
@@ -48,7 +60,7 @@ macro_rules! on_every_lock {
 }
 
 #[track_caller]
-fn assert_free<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
+fn assert_free<C: Core<Session = u8>>(lock: &Lock<C>) {
     let seen = lock.snapshot();
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
     drop(lock.try_exclusive().expect("nobody is inside"));
@@ -60,7 +72,7 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 
 #[test]
 fn a_change_of_session_is_one_set_up() {
-    fn check<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
+    fn check<C: Core<Session = u8>>(lock: &Lock<C>) {
         let one = lock.enter_with(1, load(1));
         let two = lock.enter_with(1, is_set_up);
         assert_eq!((one.session, two.set_ups, *SessionGuard::session(&two)), (1, 1, 1));
@@ -75,7 +87,7 @@ fn a_change_of_session_is_one_set_up() {
 
 #[test]
 fn a_set_up_that_fails_has_set_up_for_nobody() {
-    fn check<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
+    fn check<C: Core<Session = u8>>(lock: &Lock<C>) {
         drop(lock.enter_with(1, load(1)));
         let failed = lock.enter_with_result(2, |model| {
             model.session = 99;
@@ -103,7 +115,7 @@ fn a_set_up_that_fails_has_set_up_for_nobody() {
 
 #[test]
 fn whoever_enters_without_set_up_does_none_and_changes_nothing_about_it() {
-    fn check<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
+    fn check<C: Core<Session = u8>>(lock: &Lock<C>) {
         // A room that was entered plainly is not set up, and one who needs it so waits to be alone.
         let plain = lock.enter(1);
         assert_eq!(plain.set_ups, 0);
@@ -127,7 +139,7 @@ fn whoever_enters_without_set_up_does_none_and_changes_nothing_about_it() {
 
 #[test]
 fn being_alone_leaves_the_room_set_up_and_so_does_opening_it_to_the_same_session() {
-    fn check<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
+    fn check<C: Core<Session = u8>>(lock: &Lock<C>) {
         drop(lock.exclusive());
         drop(lock.enter_with(1, load(1)));
         lock.exclusive().session = 7;
@@ -148,7 +160,7 @@ fn being_alone_leaves_the_room_set_up_and_so_does_opening_it_to_the_same_session
 /// Those who wait while the room is being set up share it then, whether or not they asked for set-up.
 #[test]
 fn the_others_of_the_session_wait_for_the_set_up_and_then_share() {
-    fn check<C: Cancellable<Session = u8> + Sync>(lock: &Lock<C>) {
+    fn check<C: Core<Session = u8> + Sync>(lock: &Lock<C>) {
         let all_inside = Barrier::new(5);
         thread::scope(|scope| {
             let first = lock.enter_with(3, |model| {
@@ -179,7 +191,7 @@ fn the_others_of_the_session_wait_for_the_set_up_and_then_share() {
 /// Several wait for a session that nobody has set up: one of them does it, the others join.
 #[test]
 fn of_those_who_wait_together_one_sets_up() {
-    fn check<C: Cancellable<Session = u8> + Sync>(lock: &Lock<C>) {
+    fn check<C: Core<Session = u8> + Sync>(lock: &Lock<C>) {
         let (inside, all_inside) = (lock.enter(1), Barrier::new(4));
         thread::scope(|scope| {
             for _ in 0..3 {
@@ -199,12 +211,12 @@ fn of_those_who_wait_together_one_sets_up() {
         });
         assert_free(lock);
     }
-    on_every_lock!(check);
+    on_every_lock_with_phases!(check);
 }
 
 #[test]
 fn the_next_sets_up_if_the_first_of_a_phase_fails() {
-    fn check<C: Cancellable<Session = u8> + Sync>(lock: &Lock<C>) {
+    fn check<C: Core<Session = u8> + Sync>(lock: &Lock<C>) {
         let (inside, attempts) = (lock.enter(1), AtomicUsize::new(0));
         thread::scope(|scope| {
             for _ in 0..4 {
@@ -240,7 +252,7 @@ fn step() -> impl Future<Output = ()> {
 
 #[test]
 fn a_set_up_whose_future_is_dropped_has_set_up_for_nobody() {
-    fn check<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
+    fn check<C: Core<Session = u8>>(lock: &Lock<C>) {
         let begun = Cell::new(0);
         let slow = async |model: &mut Model| {
             begun.set(begun.get() + 1);
@@ -269,13 +281,53 @@ fn a_set_up_whose_future_is_dropped_has_set_up_for_nobody() {
         drop((two, plain));
         assert_free(lock);
     }
-    on_every_lock!(check);
+    on_every_lock_with_phases!(check);
+}
+
+/// On a `Handover`, where the others of a session line up behind the one that sets up.
+#[cfg(feature = "handover")]
+#[test]
+fn in_order_one_sets_up_for_those_behind_it() {
+    let lock = GroupLock::over(Handover::new(), Model::default());
+    // One that came before, without set-up, finds the room as it is.
+    let inside = lock.enter(1);
+    let mut plain = lock.enter_async(2);
+    pending(&mut plain);
+    let set_up = async |model: &mut Model| load(2)(model);
+    let mut first = Box::pin(lock.enter_with_async(2, set_up));
+    let mut second = Box::pin(lock.enter_with_async(2, async |_| panic!("it is set up")));
+    let mut last = lock.enter_async(2);
+    assert!(poll(first.as_mut()).is_pending());
+    assert!(poll(second.as_mut()).is_pending());
+    pending(&mut last);
+    drop(inside);
+    let plain = ready(&mut plain);
+    assert_eq!(plain.set_ups, 0);
+    assert!(poll(first.as_mut()).is_pending());
+    drop(plain);
+    let Poll::Ready(first) = poll(first.as_mut()) else { panic!("it is alone") };
+    let Poll::Ready(second) = poll(second.as_mut()) else { panic!("the room is set up") };
+    assert_eq!((first.set_ups, second.set_ups, ready(&mut last).set_ups), (1, 1, 1));
+    drop((first, second));
+
+    // If the first is dropped in the middle of its set-up, the second is the next to do it.
+    let slow = async |_: &mut Model| step().await;
+    let mut first = Box::pin(lock.enter_with_async(3, slow));
+    assert!(poll(first.as_mut()).is_pending());
+    assert!(lock.snapshot().exclusive);
+    let mut second = Box::pin(lock.enter_with_async(3, async |model: &mut Model| load(3)(model)));
+    assert!(poll(second.as_mut()).is_pending());
+    drop(first);
+    let Poll::Ready(second) = poll(second.as_mut()) else { panic!("nobody else is there") };
+    assert_eq!((second.session, second.set_ups), (3, 2));
+    drop(second);
+    assert_free(&lock);
 }
 
 /// A request with set-up that is dropped in the queue, and one that has been granted the room and not been polled.
 #[test]
 fn a_request_that_is_dropped_leaves_no_trace() {
-    fn check<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
+    fn check<C: Core<Session = u8>>(lock: &Lock<C>) {
         for granted in [false, true] {
             let inside = lock.enter(1);
             let set_up = async |_: &mut Model| unreachable!("it is dropped before");
@@ -300,7 +352,7 @@ fn a_request_that_is_dropped_leaves_no_trace() {
 
 #[test]
 fn the_epoch_tells_changes_of_session_and_set_ups() {
-    fn check<C: Cancellable<Session = u8>>(lock: &Lock<C>) {
+    fn check<C: Core<Session = u8>>(lock: &Lock<C>) {
         let epoch = |session| SessionGuard::epoch(&lock.enter(session));
         let one = epoch(1);
         assert_eq!(epoch(1), one);
@@ -338,6 +390,8 @@ fn whoever_is_inside_with_set_up_finds_its_own_model() {
         storm(&GroupLock::with_policy(policy, Watched::default()));
         storm(&GroupLock::over(Striped::new(policy), Watched::default()));
     }
+    #[cfg(feature = "handover")]
+    storm(&GroupLock::over(Handover::new(), Watched::default()));
 }
 
 #[derive(Default)]
@@ -365,7 +419,7 @@ impl Watched {
 }
 
 #[cfg(not(miri))]
-fn storm<C: Cancellable<Session = u32> + Sync>(lock: &GroupLock<u32, Watched, C>) {
+fn storm<C: Core<Session = u32> + Sync>(lock: &GroupLock<u32, Watched, C>) {
     let (with, set_ups) = (AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
         for seed in 0..6 {

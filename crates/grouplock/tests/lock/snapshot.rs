@@ -1,19 +1,19 @@
 //! What a snapshot tells.
 
 use crate::common::{pending, ready};
-use grouplock::cores::{Cancellable, Striped};
+use grouplock::cores::{Core, Striped};
 use grouplock::{GroupLock, Policy};
 
 /// The session inside, whether somebody is alone, how many hold it, and those who wait.
 type Seen = (Option<u8>, bool, usize, Vec<(Option<u8>, usize)>);
 
-fn seen<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (), C>) -> Seen {
+fn seen<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>) -> Seen {
     let seen = lock.snapshot();
     let waiting = seen.waiting.iter().map(|phase| (phase.session, phase.waiters)).collect();
     (seen.session, seen.exclusive, seen.holders, waiting)
 }
 
-fn tells<C: Cancellable<Session = u8>>(lock: &GroupLock<u8, (), C>) {
+fn tells<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>) {
     let empty = (None, false, 0, vec![]);
     assert_eq!(seen(lock), empty, "nobody has been inside yet");
     let one = lock.enter(1);
@@ -48,4 +48,6 @@ fn a_snapshot_tells_who_is_inside_and_who_waits() {
         tells(&GroupLock::with_policy(policy, ()));
         tells(&GroupLock::over(Striped::new(policy), ()));
     }
+    #[cfg(feature = "handover")]
+    tells(&GroupLock::over(grouplock::cores::Handover::new(), ()));
 }

@@ -76,12 +76,14 @@ use self::locked::Locked;
 use self::queue::{Queue, Ticket};
 use self::waiter::{Kind, Standing};
 use self::word::{ASK, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, SLEEPER};
-use super::{Cancellable, Core};
+use super::Core;
 use crate::sync::{self, Shared, Word};
 use crate::{Policy, Snapshot, watch};
 
 pub(super) use self::queue::Asked;
 pub(crate) use self::queue::Priorities;
+#[cfg(feature = "handover")]
+pub(super) use self::waiter::contain;
 pub(crate) use self::waiter::{Signal, discard};
 pub(super) use self::waiting::{Duty, Place, QueueUp, is_past};
 pub(crate) use self::word::MOST_HOLDERS;
@@ -351,10 +353,12 @@ impl<S> Drop for Phases<S> {
     }
 }
 
-// SAFETY: the invariants above. `name` may be read by a holder, as it is counted.
+// SAFETY: the invariants above. `name` may be read by a holder, as it is counted. A request that is cancelled is taken out of the queue under the internal lock,
+// or, if it was granted the room, leaves it.
 unsafe impl<S: Eq + Clone> Core for Phases<S> {
     type Session = S;
     type Pass = ();
+    type Waiting = Waiting;
 
     #[inline]
     fn enter(&self, session: Option<S>) {
@@ -381,11 +385,6 @@ unsafe impl<S: Eq + Clone> Core for Phases<S> {
     fn try_snapshot(&self) -> Option<Snapshot<S>> {
         self.try_lock().map(|mut locked| locked.snapshot())
     }
-}
-
-// SAFETY: as above; a request that is cancelled is taken out of the queue under the internal lock, or, if it was granted the room, leaves it.
-unsafe impl<S: Eq + Clone> Cancellable for Phases<S> {
-    type Waiting = Waiting;
 
     #[inline]
     fn try_enter(&self, session: Option<S>) -> Option<()> {

@@ -15,7 +15,7 @@ use std::time::Instant;
 use super::coming::Pin;
 use super::waiter::Kind;
 use super::word::{self, EXCLUSIVE, ONE, SET_UP};
-use super::{Cancellable, Phases, Waiting};
+use super::{Core, Phases, Waiting};
 
 impl<S: Eq + Clone> Phases<S> {
     /// Enters if the room is set up for `session` and that takes no waiting and no asking.

@@ -41,7 +41,7 @@ impl<S: Eq + Clone> Phases<S> {
     /// Calls `queued` before it sleeps, if it has to. Says whether the caller is inside; that is so if there is no deadline.
     ///
     /// # Safety
-    /// As [`Cancellable::switch`](super::Cancellable::switch).
+    /// As [`Core::switch`](super::Core::switch).
     pub(in crate::cores) unsafe fn switch_by(
         &self,
         session: S,
@@ -59,7 +59,7 @@ impl<S: Eq + Clone> Phases<S> {
     }
 
     /// # Safety
-    /// As [`Cancellable::poll_switch`](super::Cancellable::poll_switch).
+    /// As [`Core::poll_switch`](super::Core::poll_switch).
     pub(super) unsafe fn switch_task(
         &self,
         session: &S,
@@ -75,7 +75,7 @@ impl<S: Eq + Clone> Phases<S> {
     }
 
     /// # Safety
-    /// As [`Cancellable::try_switch`](super::Cancellable::try_switch).
+    /// As [`Core::try_switch`](super::Core::try_switch).
     pub(in crate::cores) unsafe fn switch_at_once(&self, session: S) -> bool {
         let mut asked = Some(Cow::Owned(session));
         // SAFETY: a holder of a session is counted.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::waiter::{Kind, Standing};
 use super::word::{ASK, FULL, MOST_HOLDERS, ONE};
-use super::{Cancellable, Core, Phases, Place};
+use super::{Core, Phases, Place};
 use crate::Policy;
 
 /// A lock with `holders` holders of session 1.

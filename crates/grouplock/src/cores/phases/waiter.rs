@@ -222,7 +222,7 @@ pub(crate) fn discard<S>(name: S) {
 
 /// Runs foreign code on behalf of somebody else. If it panics, that has been reported by the panic hook, and goes no further: the thread that
 /// runs it is about to enter or to leave, and others are still to be woken.
-pub(super) fn contain(foreign: impl FnOnce()) {
+pub(crate) fn contain(foreign: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(foreign)) {
         // Dropping it might panic again.
         std::mem::forget(payload);

@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use crate::common::{Woken, poll_with};
-use grouplock::cores::{Cancellable, Striped};
+use grouplock::cores::{Core, Striped};
 use grouplock::future::{Enter, Exclusive};
 use grouplock::{ExclusiveGuard, GroupLock, SessionGuard};
 use guarantees::Guarantees;
@@ -19,7 +19,7 @@ use model::{Model, Policy};
 use proptest::prelude::*;
 
 /// One participant.
-enum Slot<'a, C: Cancellable<Session = u8>> {
+enum Slot<'a, C: Core<Session = u8>> {
     Idle,
     Entering(Enter<'a, u8, (), C>, Arc<Woken>),
     EnteringAlone(Exclusive<'a, u8, (), C>, Arc<Woken>),
@@ -38,20 +38,22 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// A lock and its paper twin.
-struct Twins<'a, C: Cancellable<Session = u8>> {
+struct Twins<'a, C: Core<Session = u8>> {
     lock: &'a GroupLock<u8, (), C>,
     model: Model,
     guarantees: Guarantees,
     slots: Vec<Slot<'a, C>>,
     /// Whether the lock has the policy that the paper says. If not, a blocking call may wait for ever where the paper says that it enters.
     alike: bool,
+    /// Whether the lock shows those as one group who were two with another between them. They enter together in any case.
+    merges: bool,
 }
 
-impl<'a, C: Cancellable<Session = u8>> Twins<'a, C> {
+impl<'a, C: Core<Session = u8>> Twins<'a, C> {
     fn new(policy: Policy, lock: &'a GroupLock<u8, (), C>) -> Self {
         let slots = (0..SLOTS).map(|_| Slot::Idle).collect();
         let (model, guarantees) = (Model::new(policy), Guarantees::new(policy));
-        Twins { lock, model, guarantees, slots, alike: true }
+        Twins { lock, model, guarantees, slots, alike: true, merges: false }
     }
 
     fn step(&mut self, (kind, who, number): Step) {
@@ -187,8 +189,15 @@ impl<'a, C: Cancellable<Session = u8>> Twins<'a, C> {
         }
         assert_eq!(seen.exclusive, !model.holders.is_empty() && model.inside.is_none());
         let waiting: Vec<_> = seen.waiting.iter().map(|w| (w.session, w.waiters)).collect();
-        let expected: Vec<_> =
+        let mut expected: Vec<_> =
             model.waiting.iter().map(|group| (group.session, group.members.len())).collect();
+        if self.merges {
+            expected.dedup_by(|next, before| {
+                let same = next.0.is_some() && next.0 == before.0;
+                before.1 += if same { next.1 } else { 0 };
+                same
+            });
+        }
         assert_eq!(waiting, expected, "{model:?}");
         for (who, slot) in self.slots.iter().enumerate() {
             if let Slot::Entering(_, woken) | Slot::EnteringAlone(_, woken) = slot {
@@ -210,22 +219,18 @@ impl<'a, C: Cancellable<Session = u8>> Twins<'a, C> {
     }
 }
 
-fn guard_or_idle<'a, C: Cancellable<Session = u8>, G>(
+fn guard_or_idle<'a, C: Core<Session = u8>, G>(
     guard: Option<G>,
     slot: impl FnOnce(G) -> Slot<'a, C>,
 ) -> Slot<'a, C> {
     guard.map_or(Slot::Idle, slot)
 }
 
-fn run<C: Cancellable<Session = u8>>(
-    policy: Policy,
-    lock: &GroupLock<u8, (), C>,
-    program: &[Step],
-) {
+fn run<C: Core<Session = u8>>(policy: Policy, lock: &GroupLock<u8, (), C>, program: &[Step]) {
     play(Twins::new(policy, lock), program);
 }
 
-fn play<C: Cancellable<Session = u8>>(mut twins: Twins<'_, C>, program: &[Step]) {
+fn play<C: Core<Session = u8>>(mut twins: Twins<'_, C>, program: &[Step]) {
     for step in program {
         twins.step(*step);
     }
@@ -292,6 +297,21 @@ mod striped {
         fn eventual_never(program in steps()) {
             let policy = Policy::Eventual { patience: Duration::MAX };
             run(policy, &GroupLock::over(Striped::new(policy.shipped()), ()), &program);
+        }
+    }
+}
+
+#[cfg(feature = "handover")]
+mod handover {
+    use super::*;
+
+    proptest! {
+        #![proptest_config(programs())]
+
+        #[test]
+        fn fifo(program in steps()) {
+            let lock = GroupLock::over(grouplock::cores::Handover::new(), ());
+            play(Twins { merges: true, ..Twins::new(Policy::Fifo, &lock) }, &program);
         }
     }
 }

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use grouplock::cores::{Cancellable, Phases, Striped};
 #[cfg(feature = "handover")]
-use grouplock::cores::{Core, Handover};
+use grouplock::cores::Handover;
+use grouplock::cores::{Core, Phases, Striped};
 use grouplock::{GroupLock, Policy};
 use grouplock_algorithms::monitor::{Concurrency, Event, Exclusion, Fcfs, Journal, LeftBehind};
 use participant::{Data, Participant, data};
@@ -50,14 +50,14 @@ fn judge(journals: &[Journal]) -> Concurrency {
 }
 
 #[track_caller]
-fn assert_free<T, C: Cancellable<Session = u32>>(lock: &GroupLock<u32, T, C>) {
+fn assert_free<T, C: Core<Session = u32>>(lock: &GroupLock<u32, T, C>) {
     let seen = lock.snapshot();
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
     drop(lock.try_exclusive().expect("nobody is inside"));
 }
 
 /// Threads, and as many tasks on two more threads, on one lock.
-fn storm<C: Cancellable<Session = u32> + Send + Sync + 'static>(
+fn storm<C: Core<Session = u32> + Send + Sync + 'static>(
     core: C,
     gives_up: bool,
     threads: u64,
@@ -70,7 +70,7 @@ where
     storm_on(GroupLock::over(core, data()), gives_up, threads, tasks)
 }
 
-fn storm_on<C: Cancellable<Session = u32> + Send + Sync + 'static>(
+fn storm_on<C: Core<Session = u32> + Send + Sync + 'static>(
     lock: GroupLock<u32, Data, C>,
     gives_up: bool,
     threads: u64,
@@ -108,7 +108,7 @@ where
     std::mem::take(&mut *journals.lock().expect("nobody panics"))
 }
 
-async fn task<C: Cancellable<Session = u32>>(
+async fn task<C: Core<Session = u32>>(
     lock: Arc<GroupLock<u32, Data, C>>,
     mut participant: Participant,
     passages: usize,
@@ -169,26 +169,17 @@ fn the_monitor_of_first_come_first_served_can_object() {
 
 #[cfg(feature = "handover")]
 #[test]
-fn handover_serves_threads() {
-    let lock = GroupLock::over(Handover::new(), data());
-    blocking_storm(&lock);
+fn handover_threads_and_tasks_at_once() {
+    let concurrency = judge(&storm(Handover::new(), true, 6, 24));
+    assert!(concurrency.most_inside > 1, "nothing was shared");
 }
 
 #[cfg(feature = "handover")]
-fn blocking_storm<C: Core<Session = u32> + Sync>(lock: &GroupLock<u32, Data, C>) {
-    let journals: Vec<Journal> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..6)
-            .map(|seed| {
-                scope.spawn(move || {
-                    let mut participant = Participant::new(seed, false);
-                    (0..passages()).for_each(|_| participant.block(lock));
-                    participant.journal
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
-    });
-    assert_eq!(judge(&journals).entries, 6 * passages());
+#[test]
+fn handover_serves_first_who_comes_first() {
+    let journals = storm(Handover::new(), false, 6, 40);
+    judge(&journals);
+    Journal::judge(&journals, &mut Fcfs::default()).unwrap_or_else(|v| panic!("{v}"));
 }
 
 // The thread sanitizer needs no long queues.
@@ -198,20 +189,30 @@ const MANY: u64 = if cfg!(tsan) { 1_000 } else { 10_000 };
 #[test]
 fn ten_thousand_tasks_on_a_plain_executor() {
     for policy in [Policy::EVENTUAL, Policy::Fifo] {
-        let lock = Arc::new(GroupLock::with_policy(policy, data()));
-        let journals = Arc::new(Mutex::new(Vec::new()));
-        let works = (0..MANY).map(|seed| {
-            let (lock, journals) = (Arc::clone(&lock), Arc::clone(&journals));
-            let work: std::pin::Pin<Box<dyn Future<Output = ()> + Send>> =
-                Box::pin(task(lock, Participant::new(seed, true), 3, journals));
-            work
-        });
-        executor::run(2, works);
-        let journals = std::mem::take(&mut *journals.lock().expect("nobody panics"));
-        assert_eq!(journals.len() as u64, MANY);
-        judge(&journals);
-        assert_free(&lock);
+        ten_thousand_tasks(Phases::with_policy(policy));
     }
+    #[cfg(feature = "handover")]
+    ten_thousand_tasks(Handover::new());
+}
+
+fn ten_thousand_tasks<C: Core<Session = u32> + Send + Sync + 'static>(core: C)
+where
+    C::Pass: Send,
+    C::Waiting: Send,
+{
+    let lock = Arc::new(GroupLock::over(core, data()));
+    let journals = Arc::new(Mutex::new(Vec::new()));
+    let works = (0..MANY).map(|seed| {
+        let (lock, journals) = (Arc::clone(&lock), Arc::clone(&journals));
+        let work: std::pin::Pin<Box<dyn Future<Output = ()> + Send>> =
+            Box::pin(task(lock, Participant::new(seed, true), 3, journals));
+        work
+    });
+    executor::run(2, works);
+    let journals = std::mem::take(&mut *journals.lock().expect("nobody panics"));
+    assert_eq!(journals.len() as u64, MANY);
+    judge(&journals);
+    assert_free(&lock);
 }
 
 /// The same on tokio, where some have a timeout around them and some are aborted.

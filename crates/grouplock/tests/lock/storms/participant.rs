@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
-use grouplock::cores::{Cancellable, Core};
+use grouplock::cores::Core;
 use grouplock::{ExclusiveGuard, GroupLock, SessionGuard};
 use grouplock_algorithms::monitor::{Event, Journal, now};
 
@@ -150,7 +150,7 @@ impl Participant {
     }
 
     /// One passage, or an attempt at one, as a thread.
-    pub(crate) fn pass<C: Cancellable<Session = u32>>(&mut self, lock: &GroupLock<u32, Data, C>) {
+    pub(crate) fn pass<C: Core<Session = u32>>(&mut self, lock: &GroupLock<u32, Data, C>) {
         // Downgrading lets a session in past those who wait, so it is not for those who are to be served in order.
         let deed = self.random.u8(..if self.gives_up { 8 } else { 3 });
         match deed {
@@ -212,7 +212,7 @@ impl Participant {
     }
 
     /// One passage, or an attempt at one, as a task.
-    pub(crate) async fn pass_async<C: Cancellable<Session = u32>>(
+    pub(crate) async fn pass_async<C: Core<Session = u32>>(
         &mut self,
         lock: &GroupLock<u32, Data, C>,
     ) {

@@ -1,0 +1,189 @@
+//! [`handover_withdraw`](super::handover_withdraw) in steps, for a lock whose waiters may be tasks.
+//!
+//! The entry section, cut where a process waits: [`ask`](HandoverWithdraw::ask) makes lines 1-9, [`look`](HandoverWithdraw::look) and
+//! [`withdraw`](HandoverWithdraw::give_up) what may follow. So whoever waits need not be a thread.
+//!
+//! And two things that the algorithm as it was explored does not have:
+//!
+//! * **Trying.** A request whose line 2 is a compare-and-swap. It looks at the last node first, and comes into the queue only if that was
+//!   enabled and of its own session, or there was none. The look is a hint: what it found may be over when the swap succeeds, for nodes are used
+//!   again. Then it is a request like any other, and is given up at once.
+//! * **Changing the session.** Who is alone inside replaces the node at the head, `h`, by an enabled one of another session, `m`. It is a
+//!   withdrawal of `h` with `m` for its predecessor (lines 28-34), by one who holds the exit lock: a late successor is sent to `m` by `FORWARD`. So those
+//!   behind see what they would see if a request for the new session had come directly after `h`, and `h` had left.
+//!
+//! Both are checked by the tests of `GroupLock` over this algorithm, loom and shuttle among them; the lab does not explore them.
+
+use super::handover_withdraw::{HandoverWithdraw, Node, Process};
+use crate::Session;
+use crate::memory::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::memory::{Flag, Memory, Ptr, Register};
+use crate::prelude::*;
+
+/// How often one who tries comes again because another request came first.
+const TRIES: usize = 8;
+
+impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
+    /// The flag on which `me` waits, from [`ask`](HandoverWithdraw::ask) on.
+    pub fn flag(&self, me: &Process<M, L>) -> &M::Flag {
+        &self.record(me.spare.me).go
+    }
+
+    /// By which name [`visit`](HandoverWithdraw::visit) calls `me`.
+    pub fn name(me: &Process<M, L>) -> *const () {
+        me.spare.me.place()
+    }
+
+    /// Asks for `session`. Returns whether inside.
+    ///
+    /// # Safety
+    /// `me` joined this lock and is in its remainder section. If this returns false, it is waiting.
+    #[inline]
+    pub unsafe fn ask(&self, me: &mut Process<M, L>, session: Session) -> bool {
+        self.initialise(me, session.get());
+        let pred = self.tail.fas(me.spare.ready, AcqRel); // 2
+        M::doorway_end();
+        let enabled = self.arrive(me, session.get(), pred);
+        if enabled {
+            self.pass_on(me);
+        }
+        enabled
+    }
+
+    /// Enters `session` if it is inside with nobody waiting, or nobody is there. Waits for nobody's stay; very rarely it has to give up, and so to
+    /// wait for the exit lock. Returns whether inside.
+    ///
+    /// # Safety
+    /// `me` joined this lock and is in its remainder section, and is so again if this returns false.
+    #[inline]
+    pub unsafe fn try_ask(&self, me: &mut Process<M, L>, session: Session) -> bool {
+        let s = session.get();
+        for _ in 0..TRIES {
+            let pred = self.tail.read(Acquire); // 2
+            // A hint: the node may be another's by now.
+            let open = pred.is_nil() || {
+                let p = self.at(pred);
+                p.session.read(Relaxed) == s && p.link.read(Relaxed) == Node::<M>::ENABLED // 4, 5
+            };
+            if !open {
+                return false;
+            }
+            self.initialise(me, s);
+            let came = self.tail.cas(pred, me.spare.ready, AcqRel); // 2
+            if came {
+                M::doorway_end();
+                let inside = self.arrive(me, s, pred) || self.withdraw(me, s);
+                if inside {
+                    self.pass_on(me);
+                }
+                return inside;
+            }
+        }
+        false
+    }
+
+    /// Whether a process that waits is inside now.
+    ///
+    /// # Safety
+    /// `me` is waiting, and is so still if this returns false.
+    #[inline]
+    pub unsafe fn look(&self, me: &mut Process<M, L>) -> bool {
+        let enabled = self.flag(me).holds(true); // 10
+        if enabled {
+            self.go_in(me);
+        }
+        enabled
+    }
+
+    /// Gives up the request for `session`. Returns whether inside after all.
+    ///
+    /// # Safety
+    /// `me` is waiting for `session`; if this returns false, it is in its remainder section.
+    pub unsafe fn give_up(&self, me: &mut Process<M, L>, session: Session) -> bool {
+        let enabled = self.withdraw(me, session.get());
+        if enabled {
+            self.go_in(me);
+        }
+        enabled
+    }
+
+    /// The signal has come.
+    fn go_in(&self, me: &Process<M, L>) {
+        if !self.flag(me).stood_in() {
+            self.pass_on(me);
+        }
+    }
+
+    /// Makes the room that of `session`, without leaving it. If `me` had it as one of a session, only if nobody is there or waits but it: else
+    /// nothing happens. Returns whether it is so now.
+    ///
+    /// # Safety
+    /// `me` is in its critical section, and no other process is or can be: its session is its own, or `if_last`.
+    pub unsafe fn change(&self, me: &mut Process<M, L>, session: Session, if_last: bool) -> bool {
+        // SAFETY: our part in the exit lock joined it when we joined, and is idle inside.
+        unsafe { self.exit_lock.acquire(&mut me.exit) }; // 23
+        self.return_passed(me);
+        let changed = self.replace_head(me, session.get(), if_last);
+        // SAFETY: we acquired it above.
+        unsafe { self.exit_lock.release(&mut me.exit) }; // 35
+        changed
+    }
+
+    /// With the exit lock held.
+    fn replace_head(&self, me: &Process<M, L>, s: u64, if_last: bool) -> bool {
+        let head = self.head.read(Acquire); // 16
+        let h = self.at(head);
+        let new = self.spare_node();
+        let m = self.at(new);
+        m.session.write(s, Relaxed); // 1: published by line 30, 31 or 33, as the rest is
+        m.next.write(Ptr::NIL, Relaxed); // 1
+        m.link.write(Node::<M>::ENABLED, Relaxed); // 1
+        m.user.write(me.spare.me, Relaxed); // 1
+        h.prev.write(new, Relaxed); // 6: published by line 31
+        let last = self.tail.cas(head, new, AcqRel); // 30: pairs with 2
+        if !last && if_last {
+            self.keep(new);
+            return false;
+        }
+        self.head.write(new, Release); // 19: read in line 16
+        // A late successor is sent on, and takes `h`.
+        let forwards = !last && h.next.cas(Ptr::NIL, Node::<M>::FORWARD, AcqRel); // 31: pairs with 7
+        if !last && !forwards {
+            let next = h.next.read(Acquire); // 32: acquires line 7 of the successor
+            let q = self.at(next);
+            q.prev.write(new, Relaxed); // 33: guarded by the exit lock
+            m.next.write(next, Release); // 33: acquired in line 19 or 28
+            let joins = q.session.read(Relaxed) == s; // 34: as `q`
+            if joins {
+                self.enable(next); // 34
+            }
+        }
+        if !forwards {
+            self.keep(head);
+        }
+        true
+    }
+
+    /// Shows the queue from its head on: for each request its session and the name of its process. Those at the head who share a session are inside, or
+    /// about to be; the name of such a one may be that of a process that has left. A request that has not lined up yet is not seen.
+    ///
+    /// # Safety
+    /// `me` joined this lock, and is not inside [`ask`](HandoverWithdraw::ask) or the like.
+    pub unsafe fn visit(&self, me: &mut Process<M, L>, mut see: impl FnMut(u64, *const ())) {
+        // SAFETY: our part in the exit lock joined it when we joined, and is idle.
+        unsafe { self.exit_lock.acquire(&mut me.exit) }; // 23
+        let last = self.tail.read(Acquire); // 2
+        if !last.is_nil() {
+            let mut node = self.head.read(Acquire); // 16
+            while node.place().addr() > 2 {
+                let n = self.at(node);
+                let session = n.session.read(Relaxed); // 4
+                let user = n.user.read(Relaxed); // 13
+                see(session, user.place());
+                node = n.next.read(Acquire); // 28
+            }
+        }
+        // SAFETY: we acquired it above.
+        unsafe { self.exit_lock.release(&mut me.exit) }; // 35
+    }
+}

@@ -1,0 +1,279 @@
+//! The memory of the algorithm: registers are atomics, and who waits on a flag is a thread that sleeps or a task.
+//!
+//! | word of a flag | who waits on it |
+//! |---|---|
+//! | 0, 1 | nobody sleeps; the flag is false, true |
+//! | `ASLEEP` | a thread, which goes on by itself when it is woken |
+//! | `AWAY`, `TASK` | a thread that sleeps, a task: whoever signals makes its next step for it |
+//! | `STANDS_IN` more than those | the same, and somebody is about to signal |
+//! | `DONE` | the flag is true, and the step has been made |
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::task::Waker;
+
+use grouplock_algorithms::memory::{Flag, Memory, Site, Value};
+use grouplock_algorithms::raw::GiveUp;
+
+use super::locked;
+use crate::cores::phases::{contain, discard};
+use crate::sync::{self, Mutex, PATIENT_LOOKS, Word};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Park;
+
+impl Memory for Park {
+    #[cfg(not(any(loom, shuttle)))]
+    type Register<T: Value> = grouplock_algorithms::memory::NativeRegister<T>;
+    #[cfg(any(loom, shuttle))]
+    type Register<T: Value> = model::ModelRegister<T>;
+    type Flag = Go;
+
+    fn await_until(condition: impl Fn() -> bool) {
+        while !condition() {
+            sync::relax();
+        }
+    }
+}
+
+const ASLEEP: u32 = 2;
+const AWAY: u32 = 3;
+const TASK: u32 = 4;
+const STANDS_IN: u32 = 8;
+const DONE: u32 = 16;
+
+pub(super) struct Go {
+    word: Word,
+    /// How to have the task polled.
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Flag for Go {
+    fn new(_: Site, initial: bool) -> Self {
+        Go { word: Word::new(u32::from(initial)), waker: Mutex::new(None) }
+    }
+
+    #[inline]
+    fn set(&self, value: bool) {
+        // Relaxed: published by the caller's next release, as the trait demands.
+        self.word.store(u32::from(value), Relaxed);
+    }
+
+    #[inline]
+    fn signal(&self, value: bool) {
+        // Relaxed: if somebody stands in, it is we.
+        let stands_in = self.word.load(Relaxed) & STANDS_IN != 0;
+        let now = if stands_in { DONE } else { u32::from(value) };
+        // Release: pairs with the acquire of who looks.
+        match self.word.swap(now, Release) & !STANDS_IN {
+            ASLEEP | AWAY => sync::wake_all(&self.word),
+            TASK => self.wake(),
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn wait_for(&self, value: bool) {
+        for _ in 0..PATIENT_LOOKS {
+            if self.holds(value) {
+                return;
+            }
+            sync::relax();
+        }
+        // Acquire on failure: then the signal may have come. On success there is nothing to see yet.
+        let sleeps = self.word.compare_exchange(u32::from(!value), ASLEEP, Relaxed, Acquire);
+        while !self.holds(value) {
+            match sleeps {
+                Ok(_) => sync::wait(&self.word, ASLEEP),
+                // We were away and came back to give up. Who signals is at it.
+                Err(_) => sync::yield_now(),
+            }
+        }
+    }
+
+    fn wait_unless(&self, value: bool, give_up: GiveUp<'_>) -> bool {
+        while !self.holds(value) {
+            if give_up() {
+                return false;
+            }
+            sync::relax();
+        }
+        true
+    }
+
+    #[inline]
+    fn holds(&self, value: bool) -> bool {
+        // Acquire: pairs with the release in `signal`.
+        match self.word.load(Acquire) {
+            DONE => value,
+            word => word == u32::from(value),
+        }
+    }
+
+    fn stands_in(&self) -> bool {
+        // Relaxed: the compare-and-swap below decides.
+        let word = self.word.load(Relaxed);
+        // Acquire: pairs with the release in `go_away`. What we make for the waiter comes after what it did.
+        matches!(word, AWAY | TASK)
+            && self.word.compare_exchange(word, word | STANDS_IN, Acquire, Relaxed).is_ok()
+    }
+
+    fn stood_in(&self) -> bool {
+        // Relaxed: the caller has acquired it.
+        self.word.load(Relaxed) == DONE
+    }
+}
+
+impl Go {
+    /// The waiter goes away, unless the signal has come.
+    fn go_away(&self, kind: u32) -> bool {
+        // Release: pairs with the acquire in `stands_in`.
+        self.word.compare_exchange(0, kind, AcqRel, Acquire).is_ok()
+    }
+
+    /// Sleeps until the signal comes.
+    pub(super) fn sleep(&self) {
+        if !self.go_away(AWAY) {
+            return;
+        }
+        loop {
+            let word = self.word.load(Acquire);
+            if word & !STANDS_IN != AWAY {
+                return;
+            }
+            sync::wait(&self.word, word);
+        }
+    }
+
+    /// Whether the signal has come. If not, the waker is woken when it does.
+    pub(super) fn poll(&self, waker: impl FnOnce() -> Waker) -> bool {
+        if self.holds(true) {
+            return true;
+        }
+        let waker = waker();
+        let old = locked(&self.waker).replace(waker);
+        discard(old);
+        // Relaxed: only the waiter goes away. If it has done so, whoever signals finds the waker, or we see the signal.
+        if self.word.load(Relaxed) == 0 {
+            self.go_away(TASK);
+        }
+        let holds = self.holds(true);
+        if holds {
+            self.forget_waker();
+        }
+        holds
+    }
+
+    /// The waker is not needed any more.
+    pub(super) fn forget_waker(&self) {
+        let old = locked(&self.waker).take();
+        discard(old);
+    }
+
+    /// Sees to it that the task is woken when the exit lock is free, as that runs foreign code.
+    #[cold]
+    fn wake(&self) {
+        let waker = locked(&self.waker).take();
+        // If it is already that of the next who waits here, that one looks for nothing.
+        let late = waker.and_then(|waker| {
+            let mut waker = Some(waker);
+            let _ = TO_WAKE.try_with(|list| list.borrow_mut().extend(waker.take()));
+            waker
+        });
+        if let Some(waker) = late {
+            contain(|| waker.wake());
+        }
+    }
+}
+
+thread_local! {
+    /// The tasks that this thread has let in and not woken yet. Late in the life of a thread there is no such list, and they are woken at once.
+    static TO_WAKE: RefCell<VecDeque<Waker>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// Wakes the tasks that this thread has let in. Not to be called with the exit lock held.
+#[inline]
+pub(super) fn wake_tasks() {
+    let next = || TO_WAKE.try_with(|list| list.borrow_mut().pop_front()).ok().flatten();
+    while let Some(waker) = next() {
+        contain(|| waker.wake());
+    }
+}
+
+impl fmt::Debug for Go {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Go").field(&self.word.load(Relaxed)).finish()
+    }
+}
+
+/// Registers of a model: any value fits a pointer, numbers become addresses of nothing.
+#[cfg(any(loom, shuttle))]
+mod model {
+    use std::marker::PhantomData;
+    use std::ptr;
+    use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed};
+
+    use grouplock_algorithms::memory::{Number, Register, Site, Value, Word};
+
+    use crate::sync::AtomicPtr;
+
+    #[derive(Debug)]
+    pub(crate) struct ModelRegister<T> {
+        cell: AtomicPtr<()>,
+        is_pointer: bool,
+        holds: PhantomData<fn() -> T>,
+    }
+
+    impl<T: Value> ModelRegister<T> {
+        fn pack(value: T) -> *mut () {
+            match value.word() {
+                Word::Pointer(pointer) => pointer.cast_mut(),
+                Word::Number(number) => ptr::without_provenance_mut(
+                    usize::try_from(number).expect("models run on 64-bit machines"),
+                ),
+            }
+        }
+
+        fn unpack(&self, pointer: *mut ()) -> T {
+            T::from_word(if self.is_pointer {
+                Word::Pointer(pointer)
+            } else {
+                Word::Number(pointer.addr() as u64)
+            })
+        }
+    }
+
+    impl<T: Value> Register<T> for ModelRegister<T> {
+        fn new(_: Site, initial: T) -> Self {
+            let is_pointer = matches!(initial.word(), Word::Pointer(_));
+            let cell = AtomicPtr::new(Self::pack(initial));
+            ModelRegister { cell, is_pointer, holds: PhantomData }
+        }
+
+        fn read(&self, order: Ordering) -> T {
+            self.unpack(self.cell.load(order))
+        }
+
+        fn write(&self, value: T, order: Ordering) {
+            self.cell.store(Self::pack(value), order);
+        }
+
+        fn fas(&self, value: T, order: Ordering) -> T {
+            self.unpack(self.cell.swap(Self::pack(value), order))
+        }
+
+        fn cas(&self, old: T, new: T, order: Ordering) -> bool {
+            let failure = if matches!(order, AcqRel | Acquire) { Acquire } else { Relaxed };
+            self.cell.compare_exchange(Self::pack(old), Self::pack(new), order, failure).is_ok()
+        }
+
+        fn faa(&self, _delta: T, _order: Ordering) -> T
+        where
+            T: Number,
+        {
+            unreachable!("the algorithm does not add")
+        }
+    }
+}
