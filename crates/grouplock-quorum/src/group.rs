@@ -63,7 +63,7 @@ impl<'a> World<'a> {
         self.coterie.quorum(self.me)
     }
 
-    fn tell<'m>(&mut self, members: impl IntoIterator<Item = &'m MemberId>, message: PeerMessage) {
+    fn tell<'m>(&mut self, members: impl IntoIterator<Item = &'m MemberId>, message: &PeerMessage) {
         members.into_iter().for_each(|member| self.out.send(*member, message.clone()));
     }
 
@@ -200,7 +200,7 @@ impl Group {
             group.keep(world);
         } else if group.stage > 0 {
             let over = group.release(group.stage, world);
-            world.tell(&std::mem::take(&mut group.asked), over);
+            world.tell(&std::mem::take(&mut group.asked), &over);
         }
         group
     }
@@ -487,7 +487,7 @@ impl Group {
         self.state = State::Idle;
         // The next request goes first, so that who gets the vote now learns of it with the vote.
         self.start(world);
-        world.tell(&asked, over);
+        world.tell(&asked, &over);
     }
 
     /// If a quorum has voted the room is ours.

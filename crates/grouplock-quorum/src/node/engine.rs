@@ -429,7 +429,8 @@ impl Engine {
             highest = highest.max(room.member.highest());
             room.wake.map(|at| self.wakes.remove(&(at, name.clone())));
         }
-        self.wishes.save.retain(|(room, _)| !names.contains(room));
+        let Engine { wishes, rooms, .. } = self;
+        wishes.save.retain(|(room, _)| rooms.contains_key(room));
         let retired = self.storage.retire(names, highest);
         self.failed = self.failed.take().or(retired.err());
         self.failed.is_none()

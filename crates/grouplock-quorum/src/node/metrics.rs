@@ -1,4 +1,5 @@
-//! What a member counts, in the text format of Prometheus.
+//! What a member counts, in the text format of Prometheus. By hand: to write the format takes fewer lines than the types of labels that a
+//! library would want.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

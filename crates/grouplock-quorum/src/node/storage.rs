@@ -292,7 +292,9 @@ impl Storage {
         let retired = rooms.iter().map(|room| EntryRef::Retired(room));
         self.write(&[EntryRef::Fact(&floor)].into_iter().chain(retired).collect::<Vec<_>>())?;
         self.facts.apply(floor);
-        rooms.iter().for_each(|room| drop(self.rooms.remove(room)));
+        for room in rooms {
+            self.rooms.remove(room);
+        }
         self.compact_if_long()
     }
 
