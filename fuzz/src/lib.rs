@@ -86,7 +86,8 @@ fn written(frames: &[Frame]) -> Vec<u8> {
 impl Target for Frames {
     fn right(&self) -> Vec<u8> {
         let (attempt, session, stay) = (1, "session".to_owned(), None);
-        let message = ProcessMessage::Ask { attempt, session, stay, priority: 0, sent: Time::ZERO };
+        let (priority, sent, delay, pid) = (0, Time::ZERO, std::time::Duration::ZERO, 1);
+        let message = ProcessMessage::Ask { attempt, session, stay, priority, sent, delay, pid };
         let (room, process) = ("room".to_owned(), ProcessId(7));
         let right = [
             Frame::Ping,

@@ -20,6 +20,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::death::Died;
 use crate::group::World;
 use crate::message::PeerMessage;
 use crate::name::MemberId;
@@ -58,6 +59,17 @@ impl Arbiter {
 
     pub(crate) fn queue(&self) -> impl Iterator<Item = &Rank> {
         self.queue.keys()
+    }
+
+    /// Nobody has the vote or wants it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.vote.owner.is_none() && self.queue.is_empty()
+    }
+
+    /// The highest number that it has given or heard of.
+    pub(crate) fn highest(&self) -> u64 {
+        let Vote { grant, epoch, done, .. } = &self.vote;
+        done.values().copied().chain([*grant, *epoch]).max().unwrap_or(0)
     }
 
     /// The last stage of a member that this arbiter has heard of.
@@ -136,8 +148,10 @@ impl Arbiter {
         from: MemberId,
         stage: u64,
         epoch: u64,
+        died: Option<Died>,
         world: &mut World<'_>,
     ) {
+        world.learn(died);
         let done = self.vote.done.entry(from).or_insert(0);
         *done = stage.max(*done);
         self.vote.epoch = self.vote.epoch.max(epoch);
@@ -174,6 +188,8 @@ impl Arbiter {
         self.queue.retain(|_, heard| heard.at + lease > world.now);
         if self.vote.owner.is_some() && self.heard.at + vote_lease <= world.now {
             self.vote.epoch += LEAP + 1;
+            // What happened in the stage is not known, if there was one.
+            world.suspect(self.vote.epoch);
             self.grant(world);
         } else if self.queue.len() < before {
             self.tell_owner(world);
@@ -254,7 +270,9 @@ impl Arbiter {
     fn grant(&mut self, world: &mut World<'_>) {
         self.inquired = false;
         self.vote.owner = None;
-        let Some((best, heard)) = self.queue.pop_first() else { return };
+        let Some((best, heard)) = self.queue.pop_first() else {
+            return world.out.save(Record::Returned(self.vote.clone()));
+        };
         self.heard = heard;
         self.vote.grant += 1;
         self.vote.owner = Some((best, self.vote.grant));
@@ -266,6 +284,7 @@ impl Arbiter {
         let rival = self.rival(to).map(|rank| rank.claim);
         self.told = rival;
         let (epoch, heard) = (self.vote.epoch, self.heard.sent);
-        world.out.send(to, PeerMessage::Locked { stage, grant, epoch, heard, rival });
+        let died = world.died.clone();
+        world.out.send(to, PeerMessage::Locked { stage, grant, epoch, heard, rival, died });
     }
 }

@@ -31,6 +31,7 @@ use std::time::Duration;
 use crate::arbiter::LEAP;
 use crate::ballots::Ballots;
 use crate::coterie::{Coterie, Quorum};
+use crate::death::{Dead, Death, Died};
 use crate::message::{GroupMessage, PeerMessage};
 use crate::name::{MemberId, ProcessId};
 use crate::output::Outbox;
@@ -51,6 +52,8 @@ pub(crate) struct World<'a> {
     /// Members that cannot be reached.
     pub(crate) away: &'a BTreeSet<MemberId>,
     pub(crate) now: Time,
+    /// The last death that is known.
+    pub(crate) died: &'a mut Option<Died>,
     pub(crate) out: &'a mut Outbox,
 }
 
@@ -60,8 +63,22 @@ impl<'a> World<'a> {
         self.coterie.quorum(self.me)
     }
 
-    fn tell<'m>(&mut self, members: impl IntoIterator<Item = &'m MemberId>, message: PeerMessage) {
-        members.into_iter().for_each(|member| self.out.send(*member, message));
+    fn tell<'m>(&mut self, members: impl IntoIterator<Item = &'m MemberId>, message: &PeerMessage) {
+        members.into_iter().for_each(|member| self.out.send(*member, message.clone()));
+    }
+
+    /// Takes in what is known elsewhere, or noticed here, of deaths.
+    pub(crate) fn learn(&mut self, died: Option<Died>) {
+        if let Some(died) = died.filter(|died| died.is_news(self.died.as_ref())) {
+            self.out.save(Record::Died(died.clone()));
+            *self.died = Some(died);
+        }
+    }
+
+    /// Somebody may have died in a stage, and nothing else is known of it.
+    pub(crate) fn suspect(&mut self, epoch: u64) {
+        let death = Death { epoch, noticed: self.now, who: None };
+        self.learn(Some(Died { death, told: false }));
     }
 
     /// Whom to ask: our own quorum, or another one if somebody of ours cannot be reached and all of that one can.
@@ -117,6 +134,8 @@ pub(crate) struct Holding {
     /// The other members' groups that want the room.
     pub(crate) rivals: Rivals,
     pub(crate) inside: BTreeMap<ProcessId, Inside>,
+    /// The death before this stage that its processes are told of.
+    recovered: Option<Death>,
 }
 
 /// A process in a stage.
@@ -126,6 +145,7 @@ pub(crate) struct Inside {
     heard: Heard,
     /// Until when it means to stay.
     until: Time,
+    pid: u32,
 }
 
 /// A process in the queue.
@@ -135,7 +155,10 @@ pub(crate) struct Waiting {
     pub(crate) session: String,
     pub(crate) claim: Claim,
     stay: Option<Duration>,
+    /// How long a message to it takes.
+    delay: Duration,
     heard: Heard,
+    pid: u32,
 }
 
 /// What a process asks for.
@@ -145,6 +168,8 @@ pub(crate) struct Ask {
     pub(crate) stay: Option<Duration>,
     pub(crate) priority: i32,
     pub(crate) sent: Time,
+    pub(crate) delay: Duration,
+    pub(crate) pid: u32,
 }
 
 impl Group {
@@ -153,7 +178,7 @@ impl Group {
         let heard = Heard { at: world.now, sent: Time::ZERO };
         // If it had asked others too, they will ask what has become of it.
         let asked = world.quorum().cloned().unwrap_or_default();
-        let inside = |attempt| Inside { attempt, heard, until: world.now };
+        let inside = |attempt| Inside { attempt, heard, until: world.now, pid: 0 };
         let holding = durable.open.as_ref().map(|open| Holding {
             session: open.session.clone(),
             epoch: open.epoch,
@@ -162,6 +187,7 @@ impl Group {
             since: world.now,
             rivals: Rivals::unknown(&asked),
             inside: open.inside.iter().map(|(p, attempt)| (*p, inside(*attempt))).collect(),
+            recovered: open.recovered.clone(),
         });
         let mut group = Group {
             stage: durable.stage,
@@ -173,14 +199,18 @@ impl Group {
         if !matches!(group.state, State::Idle) {
             group.keep(world);
         } else if group.stage > 0 {
-            let (stage, epoch) = (group.stage, group.epoch);
-            world.tell(&std::mem::take(&mut group.asked), PeerMessage::Release { stage, epoch });
+            let over = group.release(group.stage, world);
+            world.tell(&std::mem::take(&mut group.asked), &over);
         }
         group
     }
 
     pub(crate) fn stage(&self) -> u64 {
         self.stage
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle) && self.waiting.is_empty()
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -214,10 +244,8 @@ impl Group {
         {
             if inside.attempt == ask.attempt {
                 inside.heard = heard;
-                let (attempt, epoch) = (ask.attempt, holding.epoch);
                 if holding.is_sure(world) {
-                    let enter = GroupMessage::Enter { attempt, epoch, heard: ask.sent };
-                    world.out.tell(process, enter);
+                    holding.tell(process, ask.attempt, ask.sent, world);
                 }
                 return;
             }
@@ -226,7 +254,7 @@ impl Group {
             }
             // It would not ask anew if it had not left.
             let before = inside.attempt;
-            self.leave(process, before, world);
+            self.leave(process, before, false, world);
         }
         if let Some(waiting) = self.waiting.get_mut(&process)
             && waiting.attempt >= ask.attempt
@@ -241,7 +269,9 @@ impl Group {
             session: ask.session,
             claim: world.settings.precedence.claim(world.now, ask.priority),
             stay: ask.stay.map(|stay| stay.min(LONGEST_STAY)),
+            delay: ask.delay,
             heard,
+            pid: ask.pid,
         };
         if self.fits(&waiting, world) {
             self.admit(process, &waiting, world);
@@ -259,8 +289,14 @@ impl Group {
         }
     }
 
-    /// A process is out, has given up or is dead.
-    pub(crate) fn leave(&mut self, process: ProcessId, attempt: u64, world: &mut World<'_>) {
+    /// A process is out, has given up or is dead. `entered`: it knows that it was inside.
+    pub(crate) fn leave(
+        &mut self,
+        process: ProcessId,
+        attempt: u64,
+        entered: bool,
+        world: &mut World<'_>,
+    ) {
         if self.waiting.get(&process).is_some_and(|waiting| waiting.attempt == attempt) {
             self.waiting.remove(&process);
             // If it had the best claim, the arbiters rank the stage too high: it begins again.
@@ -275,6 +311,9 @@ impl Group {
         if let State::Holding(holding) = &mut self.state
             && holding.inside.get(&process).is_some_and(|inside| inside.attempt == attempt)
         {
+            if entered {
+                holding.heeded(world);
+            }
             holding.inside.remove(&process);
             if holding.inside.is_empty() {
                 world.out.save(Record::Closed);
@@ -298,6 +337,7 @@ impl Group {
             && inside.attempt == attempt
         {
             inside.heard = heard;
+            holding.heeded(world);
             if holding.is_sure(world) {
                 world.out.tell(process, GroupMessage::Renewed { attempt, heard: sent });
             }
@@ -314,7 +354,8 @@ impl Group {
         let inside = inside.map(|(process, i)| (*process, i.attempt, i.heard));
         let dead: Vec<_> = waiting.chain(inside).filter(|(_, _, heard)| silent(*heard)).collect();
         for (process, attempt, _) in dead {
-            self.leave(process, attempt, world);
+            self.note_death(process, world);
+            self.leave(process, attempt, false, world);
         }
         // Its arbiters have been silent for so long that others may be inside. Its processes know.
         if let State::Holding(holding) = &self.state
@@ -322,9 +363,21 @@ impl Group {
             && holding.since + lapse < world.now
             && holding.votes.quorum(Some(lapse), world).is_none()
         {
+            if let Some(&process) = holding.inside.keys().next() {
+                self.note_death(process, world);
+            }
             world.out.save(Record::Closed);
             self.finish(world);
         }
+    }
+
+    /// A process is inside, and will not leave by itself.
+    fn note_death(&self, process: ProcessId, world: &mut World<'_>) {
+        let Some(holding) = self.holding() else { return };
+        let Some(inside) = holding.inside.get(&process) else { return };
+        let who = Some(Dead { session: holding.session.clone(), pid: inside.pid });
+        let death = Death { epoch: holding.epoch, noticed: world.now, who };
+        world.learn(Some(Died { death, told: false }));
     }
 
     /// Whether a newcomer can join the stage under way.
@@ -337,7 +390,7 @@ impl Group {
         if world.settings.admission == Admission::InOrder && newcomer.claim < others {
             return true;
         }
-        let reaches = world.now + world.settings.link_delay;
+        let reaches = world.now + newcomer.delay;
         newcomer.stay.is_some_and(|stay| reaches + stay <= holding.ends())
     }
 
@@ -366,11 +419,10 @@ impl Group {
 
     fn admit(&mut self, process: ProcessId, newcomer: &Waiting, world: &mut World<'_>) {
         let State::Holding(holding) = &mut self.state else { return };
-        let (attempt, heard) = (newcomer.attempt, newcomer.heard);
+        let attempt = newcomer.attempt;
         holding.inside.insert(process, newcomer.inside(world.now));
         world.out.save(Record::Admitted { process, attempt });
-        let enter = GroupMessage::Enter { attempt, epoch: holding.epoch, heard: heard.sent };
-        world.out.tell(process, enter);
+        holding.tell(process, attempt, newcomer.heard.sent, world);
     }
 
     // ---- stages ----
@@ -424,13 +476,18 @@ impl Group {
         }
     }
 
+    /// That a stage and all before are over.
+    fn release(&self, stage: u64, world: &World<'_>) -> PeerMessage {
+        PeerMessage::Release { stage, epoch: self.epoch, died: world.died.clone() }
+    }
+
     fn finish(&mut self, world: &mut World<'_>) {
-        let over = PeerMessage::Release { stage: self.stage, epoch: self.epoch };
+        let over = self.release(self.stage, world);
         let asked = std::mem::take(&mut self.asked);
         self.state = State::Idle;
         // The next request goes first, so that who gets the vote now learns of it with the vote.
         self.start(world);
-        world.tell(&asked, over);
+        world.tell(&asked, &over);
     }
 
     /// If a quorum has voted the room is ours.
@@ -462,12 +519,17 @@ impl Group {
         let now = world.now;
         let inside = entering.iter().map(|(process, waiting)| (*process, waiting.inside(now)));
         let inside = inside.collect();
-        let holding = Holding { session, epoch, claim, votes, since: now, rivals, inside };
+        let untold = world.died.as_ref().filter(|died| !died.told);
+        let recovered = untold.map(|died| died.death.clone());
+        let holding =
+            Holding { session, epoch, claim, votes, since: now, rivals, inside, recovered };
         world.out.save(Record::Opened(OpenStage {
             session: holding.session.clone(),
             epoch: holding.epoch,
             inside: holding.inside.iter().map(|(process, i)| (*process, i.attempt)).collect(),
+            recovered: None,
         }));
+        world.out.save_if(holding.recovered.clone().map(Record::Recovered));
         self.state = State::Holding(holding);
         self.tell_inside(world);
         self.admit_waiting(world);
@@ -479,8 +541,7 @@ impl Group {
             return;
         }
         for (process, inside) in &holding.inside {
-            let (attempt, heard) = (inside.attempt, inside.heard.sent);
-            world.out.tell(*process, GroupMessage::Enter { attempt, epoch: holding.epoch, heard });
+            holding.tell(*process, inside.attempt, inside.heard.sent, world);
         }
     }
 }
@@ -489,6 +550,20 @@ impl Holding {
     /// Whether its processes may be told that they are inside: their leases will be over before those of its votes.
     fn is_sure(&self, world: &World<'_>) -> bool {
         world.settings.lease.is_none() || self.votes.quorum(world.settings.fresh(), world).is_some()
+    }
+
+    /// Tells a process that it is inside.
+    fn tell(&self, process: ProcessId, attempt: u64, heard: Time, world: &mut World<'_>) {
+        let here = world.died.as_ref().filter(|died| died.death.epoch == self.epoch);
+        let recovered = here.map(|died| &died.death).or(self.recovered.as_ref()).cloned();
+        let enter = GroupMessage::Enter { attempt, epoch: self.epoch, heard, recovered };
+        world.out.tell(process, enter);
+    }
+
+    /// A process knows that it is inside, and who died before.
+    fn heeded(&self, world: &mut World<'_>) {
+        let told = |death: &Death| Died { death: death.clone(), told: true };
+        world.learn(self.recovered.as_ref().map(told));
     }
 
     /// Until when those inside mean to stay: who leaves before delays nobody.
@@ -500,6 +575,6 @@ impl Holding {
 impl Waiting {
     fn inside(&self, now: Time) -> Inside {
         let until = now + self.stay.unwrap_or_default();
-        Inside { attempt: self.attempt, heard: self.heard, until }
+        Inside { attempt: self.attempt, heard: self.heard, until, pid: self.pid }
     }
 }

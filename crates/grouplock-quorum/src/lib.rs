@@ -63,6 +63,7 @@ mod client;
 #[cfg(feature = "network")]
 mod clock;
 mod coterie;
+mod death;
 mod group;
 mod member;
 mod message;
@@ -85,6 +86,7 @@ pub use client::opener;
 #[cfg(feature = "network")]
 pub use clock::Clock;
 pub use coterie::{Coterie, CoterieError, Quorum};
+pub use death::{Dead, Death, Died};
 pub use member::{Member, Refused, StageInside};
 pub use message::{GroupMessage, PeerMessage, ProcessMessage};
 pub use name::{MemberId, ProcessId, home, homes};

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::arbiter::{Arbiter, LEAP};
 use crate::coterie::Coterie;
+use crate::death::Died;
 use crate::group::{Ask, Group, World};
 use crate::message::{PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId, home};
@@ -32,6 +33,7 @@ use crate::time::Time;
 /// let mut member = Member::new(MemberId(0), coterie, Settings::default())?;
 /// let ask = ProcessMessage::Ask {
 ///     attempt: 1, session: "release".into(), stay: None, priority: 0, sent: Time::ZERO,
+///     delay: std::time::Duration::ZERO, pid: 4711,
 /// };
 /// member.handle_process(Time::ZERO, ProcessId(7), ask)?;
 ///
@@ -49,6 +51,8 @@ pub struct Member {
     arbiter: Arbiter,
     group: Group,
     out: Outbox,
+    /// The last death that is known.
+    died: Option<Died>,
     /// Members that cannot be reached.
     away: BTreeSet<MemberId>,
     /// When to ask again, if an answer is missing.
@@ -66,6 +70,7 @@ impl Hash for Member {
         self.arbiter.hash(state);
         self.group.hash(state);
         self.out.hash(state);
+        self.died.hash(state);
         self.away.hash(state);
         self.retry_at.hash(state);
         self.sweep_at.hash(state);
@@ -148,6 +153,11 @@ pub struct StageInside<'a> {
     pub contested: bool,
 }
 
+/// Above all numbers that others may have, if those that are remembered go up to `last`.
+pub(crate) fn above(last: u64) -> u64 {
+    if last == 0 { 0 } else { last + LEAP + 1 }
+}
+
 impl Member {
     /// A member that has never run before.
     ///
@@ -197,6 +207,7 @@ impl Member {
             arbiter: Arbiter::default(),
             group: Group::default(),
             out: Outbox::new(me),
+            died: durable.died.clone(),
             away: BTreeSet::new(),
             retry_at: None,
             sweep_at: None,
@@ -243,10 +254,13 @@ impl Member {
         }
         let (group, mut world) = self.group(now);
         match message {
-            ProcessMessage::Ask { attempt, session, stay, priority, sent } => {
-                group.ask(from, Ask { attempt, session, stay, priority, sent }, &mut world);
+            ProcessMessage::Ask { attempt, session, stay, priority, sent, delay, pid } => {
+                let ask = Ask { attempt, session, stay, priority, sent, delay, pid };
+                group.ask(from, ask, &mut world);
             }
-            ProcessMessage::Leave { attempt } => group.leave(from, attempt, &mut world),
+            ProcessMessage::Leave { attempt, entered } => {
+                group.leave(from, attempt, entered, &mut world);
+            }
             ProcessMessage::Renew { attempt, sent } => {
                 group.renew(from, attempt, sent, &mut world);
             }
@@ -364,7 +378,20 @@ impl Member {
     pub fn floor(&self, peer: MemberId) -> u64 {
         let stage = self.arbiter.last_stage(peer);
         let last = self.epoch().max(stage).max(self.group.yielded(peer));
-        if last == 0 { 0 } else { last + LEAP + 1 }
+        above(last)
+    }
+
+    /// Whether nothing of the room is remembered here that counts: nobody is inside or waits, nobody has the vote or wants it, and
+    /// no death has to be told. Then it can be forgotten but for one [number](Member::highest).
+    pub fn is_idle(&self) -> bool {
+        let told = self.died.as_ref().is_none_or(|died| died.told);
+        told && self.group.is_idle() && self.arbiter.is_idle()
+    }
+
+    /// The highest of all numbers that this member has used or heard of in the room. One that has forgotten the room goes on
+    /// [above](Member::above) it.
+    pub fn highest(&self) -> u64 {
+        self.group.stage().max(self.epoch()).max(self.arbiter.highest())
     }
 
     /// The number of the last stage that was started here.
@@ -424,9 +451,11 @@ impl Member {
             PeerMessage::Relinquish { stage, grant } => {
                 arbiter.relinquish(from, stage, grant, world);
             }
-            PeerMessage::Release { stage, epoch } => arbiter.release(from, stage, epoch, world),
-            PeerMessage::Locked { stage, grant, epoch, heard, rival } => {
-                group.locked(from, (stage, grant), (epoch, heard), rival, world);
+            PeerMessage::Release { stage, epoch, died } => {
+                arbiter.release(from, stage, epoch, died, world);
+            }
+            PeerMessage::Locked { stage, grant, epoch, heard, rival, died } => {
+                group.locked(from, (stage, grant), (epoch, heard), rival, died, world);
             }
             PeerMessage::Inquire { stage, grant, rival, again } => {
                 group.inquire(from, (stage, grant), rival, again, world);
@@ -461,7 +490,7 @@ impl Member {
     }
 
     fn parts(&mut self, now: Time) -> (&mut Arbiter, &mut Group, World<'_>) {
-        let Member { me, coterie, settings, arbiter, group, out, away, .. } = self;
-        (arbiter, group, World { me: *me, coterie, settings, away, now, out })
+        let Member { me, coterie, settings, arbiter, group, out, died, away, .. } = self;
+        (arbiter, group, World { me: *me, coterie, settings, away, now, died, out })
     }
 }

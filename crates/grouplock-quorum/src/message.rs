@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::death::{Death, Died};
 use crate::rank::{Claim, Rank};
 use crate::time::Time;
 
 /// Between members: from a group to an arbiter of its quorum, or back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PeerMessage {
     /// The paper's Req-Group, group to arbiter: may I have your vote? Sent again with a better rank when someone
     /// more urgent joins, and while the vote is needed: that renews its lease.
@@ -34,6 +35,8 @@ pub enum PeerMessage {
         heard: Time,
         /// The best claim of those others who wait for the vote.
         rival: Option<Claim>,
+        /// The last death that the arbiter knows of.
+        died: Option<Died>,
     },
     /// Rel-Group, arbiter to group: somebody ranks before you; give my vote back unless you are inside.
     Inquire {
@@ -72,6 +75,8 @@ pub enum PeerMessage {
         stage: u64,
         /// The highest epoch the group has held.
         epoch: u64,
+        /// The last death that the group knows of.
+        died: Option<Died>,
     },
 }
 
@@ -80,6 +85,18 @@ impl PeerMessage {
     pub fn is_for_arbiter(&self) -> bool {
         use PeerMessage::{Release, Relinquish, Request};
         matches!(self, Request { .. } | Relinquish { .. } | Release { .. })
+    }
+
+    /// What it is called in statistics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            PeerMessage::Request { .. } => "request",
+            PeerMessage::Locked { .. } => "locked",
+            PeerMessage::Inquire { .. } => "inquire",
+            PeerMessage::Contested { .. } => "contested",
+            PeerMessage::Relinquish { .. } => "relinquish",
+            PeerMessage::Release { .. } => "release",
+        }
     }
 }
 
@@ -99,11 +116,17 @@ pub enum ProcessMessage {
         priority: i32,
         /// When it was sent, by the process's clock.
         sent: Time,
+        /// How long a message between the two takes, as the process has measured it: the paper's tc.
+        delay: Duration,
+        /// What the process is called on its machine: told if it dies inside.
+        pid: u32,
     },
     /// Rel-Process: the request is over, whether it was granted or not.
     Leave {
         /// The request.
         attempt: u64,
+        /// The process knows that it was granted, and so was told of who had died.
+        entered: bool,
     },
     /// I am alive and inside.
     Renew {
@@ -114,8 +137,27 @@ pub enum ProcessMessage {
     },
 }
 
+impl ProcessMessage {
+    /// Which request it is about.
+    pub fn attempt(&self) -> u64 {
+        let (ProcessMessage::Ask { attempt, .. }
+        | ProcessMessage::Leave { attempt, .. }
+        | ProcessMessage::Renew { attempt, .. }) = self;
+        *attempt
+    }
+
+    /// What it is called in statistics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            ProcessMessage::Ask { .. } => "ask",
+            ProcessMessage::Leave { .. } => "leave",
+            ProcessMessage::Renew { .. } => "renew",
+        }
+    }
+}
+
 /// From the home of a session to a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum GroupMessage {
     /// The paper's Rep-Process: you are in. Sent again as a question; who is not inside answers
     /// [`Leave`](ProcessMessage::Leave). A transport that finds no such process any more answers so in its place.
@@ -126,6 +168,8 @@ pub enum GroupMessage {
         epoch: u64,
         /// The `sent` of the last message heard from the process.
         heard: Time,
+        /// Somebody died inside: in the stage before, or in this one.
+        recovered: Option<Death>,
     },
     /// The lease is extended.
     Renewed {
@@ -139,4 +183,15 @@ pub enum GroupMessage {
         /// The request.
         attempt: u64,
     },
+}
+
+impl GroupMessage {
+    /// What it is called in statistics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            GroupMessage::Enter { .. } => "enter",
+            GroupMessage::Renewed { .. } => "renewed",
+            GroupMessage::Gone { .. } => "gone",
+        }
+    }
 }

@@ -35,6 +35,10 @@ impl Outbox {
         self.queue.push_back(Output::Save(record));
     }
 
+    pub(crate) fn save_if(&mut self, record: Option<Record>) {
+        self.queue.extend(record.map(Output::Save));
+    }
+
     pub(crate) fn send(&mut self, to: MemberId, message: PeerMessage) {
         if to == self.me {
             self.loopback.push_back(message);

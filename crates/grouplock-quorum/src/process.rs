@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::death::Death;
 use crate::message::{GroupMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId, home};
 use crate::settings::Settings;
@@ -20,7 +21,8 @@ use crate::time::Time;
 /// let (home, _ask) = process.poll_transmit().unwrap();
 ///
 /// // … carried to its home, which some time later answers:
-/// process.handle(Time::ZERO, home, GroupMessage::Enter { attempt: 1, epoch: 5, heard: Time::ZERO });
+/// let enter = GroupMessage::Enter { attempt: 1, epoch: 5, heard: Time::ZERO, recovered: None };
+/// process.handle(Time::ZERO, home, enter);
 /// assert_eq!(process.standing(), Standing::Inside { epoch: 5, valid_until: None });
 /// process.leave();
 /// assert_eq!(process.standing(), Standing::Outside);
@@ -32,6 +34,10 @@ pub struct Process {
     members: u16,
     retry: Duration,
     lease: Option<Duration>,
+    /// What it is called on its machine.
+    pid: u32,
+    /// How long a message to its home takes.
+    delay: Duration,
     /// The number of the last request.
     attempt: u64,
     state: State,
@@ -45,7 +51,7 @@ enum State {
     Outside,
     Lost,
     Asking { session: String, stay: Option<Duration>, priority: i32, at: MemberId },
-    Inside { home: MemberId, epoch: u64, heard: Time },
+    Inside { home: MemberId, epoch: u64, heard: Time, recovered: Option<Death> },
 }
 
 /// How a process stands.
@@ -79,11 +85,25 @@ impl Process {
             members,
             retry: settings.retry,
             lease: settings.lease,
+            pid: 0,
+            delay: Duration::ZERO,
             attempt: 0,
             state: State::Outside,
             out: VecDeque::new(),
             speak_at: None,
         }
+    }
+
+    /// What it is called on its machine: told to the next stage if it dies inside.
+    #[must_use]
+    pub fn with_pid(self, pid: u32) -> Self {
+        Process { pid, ..self }
+    }
+
+    /// How long a message between it and the home it asks takes, as far as that was measured: the paper's tc. A request that is made from now
+    /// on joins a stage under way only if it will be out in time all the same.
+    pub fn set_delay(&mut self, delay: Duration) {
+        self.delay = delay;
     }
 
     /// Asks for a session.
@@ -119,6 +139,15 @@ impl Process {
 
     /// Leaves, or gives up waiting.
     pub fn leave(&mut self) {
+        self.go(matches!(self.state, State::Inside { .. }));
+    }
+
+    /// The same for one that did not want to be inside any more when it was let in, and has looked at nothing.
+    pub fn withdraw(&mut self) {
+        self.go(false);
+    }
+
+    fn go(&mut self, entered: bool) {
         let home = match &self.state {
             State::Outside | State::Lost => None,
             State::Asking { at, .. } => Some(*at),
@@ -127,19 +156,19 @@ impl Process {
         self.state = State::Outside;
         self.speak_at = None;
         if let Some(home) = home {
-            self.out.push_back((home, ProcessMessage::Leave { attempt: self.attempt }));
+            self.out.push_back((home, ProcessMessage::Leave { attempt: self.attempt, entered }));
         }
     }
 
     /// A message from the home of a session.
     pub fn handle(&mut self, now: Time, from: MemberId, message: GroupMessage) {
         match message {
-            GroupMessage::Enter { attempt, epoch, heard } if attempt == self.attempt => {
+            GroupMessage::Enter { attempt, epoch, heard, recovered } if attempt == self.attempt => {
                 match &mut self.state {
                     State::Asking { at, .. } => {
                         // Another may have been asked in the meantime.
                         let other = Some(*at).filter(|at| *at != from);
-                        self.state = State::Inside { home: from, epoch, heard };
+                        self.state = State::Inside { home: from, epoch, heard, recovered };
                         self.speak_at = self.lease.map(|lease| heard + lease / 4);
                         if let Some(other) = other {
                             self.deny(other, attempt);
@@ -213,6 +242,14 @@ impl Process {
         }
     }
 
+    /// Who had died inside when it was let in.
+    pub fn recovered(&self) -> Option<&Death> {
+        match &self.state {
+            State::Inside { recovered, .. } => recovered.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Who this is.
     pub fn id(&self) -> ProcessId {
         self.me
@@ -233,7 +270,7 @@ impl Process {
 
     /// Answers an admission that is not wanted: the request was given up, and this crossed it or is a copy.
     fn deny(&mut self, home: MemberId, attempt: u64) {
-        self.out.push_back((home, ProcessMessage::Leave { attempt }));
+        self.out.push_back((home, ProcessMessage::Leave { attempt, entered: false }));
     }
 
     fn speak(&mut self, now: Time) {
@@ -241,12 +278,11 @@ impl Process {
         match &self.state {
             State::Outside | State::Lost => self.speak_at = None,
             State::Asking { session, stay, priority, at: to } => {
-                let (to, stay, priority) = (*to, *stay, *priority);
-                let session = session.clone();
-                self.out.push_back((
-                    to,
-                    ProcessMessage::Ask { attempt, session, stay, priority, sent },
-                ));
+                let (session, stay, priority) = (session.clone(), *stay, *priority);
+                let (delay, pid) = (self.delay, self.pid);
+                let ask =
+                    ProcessMessage::Ask { attempt, session, stay, priority, sent, delay, pid };
+                self.out.push_back((*to, ask));
                 self.speak_at = Some(now + self.retry);
             }
             State::Inside { home, .. } => {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::death::{Death, Died};
 use crate::name::{MemberId, ProcessId};
 use crate::rank::Rank;
 
@@ -37,12 +38,18 @@ pub enum Record {
         /// The process.
         process: ProcessId,
     },
+    /// The arbiter has its vote back, and nobody wants it. If it is forgotten, the owner is asked again.
+    Returned(Vote),
+    /// The last death that is known. If it is forgotten, it is noticed or heard of again.
+    Died(Died),
+    /// The death that those of the stage under way are told of.
+    Recovered(Death),
 }
 
 impl Record {
     /// Whether nothing depends on it, so that it can be written with the next one that counts.
     pub fn can_wait(&self) -> bool {
-        matches!(self, Record::Left { .. })
+        matches!(self, Record::Left { .. } | Record::Returned(_) | Record::Died(_))
     }
 }
 
@@ -68,6 +75,9 @@ pub struct OpenStage {
     pub epoch: u64,
     /// Who is inside, and with which request.
     pub inside: BTreeMap<ProcessId, u64>,
+    /// The death that they are told of: a record of its own.
+    #[serde(skip)]
+    pub recovered: Option<Death>,
 }
 
 /// All that a member has saved: the sum of its [records](Record).
@@ -90,6 +100,9 @@ pub struct Durable {
     pub epoch: u64,
     /// That stage, if it is under way.
     pub open: Option<OpenStage>,
+    /// The last death that is known: a record of its own.
+    #[serde(skip)]
+    pub died: Option<Died>,
 }
 
 impl Durable {
@@ -101,10 +114,17 @@ impl Durable {
         Durable { vote, stage: floor, epoch: floor, ..Durable::default() }
     }
 
+    /// What is written as records of its own, so that data of members that knew nothing of it can be read.
+    pub fn beside(&self) -> Vec<Record> {
+        let recovered = self.open.as_ref().and_then(|open| open.recovered.clone());
+        let died = self.died.clone().map(Record::Died);
+        died.into_iter().chain(recovered.map(Record::Recovered)).collect()
+    }
+
     /// Takes in one more record.
     pub fn apply(&mut self, record: Record) {
         match record {
-            Record::Vote(vote) => self.vote = vote,
+            Record::Vote(vote) | Record::Returned(vote) => self.vote = vote,
             Record::Wanting { stage } => self.stage = stage,
             Record::Opened(open) => {
                 self.epoch = open.epoch;
@@ -119,6 +139,12 @@ impl Durable {
             Record::Left { process } => {
                 if let Some(open) = &mut self.open {
                     open.inside.remove(&process);
+                }
+            }
+            Record::Died(died) => self.died = Some(died),
+            Record::Recovered(death) => {
+                if let Some(open) = &mut self.open {
+                    open.recovered = Some(death);
                 }
             }
         }

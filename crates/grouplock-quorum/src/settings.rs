@@ -50,8 +50,6 @@ pub struct Settings {
     pub admission: Admission,
     /// Whose votes count.
     pub votes: Votes,
-    /// How long a message to a process takes, for the admission rule: the paper's tc.
-    pub link_delay: Duration,
     /// How long to wait for an answer before asking again. Longer than a message and its answer take.
     pub retry: Duration,
     /// How long a process may be silent before it is taken for dead; `None` if the transport tells deaths by
@@ -67,7 +65,6 @@ impl Default for Settings {
             precedence: Precedence::Aged { weight: Duration::from_secs(10) },
             admission: Admission::Together,
             votes: Votes::AnyQuorum,
-            link_delay: Duration::ZERO,
             retry: Duration::from_secs(1),
             lease: None,
         }

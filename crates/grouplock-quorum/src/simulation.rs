@@ -21,6 +21,7 @@ use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId};
 use crate::output::Output;
 use crate::process::{Process, Standing};
+use crate::record::Durable;
 use crate::settings::Settings;
 use crate::time::Time;
 
@@ -51,6 +52,10 @@ pub struct Load {
     pub duplication: u32,
     /// How many stays of a thousand end with the death of the process; another takes its place.
     pub deaths: u32,
+    /// How long it takes on average until a member stops, and comes back within a lease; zero for never.
+    pub restarts: Duration,
+    /// How many of a thousand come back without their disk. They [ask and wait](Member::above).
+    pub lost_disks: u32,
     /// When it ends if it has not ended before.
     pub until: Time,
 }
@@ -71,6 +76,8 @@ impl Load {
             loss: 0,
             duplication: 0,
             deaths: 0,
+            restarts: Duration::ZERO,
+            lost_disks: 0,
             until: Time::from_micros(100_000_000),
         }
     }
@@ -96,6 +103,12 @@ pub struct Report {
     pub deaths: u64,
     /// How many lost their place while alive.
     pub losses: u64,
+    /// How many stages were told of a death although none was untold: the home of a stage was gone, or it was told twice.
+    pub alarms: u64,
+    /// How many times a member came back with its disk.
+    pub restarts: u64,
+    /// How many times without.
+    pub lost_disks: u64,
     /// What must not happen, in words. Empty, one hopes.
     pub violations: Vec<String>,
     /// When it ended.
@@ -127,6 +140,8 @@ enum Event {
     Ask(u64),
     /// With the epoch it is about.
     Leave(u64, u64),
+    Stop,
+    Start(usize, bool),
 }
 
 /// A process and what it is about to do.
@@ -146,6 +161,11 @@ struct World<'a> {
     events: BTreeMap<(Time, u64), Event>,
     next: u64,
     members: Vec<Member>,
+    disks: Vec<Durable>,
+    /// The member that is down.
+    down: Option<usize>,
+    /// The last stage in which somebody died, if the next has not begun.
+    untold: Option<u64>,
     wakes: Vec<Option<Time>>,
     /// Those alive, by the number of the process.
     clients: BTreeMap<u64, Client>,
@@ -171,6 +191,9 @@ pub fn run(load: &Load, seed: u64) -> Report {
         events: BTreeMap::new(),
         next: 0,
         members: members.map(member).collect(),
+        disks: vec![Durable::default(); coterie.members().into()],
+        down: None,
+        untold: None,
         wakes: vec![None; coterie.members().into()],
         clients: BTreeMap::new(),
         newest: 0,
@@ -181,6 +204,7 @@ pub fn run(load: &Load, seed: u64) -> Report {
     for p in 0..load.processes {
         world.birth(p % load.sessions.max(1), load.rounds);
     }
+    world.schedule_stop();
     while let Some(((at, _), event)) = world.events.pop_first() {
         if at > load.until {
             break;
@@ -240,6 +264,12 @@ impl World<'_> {
 
     fn happen(&mut self, event: Event) {
         let now = self.now;
+        // Nobody hears what is said to a member that is down.
+        if let Event::ToMember(_, MemberId(m), _) | Event::Up(_, MemberId(m), _) = event
+            && self.down == Some(m.into())
+        {
+            return;
+        }
         match event {
             Event::ToMember(from, to, message) => {
                 if let Err(refused) = self.members[to.index()].handle(now, from, message) {
@@ -258,6 +288,7 @@ impl World<'_> {
                 client.process.handle(now, from, message);
                 self.after_process(to.0);
             }
+            Event::WakeMember(m) if self.down == Some(m) => self.wakes[m] = None,
             Event::WakeMember(m) => {
                 self.wakes[m] = None;
                 self.members[m].handle_timeout(now);
@@ -284,7 +315,59 @@ impl World<'_> {
                 self.after_process(id);
             }
             Event::Leave(id, epoch) => self.leave(id, epoch),
+            Event::Stop => self.stop(),
+            Event::Start(m, lost) => self.start(m, lost),
         }
+    }
+
+    fn schedule_stop(&mut self) {
+        let wanted =
+            |client: &Client| client.rounds > 0 || client.process.standing() == Standing::Waiting;
+        if !self.load.restarts.is_zero() && self.clients.values().any(wanted) {
+            let at = self.now + self.about(self.load.restarts);
+            self.schedule(at, Event::Stop);
+        }
+    }
+
+    fn stop(&mut self) {
+        let (m, now) = (self.random.usize(0..self.members.len()), self.now);
+        let lost = self.random.u32(0..1000) < self.load.lost_disks;
+        let lease = self.load.settings.lease.unwrap_or_default();
+        let waits = self.load.settings.vote_lease().filter(|_| lost);
+        let back = now + waits.unwrap_or_else(|| self.about(lease / 2));
+        self.down = Some(m);
+        for other in (0..self.members.len()).filter(|other| *other != m) {
+            self.members[other].handle_disconnect(now, MemberId(m as u16));
+            self.after_member(other);
+        }
+        self.schedule(back, Event::Start(m, lost));
+    }
+
+    fn start(&mut self, m: usize, lost: bool) {
+        let (me, now) = (MemberId(m as u16), self.now);
+        let coterie = Arc::new(self.load.coterie.clone());
+        let others: Vec<_> = (0..self.members.len()).filter(|other| *other != m).collect();
+        let made = if lost {
+            self.report.lost_disks += 1;
+            let floor = others.iter().map(|other| self.members[*other].floor(me)).max();
+            let floor = floor.unwrap_or(0);
+            self.disks[m] = Durable::above(floor);
+            Member::above(floor, me, coterie, self.load.settings, now)
+        } else {
+            self.report.restarts += 1;
+            Member::recover(me, coterie, self.load.settings, self.disks[m].clone(), now)
+        };
+        let Ok(made) = made else { return };
+        self.members[m] = made;
+        self.down = None;
+        self.wakes[m] = None;
+        for other in others {
+            self.members[m].handle_reconnect(now, MemberId(other as u16));
+            self.members[other].handle_reconnect(now, me);
+            self.after_member(other);
+        }
+        self.after_member(m);
+        self.schedule_stop();
     }
 
     fn leave(&mut self, id: u64, epoch: u64) {
@@ -298,6 +381,7 @@ impl World<'_> {
             self.clients.remove(&id);
             self.inside.remove(&id);
             self.report.deaths += 1;
+            self.untold = Some(epoch);
             if rounds > 0 {
                 self.birth(session, rounds);
             }
@@ -311,12 +395,12 @@ impl World<'_> {
         let from = MemberId(m as u16);
         while let Some(output) = self.members[m].poll_transmit() {
             match output {
-                Output::Save(_) => {}
+                Output::Save(record) => self.disks[m].apply(record),
                 Output::ToMember(to, message) => {
-                    self.send(peer_kind(&message), &Event::ToMember(from, to, message));
+                    self.send(message.kind(), &Event::ToMember(from, to, message));
                 }
                 Output::ToProcess(to, message) => {
-                    self.send(group_kind(&message), &Event::Down(from, to, message));
+                    self.send(message.kind(), &Event::Down(from, to, message));
                 }
             }
         }
@@ -340,7 +424,7 @@ impl World<'_> {
         client.wake = wake.or(client.wake);
         let before = client.inside;
         for (to, message) in messages {
-            self.send(process_kind(&message), &Event::Up(ProcessId(id), to, message));
+            self.send(message.kind(), &Event::Up(ProcessId(id), to, message));
         }
         if let Some(at) = wake {
             self.schedule(at.max(self.now), Event::WakeProcess(id));
@@ -376,10 +460,27 @@ impl World<'_> {
         if epoch < self.last.0 || (epoch == self.last.0 && session != self.last.1) {
             self.report.violations.push(format!("{}: epoch {epoch} is an old one", self.now));
         }
-        self.report.stages += u64::from(epoch != self.last.0);
+        if epoch != self.last.0 {
+            self.report.stages += 1;
+            self.check_told(id, epoch);
+        }
         self.last = (epoch, session);
         let stays = self.about(self.load.stay);
         self.schedule(self.now + stays, Event::Leave(id, epoch));
+    }
+
+    /// Whether the first of a new stage is told that somebody died in the one before.
+    fn check_told(&mut self, id: u64, epoch: u64) {
+        let process = self.clients.get(&id).map(|client| &client.process);
+        let told = process.and_then(Process::recovered).map(|death| death.epoch);
+        match self.untold.take() {
+            Some(died) if told.is_none_or(|told| told < died) => {
+                let words = format!("{}: {epoch} is not told of a death in {died}", self.now);
+                self.report.violations.push(words);
+            }
+            Some(_) => {}
+            None => self.report.alarms += u64::from(told.is_some()),
+        }
     }
 
     /// FNV-1a: a digest that is the same everywhere.
@@ -402,32 +503,5 @@ impl World<'_> {
         self.report.waits.values_mut().for_each(|waits| waits.sort_unstable());
         self.report.ended = self.now;
         self.report
-    }
-}
-
-fn peer_kind(message: &PeerMessage) -> &'static str {
-    match message {
-        PeerMessage::Request { .. } => "request",
-        PeerMessage::Locked { .. } => "locked",
-        PeerMessage::Inquire { .. } => "inquire",
-        PeerMessage::Contested { .. } => "contested",
-        PeerMessage::Relinquish { .. } => "relinquish",
-        PeerMessage::Release { .. } => "release",
-    }
-}
-
-fn process_kind(message: &ProcessMessage) -> &'static str {
-    match message {
-        ProcessMessage::Ask { .. } => "ask",
-        ProcessMessage::Leave { .. } => "leave",
-        ProcessMessage::Renew { .. } => "renew",
-    }
-}
-
-fn group_kind(message: &GroupMessage) -> &'static str {
-    match message {
-        GroupMessage::Enter { .. } => "enter",
-        GroupMessage::Renewed { .. } => "renewed",
-        GroupMessage::Gone { .. } => "gone",
     }
 }

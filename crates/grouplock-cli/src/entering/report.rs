@@ -112,11 +112,14 @@ impl StderrReport {
         if self.verbosity != Verbosity::Quiet
             && let Some(died) = recovered
         {
-            complain(format_args!(
-                "process {} died inside `{room}` in the session `{}`; \
-                 its work may be half done",
-                died.pid, died.session
-            ));
+            let who = match died.pid {
+                0 if died.session.is_empty() => format!("a process may have died inside `{room}`"),
+                0 => format!("a process died inside `{room}` in the session `{}`", died.session),
+                pid => {
+                    format!("process {pid} died inside `{room}` in the session `{}`", died.session)
+                }
+            };
+            complain(format_args!("{who}; what it was doing may be half done"));
         }
     }
 

@@ -11,7 +11,6 @@ use grouplock_room::{Place, RoomError, RoomName, remote};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
-use super::dial::{Connection, Target};
 use super::driver::{Driver, Order};
 use super::link::Dialler;
 use super::parts::Parts;
@@ -19,7 +18,7 @@ use super::security::Security;
 use super::view;
 use crate::clock::Clock;
 use crate::name::ProcessId;
-use crate::wire::Cluster;
+use crate::wire::{Cluster, Connection};
 
 /// How long one of the hosts of a place may keep us from trying the next.
 const NEXT_HOST: Duration = Duration::from_millis(200);
@@ -182,8 +181,8 @@ async fn find(hosts: &[String], dialler: &Dialler) -> Result<Connection, String>
         if let Some(host) = rest.next() {
             let (dialler, host) = (dialler.clone(), host.clone());
             dials.spawn(async move {
-                let target = Target::unknown(&host, &dialler.security);
-                dialler.dial(&target).await.map_err(|error| format!("{host}: {error}"))
+                let peer = dialler.security.peer(&host);
+                dialler.dial(&peer, None).await.map_err(|error| format!("{host}: {error}"))
             });
         } else if dials.is_empty() {
             return Err(failures.join("; "));

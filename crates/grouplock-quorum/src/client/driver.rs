@@ -14,18 +14,18 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::clock::{before, instant, time};
 use super::decision::{Decision, FIRST_WORD};
-use super::dial::{Connection, Target};
 use super::entry::{Entry, FAREWELL, Phase, drift, notice};
 use super::link::{self, Dialler, News};
 use super::parts::Parts;
 use super::question::{Asker, Extent, Question};
+use super::view;
 use crate::clock::Clock;
 use crate::message::{GroupMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId, home, homes};
 use crate::process::{Process, Standing};
 use crate::settings::Votes;
 use crate::time::Time;
-use crate::wire::{About, Cluster, Frame, Reason};
+use crate::wire::{About, Cluster, Connection, Frame, Reason};
 
 /// What those who enter want done.
 pub(super) enum Order {
@@ -56,8 +56,10 @@ pub(super) enum Link {
     Dialling,
     Up {
         frames: UnboundedSender<Frame>,
-        /// Whose Leave went before each Ping that was not answered yet.
-        leaving: VecDeque<ProcessId>,
+        /// Whose Leave went before each Ping that was not answered yet, and when.
+        leaving: VecDeque<(ProcessId, Time)>,
+        /// How long a message takes, measured last.
+        delay: Duration,
     },
     Down {
         why: String,
@@ -137,14 +139,15 @@ impl Driver {
     fn enter(&mut self, wanted: Wanted) {
         let Wanted { process: id, room, session, about, desk, decide } = wanted;
         let (now, members) = (self.clock.now(), self.links.len() as u16);
-        let mut process = Process::new(id, members, self.cluster.settings);
-        // A process that has never asked is not busy.
-        let _ = process.ask(now, &session, about.expected, about.priority);
+        let mut process = Process::new(id, members, self.cluster.settings).with_pid(about.pid);
         let by = now + FIRST_WORD;
         let decision = if decide { Decision::Open { by } } else { Decision::Made };
         let deadline = desk.patience().deadline().map(|deadline| time(self.clock, deadline));
         let hasty = self.is_hasty(desk.patience());
         let home = self.stand_in(&session, hasty).unwrap_or(home(&session, members));
+        process.set_delay(self.delay(home));
+        // A process that has never asked is not busy.
+        let _ = process.ask(now, &session, about.expected, about.priority);
         process.turn_to(now, home);
         let entry = Entry {
             room,
@@ -158,6 +161,7 @@ impl Driver {
             farewell: deadline.map(|deadline| before(deadline, FAREWELL)),
             deadline,
             armed: None,
+            unwanted: false,
             desk,
         };
         self.entries.insert(id, entry);
@@ -176,7 +180,11 @@ impl Driver {
         if matches!(entry.phase, Phase::Ending { .. }) {
             return;
         }
-        entry.process.leave();
+        if entry.unwanted {
+            entry.process.withdraw();
+        } else {
+            entry.process.leave();
+        }
         entry.phase = Phase::Ending { error, until };
         if !matches!(self.links[entry.home.index()], Link::Up { .. })
             && let Phase::Ending { error, .. } = &mut entry.phase
@@ -201,14 +209,14 @@ impl Driver {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let link = &mut self.links[entry.home.index()];
         while let Some((_, message)) = entry.process.poll_transmit() {
-            if let Link::Up { frames, leaving } = link {
+            if let Link::Up { frames, leaving, .. } = link {
                 let leaves = matches!(message, ProcessMessage::Leave { .. });
                 let about = (!entry.introduced && !leaves).then(|| entry.about.clone());
                 let room = entry.room.clone();
                 // A link that has just broken tells so itself.
                 let _ = frames.send(Frame::Process { room, process: id, message, about });
                 if leaves && matches!(entry.phase, Phase::Ending { .. }) {
-                    leaving.push_back(id);
+                    leaving.push_back((id, self.clock.now()));
                     let _ = frames.send(Frame::Ping);
                 }
             }
@@ -228,8 +236,9 @@ impl Driver {
                 entry.desk.grace(notice(self.lease));
                 entry.phase = Phase::Inside { ends, lost: false };
                 let valid_until = told.map(|told| instant(self.clock, told));
+                let recovered = entry.process.recovered().map(view::recovered);
                 // If it is not wanted any more, an order to end it is on its way.
-                let _ = entry.desk.granted(Grant { epoch, recovered: None, valid_until });
+                entry.unwanted = !entry.desk.granted(Grant { epoch, recovered, valid_until });
             }
             (Standing::Inside { valid_until, .. }, Phase::Inside { ends, lost: false }) => {
                 let later = valid_until.map(|until| before(until, drift(self.lease)));
@@ -319,10 +328,12 @@ impl Driver {
             return false;
         };
         let Some(home) = self.stand_in(&session, hasty) else { return false };
+        let delay = self.delay(home);
         let Some(entry) = self.entries.get_mut(&id) else { return false };
         if entry.home != home {
             entry.home = home;
             entry.introduced = false;
+            entry.process.set_delay(delay);
             entry.process.turn_to(now, home);
             self.start_link(home, None);
             self.settle(id);
@@ -348,9 +359,7 @@ impl Driver {
             return;
         }
         *link = Link::Dialling;
-        let peer = &self.cluster.members[member.index()];
-        let (address, name) = (peer.address.clone(), peer.name.clone());
-        let target = Target { address, name, member: Some(member) };
+        let target = (member, self.cluster.members[member.index()].clone());
         let tell = self.tell.clone();
         let tell = move |news| tell.send((member, news)).is_ok();
         tokio::spawn(link::keep(self.dialler.clone(), target, first, tell));
@@ -358,8 +367,8 @@ impl Driver {
 
     fn hear(&mut self, member: MemberId, news: News) {
         match news {
-            News::Up(frames) => {
-                self.links[member.index()] = Link::Up { frames, leaving: VecDeque::new() };
+            News::Up(frames, delay) => {
+                self.links[member.index()] = Link::Up { frames, leaving: VecDeque::new(), delay };
                 self.resume(member);
             }
             News::Down(why) => {
@@ -375,14 +384,23 @@ impl Driver {
         }
     }
 
+    /// How long a message to a member takes, as far as it is known.
+    fn delay(&self, member: MemberId) -> Duration {
+        match self.links[member.index()] {
+            Link::Up { delay, .. } => delay,
+            Link::Unused | Link::Dialling | Link::Down { .. } => Duration::ZERO,
+        }
+    }
+
     /// Says again what is outstanding at that member.
     fn resume(&mut self, member: MemberId) {
-        let now = self.clock.now();
+        let (now, delay) = (self.clock.now(), self.delay(member));
         let here = self.entries.iter().filter(|(_, entry)| entry.home == member);
         let here: Vec<_> = here.map(|(id, _)| *id).collect();
         for id in here {
             let Some(entry) = self.entries.get_mut(&id) else { continue };
             entry.introduced = false;
+            entry.process.set_delay(delay);
             match entry.phase {
                 Phase::Asking(_) | Phase::Inside { lost: false, .. } => {
                     entry.process.handle_reconnect(now);
@@ -410,9 +428,11 @@ impl Driver {
             Frame::Denied { process, reason, .. } => self.denied(member, process, &reason),
             Frame::Seen { question, seen } => self.read_seen(member, question, seen),
             Frame::Pong => {
-                if let Link::Up { leaving, .. } = &mut self.links[member.index()]
-                    && let Some(id) = leaving.pop_front()
+                let now = self.clock.now();
+                if let Link::Up { leaving, delay, .. } = &mut self.links[member.index()]
+                    && let Some((id, said)) = leaving.pop_front()
                 {
+                    *delay = now.since(said) / 2;
                     self.ended(id);
                 }
             }
@@ -446,7 +466,7 @@ impl Driver {
                 if let GroupMessage::Enter { attempt, .. } = message
                     && let Link::Up { frames, .. } = &self.links[from.index()]
                 {
-                    let message = ProcessMessage::Leave { attempt };
+                    let message = ProcessMessage::Leave { attempt, entered: false };
                     let _ = frames.send(Frame::Process { room, process: id, message, about: None });
                 }
             }

@@ -35,6 +35,8 @@ pub(super) struct Entry {
     pub(super) deadline: Option<Time>,
     /// When its timer goes off.
     pub(super) armed: Option<Time>,
+    /// It was let in when it did not want to be any more: nobody was told who had died.
+    pub(super) unwanted: bool,
 }
 
 pub(super) enum Phase {

@@ -8,13 +8,16 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::dial::{Connection, Target, dial};
 use super::security::Security;
 use crate::clock::Clock;
+use crate::name::MemberId;
 use crate::wire::{
-    Fingerprint, Frame, Hello, PING_AFTER, Role, SILENT_AFTER, Versions, WireError, encode,
+    Connection, DialError, Fingerprint, Frame, Hello, PING_AFTER, Peer, Role, SILENT_AFTER,
+    Versions, WireError, dial, encode,
 };
 
+/// How long a member may take to welcome us.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// The first pause after a failure; then twice as long each time, up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(2);
@@ -24,8 +27,8 @@ const STEADY: Duration = Duration::from_millis(200);
 /// What becomes of the connection.
 #[derive(Debug)]
 pub(super) enum News {
-    /// It stands, and this is where to put frames.
-    Up(UnboundedSender<Frame>),
+    /// It stands: where to put frames, and how long one takes.
+    Up(UnboundedSender<Frame>, Duration),
     /// A frame has come. [`Frame::Pong`] only for what was put in by who listens here.
     Heard(Frame),
     /// It does not stand, and why.
@@ -43,18 +46,22 @@ pub(super) struct Dialler {
 }
 
 impl Dialler {
-    pub(super) async fn dial(&self, target: &Target) -> Result<Connection, super::dial::DialError> {
+    pub(super) async fn dial(
+        &self,
+        peer: &Peer,
+        member: Option<MemberId>,
+    ) -> Result<Connection, DialError> {
         let role = Role::Client { client: self.client };
         let (now, versions) = (self.clock.now(), Versions::OURS);
         let hello = Hello { cluster: self.cluster, role, now, versions };
-        dial(target, &self.security, hello).await
+        dial(peer, member, self.security.connector(), hello, PATIENCE).await
     }
 }
 
 /// Keeps the connection up, beginning with one that stands already if there is one, until nobody listens.
 pub(super) async fn keep(
     dialler: Dialler,
-    target: Target,
+    (member, peer): (MemberId, Peer),
     first: Option<Connection>,
     tell: impl Fn(News) -> bool + Send + Sync + 'static,
 ) {
@@ -63,7 +70,7 @@ pub(super) async fn keep(
     loop {
         let connection = match next.take() {
             Some(connection) => Ok(connection),
-            None => dialler.dial(&target).await.map_err(|error| error.to_string()),
+            None => dialler.dial(&peer, Some(member)).await.map_err(|error| error.to_string()),
         };
         let why = match connection {
             Err(why) => why,
@@ -71,7 +78,7 @@ pub(super) async fn keep(
                 let since = Instant::now();
                 let (frames, outgoing) = unbounded_channel();
                 let answers = frames.clone();
-                if !tell(News::Up(frames)) {
+                if !tell(News::Up(frames, connection.delay)) {
                     return;
                 }
                 let why = talk(connection, outgoing, &answers, &tell).await;

@@ -6,13 +6,12 @@
 //!
 //! * [`driver`]: the task that talks to the members, one per process and place.
 //! * [`entry`], [`decision`]: a request in its hands, and whether it has to wait. · [`question`], [`parts`], [`view`]: what members see, put together.
-//! * [`link`], [`dial`], [`security`]: the connection to a member.
+//! * [`link`], [`security`]: the connection to a member.
 
 mod about;
 mod clock;
 mod connect;
 mod decision;
-mod dial;
 mod driver;
 mod entry;
 mod link;

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use grouplock_room::{Place, RoomError};
-use rustls::pki_types::ServerName;
 use tokio_rustls::TlsConnector;
 
-use crate::wire::Identity;
+use crate::wire::{Identity, Peer};
 
 /// The options of a place, and the variables that stand in for them.
 const OPTIONS: [(&str, &str); 3] = [
@@ -29,6 +28,24 @@ pub(super) enum Security {
 }
 
 impl Security {
+    pub(super) fn connector(&self) -> Option<&TlsConnector> {
+        match self {
+            Security::PlainText => None,
+            Security::Tls { connector, .. } => Some(connector),
+        }
+    }
+
+    /// One of the hosts of a place, of which it is not known which member it is.
+    pub(super) fn peer(&self, address: &str) -> Peer {
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let name = match self {
+            Security::Tls { name: Some(name), .. } => name,
+            _ => host,
+        };
+        Peer { address: address.to_owned(), name: name.to_owned() }
+    }
+
     /// As the options of the place or else the environment tell.
     ///
     /// # Errors
@@ -70,13 +87,6 @@ impl Security {
             }
         }
     }
-}
-
-/// As a certificate names it.
-pub(super) fn server_name(name: &str) -> Result<ServerName<'static>, String> {
-    ServerName::try_from(name.to_owned()).map_err(|_| {
-        format!("`{name}` cannot be in a certificate: expected a host name or an address")
-    })
 }
 
 fn bad(what: &'static str, value: &str, expected: &str) -> RoomError {

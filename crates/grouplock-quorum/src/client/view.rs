@@ -3,11 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use grouplock_room::{
-    HolderId, Participant, PastPhase, Phase, Policy, Priority, RoomError, Snapshot,
+    HolderId, Participant, PastPhase, Phase, Policy, Priority, Recovered, RoomError, Snapshot,
 };
 
 use super::clock::system_time;
 use super::parts::Parts;
+use crate::death::Death;
 use crate::name::ProcessId;
 use crate::rank::{Claim, Precedence};
 use crate::settings::{Admission, Settings};
@@ -20,6 +21,13 @@ const RECENT: usize = 64;
 /// How snapshots call a process.
 pub(super) fn holder(process: ProcessId) -> HolderId {
     HolderId::new(format!("{:016x}", process.0))
+}
+
+/// What an entrant is told of a death.
+pub(super) fn recovered(death: &Death) -> Recovered {
+    let (session, pid) =
+        death.who.as_ref().map_or(("", 0), |dead| (dead.session.as_str(), dead.pid));
+    Recovered::new(death.epoch, session, pid, system_time(death.noticed))
 }
 
 /// The policy of all rooms of a cluster.

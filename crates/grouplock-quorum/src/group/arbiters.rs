@@ -1,6 +1,7 @@
 //! What a group hears from its arbiters, and says to them again.
 
 use super::{Group, State, World};
+use crate::death::Died;
 use crate::message::PeerMessage;
 use crate::name::MemberId;
 use crate::rank::Claim;
@@ -13,8 +14,10 @@ impl Group {
         (stage, grant): (u64, u64),
         (epoch, heard): (u64, Time),
         rival: Option<Claim>,
+        died: Option<Died>,
         world: &mut World<'_>,
     ) {
+        world.learn(died);
         if stage != self.stage {
             return;
         }
@@ -101,7 +104,7 @@ impl Group {
     ) -> bool {
         let over = self.over();
         if again && stage <= over {
-            world.out.send(arbiter, PeerMessage::Release { stage: over, epoch: self.epoch });
+            world.out.send(arbiter, self.release(over, world));
         }
         stage <= over
     }
@@ -116,7 +119,7 @@ impl Group {
         let asked = self.asked.contains(&arbiter);
         let over = self.over();
         if over > 0 && (asked || world.quorum().is_some_and(|own| own.contains(&arbiter))) {
-            world.out.send(arbiter, PeerMessage::Release { stage: over, epoch: self.epoch });
+            world.out.send(arbiter, self.release(over, world));
         }
         if asked {
             self.ask_again(arbiter, world);

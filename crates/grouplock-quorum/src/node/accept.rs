@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::connection::{End, Outbox, Stream, Take, run};
+use super::connection::{End, Outbox, Take, run};
 use super::descriptors::Places;
 use super::engine::{ConnectionId, Input, Who};
 use super::metrics::Metrics;
@@ -22,8 +22,8 @@ use super::strangers::{Stranger, Strangers};
 use crate::clock::Clock;
 use crate::name::MemberId;
 use crate::wire::{
-    BadOpening, Cluster, Fingerprint, Frame, Hello, Reader, Reason, Role, Versions, Welcome,
-    exchange_openings, is_for, write,
+    BadOpening, Cluster, Fingerprint, Frame, Hello, Reader, Reason, Role, Stream, Versions,
+    Welcome, exchange_openings, is_for, write,
 };
 
 /// How long a newcomer has to say who it is, TLS and all.

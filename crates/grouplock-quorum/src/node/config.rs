@@ -103,7 +103,6 @@ struct FileCluster {
     votes: Option<String>,
     lease: Option<String>,
     retry: Option<String>,
-    link_delay: Option<String>,
     clock_tolerance: Option<String>,
 }
 
@@ -306,7 +305,6 @@ fn settings(file: &FileCluster) -> Result<Settings, Wrong> {
             "`fifo`, `priority:TIME` with what a step of priority is worth, such as `priority:10s`, or `static`",
         );
     };
-    let link_delay = time("cluster.link_delay", file.link_delay.as_deref(), "0ms")?;
     let fifo = precedence == Precedence::Aged { weight: Duration::ZERO };
     let admission = match file.admission.as_deref() {
         Some("together") if !fifo => Admission::Together,
@@ -326,7 +324,7 @@ fn settings(file: &FileCluster) -> Result<Settings, Wrong> {
             return wrong("cluster.votes", format!("`{other}`"), expected);
         }
     };
-    Ok(Settings { precedence, admission, votes, link_delay, retry, lease: Some(lease) })
+    Ok(Settings { precedence, admission, votes, retry, lease: Some(lease) })
 }
 
 /// The host of `host:port`, without the brackets of an IPv6 address.

@@ -3,22 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
-use crate::wire::{Frame, PING_AFTER, Reader, Reason, SILENT_AFTER, WireError, encode};
+use crate::wire::{Frame, PING_AFTER, Reader, Reason, SILENT_AFTER, Stream, WireError, encode};
 
 /// How many frames may wait to be written. More wait only if the other side does not read.
 pub(super) const OUTBOX: usize = 1024;
 
 /// How long a last word may take.
 const LAST_WORD: Duration = Duration::from_secs(1);
-
-/// Anything a connection runs over.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
 
 #[derive(Debug)]
 pub(super) enum Outgoing {

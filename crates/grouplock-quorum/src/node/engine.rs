@@ -13,8 +13,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::connection::Outbox;
+use super::hooks;
 use super::memory::Blank;
-use super::metrics::{Direction, Gauges, Metrics, peer_kind, process_kind};
+use super::metrics::{Direction, Gauges, Metrics};
 use super::room::{NotItsProcess, Room, Tally, To, Wishes};
 use super::status::Status;
 use super::storage::{Storage, StorageError};
@@ -36,6 +37,9 @@ const MOST_ROOMS: usize = 65_536;
 const LOOK_AT_CLOCK: Duration = Duration::from_secs(1);
 /// How often in a row they have to differ before it is believed.
 const BELIEVED_AFTER: u32 = 5;
+
+/// How long a room is remembered that nobody uses.
+const KEPT: Duration = Duration::from_secs(3600);
 
 /// How long others have their turn while there is much to say again.
 const BREATH: Duration = Duration::from_millis(5);
@@ -279,9 +283,7 @@ impl Engine {
                 }
             }
             (Who::Client(client), Frame::Process { room, process, message, about }) => {
-                let (ProcessMessage::Ask { attempt, .. }
-                | ProcessMessage::Leave { attempt }
-                | ProcessMessage::Renew { attempt, .. }) = message;
+                let attempt = message.attempt();
                 let handled =
                     named.and_then(|()| self.process(now, client, &room, process, message, about));
                 if let Err(reason) = handled {
@@ -315,7 +317,7 @@ impl Engine {
             self.check_clock(ahead)?;
         }
         let name = self.room(room, now)?;
-        self.metrics.message(peer_kind(&message), Direction::Received, false);
+        self.metrics.message(message.kind(), Direction::Received, false);
         if let Some(room) = self.rooms.get_mut(&name) {
             let handled = room.member.handle(now, peer, message);
             handled.map_err(|refused| Reason::Protocol(refused.to_string()))?;
@@ -351,8 +353,7 @@ impl Engine {
         };
         let Some(room) = self.rooms.get_mut(&name) else { return Ok(()) };
         let repeated = room.is_repeated(process, &message);
-        let (kind, renewal) =
-            (process_kind(&message), matches!(message, ProcessMessage::Renew { .. }));
+        let (kind, renewal) = (message.kind(), matches!(message, ProcessMessage::Renew { .. }));
         self.metrics.message(kind, Direction::Received, repeated && !renewal);
         if let Err(NotItsProcess) = room.hear(now, process, client, &message, about) {
             return Err(Reason::NotItsProcess(process));
@@ -369,6 +370,7 @@ impl Engine {
         if let Some(room) = self.rooms.get_mut(&name) {
             room.forget(process);
         }
+        self.arm(&name, now);
         Ok(())
     }
 
@@ -380,7 +382,7 @@ impl Engine {
         process: ProcessId,
         message: &ProcessMessage,
     ) {
-        self.metrics.message(process_kind(message), Direction::Received, true);
+        self.metrics.message(message.kind(), Direction::Received, true);
         if let ProcessMessage::Renew { attempt, .. } = *message {
             let message = GroupMessage::Gone { attempt };
             let frame = Frame::Group { room: room.to_owned(), process, message };
@@ -398,7 +400,7 @@ impl Engine {
         if let Some((name, _)) = self.rooms.get_key_value(name) {
             return Ok(name.clone());
         }
-        if self.rooms.len() >= MOST_ROOMS {
+        if self.rooms.len() >= MOST_ROOMS && !self.make_place() {
             return Err(Reason::TooMany { what: "rooms".to_owned(), most: MOST_ROOMS as u64 });
         }
         let name: Arc<str> = name.into();
@@ -412,11 +414,41 @@ impl Engine {
         Ok(name)
     }
 
+    /// Forgets the room that nobody has used for the longest time, if there is one.
+    fn make_place(&mut self) -> bool {
+        let idle = |name: &Arc<str>| self.rooms.get(name).is_some_and(Room::is_idle);
+        let first = self.wakes.iter().map(|(_, name)| name).find(|name| idle(name)).cloned();
+        first.is_some_and(|first| self.retire(&[first]))
+    }
+
+    /// Forgets rooms; false if the disk has failed.
+    fn retire(&mut self, names: &[Arc<str>]) -> bool {
+        let mut highest = 0;
+        for name in names {
+            let Some(room) = self.rooms.remove(name) else { continue };
+            highest = highest.max(room.member.highest());
+            room.wake.map(|at| self.wakes.remove(&(at, name.clone())));
+        }
+        let Engine { wishes, rooms, .. } = self;
+        wishes.save.retain(|(room, _)| rooms.contains_key(room));
+        let retired = self.storage.retire(names, highest);
+        self.failed = self.failed.take().or(retired.err());
+        self.failed.is_none()
+    }
+
     /// Takes what a room wants done, and notes when it wants to be woken.
     pub(super) fn settle(&mut self, name: &Arc<str>, now: Time, asker: Option<(ProcessId, u64)>) {
         let Some(room) = self.rooms.get_mut(name) else { return };
         let tally = room.drain(now, asker, &mut self.wishes);
-        let wake = room.member.poll_timeout();
+        self.count(tally);
+        self.arm(name, now);
+    }
+
+    /// Notes when a room wants to be woken, or can be forgotten.
+    fn arm(&mut self, name: &Arc<str>, now: Time) {
+        let Some(room) = self.rooms.get_mut(name) else { return };
+        let forget = room.is_idle().then(|| now + hooks::kept(KEPT));
+        let wake = room.member.poll_timeout().or(forget);
         if wake != room.wake {
             if let Some(old) = room.wake {
                 self.wakes.remove(&(old, name.clone()));
@@ -426,7 +458,6 @@ impl Engine {
             }
             room.wake = wake;
         }
-        self.count(tally);
     }
 
     fn count(&self, tally: Tally) {
@@ -451,11 +482,17 @@ impl Engine {
 
     fn wake(&mut self) {
         let now = self.clock.now();
+        let mut unused = Vec::new();
         while let Some((at, name)) = self.wakes.first()
             && *at <= now
         {
             let name = name.clone();
             let Some(room) = self.rooms.get_mut(&name) else { return };
+            if room.is_idle() {
+                self.wakes.pop_first();
+                unused.push(name);
+                continue;
+            }
             let before = room.living();
             room.member.handle_timeout(now);
             self.settle(&name, now, None);
@@ -468,6 +505,10 @@ impl Engine {
                 }
                 self.count(Tally { deaths, ..Tally::default() });
             }
+            self.arm(&name, now);
+        }
+        if !unused.is_empty() {
+            self.retire(&unused);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Where tests take hold of a running member. Without the feature `test-hooks` nothing of this is left.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::record::Record;
@@ -15,7 +16,7 @@ pub(super) fn votes(records: &Records) -> u64 {
 
 #[cfg(feature = "test-hooks")]
 mod armed {
-    use super::{Clock, Record, Records, Versions};
+    use super::{Clock, Duration, Record, Records, Versions};
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
     static VOTES: AtomicU64 = AtomicU64::new(0);
@@ -38,6 +39,11 @@ mod armed {
         let told = told.as_deref().and_then(|told| told.split_once('-'));
         let told = told.and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
         told.map_or(ours, |(lowest, highest)| Versions { lowest, highest })
+    }
+
+    /// `GROUPLOCK_TEST_KEPT`: how many milliseconds a room is remembered that nobody uses.
+    pub(in super::super) fn kept(kept: Duration) -> Duration {
+        number("GROUPLOCK_TEST_KEPT").map_or(kept, |it| Duration::from_millis(it.unsigned_abs()))
     }
 
     /// `GROUPLOCK_TEST_FORGET`: what is not saved, `votes` or `inside`.
@@ -74,7 +80,7 @@ mod armed {
 }
 
 #[cfg(feature = "test-hooks")]
-pub(super) use armed::{after_commit, before_commit, begun, clock, versions};
+pub(super) use armed::{after_commit, before_commit, begun, clock, kept, versions};
 
 #[cfg(not(feature = "test-hooks"))]
 pub(super) fn clock(clock: Clock) -> Clock {
@@ -84,6 +90,11 @@ pub(super) fn clock(clock: Clock) -> Clock {
 #[cfg(not(feature = "test-hooks"))]
 pub(super) fn versions(ours: Versions) -> Versions {
     ours
+}
+
+#[cfg(not(feature = "test-hooks"))]
+pub(super) fn kept(kept: Duration) -> Duration {
+    kept
 }
 
 #[cfg(not(feature = "test-hooks"))]

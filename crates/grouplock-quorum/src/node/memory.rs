@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::engine::{ConnectionId, Engine, Who};
 use super::storage::{Fact, StorageError};
 use crate::coterie::Coterie;
+use crate::member::above;
 use crate::name::MemberId;
 use crate::time::Time;
 use crate::wire::{Frame, Memory, Reason, Recall};
@@ -80,7 +81,7 @@ impl Engine {
     pub(super) fn say_memory(&mut self, peer: MemberId) {
         let recall = self.blank_peers.contains(&peer).then(|| {
             let rooms = self.rooms.values().map(|room| room.member.floor(peer));
-            let floor = rooms.max().unwrap_or(0).max(self.storage.floor());
+            let floor = rooms.max().unwrap_or(0).max(above(self.storage.floor()));
             Recall { known: self.storage.memory_of(peer), floor }
         });
         let frame = Frame::Memory { mine: self.storage.memory(), recall };

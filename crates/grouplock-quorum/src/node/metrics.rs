@@ -1,4 +1,5 @@
-//! What a member counts, in the text format of Prometheus.
+//! What a member counts, in the text format of Prometheus. By hand: to write the format takes fewer lines than the types of labels that a
+//! library would want.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,7 +7,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
 use crate::wire::Reason;
 
 /// Upper bounds of the histogram of flushes, in seconds.
@@ -47,33 +47,6 @@ pub struct Gauges {
     pub clients: usize,
     pub members_connected: usize,
     pub log_bytes: u64,
-}
-
-pub(super) fn peer_kind(message: &PeerMessage) -> &'static str {
-    match message {
-        PeerMessage::Request { .. } => "request",
-        PeerMessage::Locked { .. } => "locked",
-        PeerMessage::Inquire { .. } => "inquire",
-        PeerMessage::Contested { .. } => "contested",
-        PeerMessage::Relinquish { .. } => "relinquish",
-        PeerMessage::Release { .. } => "release",
-    }
-}
-
-pub(super) fn process_kind(message: &ProcessMessage) -> &'static str {
-    match message {
-        ProcessMessage::Ask { .. } => "ask",
-        ProcessMessage::Leave { .. } => "leave",
-        ProcessMessage::Renew { .. } => "renew",
-    }
-}
-
-pub(super) fn group_kind(message: &GroupMessage) -> &'static str {
-    match message {
-        GroupMessage::Enter { .. } => "enter",
-        GroupMessage::Renewed { .. } => "renewed",
-        GroupMessage::Gone { .. } => "gone",
-    }
 }
 
 impl Metrics {

@@ -185,6 +185,11 @@ impl Room {
         }
     }
 
+    /// Whether nothing of it has to be remembered.
+    pub(super) fn is_idle(&self) -> bool {
+        self.people.is_empty() && self.member.is_idle()
+    }
+
     /// The epoch of the stage under way and who is in it, to be compared by [`bury`](Room::bury).
     pub(super) fn living(&self) -> (u64, Vec<ProcessId>) {
         let epoch = self.running.as_ref().map_or(0, |running| running.epoch);
@@ -215,7 +220,11 @@ impl Room {
     fn observe(&mut self, now: Time, record: &Record, tally: &mut Tally) {
         match record {
             Record::Vote(_) => tally.votes += 1,
-            Record::Wanting { .. } | Record::Left { .. } => {}
+            Record::Wanting { .. }
+            | Record::Returned(_)
+            | Record::Left { .. }
+            | Record::Died(_)
+            | Record::Recovered(_) => {}
             Record::Opened(open) => {
                 tally.stages += 1;
                 tally.entries += open.inside.len() as u64;

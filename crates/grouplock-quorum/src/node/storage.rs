@@ -65,6 +65,8 @@ enum Entry {
     Room(String, Durable),
     Record(String, Record),
     Fact(Fact),
+    /// Nothing of that room counts any more, but for the floor.
+    Retired(String),
 }
 
 /// What a member must not forget beside its rooms.
@@ -107,6 +109,7 @@ enum EntryRef<'a> {
     Room(&'a str, &'a Durable),
     Record(&'a str, &'a Record),
     Fact(&'a Fact),
+    Retired(&'a str),
 }
 
 /// What can go wrong with a member's disk.
@@ -278,27 +281,39 @@ impl Storage {
 
     /// Puts a fact on disk.
     pub fn note(&mut self, fact: Fact) -> Result<(), StorageError> {
-        let path = self.directory.join("log");
-        self.append(&[EntryRef::Fact(&fact)], &path)?;
-        self.file.sync_data().map_err(io_error("flush", &path))?;
-        self.append(&[], &path)?;
-        self.loose = true;
+        self.write(&[EntryRef::Fact(&fact)])?;
         self.facts.apply(fact);
         Ok(())
     }
 
-    /// Puts all of it on disk, and tells how long the flush took. After an error nothing more may be sent.
-    pub fn commit(&mut self, records: Vec<(Arc<str>, Record)>) -> Result<Duration, StorageError> {
+    /// Forgets rooms, all of whose numbers are at most `highest`.
+    pub fn retire(&mut self, rooms: &[Arc<str>], highest: u64) -> Result<(), StorageError> {
+        let floor = Fact::Floor(highest);
+        let retired = rooms.iter().map(|room| EntryRef::Retired(room));
+        self.write(&[EntryRef::Fact(&floor)].into_iter().chain(retired).collect::<Vec<_>>())?;
+        self.facts.apply(floor);
+        for room in rooms {
+            self.rooms.remove(room);
+        }
+        self.compact_if_long()
+    }
+
+    /// Appends, flushes, and seals: how long the flush took.
+    fn write(&mut self, entries: &[EntryRef<'_>]) -> Result<Duration, StorageError> {
         let path = self.directory.join("log");
-        let entries: Vec<_> =
-            records.iter().map(|(room, record)| EntryRef::Record(room, record)).collect();
-        self.append(&entries, &path)?;
-        drop(entries);
+        self.append(entries, &path)?;
         let began = Instant::now();
         self.file.sync_data().map_err(io_error("flush", &path))?;
         let took = began.elapsed();
         self.append(&[], &path)?;
         self.loose = true;
+        Ok(took)
+    }
+
+    /// Puts all of it on disk, and tells how long the flush took. After an error nothing more may be sent.
+    pub fn commit(&mut self, records: Vec<(Arc<str>, Record)>) -> Result<Duration, StorageError> {
+        let entries = records.iter().map(|(room, record)| EntryRef::Record(room, record));
+        let took = self.write(&entries.collect::<Vec<_>>())?;
         for (room, record) in records {
             self.rooms.entry(room).or_default().apply(record);
         }
@@ -412,8 +427,12 @@ fn write_anew(
         [EntryRef::Head(head)].into_iter().chain(facts.iter().map(EntryRef::Fact)).collect();
     batch(&mut bytes, 0, &first, &new)?;
     let mut next = 1;
-    let entries: Vec<_> =
-        rooms.iter().map(|(room, durable)| EntryRef::Room(room, durable)).collect();
+    let beside: Vec<_> = rooms.iter().map(|(room, durable)| (room, durable.beside())).collect();
+    let beside = beside
+        .iter()
+        .flat_map(|(room, records)| records.iter().map(|record| EntryRef::Record(room, record)));
+    let entries = rooms.iter().map(|(room, durable)| EntryRef::Room(room, durable));
+    let entries: Vec<_> = entries.chain(beside).collect();
     for chunk in entries.chunks(ROOMS_PER_BATCH) {
         batch(&mut bytes, next, chunk, &new)?;
         next += 1;
@@ -483,6 +502,7 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
                 Entry::Room(room, durable) => drop(rooms.insert(room.into(), durable)),
                 Entry::Record(room, record) => rooms.entry(room.into()).or_default().apply(record),
                 Entry::Fact(fact) => facts.apply(fact),
+                Entry::Retired(room) => drop(rooms.remove(room.as_str())),
             }
         }
         (at, next) = (end, next + 1);

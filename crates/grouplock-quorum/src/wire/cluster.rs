@@ -84,14 +84,13 @@ pub struct Cluster {
 
 impl Cluster {
     /// A digest of what must be the same everywhere: the name, how many members there are, the coterie, and the settings but
-    /// `retry` and `link_delay`. Addresses, names in certificates and the tolerance of clocks may differ, so that they can be changed at one member
+    /// `retry`. Addresses, names in certificates and the tolerance of clocks may differ, so that they can be changed at one member
     /// after the other. It keeps apart what was configured differently by mistake; it is no protection against malice,
     /// which is the certificates' business.
     pub fn fingerprint(&self) -> Fingerprint {
         let mut same = self.clone();
         same.members.fill(Peer { address: String::new(), name: String::new() });
         same.settings.retry = Duration::ZERO;
-        same.settings.link_delay = Duration::ZERO;
         same.clock_tolerance = Duration::ZERO;
         // Nothing in it can fail to be encoded; were it so, nobody would get a welcome.
         let bytes = postcard::to_allocvec(&same).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Frames as bytes.
+//! Frames as bytes. Not by the codec of tokio-util: who is refused is told how long its frame was, or after how many bytes it ended.
 
 use std::io;
 

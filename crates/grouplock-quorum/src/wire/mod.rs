@@ -13,6 +13,7 @@
 
 mod cluster;
 mod codec;
+mod dial;
 mod frame;
 mod limits;
 mod opening;
@@ -23,6 +24,7 @@ mod versions;
 
 pub use cluster::{Cluster, CoterieKind, Fingerprint, Peer};
 pub use codec::{LONGEST, Reader, WireError, encode, write};
+pub(crate) use dial::{Connection, DialError, Stream, dial};
 pub use frame::{About, Frame, Hello, Memory, Recall, Role, Welcome};
 pub use limits::{
     BadName, LONGEST_COMMAND, LONGEST_HOST, LONGEST_SESSION, LONGEST_USER, PING_AFTER, SILENT_AFTER,

@@ -35,9 +35,20 @@ impl Cluster {
 
     /// The number of the process that asks.
     fn ask(&mut self, session: &'static str, priority: i32, stay: Option<Duration>) -> usize {
+        self.ask_from(Duration::ZERO, session, priority, stay)
+    }
+
+    fn ask_from(
+        &mut self,
+        delay: Duration,
+        session: &'static str,
+        priority: i32,
+        stay: Option<Duration>,
+    ) -> usize {
         self.now += 1;
         let number = self.processes.len();
         let mut process = Process::new(ProcessId(number as u64), 3, self.settings);
+        process.set_delay(delay);
         process.ask(self.now(), session, stay, priority).unwrap();
         self.processes.push((process, session));
         self.deliver();
@@ -167,4 +178,33 @@ fn who_is_out_before_those_inside_may_join() {
     let short = cluster.ask("a", 0, Some(Duration::from_secs(5)));
     cluster.ask("a", 0, Some(Duration::from_secs(20)));
     assert_eq!(cluster.inside(), [first, short]);
+}
+
+/// The time that its messages take counts: the paper's tc, of each process its own.
+#[test]
+fn who_is_far_away_has_less_time_to_stay() {
+    let mut cluster = Cluster::in_order();
+    let first = cluster.ask("a", 0, Some(Duration::from_secs(10)));
+    cluster.ask("b", 0, None);
+    let stay = Some(Duration::from_secs(5));
+    let near = cluster.ask_from(Duration::from_secs(4), "a", 0, stay);
+    cluster.ask_from(Duration::from_secs(6), "a", 0, stay);
+    assert_eq!(cluster.inside(), [first, near]);
+}
+
+/// Who leaves before it said takes its word with it, and nobody is believed for longer than an hour.
+#[test]
+fn what_was_said_of_a_stay_counts_while_it_lasts_and_an_hour_at_most() {
+    let mut cluster = Cluster::in_order();
+    let first = cluster.ask("a", 0, Some(Duration::from_secs(10)));
+    let long = cluster.ask("a", 0, Some(Duration::from_secs(24 * 3600)));
+    cluster.ask("b", 0, None);
+    cluster.ask("a", 0, Some(Duration::from_secs(2 * 3600)));
+    let hour = cluster.ask("a", 0, Some(Duration::from_secs(3000)));
+    assert_eq!(cluster.inside(), [first, long, hour], "more than an hour is not believed");
+    cluster.leave(long);
+    cluster.leave(hour);
+    cluster.ask("a", 0, Some(Duration::from_secs(3000)));
+    let short = cluster.ask("a", 0, Some(Duration::from_secs(5)));
+    assert_eq!(cluster.inside(), [first, short], "who has left holds nobody's place open");
 }

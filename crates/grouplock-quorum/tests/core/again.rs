@@ -89,7 +89,9 @@ fn who_asks_again_keeps_its_place_in_the_queue() {
     let session = (0..100).map(|n| format!("s{n}")).find(|name| home(name, 3) == MemberId(0));
     let mut ask = |attempt, at: u64| {
         let (at, session) = (Time::from_micros(at), session.clone().unwrap());
-        let message = ProcessMessage::Ask { attempt, session, stay: None, priority: 0, sent: at };
+        let (stay, priority, delay, pid) = (None, 0, Duration::ZERO, 1);
+        let message =
+            ProcessMessage::Ask { attempt, session, stay, priority, sent: at, delay, pid };
         member.handle_process(at, ProcessId(7), message).unwrap();
         member.waits(ProcessId(7)).expect("it waits for another member's vote")
     };

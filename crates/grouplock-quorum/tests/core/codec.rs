@@ -1,16 +1,18 @@
 //! Frames as bytes.
 
+use std::time::Duration;
+
 use grouplock_quorum::wire::{Frame, LONGEST, LONGEST_SESSION, Reader, Seen, WireError, encode};
 use grouplock_quorum::{ProcessId, ProcessMessage, Time};
 use tokio::io::AsyncWriteExt;
 
 fn ask(room: &str, session: &str) -> Frame {
     let session = session.to_owned();
-    let (attempt, stay, priority, sent) = (1, None, 0, Time::ZERO);
+    let (attempt, stay, priority, sent, delay, pid) = (1, None, 0, Time::ZERO, Duration::ZERO, 1);
     Frame::Process {
         room: room.to_owned(),
         process: ProcessId(7),
-        message: ProcessMessage::Ask { attempt, session, stay, priority, sent },
+        message: ProcessMessage::Ask { attempt, session, stay, priority, sent, delay, pid },
         about: None,
     }
 }

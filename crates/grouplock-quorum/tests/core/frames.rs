@@ -10,8 +10,8 @@ use grouplock_quorum::wire::{
     PastStage, Peer, Reader, Reason, Recall, Role, Seen, Stage, Versions, Waiter, Welcome, encode,
 };
 use grouplock_quorum::{
-    GroupMessage, MemberId, PeerMessage, Precedence, ProcessId, ProcessMessage, Rank, Settings,
-    Time,
+    Dead, Death, Died, GroupMessage, MemberId, PeerMessage, Precedence, ProcessId, ProcessMessage,
+    Rank, Settings, Time,
 };
 
 /// The bytes of the newest version.
@@ -51,6 +51,8 @@ fn frames() -> Vec<Frame> {
         Frame::Hello(Hello { cluster, role, now, versions: Versions { lowest: 3, highest: 3 } })
     };
     let memory = Memory { generation: 1, id: 96 };
+    let who = Some(Dead { session: "B".to_owned(), pid: 4712 });
+    let death = Death { epoch: 38, noticed: time(1000), who };
     let seen = |seen| Frame::Seen { question: 5, seen };
     let mut frames = vec![
         hello(Role::Member { id: MemberId(1), incarnation: 99 }),
@@ -113,11 +115,12 @@ fn frames() -> Vec<Frame> {
             epoch: 40,
             heard: time(1010),
             rival: Some(claim),
+            died: Some(Died { death: death.clone(), told: true }),
         },
         PeerMessage::Inquire { stage: 9, grant: 3, rival: claim, again: false },
         PeerMessage::Contested { stage: 9, grant: 3, rival: None, again: true },
         PeerMessage::Relinquish { stage: 9, grant: 3 },
-        PeerMessage::Release { stage: 9, epoch: 41 },
+        PeerMessage::Release { stage: 9, epoch: 41, died: None },
     ];
     frames.extend(peers.into_iter().map(|message| Frame::Peer { room: room(), message }));
     let asks = [
@@ -127,8 +130,10 @@ fn frames() -> Vec<Frame> {
             stay: Some(Duration::from_secs(2)),
             priority: 3,
             sent: time(1008),
+            delay: Duration::from_micros(250),
+            pid: 4711,
         },
-        ProcessMessage::Leave { attempt: 1 },
+        ProcessMessage::Leave { attempt: 1, entered: true },
         ProcessMessage::Renew { attempt: 1, sent: time(1009) },
     ];
     frames.extend(asks.into_iter().map(|message| {
@@ -136,7 +141,7 @@ fn frames() -> Vec<Frame> {
         Frame::Process { room: room(), process, message, about }
     }));
     let answers = [
-        GroupMessage::Enter { attempt: 1, epoch: 41, heard: time(1008) },
+        GroupMessage::Enter { attempt: 1, epoch: 41, heard: time(1008), recovered: Some(death) },
         GroupMessage::Renewed { attempt: 1, heard: time(1009) },
         GroupMessage::Gone { attempt: 1 },
     ];

@@ -159,12 +159,13 @@ fn a_vote_that_was_not_taken_back_counts_whatever_epoch_its_arbiter_has_heard_of
     let mut names = (0..).map(|n| format!("s{n}"));
     let session = names.find(|name| home(name, 3) == MemberId(0)).unwrap();
     let (attempt, stay, priority, p) = (1, None, 0, ProcessId(1));
-    let ask = ProcessMessage::Ask { attempt, session, stay, priority, sent: Time::ZERO };
+    let (sent, delay, pid) = (Time::ZERO, Duration::ZERO, 1);
+    let ask = ProcessMessage::Ask { attempt, session, stay, priority, sent, delay, pid };
     member.handle_process(Time::ZERO, p, ask).unwrap();
     let at = |quarters: u32| Time::ZERO + LEASE / 4 * quarters;
     let mut hears = |quarters: u32, grant: u64, epoch: u64| {
-        let (stage, heard, rival) = (1, at(quarters), None);
-        let locked = PeerMessage::Locked { stage, grant, epoch, heard, rival };
+        let (stage, heard, rival, died) = (1, at(quarters), None, None);
+        let locked = PeerMessage::Locked { stage, grant, epoch, heard, rival, died };
         member.handle_timeout(at(quarters));
         member.handle(at(quarters), MemberId(1), locked).unwrap();
         let renew = ProcessMessage::Renew { attempt, sent: at(quarters) };

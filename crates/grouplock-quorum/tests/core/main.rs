@@ -7,6 +7,7 @@ mod cluster;
 mod codec;
 mod config;
 mod coterie;
+mod deaths;
 mod frames;
 mod leases;
 mod metrics;

@@ -1,6 +1,7 @@
 //! A connection that breaks takes messages with it. When it is back they are said again at once, before any timer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use grouplock_quorum::{
     Coterie, GroupMessage, Member, MemberId, Output, ProcessId, ProcessMessage, Settings, Time,
@@ -32,8 +33,8 @@ impl Three {
         let mut names = (0..100).map(|number| format!("s{number}"));
         let session = names.find(|name| home_of(name, 3) == MemberId(home));
         let session = session.expect("there are enough names");
-        let (attempt, stay, sent) = (1, None, NOW);
-        let ask = ProcessMessage::Ask { attempt, session, stay, priority, sent };
+        let (attempt, stay, sent, delay, pid) = (1, None, NOW, Duration::ZERO, 1);
+        let ask = ProcessMessage::Ask { attempt, session, stay, priority, sent, delay, pid };
         self.tell(home.into(), process, ask);
     }
 
@@ -82,7 +83,7 @@ fn a_release() {
     three.ask(1, 8, 0);
     assert_eq!(three.entered, [ProcessId(7)]);
     three.broken = vec![(0, 1)];
-    three.tell(0, 7, ProcessMessage::Leave { attempt: 1 });
+    three.tell(0, 7, ProcessMessage::Leave { attempt: 1, entered: true });
     assert_eq!(three.entered, [ProcessId(7)], "member 1 has not heard");
     three.mend(0, 1);
     assert_eq!(three.entered, [ProcessId(7), ProcessId(8)]);
@@ -100,7 +101,7 @@ fn an_inquiry_and_its_answer() {
     assert_eq!(three.entered, [ProcessId(7)], "the vote was given back and told of");
     three.mend(1, 2);
     assert_eq!(three.entered, [ProcessId(7)], "it waits for its own vote");
-    three.tell(0, 7, ProcessMessage::Leave { attempt: 1 });
+    three.tell(0, 7, ProcessMessage::Leave { attempt: 1, entered: true });
     assert_eq!(three.entered, [ProcessId(7), ProcessId(8)]);
 }
 

@@ -88,6 +88,50 @@ fn loss_copies_reordering_and_deaths_break_nothing_and_stop_nobody() {
     assert!(deaths > 0, "nobody died");
 }
 
+/// Members stop and come back, every third time without what they had saved.
+#[test]
+fn members_that_stop_and_lose_their_disks_break_nothing_and_stop_nobody() {
+    let (mut restarts, mut lost_disks, mut deaths) = (0, 0, 0);
+    let sizes = [(3, 20), (7, 30), (13, 40)];
+    for (seed, (members, processes)) in (1..=18).zip(sizes.into_iter().cycle()) {
+        let load = Load {
+            // Longer than a vote lasts, so that somebody is inside when a vote is forgotten.
+            stay: Duration::from_millis(1500),
+            sessions: 5,
+            deaths: 50,
+            restarts: Duration::from_millis(500),
+            lost_disks: 333,
+            ..hostile(members, processes)
+        };
+        let report = run(&load, seed);
+        sound(&report);
+        assert!(report.waiting.is_empty(), "{members}: {:?} wait", report.waiting);
+        let Report { restarts: again, lost_disks: lost, alarms, losses, .. } = report;
+        println!(
+            "{members} members: {again} restarts, {lost} lost disks, {} deaths told, {alarms} alarms, {losses} lost places",
+            report.deaths
+        );
+        restarts += again;
+        lost_disks += lost;
+        deaths += report.deaths;
+    }
+    assert!(restarts > 10 && lost_disks > 5 && deaths > 3, "{restarts}, {lost_disks}, {deaths}");
+}
+
+/// Where no message is lost, a death is told once and nothing else is.
+#[test]
+fn deaths_are_told_once() {
+    let mut deaths = 0;
+    for (seed, members) in [(1, 3), (2, 7), (3, 13)] {
+        let load = Load { loss: 0, duplication: 0, deaths: 30, ..hostile(members, 100) };
+        let report = run(&load, seed);
+        sound(&report);
+        assert_eq!(report.alarms, 0, "{members}: told without a death");
+        deaths += report.deaths;
+    }
+    assert!(deaths > 10, "few died");
+}
+
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let load = hostile(7, 100);

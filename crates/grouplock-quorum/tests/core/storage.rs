@@ -39,6 +39,7 @@ fn what_was_committed_is_there_again() {
         session: "s".to_owned(),
         epoch: 4,
         inside: BTreeMap::from([(ProcessId(7), 1)]),
+        recovered: None,
     };
     storage.commit(vec![(room("a"), vote(1)), (room("b"), Record::Wanting { stage: 3 })]).unwrap();
     storage.commit(vec![(room("a"), vote(2)), (room("b"), Record::Opened(stage.clone()))]).unwrap();

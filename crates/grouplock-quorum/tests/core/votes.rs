@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use grouplock_quorum::{
     Coterie, Member, MemberId, Output, PeerMessage, ProcessId, ProcessMessage, Settings, Time, home,
@@ -13,8 +14,8 @@ fn asked() -> Member {
     let mut member = Member::new(MemberId(0), coterie, Settings::default()).unwrap();
     let mut names = (0..).map(|number| format!("s{number}"));
     let session = names.find(|name| home(name, 7) == MemberId(0)).unwrap();
-    let ask =
-        ProcessMessage::Ask { attempt: 1, session, stay: None, priority: 0, sent: Time::ZERO };
+    let (attempt, stay, priority, sent, delay, pid) = (1, None, 0, Time::ZERO, Duration::ZERO, 1);
+    let ask = ProcessMessage::Ask { attempt, session, stay, priority, sent, delay, pid };
     member.handle_process(Time::ZERO, ProcessId(1), ask).unwrap();
     member
 }
@@ -33,7 +34,7 @@ fn asks(member: &mut Member) -> BTreeSet<u16> {
 /// That member votes for it. Its own vote it has.
 fn vote(member: &mut Member, from: u16) {
     let (stage, grant, epoch, heard, rival) = (1, 1, 0, Time::ZERO, None);
-    let locked = PeerMessage::Locked { stage, grant, epoch, heard, rival };
+    let locked = PeerMessage::Locked { stage, grant, epoch, heard, rival, died: None };
     member.handle(Time::ZERO, MemberId(from), locked).unwrap();
 }
 

@@ -5,6 +5,7 @@ mod convicted;
 mod model;
 mod printed;
 mod scenario;
+mod state;
 
 use std::time::{Duration, Instant};
 
@@ -195,6 +196,17 @@ fn memory_is_lost() {
 
 fn violated(scenario: &Scenario) -> Vec<&'static str> {
     explore(scenario).violated.iter().map(|(name, _)| *name).collect()
+}
+
+/// A member forgets a room that nobody uses there, but for the highest number; others still remember it.
+#[test]
+fn rooms_are_retired() {
+    let twice = [at(0).rounds(2), at(1).priority(1), at(2).priority(2)];
+    let base = Scenario { ordered: true, retirements: 2, ..Scenario::new(triangle(), &twice) };
+    let what = "3 groups, 2+1+1 stages, the room is forgotten twice";
+    holds(what, &base, &[ALL, YIELDS, "forgotten"]);
+    let violated = violated(&Scenario { forgetful: true, ..base });
+    assert!(violated.contains(&"epochs grow"), "{violated:?}");
 }
 
 #[test]

@@ -1,393 +1,15 @@
-//! A cluster, its processes and its network as a state machine for stateright. What is explored is the code that ships:
-//! a state holds real `Member`s and `Process`es.
+//! What can happen next, and what must hold, for stateright.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use grouplock_quorum::{
-    Durable, GroupMessage, Member, MemberId, Output, PeerMessage, Precedence, Process, ProcessId,
-    ProcessMessage, Standing, Time, homes,
+    Durable, Member, MemberId, PeerMessage, Process, ProcessId, Standing, Time,
 };
 use stateright::{Checker, Model, Property};
 
-use crate::scenario::{LEASE, Plan, Scenario};
-
-/// One end of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum End {
-    Member(MemberId),
-    Process(ProcessId),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Message {
-    Peer(PeerMessage),
-    Up(ProcessMessage),
-    Down(GroupMessage),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct State {
-    pub(crate) members: Vec<Member>,
-    pub(crate) processes: Vec<Process>,
-    rounds: Vec<u8>,
-    /// What is on its way. In order of sending, or if order does not count, sorted.
-    pub(crate) links: BTreeMap<(End, End), Vec<Message>>,
-    disks: Vec<Durable>,
-    clock: u64,
-    left: Budget,
-    /// Since when members are down: the dead, and those who have lost their memory.
-    down: BTreeMap<MemberId, Down>,
-    /// The last stage that began: epoch, member, number.
-    last: (u64, u16, u64),
-    /// Who must be among those who enter next: nothing was on its way when the last one left, and it had the best claim.
-    first: Option<usize>,
-    /// What is wrong, as soon as something is.
-    wrong: Option<&'static str>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Budget {
-    duplicates: u8,
-    losses: u8,
-    breaks: u8,
-    crashes: u8,
-    passes: u8,
-    deaths: u8,
-    amnesias: u8,
-    hasty: u8,
-    patience: u8,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Down {
-    Dead,
-    Blank { since: u64 },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    Ask(usize),
-    Leave(usize),
-    GiveUp(usize),
-    Deliver(End, End, usize),
-    Duplicate(End, End, usize),
-    Lose(End, End, usize),
-    Break(MemberId, MemberId),
-    Crash(usize),
-    Die(usize),
-    Forget(usize),
-    Return(usize),
-    /// Time passes.
-    Pass,
-    Wake(usize),
-    WakeProcess(usize),
-    Hasty(usize),
-    Timeout,
-}
-
-impl State {
-    fn now(&self) -> Time {
-        Time::from_micros(self.clock)
-    }
-
-    /// Those who believe that they are inside, and may. Whoever is late to notice that its lease is over does nothing inside.
-    fn inside(&self) -> impl Iterator<Item = (usize, u64)> {
-        let now = self.now();
-        self.processes.iter().enumerate().filter_map(move |(p, process)| match process.standing() {
-            Standing::Inside { epoch, valid_until } => {
-                valid_until.is_none_or(|until| now < until).then_some((p, epoch))
-            }
-            _ => None,
-        })
-    }
-
-    /// Of those who wait and are known to: a home that has started again has forgotten them until they ask again.
-    fn best(&self, scenario: &Scenario) -> Option<usize> {
-        let known = |p: &usize| {
-            let home = &self.members[usize::from(scenario.processes[*p].home)];
-            let waits = self.processes[*p].standing() == Standing::Waiting;
-            waits && home.waits(ProcessId(*p as u64)).is_some()
-        };
-        let rank = |p: &usize| (-scenario.processes[*p].priority, scenario.processes[*p].home);
-        let known = (0..self.processes.len()).filter(known);
-        known.min_by_key(rank).filter(|_| scenario.precedence == Precedence::Static)
-    }
-
-    fn is_down(&self, end: End) -> bool {
-        matches!(end, End::Member(member) if self.down.contains_key(&member))
-    }
-
-    fn send(&mut self, scenario: &Scenario, from: End, to: End, message: Message) {
-        if self.is_down(to) {
-            return;
-        }
-        let link = self.links.entry((from, to)).or_default();
-        link.push(message);
-        if !scenario.ordered {
-            link.sort();
-        }
-    }
-
-    fn take(&mut self, link: (End, End), at: usize) -> Message {
-        let messages = self.links.get_mut(&link).expect("an action names a link in use");
-        let message = messages.remove(at);
-        if messages.is_empty() {
-            self.links.remove(&link);
-        }
-        message
-    }
-
-    fn deliver(&mut self, from: End, to: End, message: Message) {
-        if self.is_down(to) {
-            return;
-        }
-        let now = self.now();
-        let fine = match (from, to, message) {
-            (End::Member(from), End::Member(to), Message::Peer(message)) => {
-                self.members[to.index()].handle(now, from, message).is_ok()
-            }
-            (End::Process(from), End::Member(to), Message::Up(message)) => {
-                self.members[to.index()].handle_process(now, from, message).is_ok()
-            }
-            (End::Member(from), End::Process(to), Message::Down(message)) => {
-                self.processes[to.0 as usize].handle(now, from, message);
-                true
-            }
-            _ => false,
-        };
-        if !fine {
-            self.wrong = Some("nothing is refused");
-        }
-    }
-
-    /// Takes what members and processes want to send, until there is no more.
-    fn collect(&mut self, scenario: &Scenario) {
-        loop {
-            let mut quiet = true;
-            for m in 0..self.members.len() {
-                while let Some(output) = self.members[m].poll_transmit() {
-                    quiet = false;
-                    let from = End::Member(MemberId(m as u16));
-                    match output {
-                        Output::Save(record) => {
-                            // Without crashes nobody looks, and there are fewer states without.
-                            if scenario.crashes > 0 && !self.is_down(from) {
-                                self.disks[m].apply(record);
-                            }
-                        }
-                        Output::ToMember(to, message) => {
-                            self.send(scenario, from, End::Member(to), Message::Peer(message));
-                        }
-                        Output::ToProcess(to, message) if scenario.direct => {
-                            self.deliver(from, End::Process(to), Message::Down(message));
-                        }
-                        Output::ToProcess(to, message) => {
-                            self.send(scenario, from, End::Process(to), Message::Down(message));
-                        }
-                    }
-                }
-            }
-            for p in 0..self.processes.len() {
-                while let Some((to, message)) = self.processes[p].poll_transmit() {
-                    quiet = false;
-                    let (from, to) = (End::Process(ProcessId(p as u64)), End::Member(to));
-                    if scenario.direct {
-                        self.deliver(from, to, Message::Up(message));
-                    } else {
-                        self.send(scenario, from, to, Message::Up(message));
-                    }
-                }
-            }
-            if quiet {
-                break;
-            }
-        }
-        self.watch_stages(scenario);
-    }
-
-    /// A member is gone, and everybody notices.
-    fn lose(&mut self, scenario: &Scenario, member: MemberId, down: Down) {
-        self.down.insert(member, down);
-        self.links.retain(|(_, to), _| *to != End::Member(member));
-        let now = self.now();
-        for other in 0..self.members.len() {
-            if !self.down.contains_key(&MemberId(other as u16)) {
-                self.members[other].handle_disconnect(now, member);
-            }
-        }
-        (0..self.processes.len()).for_each(|p| self.turn(scenario, p));
-    }
-
-    /// A process asks the first of those who stand in for its home.
-    fn turn(&mut self, scenario: &Scenario, p: usize) {
-        let session = scenario.session(scenario.processes[p]);
-        let order = homes(&session, scenario.coterie.members());
-        let Some(home) = order.into_iter().find(|home| !self.down.contains_key(home)) else {
-            return;
-        };
-        let now = self.now();
-        if scenario.deaths + scenario.amnesias > 0 {
-            self.processes[p].turn_to(now, home);
-        }
-    }
-
-    /// A member that has lost its memory has asked the others how far they are.
-    fn recall(&mut self, scenario: &Scenario, member: MemberId) {
-        self.down.remove(&member);
-        let others: Vec<_> = (0..self.members.len() as u16)
-            .map(MemberId)
-            .filter(|other| *other != member && !self.down.contains_key(other))
-            .collect();
-        let floor = others.iter().map(|other| self.members[other.index()].floor(member)).max();
-        let (coterie, now) = (scenario.coterie.clone(), self.now());
-        let made = Member::above(floor.unwrap_or(0), member, coterie, scenario.settings(), now);
-        self.members[member.index()] = made.expect("in it");
-        for other in others {
-            self.members[member.index()].handle_reconnect(now, other);
-            self.members[other.index()].handle_reconnect(now, member);
-        }
-    }
-
-    /// What is left if nothing more goes wrong and everybody does at once what it has to do.
-    fn goes_on(&self, scenario: &Scenario) -> bool {
-        let mut state = self.clone();
-        for _ in 0..40 {
-            while let Some((&(from, to), _)) = state.links.first_key_value() {
-                let message = state.take((from, to), 0);
-                state.deliver(from, to, message);
-                state.collect(scenario);
-            }
-            if state.finished(scenario) {
-                return state.wrong.is_none();
-            }
-            for p in 0..state.processes.len() {
-                match state.processes[p].standing() {
-                    Standing::Inside { .. } => state.processes[p].leave(),
-                    Standing::Outside | Standing::Lost if state.rounds[p] > 0 => {
-                        state.ask(scenario, p);
-                    }
-                    _ => {}
-                }
-            }
-            state.clock += LEASE.as_micros() as u64 / 8;
-            let now = state.now();
-            let blank: Vec<_> = state.down.keys().copied().collect();
-            for member in blank {
-                if state.may_return(scenario, member) {
-                    state.recall(scenario, member);
-                }
-            }
-            for member in 0..state.members.len() {
-                if !state.down.contains_key(&MemberId(member as u16)) {
-                    state.members[member].handle_timeout(now);
-                }
-            }
-            state.processes.iter_mut().for_each(|process| process.handle_timeout(now));
-            state.collect(scenario);
-        }
-        false
-    }
-
-    fn may_return(&self, scenario: &Scenario, member: MemberId) -> bool {
-        let wait = scenario.settings().vote_lease().unwrap_or_default();
-        let over = |since| Time::from_micros(since) + wait <= self.now() || scenario.rash;
-        matches!(self.down.get(&member), Some(Down::Blank { since }) if over(*since))
-    }
-
-    fn ask(&mut self, scenario: &Scenario, p: usize) {
-        self.rounds[p] -= 1;
-        let plan = scenario.processes[p];
-        let stay = plan.stay.map(Duration::from_micros);
-        let (now, session) = (self.now(), scenario.session(plan));
-        let asked = self.processes[p].ask(now, &session, stay, plan.priority);
-        asked.expect("it is outside");
-        self.turn(scenario, p);
-    }
-
-    /// A member has started again, and everybody finds it again.
-    fn reconnect(&mut self, scenario: &Scenario, back: MemberId) {
-        let (now, it) = (self.now(), back.index());
-        self.links.retain(|(from, to), _| ![*from, *to].contains(&End::Member(back)));
-        // What it said before there was anybody to hear it is lost.
-        while let Some(output) = self.members[it].poll_transmit() {
-            if let Output::Save(record) = output {
-                self.disks[it].apply(record);
-            }
-        }
-        for other in (0..self.members.len()).filter(|other| *other != it) {
-            self.members[it].handle_reconnect(now, MemberId(other as u16));
-            self.members[other].handle_reconnect(now, back);
-        }
-        for (process, plan) in self.processes.iter_mut().zip(&scenario.processes) {
-            if plan.home == back.0 {
-                process.handle_reconnect(now);
-                process.leave_again(back);
-            }
-        }
-    }
-
-    fn watch_stages(&mut self, scenario: &Scenario) {
-        let holding = self.members.iter().enumerate().filter_map(|(m, member)| {
-            member.stage_inside().map(|stage| (stage.epoch, m as u16, member.stage()))
-        });
-        let mut holding = holding.collect::<Vec<_>>();
-        // With leases a home may be late to notice that it has lost its stage. What its processes believe counts.
-        if scenario.passes == 0 && holding.len() > 1 {
-            self.wrong = Some("mutual exclusion");
-        }
-        holding.retain(|(epoch, ..)| {
-            scenario.passes == 0 || self.inside().any(|(_, believed)| believed == *epoch)
-        });
-        if let Some(stage) = holding.pop()
-            && (stage.1, stage.2) != (self.last.1, self.last.2)
-        {
-            if stage.0 <= self.last.0 {
-                self.wrong = Some("epochs grow");
-            }
-            self.last = stage;
-            let inside: BTreeSet<_> = self.inside().map(|(p, _)| p).collect();
-            if scenario.direct
-                && let Some(first) = self.first.take()
-                && !inside.contains(&first)
-            {
-                self.wrong = Some("the best claim is first");
-            }
-        }
-        for member in &self.members {
-            let mut waiting: Vec<MemberId> = member.electors().map(|rank| rank.member).collect();
-            waiting.sort_unstable();
-            if waiting.windows(2).any(|pair| pair[0] == pair[1]) {
-                self.wrong = Some("one entry per member");
-            }
-        }
-        // What processes believe, not what members do: a session, and its epoch.
-        let believe = |(p, epoch): (usize, u64)| {
-            let plan: Plan = scenario.processes[p];
-            (plan.home, plan.nth, epoch)
-        };
-        let mut beliefs: Vec<_> = self.inside().map(believe).collect();
-        beliefs.dedup();
-        if beliefs.len() > 1 {
-            self.wrong = Some("mutual exclusion");
-        }
-    }
-
-    /// When a message was lost, a stage may be under way with nobody inside until somebody wants the room.
-    fn finished(&self, scenario: &Scenario) -> bool {
-        let over = |process: &Process| match process.standing() {
-            Standing::Outside => true,
-            Standing::Lost => scenario.passes > 0,
-            Standing::Waiting | Standing::Inside { .. } => false,
-        };
-        self.rounds.iter().all(|rounds| *rounds == 0)
-            && self.processes.iter().all(over)
-            && (scenario.losses > 0
-                || scenario.passes > 0
-                || self.members.iter().all(|member| member.stage_inside().is_none()))
-    }
-}
+use crate::scenario::Scenario;
+use crate::state::{Action, Budget, Down, End, Message, State};
 
 impl Model for Scenario {
     type State = State;
@@ -412,6 +34,7 @@ impl Model for Scenario {
                 passes: self.passes,
                 deaths: self.deaths,
                 amnesias: self.amnesias,
+                retirements: self.retirements,
                 hasty: self.hasty,
                 patience: self.patience,
             },
@@ -488,6 +111,9 @@ impl Model for Scenario {
             if state.left.crashes > 0 {
                 actions.push(Action::Crash(m));
             }
+            if state.left.retirements > 0 && state.members[m].is_idle() {
+                actions.push(Action::Retire(m));
+            }
             if state.left.hasty > 0 && state.members[m].poll_timeout().is_some() {
                 actions.push(Action::Hasty(m));
             }
@@ -526,6 +152,13 @@ impl Model for Scenario {
                 state.lose(self, MemberId(m as u16), Down::Blank { since });
             }
             Action::Return(m) => state.recall(self, MemberId(m as u16)),
+            Action::Retire(m) => {
+                state.left.retirements -= 1;
+                let (id, coterie, now) = (MemberId(m as u16), self.coterie.clone(), state.now());
+                let floor = if self.forgetful { 0 } else { state.members[m].highest() };
+                let above = Member::above(floor, id, coterie, self.settings(), now);
+                state.members[m] = above.ok()?;
+            }
             Action::Pass => {
                 state.left.passes -= 1;
                 state.clock += self.step.as_micros() as u64;
@@ -638,6 +271,9 @@ impl Model for Scenario {
                 state.left.amnesias < scenario.amnesias
                     && state.down.is_empty()
                     && state.finished(scenario)
+            }),
+            Property::sometimes("forgotten", |scenario: &Scenario, state: &State| {
+                scenario.retirements > 0 && state.left.retirements == 0 && state.finished(scenario)
             }),
             Property::sometimes("two share", |_, state: &State| state.inside().count() > 1),
         ]

@@ -36,7 +36,7 @@ pub(crate) struct Scenario {
     pub(crate) crashes: u8,
     /// With a member all its connections break, and everybody is told. Else nothing is lost and nobody is told.
     pub(crate) reconnect: bool,
-    /// What a member finds on its disk then: for a mutant that finds nothing.
+    /// What a member finds on its disk then, or remembers of a room that is retired: for a mutant that finds nothing.
     pub(crate) forgetful: bool,
     /// Leases, and how many times `step` may pass. Whose time has come may do what it has to, or be late.
     pub(crate) passes: u8,
@@ -48,6 +48,8 @@ pub(crate) struct Scenario {
     pub(crate) deaths: u8,
     /// How many members may lose their memory: they ask the others and wait for the lease of a vote.
     pub(crate) amnesias: u8,
+    /// How many times a member may forget the room when it is idle there.
+    pub(crate) retirements: u8,
     /// They do not wait: for a mutant.
     pub(crate) rash: bool,
     /// How many times a timer may go off though what it waits for is on the way.
@@ -120,6 +122,7 @@ impl Scenario {
             under_way: 0,
             deaths: 0,
             amnesias: 0,
+            retirements: 0,
             rash: false,
             hasty: 0,
             patience: 0,
@@ -131,7 +134,6 @@ impl Scenario {
             precedence: self.precedence,
             admission: self.admission,
             votes: self.votes,
-            link_delay: Duration::ZERO,
             retry: if self.passes > 0 { LEASE / 4 } else { Duration::from_millis(1) },
             lease: (self.passes > 0).then_some(LEASE),
         }

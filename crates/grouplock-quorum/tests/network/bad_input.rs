@@ -119,7 +119,7 @@ fn frames_out_of_turn_or_from_the_wrong_side() {
     });
     refused(&cluster, "not_its_role", |cluster| {
         let mut raw = client(cluster);
-        let message = PeerMessage::Release { stage: 9, epoch: 9 };
+        let message = PeerMessage::Release { stage: 9, epoch: 9, died: None };
         raw.send(&Frame::Peer { room: "room".to_owned(), message }).unwrap();
         assert_eq!(raw.refusal(), "not_its_role");
     });
@@ -258,7 +258,8 @@ fn a_member_that_says_what_cannot_be() {
     let now = grouplock_quorum::Clock::start().now();
     let rank = |asked, member| Rank { claim: claim(asked), member: MemberId(member), stage: 1 };
     let request = |rank| PeerMessage::Request { rank, sent: now, epoch: 0 };
-    let locked = PeerMessage::Locked { stage: 1, grant: 1, epoch: 0, heard: now, rival: None };
+    let (stage, grant, epoch, heard, rival, died) = (1, 1, 0, now, None, None);
+    let locked = PeerMessage::Locked { stage, grant, epoch, heard, rival, died };
     // In another's name; of a stage that never was; from the future.
     say("protocol", request(rank(now, 2)));
     say("protocol", locked);
@@ -340,8 +341,9 @@ fn clocks_that_are_far_apart() {
             let mut raw = client(cluster);
             let sent = Time::from_micros(raw.clock.now().as_micros() + ahead - behind);
             let session = session.clone();
-            let (attempt, stay, priority) = (1, None, 0);
-            let message = ProcessMessage::Ask { attempt, session, stay, priority, sent };
+            let (attempt, stay, priority, delay, pid) = (1, None, 0, Duration::ZERO, 1);
+            let message =
+                ProcessMessage::Ask { attempt, session, stay, priority, sent, delay, pid };
             raw.process("room", 1, message).unwrap();
             assert_eq!(raw.refusal(), "clock");
         });

@@ -138,9 +138,9 @@ fn lets_in_twice(forget: Option<&str>) -> bool {
     let sent = inside.clock.now();
     inside.process("room", 1, ProcessMessage::Renew { attempt: 1, sent }).unwrap();
     let renewed = inside.hear(PATIENCE).unwrap();
-    let is_gone = |message| matches!(message, GroupMessage::Gone { .. });
+    let is_gone = |message: &_| matches!(message, GroupMessage::Gone { .. });
     assert!(
-        matches!(renewed, Some(Frame::Group { message, .. }) if !is_gone(message)),
+        matches!(&renewed, Some(Frame::Group { message, .. }) if !is_gone(message)),
         "{renewed:?}"
     );
     inside.leave("room", 1).unwrap();

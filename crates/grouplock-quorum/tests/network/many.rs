@@ -80,8 +80,8 @@ fn status_of(rooms: u64) {
         let mut inside = 0;
         while inside < some.len() {
             let heard = client.hear(PATIENCE).unwrap().expect("each room is empty");
-            let enter = |message| matches!(message, GroupMessage::Enter { .. });
-            inside += usize::from(matches!(heard, Frame::Group { message, .. } if enter(message)));
+            let enter = |message: &_| matches!(message, GroupMessage::Enter { .. });
+            inside += usize::from(matches!(&heard, Frame::Group { message, .. } if enter(message)));
         }
         for room in some {
             client.leave(&name(*room), *room).unwrap();
@@ -131,4 +131,51 @@ fn clients_that_are_too_many_are_told_so_and_members_are_not() {
     // One of them goes, and there is a place again.
     clients.pop();
     eventually("there is a place again", || Raw::client(&cluster.address(0), 1000).is_ok());
+}
+
+/// Members forget rooms that nobody uses, and remember how far their epochs are.
+#[test]
+fn rooms_that_nobody_uses_are_forgotten_and_their_epochs_go_on() {
+    let mut cluster = Cluster::prepare(Options { lease: "60s", ..Options::new(3) });
+    for id in 0..3 {
+        cluster.set(id, "GROUPLOCK_TEST_KEPT", "300");
+        cluster.launch(id);
+    }
+    cluster.wait_connected();
+    let places = Places::new().with(grouplock_quorum::opener());
+    let place = cluster.place(0);
+    let open =
+        |name: &str| places.open(place.as_str(), name, &RoomOptions::new()).expect("it is welcome");
+    let room = open("held");
+    let held = room.enter(&session_at(0, 3)).expect("the room is empty");
+    let enter = |round: u16| {
+        let pass = |room: u16| {
+            let name = open(&format!("room-{room}"));
+            let guard = name.enter(&session_at((room + round) % 3, 3)).expect("the room is empty");
+            let epoch = guard.epoch();
+            guard.leave().expect("nothing was lost");
+            epoch
+        };
+        (0..20).map(pass).collect::<Vec<_>>()
+    };
+    let rooms = |id| cluster.metric(id, "grouplock_rooms", "");
+    let before = [enter(0), enter(1)];
+    // Who has no part in a stage never hears of the room.
+    eventually("only the one that is held is known", || (0..3).all(|id| rooms(id) <= 1));
+    assert_eq!(rooms(0), 1, "somebody is inside");
+    let after = enter(2);
+    for room in 0..20 {
+        let epochs = [before[0][room], before[1][room], after[room]];
+        assert!(epochs.is_sorted_by(|a, b| a < b), "room {room}: {epochs:?}");
+    }
+    eventually("only the one that is held is known", || (0..3).all(|id| rooms(id) <= 1));
+    held.leave().expect("nothing was lost");
+    eventually("none is known", || (0..3).all(|id| rooms(id) == 0));
+    (0..3).for_each(|id| assert_eq!(cluster.stop(id), Some(0)));
+    (0..3).for_each(|id| cluster.launch(id));
+    cluster.wait_connected();
+    assert!((0..3).all(|id| cluster.metric(id, "grouplock_rooms", "") == 0), "a log has a room");
+    let room = open("room-0");
+    let last = room.enter(&session_at(0, 3)).expect("the room is empty");
+    assert!(last.epoch() > after[0], "{} after {}", last.epoch(), after[0]);
 }

@@ -107,7 +107,8 @@ fn answers(frame: Frame, cluster: &Cluster, counts: &Counts) -> Vec<Frame> {
                 }
                 "known" | "unknown" => Frame::Queued { room, process, attempt, claim, inside },
                 _ => {
-                    let message = GroupMessage::Enter { attempt, epoch: 1, heard: sent };
+                    let (epoch, heard, recovered) = (1, sent, None);
+                    let message = GroupMessage::Enter { attempt, epoch, heard, recovered };
                     Frame::Group { room, process, message }
                 }
             }]

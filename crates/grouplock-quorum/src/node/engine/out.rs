@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::super::connection::{NotSent, OUTBOX};
 use super::super::hooks;
-use super::super::metrics::{Direction, Gauges, group_kind, peer_kind};
+use super::super::metrics::{Direction, Gauges};
 use super::super::room::{To, Wishes};
 use super::super::status::Status;
 use super::super::storage::StorageError;
@@ -49,8 +49,8 @@ impl Engine {
 
     fn send(&mut self, to: To, frame: Frame, repeated: bool) {
         let kind = match &frame {
-            Frame::Peer { message, .. } => Some(peer_kind(message)),
-            Frame::Group { message, .. } => Some(group_kind(message)),
+            Frame::Peer { message, .. } => Some(message.kind()),
+            Frame::Group { message, .. } => Some(message.kind()),
             _ => None,
         };
         let outbox = match to {

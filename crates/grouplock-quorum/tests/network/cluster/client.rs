@@ -169,12 +169,14 @@ impl Raw {
             stay: None,
             priority: 0,
             sent: self.clock.now(),
+            delay: Duration::ZERO,
+            pid: std::process::id(),
         };
         self.process(room, process, message)
     }
 
     pub(crate) fn leave(&mut self, room: &str, process: u64) -> io::Result<()> {
-        self.process(room, process, ProcessMessage::Leave { attempt: 1 })
+        self.process(room, process, ProcessMessage::Leave { attempt: 1, entered: true })
     }
 
     pub(crate) fn process(

@@ -1,0 +1,144 @@
+//! Dialling a member, until it has welcomed us. Members and clients do it alike.
+
+use std::io;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite, ReadHalf, WriteHalf};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
+
+use super::{
+    BadOpening, Frame, Hello, Peer, Reader, Reason, Versions, Welcome, WireError,
+    exchange_openings, write,
+};
+use crate::name::MemberId;
+
+/// Anything a connection runs over.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
+
+/// A connection on which we are welcome.
+pub(crate) struct Connection {
+    pub(crate) reader: Reader<ReadHalf<Box<dyn Stream>>>,
+    pub(crate) writer: WriteHalf<Box<dyn Stream>>,
+    pub(crate) welcome: Welcome,
+    /// How long a message takes, measured by the first and its answer.
+    pub(crate) delay: Duration,
+}
+
+/// Why a member cannot be talked to.
+#[derive(Debug, Error)]
+pub(crate) enum DialError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("no answer within {} s", .0.as_secs())]
+    Silent(Duration),
+    #[error(
+        "plain text is for members on this machine only; for others cacert, cert and key are needed"
+    )]
+    PlainText,
+    #[error("TLS: {0}")]
+    Tls(String),
+    #[error("{0}")]
+    Opening(#[from] BadOpening),
+    #[error("{0}")]
+    Wire(#[from] WireError),
+    /// Told by it.
+    #[error("it refused us: {0}")]
+    Refused(Reason),
+    #[error("it wants to speak version {theirs}, expected {ours}")]
+    Version { theirs: Versions, ours: Versions },
+    #[error("it closed the connection instead of welcoming us")]
+    Closed,
+    #[error("it said {0} instead of welcoming us")]
+    Unexpected(&'static str),
+    #[error("it is {is}, expected {expected}")]
+    AnotherMember { is: MemberId, expected: MemberId },
+}
+
+impl DialError {
+    /// What is wrong with it, if it is not only broken.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        match self {
+            DialError::Tls(why) => Some(Reason::Unauthenticated(why.clone())),
+            DialError::Version { theirs, ours } => {
+                Some(Reason::Version { theirs: *theirs, ours: *ours })
+            }
+            DialError::Unexpected(_) | DialError::AnotherMember { .. } => {
+                Some(Reason::OutOfTurn(self.to_string()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Dials whoever is there; if it is said which `member` that has to be, no other will do.
+pub(crate) async fn dial(
+    peer: &Peer,
+    member: Option<MemberId>,
+    tls: Option<&TlsConnector>,
+    hello: Hello,
+    patience: Duration,
+) -> Result<Connection, DialError> {
+    let reached = timeout(patience, reach(peer, tls, hello, patience)).await;
+    let connection = reached.map_err(|_| DialError::Silent(patience))??;
+    match member {
+        Some(expected) if expected != connection.welcome.me => {
+            Err(DialError::AnotherMember { is: connection.welcome.me, expected })
+        }
+        _ => Ok(connection),
+    }
+}
+
+async fn reach(
+    peer: &Peer,
+    tls: Option<&TlsConnector>,
+    hello: Hello,
+    patience: Duration,
+) -> Result<Connection, DialError> {
+    let stream = TcpStream::connect(&peer.address).await?;
+    // Every frame is small and somebody waits for it.
+    stream.set_nodelay(true)?;
+    let mut stream: Box<dyn Stream> = match tls {
+        None if stream.peer_addr()?.ip().is_loopback() => Box::new(stream),
+        None => return Err(DialError::PlainText),
+        Some(tls) => match tls.connect(server_name(&peer.name)?, stream).await {
+            Ok(stream) => Box::new(stream),
+            // Wrong, not broken.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(DialError::Tls(error.to_string()));
+            }
+            Err(error) => return Err(error.into()),
+        },
+    };
+    exchange_openings(&mut stream, patience).await?;
+    let (reader, mut writer) = tokio::io::split(stream);
+    let mut reader = Reader::new(reader);
+    let (said, ours) = (Instant::now(), hello.versions);
+    write(&mut writer, &Frame::Hello(hello)).await?;
+    match reader.next().await? {
+        Some(Frame::Welcome(welcome)) => {
+            let theirs = Versions { lowest: welcome.version, highest: welcome.version };
+            if ours.common(theirs).is_none() {
+                return Err(DialError::Version { theirs, ours });
+            }
+            Ok(Connection { reader, writer, welcome, delay: said.elapsed() / 2 })
+        }
+        Some(Frame::Refused { reason }) => Err(DialError::Refused(reason)),
+        Some(other) => Err(DialError::Unexpected(other.kind())),
+        None => Err(DialError::Closed),
+    }
+}
+
+/// As a certificate names it.
+fn server_name(name: &str) -> Result<ServerName<'static>, DialError> {
+    ServerName::try_from(name.to_owned()).map_err(|_| {
+        DialError::Tls(format!(
+            "`{name}` cannot be in a certificate: expected a host name or an address"
+        ))
+    })
+}
