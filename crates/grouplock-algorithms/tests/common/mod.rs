@@ -6,6 +6,7 @@
 macro_rules! every_mutex {
     ($m:ty, $tests:ident) => {
         locks::for_each_algorithm! { mutex => listed!($m, $tests) }
+        locks::for_each_algorithm! { withdrawing_mutex => listed!($m, $tests) }
         each! { $tests:
             handover_as_mutex = locks::reductions::AsMutex<$m, locks::handover::Handover<$m>>,
             bakery_as_mutex = locks::reductions::AsMutex<$m, locks::generalized_bakery::GeneralizedBakery<$m>>,
@@ -29,6 +30,14 @@ macro_rules! every_group {
             keane_moir_over_dvir_taubenfeld_1 = locks::keane_moir::KeaneMoir<$m, locks::dvir_taubenfeld_1::DvirTaubenfeld1<$m>>,
             keane_moir_over_dvir_taubenfeld_2 = locks::keane_moir::KeaneMoir<$m, locks::dvir_taubenfeld_2::DvirTaubenfeld2<$m>>,
         }
+    };
+}
+
+/// The same for those that serve sessions in rounds: where one process waits inside for another of its session, it may wait for ever.
+#[allow(unused_macros, reason = "not every test file is about group locks")]
+macro_rules! every_round {
+    ($m:ty, $tests:ident) => {
+        locks::for_each_algorithm! { rounds => listed!($m, $tests) }
     };
 }
 

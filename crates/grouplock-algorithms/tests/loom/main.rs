@@ -227,6 +227,7 @@ macro_rules! policy_tests {
 
 every_mutex!(Loom, mutex_tests);
 every_group!(Loom, group_tests);
+every_round!(Loom, group_tests);
 every_policy!(Loom, policy_tests);
 
 mod three_processes {

@@ -155,6 +155,16 @@ impl<T: Value, const STRENGTH: u8> Register<T> for LoomRegister<T, STRENGTH> {
             }
         }
     }
+
+    fn await_other(&self, value: T, order: Ordering, give_up: GiveUp<'_>) -> Option<T> {
+        let (give_up, held) = (RefCell::new(give_up), Cell::new(None));
+        wait(|| {
+            let seen = self.read(order);
+            held.set((seen != value).then_some(seen));
+            held.get().is_some() || (*give_up.borrow_mut())()
+        });
+        held.get()
+    }
 }
 
 /// A plain boolean: the model has no use for sleeping.
