@@ -124,10 +124,10 @@ impl<M: Memory> RawGroup<M> for PairwiseBakery<M> {
 
     fn new(processes: usize) -> Result<Self, CapacityError> {
         let slots = Slots::new(processes, usize::MAX, |i| Process { i })?;
-        // Numbered so that no bit looks like a register that only its own process writes.
+        // `wait[2][1]` is called `wait[2001]`: an index that is the process itself would say that nobody else writes it.
         let wait = |i: usize, j: usize| Site {
             name: "wait",
-            index: Some((i + 1) * 100 + j),
+            index: Some(i * 1000 + j),
             home: Home::Process(i),
         };
         let announced = |i| Announced {

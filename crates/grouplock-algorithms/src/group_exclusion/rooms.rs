@@ -136,7 +136,7 @@ impl<M: Memory, const ROOMS: usize> RawGroup<M> for Rooms<M, ROOMS> {
             let opened = self.which.cas(NONE, session.get(), SeqCst); // 4
             if opened {
                 M::live(|| []);
-                return self.let_in(i);
+                return self.let_in(i); // 5
             }
         }
     }
@@ -154,7 +154,7 @@ impl<M: Memory, const ROOMS: usize> RawGroup<M> for Rooms<M, ROOMS> {
                 if somebody {
                     M::live(|| [r.word()]);
                     self.which.write(r as u64 + 1, SeqCst); // 10
-                    return self.let_in(r);
+                    return self.let_in(r); // 10
                 }
             }
             self.which.write(NONE, SeqCst); // 11
