@@ -332,18 +332,6 @@ const MUTANTS: &[Mutant] = &[
         changes: &[("let slots = processes.min(FORUMS) + 1;", "let slots = 1;")],
     },
     Mutant {
-        name: "forums_open_before_cur",
-        text: FORUMS,
-        changes: &[
-            ("self.cur.write(pos, Relaxed); // 7", "//"),
-            ("*M::live(|| []);\n        let come", "let come"),
-            (
-                "forum.open.write(come, Release); // 8",
-                "forum.open.write(come, Release); self.cur.write(pos, Relaxed); //",
-            ),
-        ],
-    },
-    Mutant {
         name: "forums_wait_for_who_came_late",
         text: FORUMS,
         changes: &[(

@@ -155,8 +155,6 @@ pub fn all() -> Vec<Case> {
             group mutants::rooms_wait_for_who_came_late::Rooms<M, 2>, 2 by 2 => DeadlockFreedom;
         "forums", "one slot":
             group mutants::forums_with_one_slot::Forums<M, 3>, 3 by 3 => MutualExclusion;
-        "forums", "line 8 before line 7":
-            group mutants::forums_open_before_cur::Forums<M, 2>, 2 by 2 => DeadlockFreedom;
         "forums", "line 9 waits for those who came late":
             group mutants::forums_wait_for_who_came_late::Forums<M, 2>, 2 by 2 => DeadlockFreedom;
         // As section 3.3 of the paper says (item 5). With two processes, where the printed text holds as well.

@@ -130,6 +130,7 @@ macro_rules! group_tests {
 }
 
 every_mutex!(Native, tests);
+every_withdrawing_mutex!(Native, tests);
 every_group!(Native, group_tests);
 every_round!(Native, group_tests);
 every_policy!(Native, group_tests);

@@ -121,6 +121,7 @@ macro_rules! policy_tests {
 
 every_policy!(Watched, policy_tests);
 every_mutex!(Watched, mutex_tests);
+every_withdrawing_mutex!(Watched, mutex_tests);
 every_group!(Watched, group_tests);
 every_round!(Watched, group_tests);
 

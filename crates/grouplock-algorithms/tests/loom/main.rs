@@ -339,7 +339,7 @@ mod giving_up {
     use grouplock_algorithms::handover_withdraw::HandoverWithdraw;
     use grouplock_algorithms::jayanti_jayanti::JayantiJayanti;
     use grouplock_algorithms::raw::{WithdrawGroup, WithdrawMutex};
-    use memory::Relaxed;
+    use memory::{Relaxed, Swapping};
 
     /// A session, and whether the request is given up as soon as it has to wait. Loom tries all moments for that.
     type Plan = &'static [(u64, bool)];
@@ -463,17 +463,25 @@ mod giving_up {
         assert!(given_up > 0 && entered > 0, "{given_up} given up, {entered} entered");
     }
 
+    /// Nobody gives up.
+    #[test]
+    fn jayanti_jayanti_while_nobody_does() {
+        mutex::<Swapping, JayantiJayanti<Swapping>>(None, 2, 1);
+        mutex::<Swapping, JayantiJayanti<Swapping>>(Some(3), 2, 2);
+        mutex::<Swapping, JayantiJayanti<Swapping>>(Some(2), 3, 1);
+    }
+
     /// Line 8 against line 6, and line 1 of the next request.
     #[test]
     fn jayanti_jayanti_against_an_exit_and_coming_back() {
-        abort::<Loom>(None, &[&[false], &[true, true]]);
-        abort::<Loom>(Some(3), &[&[false, false], &[true, true]]);
+        abort::<Swapping>(None, &[&[false], &[true, true]]);
+        abort::<Swapping>(Some(3), &[&[false, false], &[true, true]]);
     }
 
     /// Line 8, and line 1 of the next request, against lines 3 and 5 of the successor.
     #[test]
     fn jayanti_jayanti_against_a_successor() {
-        abort::<Loom>(Some(2), &[&[false], &[true, true], &[false]]);
+        abort::<Swapping>(Some(2), &[&[false], &[true, true], &[false]]);
     }
 
     #[test]
