@@ -118,7 +118,10 @@ fn growth(measured: &[Measurement]) -> Growth {
 
 #[test]
 fn what_they_cost() {
-    assert_eq!(growth(&measured("forums", Model::Cc)), Growth::Constant);
+    // Sixteen accesses at most, counting three looks in line 2 and two in line 5.
+    for one in measured("forums", Model::Cc) {
+        assert!(one.max <= 16, "{} processes: {}", one.processes, one.max);
+    }
     assert_eq!(growth(&measured("pairwise-bakery", Model::Cc)), Growth::Linear);
     let dsm = measured("pairwise-bakery", Model::Dsm);
     assert_eq!(growth(&dsm), Growth::Linear);
