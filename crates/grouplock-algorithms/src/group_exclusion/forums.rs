@@ -50,7 +50,7 @@ use crate::slots::Slots;
 /// The lock, for so many forums. See the [module](self).
 #[derive(Debug)]
 pub struct Forums<M: Memory = Native, const FORUMS: usize = 8> {
-    forums: [Forum<M>; FORUMS],
+    each: [Forum<M>; FORUMS],
     tail: M::Register<u64>,
     cur: M::Register<u64>,
     q: Box<[Slot<M>]>,
@@ -117,7 +117,7 @@ impl<M: Memory, const FORUMS: usize> RawGroup<M> for Forums<M, FORUMS> {
         let slots = processes.min(FORUMS) + 1;
         Ok(Forums {
             processes: Slots::new(processes, usize::MAX, |_| Process { f: 0 })?,
-            forums: core::array::from_fn(forum),
+            each: core::array::from_fn(forum),
             tail: M::Register::new(Site::shared("tail"), 0),
             cur: M::Register::new(Site::shared("cur"), 0),
             q: (0..slots).map(slot).collect(),
@@ -134,7 +134,7 @@ impl<M: Memory, const FORUMS: usize> RawGroup<M> for Forums<M, FORUMS> {
 
     unsafe fn enter(&self, me: &mut Process, session: Session) {
         me.f = session.get() as usize - 1;
-        let forum = &self.forums[me.f];
+        let forum = &self.each[me.f];
         let t = forum.come.faa(1, Relaxed); // 1: counts, and nothing goes with it
         M::doorway_end();
         M::live(|| [t.word()]);
@@ -156,7 +156,7 @@ impl<M: Memory, const FORUMS: usize> RawGroup<M> for Forums<M, FORUMS> {
     }
 
     unsafe fn exit(&self, me: &mut Process) {
-        let forum = &self.forums[me.f];
+        let forum = &self.each[me.f];
         let out = forum.out.faa(1, AcqRel) + 1; // 9: releases what we did, acquires what others did
         let last = out == forum.open.read(Relaxed); // 9: our own, or acquired in line 2
         me.f = 0;

@@ -30,8 +30,8 @@
 //! conflict(j): R_j has another session than s, and is PENDING or has a ticket smaller than t
 //! ```
 //!
-//! Nobody waits in vain: who changes R_j so that a wait for it may end (lines 3 and 8), clears the bits afterwards (lines 4 and 9), and who sets
-//! its bit (line 6) looks at R_j once more afterwards (line 7).
+//! Nobody waits in vain: who changes `R_j` so that a wait for it may end (lines 3 and 8), clears the bits afterwards (lines 4 and 9), and who sets
+//! its bit (line 6) looks at `R_j` once more afterwards (line 7).
 //!
 //! # One register for session and ticket
 //! They share 64 bits, so both are limited: sessions up to 2¹² − 1, and 2⁵² − 1 tickets, which last for 142 years at a million passages a second.

@@ -89,11 +89,12 @@ impl Operation {
     /// What a process learns from it if the register held this.
     pub(crate) fn answer(self, held: Word) -> Cue {
         match self {
-            Operation::Read | Operation::Fas(_) | Operation::Faa(..) => Cue::Value(held),
+            Operation::WaitOther(value) if held == value => Cue::Waited(false),
+            Operation::Read | Operation::Fas(_) | Operation::Faa(..) | Operation::WaitOther(_) => {
+                Cue::Value(held)
+            }
             Operation::Cas(old, _) => Cue::Swapped(held == old),
             Operation::WaitUnless(value) => Cue::Waited(held == value),
-            Operation::WaitOther(value) if held == value => Cue::Waited(false),
-            Operation::WaitOther(_) => Cue::Value(held),
             Operation::Write(_) | Operation::WaitFor(_) | Operation::AwaitCas(..) => Cue::Done,
         }
     }

@@ -77,6 +77,7 @@ pub enum Plan {
 
 impl Plan {
     /// The explorations of this plan.
+    #[allow(clippy::too_many_lines, reason = "a list")]
     pub fn tasks(self) -> Vec<Task> {
         let mut tasks: Vec<Task> = [
             ("clh", 4),
