@@ -18,14 +18,21 @@ const MAOR_TAUBENFELD: &str = "group_exclusion/maor_taubenfeld.rs";
 const PHASES: &str = "group_exclusion/phases.rs";
 const BWBGME: &str = "group_exclusion/black_white_bakery_gme.rs";
 const GLB: &str = "group_exclusion/generalized_bakery.rs";
+const PAIRWISE_BAKERY: &str = "group_exclusion/pairwise_bakery.rs";
+const ROOMS: &str = "group_exclusion/rooms.rs";
+const FORUMS: &str = "group_exclusion/forums.rs";
 const BAKERY: &str = "mutual_exclusion/bakery.rs";
 const ANDERSON: &str = "mutual_exclusion/anderson.rs";
 const CLH: &str = "mutual_exclusion/clh.rs";
 const DVIR_TAUBENFELD_1: &str = "mutual_exclusion/dvir_taubenfeld_1.rs";
 const DVIR_TAUBENFELD_2: &str = "mutual_exclusion/dvir_taubenfeld_2.rs";
+<<<<<<< HEAD
 const DVIR_TAUBENFELD_1_SWAP: &str = "mutual_exclusion/dvir_taubenfeld_1_swap.rs";
 const BURNS_LAMPORT: &str = "mutual_exclusion/burns_lamport.rs";
 const MCS: &str = "mutual_exclusion/mcs.rs";
+=======
+const JAYANTI_JAYANTI: &str = "mutual_exclusion/jayanti_jayanti.rs";
+>>>>>>> rows
 
 const MUTANTS: &[Mutant] = &[
     Mutant {
@@ -277,6 +284,65 @@ const MUTANTS: &[Mutant] = &[
         changes: &[(
             "M::await_until(|| !other.choosing.read(SeqCst) || !other.conflicts(mysession)); // 8",
             "",
+        )],
+    },
+    Mutant {
+        name: "jayanti_jayanti_lines_up_again",
+        text: JAYANTI_JAYANTI,
+        changes: &[("if left != me.mypred {", "let _ = left;\n        {")],
+    },
+    Mutant {
+        name: "jayanti_jayanti_leaves_the_pointer",
+        text: JAYANTI_JAYANTI,
+        changes: &[("v = word.fas(Ptr::NIL, AcqRel); // 5", "v = word.read(Acquire); //")],
+    },
+    Mutant {
+        name: "jayanti_jayanti_without_8",
+        text: JAYANTI_JAYANTI,
+        changes: &[("mine.word.write(me.mypred, Release); // 8", "//")],
+    },
+    Mutant {
+        name: "pairwise_bakery_without_4",
+        text: PAIRWISE_BAKERY,
+        changes: &[("other.wait[i].write(false, SeqCst); // 4", "let _ = other; //")],
+    },
+    Mutant {
+        name: "pairwise_bakery_looks_once",
+        text: PAIRWISE_BAKERY,
+        changes: &[("let second = self.conflict(j, s, t); // 7", "let second = true; //")],
+    },
+    Mutant {
+        name: "pairwise_bakery_without_pending",
+        text: PAIRWISE_BAKERY,
+        changes: &[("mine.r.write(pack(s, PENDING), SeqCst); // 1", "")],
+    },
+    Mutant {
+        name: "rooms_let_in_before_they_open",
+        text: ROOMS,
+        changes: &[
+            ("self.which.write(r as u64 + 1, SeqCst); // 10", "self.let_in(r);"),
+            ("return self.let_in(r); // 10", "return self.which.write(r as u64 + 1, SeqCst); //"),
+        ],
+    },
+    Mutant {
+        name: "rooms_wait_for_who_came_late",
+        text: ROOMS,
+        changes: &[(
+            "let last = j == self.rooms[w].cur.read(SeqCst); // 7",
+            "let last = j == self.rooms[w].wait.read(SeqCst); //",
+        )],
+    },
+    Mutant {
+        name: "forums_with_one_slot",
+        text: FORUMS,
+        changes: &[("let slots = processes.min(FORUMS) + 1;", "let slots = 1;")],
+    },
+    Mutant {
+        name: "forums_wait_for_who_came_late",
+        text: FORUMS,
+        changes: &[(
+            "let last = out == forum.open.read(Relaxed); // 9",
+            "let last = out == forum.come.read(Relaxed); //",
         )],
     },
     Mutant {

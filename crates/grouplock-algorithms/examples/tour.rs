@@ -35,8 +35,10 @@ fn tour() -> Vec<fn(&Workout) -> Line> {
     for_each_algorithm!(over => visit_each!(group));
     for_each_algorithm!(withdrawing => visit_each!(group));
     for_each_algorithm!(group => visit_each!(group));
+    for_each_algorithm!(rounds => visit_each!(group));
     for_each_algorithm!(policy => visit_each!(group));
     for_each_algorithm!(mutex => visit_each!(mutex));
+    for_each_algorithm!(withdrawing_mutex => visit_each!(mutex));
     tour
 }
 

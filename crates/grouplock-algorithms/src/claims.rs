@@ -323,6 +323,16 @@ impl Entering {
         strong_concurrent_entering: Claim::No,
     };
 
+    /// None of them: whoever comes late waits for the next round.
+    pub const ROUNDS: Self = Entering {
+        bounded: Claim::NotApplicable,
+        concurrent_occupancy: Claim::No,
+        concurrent_entering: Claim::No,
+        group_concurrent_entering: Claim::No,
+        strong_group_concurrent_entering: Claim::No,
+        strong_concurrent_entering: Claim::No,
+    };
+
     /// CO and no more.
     pub const OCCUPANCY: Self = Entering {
         bounded: Claim::NotApplicable,

@@ -9,7 +9,7 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use crate::memory::{Memory, Native};
-use crate::raw::{RawGroup, RawMutex, WithdrawGroup};
+use crate::raw::{RawGroup, RawMutex, WithdrawGroup, WithdrawMutex};
 use crate::{CapacityError, EnterError, Session};
 
 /// A process's private part, and whether it is in a passage. A process that never came back from one is
@@ -203,6 +203,39 @@ impl<L: RawMutex<M>, M: Memory> MutualProcess<'_, L, M> {
         // SAFETY: the process joined `self.lock`, and `start` found it in its remainder section.
         unsafe { self.lock.acquire(process) };
         Ok(Held { lock: self.lock, seat: &mut self.seat })
+    }
+}
+
+impl<L: WithdrawMutex<M>, M: Memory> MutualProcess<'_, L, M> {
+    /// Waits for the critical section and enters it; or gives up, and returns `None`, if it has to wait and `give_up` says so. While it
+    /// waits, `give_up` is asked again and again, once in a millisecond or more often.
+    ///
+    /// ```
+    /// use grouplock_algorithms::{Mutual, jayanti_jayanti::JayantiJayanti};
+    ///
+    /// let lock = Mutual::<JayantiJayanti>::new(2)?;
+    /// let (mut p, mut q) = (lock.process()?, lock.process()?);
+    /// let held = p.acquire()?;
+    /// assert!(q.acquire_unless(|| true)?.is_none());
+    /// drop(held);
+    /// assert!(q.acquire_unless(|| true)?.is_some()); // no need to wait
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    pub fn acquire_unless(
+        &mut self,
+        mut give_up: impl FnMut() -> bool,
+    ) -> Result<Option<Held<'_, L, M>>, EnterError> {
+        let process = self.seat.start()?;
+        // SAFETY: as in `acquire`.
+        let held = unsafe { self.lock.acquire_unless(process, &mut give_up) };
+        if !held {
+            self.seat.finish();
+            return Ok(None);
+        }
+        Ok(Some(Held { lock: self.lock, seat: &mut self.seat }))
     }
 }
 

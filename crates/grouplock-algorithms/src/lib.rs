@@ -36,9 +36,13 @@
 //! | [`mcs`] | Mellor-Crummey and Scott 1991 | mutual exclusion, FIFO, waits on its own node |
 //! | [`dvir_taubenfeld_1`], [`dvir_taubenfeld_2`] | Dvir and Taubenfeld 2017 | mutual exclusion, wait-free exit |
 //! | [`dvir_taubenfeld_1_swap`] | ours, from the first of them | the same, simpler |
+//! | [`jayanti_jayanti`] | Jayanti and Jayanti 2019, restated | mutual exclusion, waiters can give up |
 //! | [`keane_moir`] | Keane and Moir 1999 | group, over any mutex; capturing |
 //! | [`petrovic`] | Petrovic 2005, reconstructed | group, first come first served |
 //! | [`generalized_bakery`], [`black_white_bakery_gme`] | He, Gopalakrishnan and Gafni 2018 | group, reads and writes only |
+//! | [`pairwise_bakery`] | ours, the profile of Danek and Hadzilacos 2004 but for FIFE | group, first come first served, local spinning on both machine models |
+//! | [`rooms`] | Blelloch, Cheng and Gibbons 2001, restated | group, a fixed number of sessions, in rounds |
+//! | [`forums`] | ours, the profile of Aravind and Hesselink 2019 | group, a fixed number of sessions, in batches; constant cost with coherent caches |
 //! | [`maor_taubenfeld`] | Maor and Taubenfeld 2021, as printed | a specimen: it breaks |
 //! | [`handover`] | the last one, corrected | group, constant cost: **the one to use** |
 //! | [`handover_withdraw`] | ours, from `handover` | the same, and waiters can give up |

@@ -9,9 +9,11 @@
 /// | kind | |
 /// |---|---|
 /// | `mutex` | mutual exclusion |
+/// | `withdrawing_mutex` | the same, whose waiters can give up |
 /// | `group` | group mutual exclusion |
+/// | `rounds` | the same without concurrent occupancy: whoever comes late waits for the next round |
 /// | `over` | group mutual exclusion over a mutex `L` |
-/// | `withdrawing` | the same, whose waiters can give up |
+/// | `withdrawing` | group mutual exclusion over a mutex `L`, whose waiters can give up |
 /// | `specimen` | group mutual exclusion over a mutex `L`, as printed and broken |
 /// | `policy` | [`phases`](crate::phases) with each policy |
 /// | `cancelled`, `alone` | the same with waiters that give up, and with exclusive requests, limits or set-up |
@@ -45,6 +47,11 @@ macro_rules! for_each_algorithm {
             dvir_taubenfeld_2 "dvir-taubenfeld-2" $crate::dvir_taubenfeld_2::DvirTaubenfeld2<M>;
         }
     };
+    (withdrawing_mutex => $each:ident!($($anything:tt)*)) => {
+        $each! { ($($anything)*)
+            jayanti_jayanti "jayanti-jayanti" $crate::jayanti_jayanti::JayantiJayanti<M>;
+        }
+    };
     (group => $each:ident!($($anything:tt)*)) => {
         $each! { ($($anything)*)
             petrovic "petrovic" $crate::petrovic::Petrovic<M, $crate::petrovic::Bounded>;
@@ -53,6 +60,13 @@ macro_rules! for_each_algorithm {
             generalized_bakery "generalized-bakery" $crate::generalized_bakery::GeneralizedBakery<M>;
             black_white_bakery_gme "black-white-bakery-gme"
                 $crate::black_white_bakery_gme::BlackWhiteBakeryGme<M>;
+            pairwise_bakery "pairwise-bakery" $crate::pairwise_bakery::PairwiseBakery<M>;
+        }
+    };
+    (rounds => $each:ident!($($anything:tt)*)) => {
+        $each! { ($($anything)*)
+            rooms "rooms" $crate::rooms::Rooms<M>;
+            forums "forums" $crate::forums::Forums<M>;
         }
     };
     (over => $each:ident!($($anything:tt)*)) => {

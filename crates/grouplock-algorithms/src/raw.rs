@@ -125,6 +125,16 @@ pub trait RawGroup<M: Memory>: Sized + Send + Sync + fmt::Debug {
     }
 }
 
+/// A mutual exclusion algorithm whose waiters can give up.
+pub trait WithdrawMutex<M: Memory>: RawMutex<M> {
+    /// The entry section, which is given up if `give_up` says so where the process waits. Returns whether the process is in its
+    /// critical section; else it is in its remainder section again.
+    ///
+    /// # Safety
+    /// As [`RawMutex::acquire`].
+    unsafe fn acquire_unless(&self, me: &mut Self::Process, give_up: GiveUp<'_>) -> bool;
+}
+
 /// A group mutual exclusion algorithm whose waiters can give up.
 pub trait WithdrawGroup<M: Memory>: RawGroup<M> {
     /// The entry section for `session`, which is given up if `give_up` says so where the process waits. Returns whether the process is

@@ -29,6 +29,11 @@ pub fn all() -> Vec<Subject> {
             $(all.push(Subject::mutex::<$lock>($name));)*
         };
     }
+    macro_rules! withdrawing_mutexes {
+        (() $($ident:ident $name:literal $lock:ty;)*) => {
+            $(all.push(Subject::withdrawing_mutex::<$lock>($name));)*
+        };
+    }
     macro_rules! groups {
         (() $($ident:ident $name:literal $lock:ty;)*) => {
             $(add!(($ident) $name $lock);)*
@@ -59,8 +64,10 @@ pub fn all() -> Vec<Subject> {
         )*};
     }
     for_each_algorithm!(mutex => mutexes!());
+    for_each_algorithm!(withdrawing_mutex => withdrawing_mutexes!());
     all.push(Subject::group::<TwoLocks>("dvir-taubenfeld-2-two-locks"));
     for_each_algorithm!(group => groups!());
+    for_each_algorithm!(rounds => groups!());
     for_each_algorithm!(over => over!());
     for_each_algorithm!(withdrawing => withdrawing!());
     for_each_algorithm!(specimen => over!());
@@ -80,7 +87,9 @@ pub(crate) fn measured() -> Vec<Subject> {
         };
     }
     for_each_algorithm!(mutex => add!(mutex));
+    for_each_algorithm!(withdrawing_mutex => add!(withdrawing_mutex));
     for_each_algorithm!(group => add!(group));
+    for_each_algorithm!(rounds => add!(group));
     for_each_algorithm!(over => add!(group));
     for_each_algorithm!(withdrawing => add!(withdrawing));
     for_each_algorithm!(specimen => add!(group));

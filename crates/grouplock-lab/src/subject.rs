@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use grouplock_algorithms::memory::Word;
-use grouplock_algorithms::raw::{RawGroup, RawMutex, WithdrawGroup};
+use grouplock_algorithms::raw::{RawGroup, RawMutex, WithdrawGroup, WithdrawMutex};
 use grouplock_algorithms::{CapacityError, Claims, Session};
 
 use crate::memory::SimMemory;
@@ -47,7 +47,7 @@ impl Subject {
         Subject {
             name,
             claims: L::claims(),
-            make: make_mutex::<L>,
+            make: |processes| make_mutex::<L>(processes, acquire::<L>),
             in_range: L::in_range,
             conflict: |_, _| true,
             most: |_| 1,
@@ -75,6 +75,12 @@ impl Subject {
         }
     }
 
+    /// A mutual exclusion lock whose waiters may give up, wherever they wait.
+    pub fn withdrawing_mutex<L: WithdrawMutex<SimMemory> + 'static>(name: &'static str) -> Self {
+        let make = |processes| make_mutex::<L>(processes, acquire_unless::<L>);
+        Subject { make, withdraws: true, ..Subject::mutex::<L>(name) }
+    }
+
     /// A group lock whose waiters may give up, wherever they wait.
     pub fn withdrawing<G: WithdrawGroup<SimMemory> + 'static>(name: &'static str) -> Self {
         let make = |processes| make_group::<G>(processes, enter_unless::<G>);
@@ -82,9 +88,9 @@ impl Subject {
     }
 }
 
-fn make_mutex<L: RawMutex<SimMemory> + 'static>(processes: usize) -> Joined {
+fn make_mutex<L: RawMutex<SimMemory> + 'static>(processes: usize, acquire: Acquire<L>) -> Joined {
     let lock = Rc::new(L::new(processes)?);
-    let join = |_| Ok(Box::new(OfMutex { me: lock.join()?, lock: Rc::clone(&lock) }) as _);
+    let join = |_| Ok(Box::new(OfMutex { me: lock.join()?, lock: Rc::clone(&lock), acquire }) as _);
     (0..processes).map(join).collect()
 }
 
@@ -94,16 +100,34 @@ fn make_group<G: RawGroup<SimMemory> + 'static>(processes: usize, enter: Enter<G
     (0..processes).map(join).collect()
 }
 
+/// How a process of a mutual exclusion lock enters.
+type Acquire<L> = unsafe fn(&L, &mut <L as RawMutex<SimMemory>>::Process) -> bool;
+
 struct OfMutex<L: RawMutex<SimMemory>> {
     me: L::Process,
     lock: Rc<L>,
+    acquire: Acquire<L>,
+}
+
+/// # Safety
+/// As [`RawMutex::acquire`].
+unsafe fn acquire<L: RawMutex<SimMemory>>(lock: &L, me: &mut L::Process) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { lock.acquire(me) };
+    true
+}
+
+/// # Safety
+/// As [`RawMutex::acquire`].
+unsafe fn acquire_unless<L: WithdrawMutex<SimMemory>>(lock: &L, me: &mut L::Process) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { lock.acquire_unless(me, &mut || unreachable!("simulated memory decides")) }
 }
 
 impl<L: RawMutex<SimMemory>> Process for OfMutex<L> {
     fn enter(&mut self, _: u64) -> bool {
         // SAFETY: `me` joined this lock, and passages follow each other: `enter` and `exit` are called by turns.
-        unsafe { self.lock.acquire(&mut self.me) }
-        true
+        unsafe { (self.acquire)(&self.lock, &mut self.me) }
     }
 
     fn exit(&mut self) {

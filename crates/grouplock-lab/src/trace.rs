@@ -181,7 +181,7 @@ pub(crate) fn tell(
                     format!("{register} := {after}, {} less", delta.wrapping_neg())
                 }
                 Op::Faa(delta, _) => format!("{register} := {after}, {delta} more"),
-                Op::WaitFor(_) | Op::WaitUnless(_) => {
+                Op::WaitFor(_) | Op::WaitUnless(_) | Op::WaitOther(_) => {
                     format!("{register} is {before}: waited for that")
                 }
                 Op::AwaitCas(..) => format!("{register} := {after}, waited until it was {before}"),

@@ -81,6 +81,7 @@ macro_rules! cases {
 }
 
 /// All of them.
+#[allow(clippy::too_many_lines, reason = "a list")]
 pub fn all() -> Vec<Case> {
     cases! {
         "handover", "a node is used again at once":
@@ -137,6 +138,26 @@ pub fn all() -> Vec<Case> {
             group mutants::bwbgme_without_number_1::BlackWhiteBakeryGme<M>, 3 by 2 => MutualExclusion long;
         "black-white-bakery-gme", "the naive generalisation":
             group mutants::bwbgme_naive::BlackWhiteBakeryGme<M>, 3 by 2 => MutualExclusion long;
+        "jayanti-jayanti", "line 1 does not look whether its place is still there":
+            withdrawing_mutex mutants::jayanti_jayanti_lines_up_again::JayantiJayanti<M>, 2 by 1 => DeadlockFreedom;
+        "jayanti-jayanti", "line 5 leaves the pointer where it is":
+            withdrawing_mutex mutants::jayanti_jayanti_leaves_the_pointer::JayantiJayanti<M>, 3 by 1 => MutualExclusion;
+        "jayanti-jayanti", "no line 8":
+            withdrawing_mutex mutants::jayanti_jayanti_without_8::JayantiJayanti<M>, 2 by 1 => DeadlockFreedom;
+        "pairwise-bakery", "no line 4":
+            group mutants::pairwise_bakery_without_4::PairwiseBakery<M>, 2 by 2 => DeadlockFreedom;
+        "pairwise-bakery", "no second look in line 7":
+            group mutants::pairwise_bakery_looks_once::PairwiseBakery<M>, 2 by 2 => DeadlockFreedom;
+        "pairwise-bakery", "no line 1":
+            group mutants::pairwise_bakery_without_pending::PairwiseBakery<M>, 2 by 2 => MutualExclusion;
+        "rooms", "line 10 lets in before it opens":
+            group mutants::rooms_let_in_before_they_open::Rooms<M, 2>, 2 by 2 => DeadlockFreedom;
+        "rooms", "line 7 waits for those who came late":
+            group mutants::rooms_wait_for_who_came_late::Rooms<M, 2>, 2 by 2 => DeadlockFreedom;
+        "forums", "one slot":
+            group mutants::forums_with_one_slot::Forums<M, 3>, 3 by 3 => MutualExclusion;
+        "forums", "line 9 waits for those who came late":
+            group mutants::forums_wait_for_who_came_late::Forums<M, 2>, 2 by 2 => DeadlockFreedom;
         // As section 3.3 of the paper says (item 5). With two processes, where the printed text holds as well.
         "maor-taubenfeld", "no line 39":
             group mutants::maor_taubenfeld_without_39::MaorTaubenfeld<M, IdealLock>, 2 by 2 => Nothing;

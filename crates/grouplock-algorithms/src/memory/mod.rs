@@ -121,6 +121,9 @@ pub trait Register<T: Value>: Send + Sync + fmt::Debug {
     where
         T: Number;
 
+    /// Waits until the register holds another value than `value`, and returns that; or `None` if `give_up` says so first.
+    fn await_other(&self, value: T, order: Ordering, give_up: GiveUp<'_>) -> Option<T>;
+
     /// Nobody reads this register from now on before somebody writes it.
     ///
     /// This is no step of its own: it holds from the calling process's last step on.

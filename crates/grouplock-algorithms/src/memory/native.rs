@@ -65,6 +65,21 @@ impl<T: Value> Register<T> for NativeRegister<T> {
     {
         T::fetch_add(&self.0, delta, order)
     }
+
+    #[inline]
+    fn await_other(&self, value: T, order: Ordering, give_up: GiveUp<'_>) -> Option<T> {
+        let mut backoff = Backoff::new();
+        loop {
+            let held = self.read(order);
+            if held != value {
+                return Some(held);
+            }
+            if give_up() {
+                return None;
+            }
+            backoff.pause_or_nap();
+        }
+    }
 }
 
 /// What is left of `order` for a compare-and-swap that fails, and so only loads.

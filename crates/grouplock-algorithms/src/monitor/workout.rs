@@ -11,7 +11,7 @@ use super::{
     Concurrency, Event, Exclusion, Fcfs, Journal, LeftBehind, Property, Violation, Watched,
 };
 use crate::claims::Claims;
-use crate::raw::{RawGroup, RawMutex, WithdrawGroup};
+use crate::raw::{RawGroup, RawMutex, WithdrawGroup, WithdrawMutex};
 use crate::{Group, Mutual};
 
 /// A seeded load on a lock: so many threads, each of which makes so many passages for sessions drawn at random, and
@@ -195,6 +195,32 @@ impl<L: RawMutex<Watched> + 'static> Subject for Mutual<L, Watched> {
     }
 }
 
+/// A mutual exclusion lock half of whose requests are given up if they have to wait.
+struct WithdrawingMutex<L>(Mutual<L, Watched>);
+
+impl<L: WithdrawMutex<Watched> + 'static> Subject for WithdrawingMutex<L> {
+    fn passages(&self, passages: usize, passage: &mut Passage<'_>) -> Result<(), String> {
+        let mut process = self.0.process().map_err(|e| e.to_string())?;
+        for _ in 0..passages {
+            passage.request_alone();
+            let (mut looks, patience) = (0, passage.patience());
+            let give_up = || {
+                looks += 1;
+                patience.is_some_and(|patience| looks > patience)
+            };
+            let held = process.acquire_unless(give_up).map_err(|e| e.to_string())?;
+            if held.is_some() {
+                passage.inside();
+                drop(held);
+                passage.done();
+            } else {
+                passage.withdraw();
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Workout {
     /// Works out a group lock.
     ///
@@ -211,6 +237,17 @@ impl Workout {
     /// As [`Workout::group`].
     pub fn withdrawing<L: WithdrawGroup<Watched> + 'static>(&self) -> Result<Report, Violation> {
         let lock = Withdrawing(Group::<L, Watched>::new(self.threads).map_err(unable)?);
+        self.run(&L::claims(), &(Arc::new(lock) as Arc<dyn Subject>))
+    }
+
+    /// Works out a mutual exclusion lock, and lets half of the requests give up, after random times, if they have to wait.
+    ///
+    /// # Errors
+    /// As [`Workout::group`].
+    pub fn withdrawing_mutex<L: WithdrawMutex<Watched> + 'static>(
+        &self,
+    ) -> Result<Report, Violation> {
+        let lock = WithdrawingMutex(Mutual::<L, Watched>::new(self.threads).map_err(unable)?);
         self.run(&L::claims(), &(Arc::new(lock) as Arc<dyn Subject>))
     }
 

@@ -8,4 +8,5 @@ pub mod clh;
 pub mod dvir_taubenfeld_1;
 pub mod dvir_taubenfeld_1_swap;
 pub mod dvir_taubenfeld_2;
+pub mod jayanti_jayanti;
 pub mod mcs;

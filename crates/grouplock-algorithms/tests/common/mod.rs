@@ -13,6 +13,14 @@ macro_rules! every_mutex {
     };
 }
 
+/// The same for those whose waiters can give up.
+#[allow(unused_macros, reason = "not every test file is about mutexes")]
+macro_rules! every_withdrawing_mutex {
+    ($m:ty, $tests:ident) => {
+        locks::for_each_algorithm! { withdrawing_mutex => listed!($m, $tests) }
+    };
+}
+
 /// The same for each group lock, those over a mutex over several. The printed algorithm of Maor and Taubenfeld is not among them: it is broken.
 #[allow(unused_macros, reason = "not every test file is about group locks")]
 macro_rules! every_group {
@@ -29,6 +37,14 @@ macro_rules! every_group {
             keane_moir_over_dvir_taubenfeld_1 = locks::keane_moir::KeaneMoir<$m, locks::dvir_taubenfeld_1::DvirTaubenfeld1<$m>>,
             keane_moir_over_dvir_taubenfeld_2 = locks::keane_moir::KeaneMoir<$m, locks::dvir_taubenfeld_2::DvirTaubenfeld2<$m>>,
         }
+    };
+}
+
+/// The same for those that serve sessions in rounds: where one process waits inside for another of its session, it may wait for ever.
+#[allow(unused_macros, reason = "not every test file is about group locks")]
+macro_rules! every_round {
+    ($m:ty, $tests:ident) => {
+        locks::for_each_algorithm! { rounds => listed!($m, $tests) }
     };
 }
 

@@ -70,6 +70,7 @@ fn check_lines(text: Text, code: &str, begins: usize) {
             ".wait_unless(",
             ".holds(",
             ".faa(",
+            ".await_other(",
         ];
         if !access.iter().any(|access| line.contains(access)) {
             continue;
@@ -129,7 +130,9 @@ macro_rules! group_tests {
 }
 
 every_mutex!(Native, tests);
+every_withdrawing_mutex!(Native, tests);
 every_group!(Native, group_tests);
+every_round!(Native, group_tests);
 every_policy!(Native, group_tests);
 
 macro_rules! text_tests {
@@ -150,7 +153,9 @@ mod text {
     use super::*;
 
     locks::for_each_algorithm! { mutex => listed!(Native, text_tests) }
+    locks::for_each_algorithm! { withdrawing_mutex => listed!(Native, text_tests) }
     locks::for_each_algorithm! { group => listed!(Native, text_tests) }
+    locks::for_each_algorithm! { rounds => listed!(Native, text_tests) }
     locks::for_each_algorithm! { over => listed!(Native, text_tests) }
     locks::for_each_algorithm! { withdrawing => listed!(Native, text_tests) }
     locks::for_each_algorithm! { specimen => listed!(Native, text_tests) }

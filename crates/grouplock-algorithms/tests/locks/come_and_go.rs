@@ -124,7 +124,9 @@ macro_rules! group_tests {
 
 // Not for `phases`: there a newcomer gets a node that was left, but begins with fresh variables.
 every_mutex!(Native, mutex_tests);
+every_withdrawing_mutex!(Native, mutex_tests);
 every_group!(Native, group_tests);
+every_round!(Native, group_tests);
 
 #[test]
 fn handover_never_has_more_than_two_nodes_per_process() {

@@ -138,5 +138,7 @@ macro_rules! group_tests {
 }
 
 every_mutex!(Native, mutex_tests);
+every_withdrawing_mutex!(Native, mutex_tests);
 every_group!(Native, group_tests);
+every_round!(Native, group_tests);
 every_policy!(Native, group_tests);

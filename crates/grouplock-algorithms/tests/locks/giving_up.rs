@@ -5,10 +5,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use grouplock_algorithms as locks;
-use grouplock_algorithms::Group;
 use grouplock_algorithms::memory::{Memory, Native, Value};
 use grouplock_algorithms::monitor::{Report, Watched, Workout};
 use grouplock_algorithms::raw::WithdrawGroup;
+use grouplock_algorithms::{Group, Mutual};
 
 /// Longer than anything here takes, on however busy a machine.
 const LATE: Duration = Duration::from_secs(60);
@@ -69,6 +69,67 @@ fn gives_up_and_comes_back<G: WithdrawGroup<Native>>() {
         drop(c.enter_unless(1, || true).expect("nothing was leaked").expect("nobody waits"));
         drop(inside);
         drop(b.enter_unless(2, || true).expect("nothing was leaked").expect("nobody is inside"));
+    }
+}
+
+mod jayanti_jayanti {
+    use super::*;
+    use grouplock_algorithms::jayanti_jayanti::JayantiJayanti;
+
+    #[test]
+    fn a_waiter_gives_up_and_comes_back() {
+        let lock = Mutual::<JayantiJayanti>::new(0).expect("it serves any number");
+        let join = || lock.process().expect("it serves any number");
+        let (mut a, mut b, mut c) = (join(), join(), join());
+        for _ in 0..3 {
+            let held = a.acquire().expect("nothing was leaked");
+            let mut asked = 0;
+            let patience = || {
+                asked += 1;
+                asked == 3
+            };
+            assert!(b.acquire_unless(patience).expect("nothing was leaked").is_none());
+            assert_eq!(asked, 3, "it was asked until it gave up");
+            // Behind the place that `b` has left, and so past it.
+            assert!(c.acquire_unless(|| true).expect("nothing was leaked").is_none());
+            drop(held);
+            drop(c.acquire_unless(|| true).expect("nothing was leaked").expect("nobody is inside"));
+            drop(b.acquire_unless(|| true).expect("nothing was leaked").expect("nobody is inside"));
+        }
+    }
+
+    /// Its node is still in the queue: whoever joins next has it.
+    #[test]
+    fn who_gave_up_may_leave_for_good() {
+        let lock = Mutual::<JayantiJayanti>::new(0).expect("it serves any number");
+        let join = || lock.process().expect("it serves any number");
+        let (mut a, mut b) = (join(), join());
+        let held = a.acquire().expect("nothing was leaked");
+        assert!(b.acquire_unless(|| true).expect("nothing was leaked").is_none());
+        drop(b);
+        let (mut c, mut d) = (join(), join());
+        drop(held);
+        for _ in 0..3 {
+            drop(d.acquire_unless(|| true).expect("nothing was leaked").expect("nobody is inside"));
+            drop(c.acquire_unless(|| true).expect("nothing was leaked").expect("nobody is inside"));
+        }
+    }
+
+    /// The monitors are no part of what the sanitizer and miri look at.
+    #[test]
+    #[cfg(not(any(miri, tsan)))]
+    fn storms() {
+        const REQUESTS: usize = 3_200;
+        for threads in [2, 8, 32] {
+            let (passages, seed) = (REQUESTS / threads, threads as u64);
+            let workout = Workout { threads, sessions: 1, passages, seed, ..Workout::default() };
+            let report = workout.withdrawing_mutex::<JayantiJayanti<Watched>>();
+            let report = report.unwrap_or_else(|violation| panic!("{violation}"));
+            println!("{threads} threads: {report}");
+            assert_eq!(report.entries + report.given_up, REQUESTS);
+            assert_eq!(report.most_inside, 1);
+            assert!(report.given_up > 0, "nobody gave up: {report}");
+        }
     }
 }
 

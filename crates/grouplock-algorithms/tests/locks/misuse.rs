@@ -6,7 +6,9 @@ use grouplock_algorithms::dvir_taubenfeld_2::Domain;
 use grouplock_algorithms::generalized_bakery::GeneralizedBakery;
 use grouplock_algorithms::handover::Handover;
 use grouplock_algorithms::mcs::Mcs;
+use grouplock_algorithms::memory::Native;
 use grouplock_algorithms::reductions::AsReadersWriters;
+use grouplock_algorithms::rooms::Rooms;
 use grouplock_algorithms::{CapacityError, EnterError, Group, Mutual, Session};
 
 #[test]
@@ -41,6 +43,17 @@ fn a_session_that_does_not_fit_is_refused() {
          281474976710655 only"
     );
     assert!(process.enter((1 << 48) - 1).is_ok());
+}
+
+#[test]
+fn a_room_that_does_not_exist_is_refused() {
+    let lock = Group::<Rooms<Native, 3>>::new(1).expect("one is possible");
+    let mut process = lock.process().expect("there is room for one");
+    assert_eq!(
+        process.enter(4).map(drop).unwrap_err(),
+        EnterError::SessionTooLarge { session: 4, largest: 3 }
+    );
+    assert!(process.enter(3).is_ok());
 }
 
 #[test]

@@ -121,7 +121,9 @@ macro_rules! policy_tests {
 
 every_policy!(Watched, policy_tests);
 every_mutex!(Watched, mutex_tests);
+every_withdrawing_mutex!(Watched, mutex_tests);
 every_group!(Watched, group_tests);
+every_round!(Watched, group_tests);
 
 /// The specimen holds with two processes, and only with two (`schedules` shows three).
 mod maor_taubenfeld {

@@ -227,6 +227,7 @@ macro_rules! policy_tests {
 
 every_mutex!(Loom, mutex_tests);
 every_group!(Loom, group_tests);
+every_round!(Loom, group_tests);
 every_policy!(Loom, policy_tests);
 
 mod three_processes {
@@ -261,6 +262,8 @@ mod three_processes {
         petrovic_unbounded = locks::petrovic::Petrovic<Loom, locks::petrovic::Unbounded>,
         generalized_bakery = locks::generalized_bakery::GeneralizedBakery<Loom>,
         black_white_bakery_gme = locks::black_white_bakery_gme::BlackWhiteBakeryGme<Loom>,
+        forums = locks::forums::Forums<Loom>,
+        rooms = locks::rooms::Rooms<Loom>,
     }
 }
 
@@ -334,8 +337,9 @@ mod giving_up {
     use super::*;
     use core::cell::Cell;
     use grouplock_algorithms::handover_withdraw::HandoverWithdraw;
-    use grouplock_algorithms::raw::WithdrawGroup;
-    use memory::Relaxed;
+    use grouplock_algorithms::jayanti_jayanti::JayantiJayanti;
+    use grouplock_algorithms::raw::{WithdrawGroup, WithdrawMutex};
+    use memory::{Relaxed, Swapping};
 
     /// A session, and whether the request is given up as soon as it has to wait. Loom tries all moments for that.
     type Plan = &'static [(u64, bool)];
@@ -430,6 +434,61 @@ mod giving_up {
     fn needs_release_and_acquire() {
         withdraw::<Relaxed>(None, &[&[(2, false)], &[(3, true)]]);
     }
+
+    /// Each process of [`JayantiJayanti`] makes these requests; whether they are given up as soon as they have to wait.
+    fn abort<M: Memory>(bound: Option<usize>, plans: &'static [&'static [bool]]) {
+        SEEN.set((0, 0));
+        let ended = explore(bound, LIMIT, plans.len(), move || {
+            let lock = JayantiJayanti::<M>::new(plans.len()).expect("this many are possible");
+            let joined = plans.iter().map(|_| lock.join().expect("there is room")).collect();
+            run(lock, joined, move |p, lock, process, data| {
+                for &gives_up in plans[p] {
+                    // SAFETY: the process joined this lock and is idle.
+                    let held = unsafe { lock.acquire_unless(process, &mut || gives_up) };
+                    let (given_up, entered) = SEEN.get();
+                    if !held {
+                        SEEN.set((given_up + 1, entered));
+                        continue;
+                    }
+                    SEEN.set((given_up, entered + usize::from(gives_up)));
+                    data.inside(Deed::Write);
+                    // SAFETY: it is inside.
+                    unsafe { lock.release(process) };
+                }
+            });
+        });
+        assert!(ended, "not explored to its end in {LIMIT:?}");
+        let (given_up, entered) = SEEN.get();
+        println!("{given_up} given up, {entered} entered though they were to be");
+        assert!(given_up > 0 && entered > 0, "{given_up} given up, {entered} entered");
+    }
+
+    /// Nobody gives up.
+    #[test]
+    fn jayanti_jayanti_while_nobody_does() {
+        mutex::<Swapping, JayantiJayanti<Swapping>>(None, 2, 1);
+        mutex::<Swapping, JayantiJayanti<Swapping>>(Some(3), 2, 2);
+        mutex::<Swapping, JayantiJayanti<Swapping>>(Some(2), 3, 1);
+    }
+
+    /// Line 8 against line 6, and line 1 of the next request.
+    #[test]
+    fn jayanti_jayanti_against_an_exit_and_coming_back() {
+        abort::<Swapping>(None, &[&[false], &[true, true]]);
+        abort::<Swapping>(Some(3), &[&[false, false], &[true, true]]);
+    }
+
+    /// Line 8, and line 1 of the next request, against lines 3 and 5 of the successor.
+    #[test]
+    fn jayanti_jayanti_against_a_successor() {
+        abort::<Swapping>(Some(2), &[&[false], &[true, true], &[false]]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn jayanti_jayanti_needs_release_and_acquire() {
+        abort::<Relaxed>(None, &[&[false], &[true]]);
+    }
 }
 
 /// The tests above can fail: with weaker orderings they do.
@@ -442,8 +501,10 @@ mod weaker_orderings {
     use grouplock_algorithms::dvir_taubenfeld_1::DvirTaubenfeld1;
     use grouplock_algorithms::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap;
     use grouplock_algorithms::dvir_taubenfeld_2::DvirTaubenfeld2;
+    use grouplock_algorithms::forums::Forums;
     use grouplock_algorithms::handover::Handover;
     use grouplock_algorithms::mcs::Mcs;
+    use grouplock_algorithms::pairwise_bakery::PairwiseBakery;
     use memory::{Fenceless, Relaxed};
 
     /// Lines 7-8 against 10-11: each side writes, then misses what the other wrote, and the successor waits for ever.
@@ -493,6 +554,19 @@ mod weaker_orderings {
     #[should_panic(expected = "Causality violation")]
     fn the_bakery_needs_sequential_consistency() {
         mutex::<Fenceless, Bakery<Fenceless>>(None, 2, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn forums_need_release_and_acquire() {
+        group::<Relaxed, Forums<Relaxed>>(None, &[&[2], &[3]]);
+    }
+
+    /// A flag that is set in line 6 after it was cleared for good: the process waits for ever.
+    #[test]
+    #[should_panic(expected = "exceeded maximum number of branches")]
+    fn the_pairwise_bakery_needs_sequential_consistency() {
+        group::<Fenceless, PairwiseBakery<Fenceless>>(None, &[&[2], &[3]]);
     }
 
     #[test]

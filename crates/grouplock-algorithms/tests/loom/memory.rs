@@ -12,9 +12,14 @@ pub(crate) type Loom = AtStrength<FAITHFUL>;
 /// Memory that takes sequential consistency for acquire and release: what loom does if left to itself, and what is
 /// not enough for some.
 pub(crate) type Fenceless = AtStrength<FENCELESS>;
+/// Memory that takes the orderings as they are, and whose writes are swaps of the same ordering. Loom orders the writes to a register only as far as
+/// one happens before another, so that a write may stay unseen for ever after a swap by somebody else; it does order swaps. A swap continues a
+/// release sequence, which a write ends: in that it is stronger.
+pub(crate) type Swapping = AtStrength<SWAPPING>;
 /// Memory that takes every ordering for relaxed.
 pub(crate) type Relaxed = AtStrength<RELAXED>;
 
+const SWAPPING: u8 = 3;
 const FAITHFUL: u8 = 2;
 const FENCELESS: u8 = 1;
 const RELAXED: u8 = 0;
@@ -130,7 +135,11 @@ impl<T: Value, const STRENGTH: u8> Register<T> for LoomRegister<T, STRENGTH> {
 
     fn write(&self, value: T, order: Ordering) {
         ordered::<STRENGTH, _>(order, Ordering::Release, |order| {
-            self.cell.store(Self::pack(value), order);
+            if STRENGTH == SWAPPING {
+                self.cell.swap(Self::pack(value), order);
+            } else {
+                self.cell.store(Self::pack(value), order);
+            }
         });
     }
 
@@ -154,6 +163,16 @@ impl<T: Value, const STRENGTH: u8> Register<T> for LoomRegister<T, STRENGTH> {
                 Err(other) => seen = other,
             }
         }
+    }
+
+    fn await_other(&self, value: T, order: Ordering, give_up: GiveUp<'_>) -> Option<T> {
+        let (give_up, held) = (RefCell::new(give_up), Cell::new(None));
+        wait(|| {
+            let seen = self.read(order);
+            held.set((seen != value).then_some(seen));
+            held.get().is_some() || (*give_up.borrow_mut())()
+        });
+        held.get()
     }
 }
 

@@ -175,7 +175,9 @@ pub fn all() -> Result<Vec<Subject>, CapacityError> {
     }
     for_each_algorithm!(over => add!(group));
     for_each_algorithm!(mutex => add!(mutual));
+    for_each_algorithm!(withdrawing_mutex => add!(mutual));
     for_each_algorithm!(group => add!(group));
+    for_each_algorithm!(rounds => add!(group));
     for_each_algorithm!(specimen => add!(group));
     Ok(all)
 }

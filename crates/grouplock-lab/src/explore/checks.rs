@@ -171,6 +171,7 @@ impl Stepper {
             Op::WaitFor(value) | Op::WaitUnless(value) | Op::AwaitCas(value, _) => {
                 return Ok(contents != value && contents != Val::UNDEF);
             }
+            Op::WaitOther(value) => return Ok(contents == state.value(p, value)),
             _ => {}
         }
         if node.head != Some(local) {

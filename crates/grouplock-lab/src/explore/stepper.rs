@@ -163,7 +163,16 @@ impl Stepper {
             let node = self.node(proc.local);
             if node.phase != Phase::Remainder {
                 choices.push(Turn { process: p as u8, session: 0 });
-                if matches!(node.step, Some((_, Op::WaitUnless(_)))) {
+                let may_give_up = node.step.is_some_and(|(target, op)| match op {
+                    Op::WaitUnless(_) => true,
+                    // After a look in vain, as on real memory: nothing else looks again at what it waits for.
+                    Op::WaitOther(value) => {
+                        state.memory[state.register(&self.layout, p, target)]
+                            == state.value(p, value)
+                    }
+                    _ => false,
+                });
+                if may_give_up {
                     choices.push(Turn { process: p as u8, session: Turn::GIVE_UP });
                 }
             } else if self.passages.is_none_or(|most| proc.passages < most) {
@@ -271,8 +280,11 @@ impl Stepper {
                 (after.map_err(|why| panics(p, &why))?, Some(old))
             }
             Op::WaitFor(value) | Op::WaitUnless(value) if value == old => (old, None),
+            Op::WaitOther(value) if state.value(p, value) != old => (old, Some(old)),
             Op::AwaitCas(expected, value) if expected == old => (value, None),
-            Op::WaitFor(_) | Op::WaitUnless(_) | Op::AwaitCas(..) => return Ok(false),
+            Op::WaitFor(_) | Op::WaitUnless(_) | Op::WaitOther(_) | Op::AwaitCas(..) => {
+                return Ok(false);
+            }
         };
         self.tell(state, p, register, new);
         let (obs, stranger) = self.observe(state, p, op, seen);

@@ -27,6 +27,8 @@ pub enum Operation<V = Word> {
     WaitFor(V),
     /// The same, unless the process gives up; observes whether it did not.
     WaitUnless(V),
+    /// Waits until it holds another value, unless the process gives up; observes the value, or that it gave up.
+    WaitOther(V),
     /// Waits until it holds the first, and writes the second.
     AwaitCas(V, V),
 }
@@ -45,17 +47,23 @@ impl<V> Operation<V> {
             Operation::Faa(delta, bits) => Operation::Faa(delta, bits),
             Operation::WaitFor(value) => Operation::WaitFor(f(value)?),
             Operation::WaitUnless(value) => Operation::WaitUnless(f(value)?),
+            Operation::WaitOther(value) => Operation::WaitOther(f(value)?),
             Operation::AwaitCas(old, new) => Operation::AwaitCas(f(old)?, f(new)?),
         })
     }
 
     pub(crate) fn blocks(&self) -> bool {
-        matches!(self, Operation::WaitFor(_) | Operation::WaitUnless(_) | Operation::AwaitCas(..))
+        self.may_give_up() || matches!(self, Operation::WaitFor(_) | Operation::AwaitCas(..))
+    }
+
+    /// Whether the process waits and can give up.
+    pub(crate) fn may_give_up(&self) -> bool {
+        matches!(self, Operation::WaitUnless(_) | Operation::WaitOther(_))
     }
 
     /// Whether the operation reads and does nothing else.
     pub(crate) fn looks(&self) -> bool {
-        matches!(self, Operation::Read | Operation::WaitFor(_) | Operation::WaitUnless(_))
+        self.may_give_up() || matches!(self, Operation::Read | Operation::WaitFor(_))
     }
 }
 
@@ -71,14 +79,23 @@ impl Operation {
                 Some(Word::Number(sum(held, delta, bits)))
             }
             (Operation::Faa(..), Word::Pointer(_)) => unreachable!("only numbers are added to"),
-            (Operation::Read | Operation::WaitFor(_) | Operation::WaitUnless(_), _) => None,
+            (
+                Operation::Read
+                | Operation::WaitFor(_)
+                | Operation::WaitUnless(_)
+                | Operation::WaitOther(_),
+                _,
+            ) => None,
         }
     }
 
     /// What a process learns from it if the register held this.
     pub(crate) fn answer(self, held: Word) -> Cue {
         match self {
-            Operation::Read | Operation::Fas(_) | Operation::Faa(..) => Cue::Value(held),
+            Operation::WaitOther(value) if held == value => Cue::Waited(false),
+            Operation::Read | Operation::Fas(_) | Operation::Faa(..) | Operation::WaitOther(_) => {
+                Cue::Value(held)
+            }
             Operation::Cas(old, _) => Cue::Swapped(held == old),
             Operation::WaitUnless(value) => Cue::Waited(held == value),
             Operation::Write(_) | Operation::WaitFor(_) | Operation::AwaitCas(..) => Cue::Done,
@@ -344,17 +361,48 @@ pub(super) fn wait_unless(register: usize, value: Word, at: &'static Location<'s
         let wait = Operation::WaitUnless(value);
         return operate(register, wait, Ordering::Acquire, at) == Some(Cue::Waited(true));
     }
+    look_until(register, |held| held == value, at).is_some()
+}
+
+/// Waits until a register holds another value than `value`, and returns that, unless the process gives up.
+pub(super) fn wait_other(
+    register: usize,
+    value: Word,
+    at: &'static Location<'static>,
+) -> Option<Word> {
+    if !is_explored() {
+        return look_until(register, |held| held != value, at);
+    }
+    match operate(register, Operation::WaitOther(value), at) {
+        Some(Cue::Value(held)) => Some(held),
+        _ => None,
+    }
+}
+
+/// Looks at a register, each look by itself, until what it holds is `enough`, and returns that, unless the process gives up.
+fn look_until(
+    register: usize,
+    enough: impl Fn(Word) -> bool,
+    at: &'static Location<'static>,
+) -> Option<Word> {
     while is_coroutine() {
         ask(Wish::RoundBegins(at));
+<<<<<<< HEAD
         let holds = look(register, at) == Some(Cue::Value(value));
+=======
+        let held = match operate(register, Operation::Read, at) {
+            Some(Cue::Value(held)) if enough(held) => Some(held),
+            _ => None,
+        };
+>>>>>>> rows
         // Before the round ends: there a process that looked in vain goes to sleep.
-        let gives_up = !holds && ask(Wish::MayGiveUp) == Some(Cue::Waited(false));
+        let gives_up = held.is_none() && ask(Wish::MayGiveUp) == Some(Cue::Waited(false));
         if gives_up {
-            return false;
+            return None;
         }
-        ask(Wish::RoundEnds(holds));
-        if holds {
-            return true;
+        ask(Wish::RoundEnds(held.is_some()));
+        if held.is_some() {
+            return held;
         }
     }
     panic!("waiting while a lock is set up or dropped")

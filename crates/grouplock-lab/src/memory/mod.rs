@@ -146,6 +146,12 @@ impl<T: Value> Register<T> for SimRegister<T> {
         self.observed(self.ask(Operation::Faa(delta, bits), order))
     }
 
+    /// Whoever explores or schedules decides, and `give_up` is not asked.
+    #[track_caller]
+    fn await_other(&self, value: T, _: Ordering, _: GiveUp<'_>) -> Option<T> {
+        context::wait_other(self.id, value.word(), Location::caller()).map(T::from_word)
+    }
+
     fn forget(&self) {
         context::forget(self.id);
     }

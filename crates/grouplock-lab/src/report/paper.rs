@@ -19,6 +19,8 @@ pub struct Paper {
     pub printed: &'static [PrintedRow],
     /// The rows it prints for algorithms that the lab does not have: what it calls them, and a word for each column but the first.
     pub(super) quoted: &'static [[&'static str; 2]],
+    /// What a reader of the table should know.
+    pub(super) notes: &'static [&'static str],
 }
 
 /// A column: its heading and what it asks of an algorithm.
@@ -78,6 +80,15 @@ impl Paper {
             ["Aravind & Hesselink 2019", "BE|✗|FIFE|✗|O(L)|O(1)|∞|fetch&inc"],
             ["Gokhale & Mittal 2019", "BE|CE|✗|✗|O(n²)|O(min(c, n))|O(n)|CAS, fetch&add"],
         ],
+        notes: &[
+            "In the quoted rows, n is the number of processes, m that of sessions, k the point contention, c the interval contention, \
+             and L a constant larger than min(n, m).",
+            "A quoted row is what the paper prints (also where it prints 1988, and means Joung's algorithm of 1998). The texts of these \
+             algorithms were not at hand, so nothing of them is measured.",
+            "`forums` and `pairwise-bakery` are ours. They have the profile of a quoted row, the second but for FIFE, and not its text.",
+            "Prior art beside the paper's first algorithm for arbitrarily many processes: Gokhale, Dhoked and Mittal, PPoPP 2021 \
+             (poster). It was not at hand.",
+        ],
     };
 
     /// He, Gopalakrishnan and Gafni, Group Mutual Exclusion in Linear Time and Space (2018).
@@ -104,6 +115,7 @@ impl Paper {
             ],
         ],
         quoted: &[],
+        notes: &[],
     };
 }
 

@@ -83,6 +83,7 @@ pub enum Plan {
 
 impl Plan {
     /// The explorations of this plan.
+    #[allow(clippy::too_many_lines, reason = "a list")]
     pub fn tasks(self) -> Vec<Task> {
         let mut tasks: Vec<Task> = [
             ("clh", 4),
@@ -93,6 +94,7 @@ impl Plan {
             ("dvir-taubenfeld-1", 3),
             ("dvir-taubenfeld-1-swap", 4),
             ("dvir-taubenfeld-2", 3),
+            ("jayanti-jayanti", 4),
         ]
         .map(|(name, processes)| Task::new(name, processes, 1))
         .into();
@@ -108,6 +110,9 @@ impl Plan {
             Task::new("generalized-bakery", 3, 2).passages(1),
             Task::new("black-white-bakery-gme", 2, 2),
             Task::new("black-white-bakery-gme", 3, 2).passages(1),
+            Task::new("pairwise-bakery", 2, 2).passages(2),
+            Task::new("rooms", 2, 2).passages(2),
+            Task::new("forums", 3, 2).passages(1),
             Task::new("maor-taubenfeld", 2, 2),
             Task::new("handover", 3, 2),
             Task::new("handover+dvir-taubenfeld-1-swap", 2, 2),
@@ -137,6 +142,23 @@ impl Plan {
                     .passages(2)
                     .only(Property::StrongConcurrentEntering),
                 Task::new("black-white-bakery-gme", 3, 2),
+                Task::new("jayanti-jayanti", 2, 1).only(Property::Fcfs),
+                Task::new("pairwise-bakery", 2, 2).passages(3),
+                Task::new("pairwise-bakery", 3, 2).passages(1),
+                Task::new("pairwise-bakery", 3, 3).passages(1),
+                Task::new("pairwise-bakery", 3, 2).passages(1).only(Property::Fife),
+                Task::new("pairwise-bakery", 2, 2)
+                    .passages(2)
+                    .only(Property::StrongConcurrentEntering),
+                Task::new("rooms", 3, 2).passages(2),
+                Task::new("rooms", 3, 3).passages(1),
+                Task::new("rooms", 2, 2).passages(2).only(Property::ConcurrentOccupancy),
+                Task::new("rooms", 2, 2).passages(2).only(Property::Fcfs),
+                Task::new("forums", 2, 2).passages(3),
+                Task::new("forums", 3, 2).passages(2),
+                Task::new("forums", 3, 3).passages(1),
+                Task::new("forums", 2, 2).passages(2).only(Property::ConcurrentOccupancy),
+                Task::new("forums", 2, 2).passages(2).only(Property::Fcfs),
                 Task::new("handover", 3, 3),
                 Task::new("handover", 4, 2),
                 Task::new("handover-withdraw", 3, 2).passages(1),

@@ -56,11 +56,23 @@ impl<'a> Case<'a> {
     pub(super) fn strongest(&self, properties: &[(&str, Property)]) -> Cell {
         let claimed = properties.iter().find(|(_, p)| p.claim(self.claims()).is_claimed());
         match claimed {
-            None => Cell::unmeasured("✗".to_owned()),
+            None => self.lacks(properties),
             Some(&(label, property)) => {
                 self.evidence(property).cell(label.to_owned(), property.claim(self.claims()))
             }
         }
+    }
+
+    /// None of `properties` is claimed: whether even the weakest of them, which is the last, was seen to fail.
+    fn lacks(&self, properties: &[(&str, Property)]) -> Cell {
+        let cell = Cell::unmeasured("✗".to_owned());
+        let Some(&(label, weakest)) = properties.last() else { return cell };
+        let evidence = self.evidence(weakest);
+        if evidence.refuted.is_none() {
+            return cell;
+        }
+        let (measured, how) = (format!("no {label}"), evidence.how());
+        Cell { measured, how, standing: Standing::Supported, ..cell }
     }
 
     /// All of `properties` that are claimed.

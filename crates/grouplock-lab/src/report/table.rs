@@ -23,6 +23,8 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// The rows of the paper's table whose algorithms are not here.
     pub quoted: Vec<Quoted>,
+    /// What a reader of it should know.
+    pub notes: &'static [&'static str],
 }
 
 /// A row of a paper's table whose algorithm is not here: nothing of it is measured.
@@ -100,6 +102,7 @@ impl Table {
             columns: paper.columns.iter().map(|column| column.0).collect(),
             rows: names.iter().filter_map(|name| row(paper, dossier, name)).collect(),
             quoted: paper.quoted.iter().map(quoted).collect(),
+            notes: paper.notes,
         }
     }
 
@@ -118,7 +121,9 @@ impl Table {
             if let Some(called) = row.called {
                 line(format!("({called})"), "printed", words(|cell| cell.printed.unwrap_or("")));
             }
-            line(String::new(), "measured", words(|cell| &cell.measured));
+            // Whose it is, where it could be taken for another's.
+            let ours = if row.source.starts_with("ours") { row.source } else { "" };
+            line(ours.to_owned(), "measured", words(|cell| &cell.measured));
             line(String::new(), "how", words(|cell| &cell.how));
         }
         for Quoted { called, printed } in &self.quoted {
@@ -136,6 +141,9 @@ impl Table {
                 let rule = widths.iter().map(|width| "-".repeat(width + 2));
                 let _ = writeln!(text, "|{}|", rule.collect::<Vec<_>>().join("|"));
             }
+        }
+        for note in self.notes {
+            let _ = write!(text, "\n{note}\n");
         }
         text
     }

@@ -208,7 +208,9 @@ struct Search {
 
 impl Search {
     fn of(subject: &Subject, inner: PerModel<u64>, processes: usize) -> Result<Search, Unproven> {
-        if subject.claims.processes != Limit::None {
+        // Sessions that index an array are not only compared.
+        let indexed = matches!(subject.claims.sessions, Limit::Fixed(_));
+        if subject.claims.processes != Limit::None || indexed {
             return Err(Unproven);
         }
         let (automaton, first) = Automaton::new(subject, processes);
@@ -342,8 +344,8 @@ impl Search {
             }
             Op::Write(_) | Op::AwaitCas(..) => vec![(Obs::DONE, Some(Obs::DONE))],
             Op::Cas(..) => [Obs::SWAPPED, Obs::FAILED].map(|obs| (obs, Some(obs))).into(),
-            // Numbers without end.
-            Op::Faa(..) => return Err(Unproven),
+            // Numbers without end, and a wait for more than one value.
+            Op::Faa(..) | Op::WaitOther(_) => return Err(Unproven),
         })
     }
 

@@ -28,6 +28,14 @@
 //!
 //! Where waiters can give up, each of these is run as well with every other request given up, after a random time, if it has to wait.
 //!
+//! # Contention
+//! An *adaptive* bound counts not all processes but those that a passage meets. A passage's *point contention* is the largest number of
+//! processes that were in a passage at once during it, its *interval contention* the number of processes whose passages overlap
+//! it; the passage itself counts in both, so both are at least one and the first is at most the second. A passage lasts
+//! from the first step of its entry section to the last one of its exit section, or until it has given up. The meter keeps the largest cost for each value of
+//! either ([`Measurement::by_point_contention`], [`Measurement::by_interval_contention`]). They are found by the same schedules, some of which let a few
+//! processes take part only; so these are lower bounds too.
+//!
 //! # Waiting
 //! A process that waits reads what it waits on, and if in vain is blocked until somebody writes one of the registers
 //! it read; then it looks again. With coherent caches that is what a spinning process pays: one reference for
@@ -35,6 +43,8 @@
 //! and is reported as [`Measurement::remote_spinning`].
 
 mod bound;
+#[doc(hidden)]
+pub mod contention;
 mod fit;
 #[doc(hidden)]
 pub mod model;
@@ -51,6 +61,7 @@ use serde::Serialize;
 pub use bound::{Bounds, bounds, bounds_of};
 #[doc(hidden)]
 pub use bound::{PROCESSES, bounds_with};
+pub use contention::{Contended, Contention};
 pub use fit::fit;
 pub use model::Model;
 pub use run::Failure;
@@ -81,6 +92,10 @@ pub struct Measurement {
     pub amortised: Option<f64>,
     /// How many passages were made in all.
     pub passages: u64,
+    /// The most expensive passage found by point contention: the largest number of processes that were in a passage at once during it.
+    pub by_point_contention: Vec<Contended>,
+    /// The same by interval contention: the number of processes whose passages overlap it.
+    pub by_interval_contention: Vec<Contended>,
     /// The schedule that gave `max`.
     pub schedule: String,
     /// Whether a process waited for a register that was not in its own memory. On distributed memory that costs
@@ -172,6 +187,8 @@ pub fn measure(
             max: worst.cost,
             mean: survey.mean(model),
             amortised: lock.withdraws.then(|| survey.amortised[model.index()]),
+            by_point_contention: survey.by_point.of(model),
+            by_interval_contention: survey.by_interval.of(model),
             passages: survey.passages,
             schedule: worst.case.name(lock.claims.kind, processes),
             remote_spinning: model == Model::Dsm && survey.remote_spinning,

@@ -114,7 +114,10 @@ impl Effect {
         let written = operation.written(held);
         let changes = written.is_some_and(|value| value != held);
         match operation {
-            Operation::Read | Operation::WaitFor(_) | Operation::WaitUnless(_) => Effect::Read,
+            Operation::Read
+            | Operation::WaitFor(_)
+            | Operation::WaitUnless(_)
+            | Operation::WaitOther(_) => Effect::Read,
             Operation::Write(_) => Effect::Write { changes },
             _ => Effect::Update { writes: written.is_some(), changes },
         }

@@ -41,6 +41,8 @@ pub(crate) enum Sessions {
     One,
     /// Each process has one of its own.
     Own,
+    /// Each process has one of so many, which it shares with others.
+    Fixed(u64),
     /// Each passage draws one of so many.
     Drawn(u64),
 }
@@ -50,6 +52,7 @@ impl fmt::Display for Sessions {
         match self {
             Sessions::One => f.write_str("one session"),
             Sessions::Own => f.write_str("a session each"),
+            Sessions::Fixed(count) => write!(f, "one of {count} sessions each"),
             Sessions::Drawn(count) => write!(f, "{count} sessions"),
         }
     }
@@ -93,6 +96,7 @@ impl Workload {
         match self.sessions {
             Sessions::One => 1,
             Sessions::Own => process as u64 + 1,
+            Sessions::Fixed(count) => process as u64 % count + 1,
             Sessions::Drawn(count) => self.draw(process, passage, 0).u64(1..=count),
         }
     }

@@ -101,7 +101,10 @@ fn told(lock: &Subject, made: &Plan, model: Model, step: &Step) -> AccessTold {
     AccessTold {
         register: register(&made.registers[step.access.register].site),
         operation: match step.access.operation {
-            Operation::Read | Operation::WaitFor(_) | Operation::WaitUnless(_) => "read",
+            Operation::Read
+            | Operation::WaitFor(_)
+            | Operation::WaitUnless(_)
+            | Operation::WaitOther(_) => "read",
             Operation::Write(_) => "write",
             Operation::Fas(_) => "fetch-and-store",
             Operation::Cas(..) | Operation::AwaitCas(..) => "compare-and-swap",

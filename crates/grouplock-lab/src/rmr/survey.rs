@@ -2,6 +2,7 @@
 
 use grouplock_algorithms::claims::Kind;
 
+use super::contention::Largest;
 use super::model::{Model, PerModel};
 use super::run::{self, Case, Sessions, Withdraws, Workload};
 use super::schedule::{Plan, Priorities};
@@ -24,6 +25,9 @@ pub(crate) struct Survey {
     pub(crate) remote_spinning: bool,
     fair_passages: u64,
     fair_sums: PerModel<u64>,
+    /// The largest costs, by point contention and by interval contention.
+    pub(crate) by_point: Largest,
+    pub(crate) by_interval: Largest,
     /// The largest mean over the requests of one run.
     pub(crate) amortised: PerModel<f64>,
 }
@@ -41,6 +45,8 @@ impl Survey {
     pub(crate) fn add(&mut self, case: &Case, tally: &Tally) {
         self.passages += tally.passages;
         self.remote_spinning |= tally.remote_spinning;
+        self.by_point.merge(&tally.by_point);
+        self.by_interval.merge(&tally.by_interval);
         if matches!(case.plan, Plan::RoundRobin | Plan::Random) {
             self.fair_passages += tally.passages;
             for (sum, more) in self.fair_sums.iter_mut().zip(tally.sums) {
@@ -77,9 +83,10 @@ pub(crate) fn survey(
 
 /// The schedules that need no search, each with the workloads that make sense for it.
 fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
+    let own = own(lock, processes);
     let workloads: &[Sessions] = match lock.claims.kind {
         Kind::Mutual => &[Sessions::Own],
-        Kind::Group => &[Sessions::Own, Sessions::Drawn(2), Sessions::Drawn(4), Sessions::One],
+        Kind::Group => &[own, Sessions::Drawn(2), Sessions::Drawn(4), Sessions::One],
     };
     let mut plans = vec![Plan::RoundRobin];
     plans.extend([const { Plan::Random }; 4]);
@@ -103,7 +110,7 @@ fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
         }
     }
     // A second passage of those that have passed would only be in the way.
-    let (sessions, seed) = (Sessions::Own, options.seed);
+    let (sessions, seed) = (own, options.seed);
     let active = processes;
     let withdraws = Withdraws::None;
     let workload = Workload { sessions, active, passages: 1, dwells: false, withdraws, seed };
@@ -113,6 +120,12 @@ fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
         cases.push(Case { plan: Plan::Late, workload, seed });
     }
     cases
+}
+
+/// A session for each process, as far as the lock has so many.
+fn own(lock: &Subject, processes: usize) -> Sessions {
+    let most = lock.claims.largest_session();
+    if processes as u64 <= most { Sessions::Own } else { Sessions::Fixed(most) }
 }
 
 /// A hill, and how far up it the search is.
@@ -186,7 +199,7 @@ fn start(
     rng: &mut fastrand::Rng,
 ) -> (Priorities, Workload) {
     let sessions = match (lock.claims.kind, rng.u8(..3)) {
-        (Kind::Mutual, _) | (_, 0) => Sessions::Own,
+        (Kind::Mutual, _) | (_, 0) => own(lock, processes),
         (_, 1) => Sessions::Drawn(2),
         _ => Sessions::Drawn(3),
     };

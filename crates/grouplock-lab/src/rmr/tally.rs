@@ -2,6 +2,7 @@
 
 use grouplock_algorithms::memory::Word;
 
+use super::contention::{Contention, Largest};
 use super::model::PerModel;
 use crate::memory::context::Access;
 
@@ -48,6 +49,9 @@ pub(crate) struct Tally {
     pub(crate) sums: PerModel<u64>,
     /// The most expensive passage, by model.
     pub(crate) worst: PerModel<Option<Passage>>,
+    /// The largest costs, by point contention and by interval contention.
+    pub(crate) by_point: Largest,
+    pub(crate) by_interval: Largest,
     /// Whether somebody waited on registers of which one was not its own.
     pub(crate) remote_spinning: bool,
     told: Option<PassageId>,
@@ -74,8 +78,10 @@ impl Tally {
         }
     }
 
-    pub(crate) fn add(&mut self, passage: &Passage) {
+    pub(crate) fn add(&mut self, passage: &Passage, contention: Contention) {
         self.passages += 1;
+        self.by_point.add(contention.point, passage.costs);
+        self.by_interval.add(contention.interval, passage.costs);
         for (model, &cost) in passage.costs.iter().enumerate() {
             self.sums[model] += cost;
             if self.worst[model].is_none_or(|worst| worst.costs[model] < cost) {

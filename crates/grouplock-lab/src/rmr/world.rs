@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use grouplock_algorithms::memory::Word;
 
+use super::contention::Crowd;
 use super::model::{Caches, Effect, PerModel};
 use super::run::Workload;
 use super::tally::{Passage, Step, Tally};
@@ -57,6 +58,7 @@ pub(crate) struct World {
     pub(super) ready: Vec<usize>,
     place: Vec<Option<usize>>,
     pub(super) arrivals: u64,
+    crowd: Crowd,
     pub(super) tally: Tally,
 }
 
@@ -92,6 +94,7 @@ impl World {
             ready: Vec::with_capacity(count),
             place: vec![None; count],
             arrivals: 0,
+            crowd: Crowd::new(count),
             tally,
         };
         for p in 0..count {
@@ -145,6 +148,7 @@ impl World {
                 let session = self.workload.session(p, process.begun);
                 process.begun += 1;
                 process.passage.begin(p, session);
+                self.crowd.begin(p);
                 self.go_on(p, Some(Cue::Request(session)));
             }
             Next::Leave(0) => self.go_on(p, Some(Cue::Pass)),
@@ -205,7 +209,7 @@ impl World {
                     process.is_past_doorway = false;
                     if process.begun > process.finished {
                         process.finished += 1;
-                        self.tally.add(&process.passage);
+                        self.tally.add(&process.passage, self.crowd.end(p));
                     }
                     if process.begun < self.workload.passages_of(p) {
                         break Next::Start(self.workload.dwell(p, process.begun, false));

@@ -34,6 +34,26 @@ fn json_is_a_list_with_an_object_for_each_size() {
 }
 
 #[test]
+fn costs_by_contention_are_told_when_asked_for() {
+    let arguments = ["mcs", "--processes", "4", "--passages", "3"];
+    let json = |more: &[&str]| -> serde_json::Value {
+        let output = rmr(&[&arguments, more].concat());
+        serde_json::from_slice(&output.stdout).expect("it is JSON")
+    };
+    let list = json(&["--json", "--contention"]);
+    for by in ["by_point_contention", "by_interval_contention"] {
+        let found = list[0][by].as_array().expect("it is a list");
+        let largest = found.iter().map(|one| one["max"].as_u64()).max().flatten();
+        assert_eq!(largest, list[0]["max"].as_u64(), "{list}");
+        assert!(found.iter().all(|one| one["contention"].as_u64() <= Some(4)), "{list}");
+        assert!(json(&["--json"])[0].get(by).is_none());
+    }
+    let output = rmr(&[&arguments[..], &["--contention"]].concat());
+    let text = String::from_utf8(output.stdout).expect("it is text");
+    assert!(text.contains("mcs, 4 processes: largest found by contention k"), "{text}");
+}
+
+#[test]
 fn the_table_compares_with_the_claim() {
     let output = rmr(&["dvir-taubenfeld-1", "--processes", "2,8", "--passages", "3", "--worst"]);
     let text = String::from_utf8(output.stdout).expect("it is text");

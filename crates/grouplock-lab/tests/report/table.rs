@@ -165,3 +165,35 @@ fn rows_whose_algorithms_are_not_here_are_quoted() {
     assert!(text.contains("(Gokhale & Mittal 2019)"), "{text}");
     assert_eq!(text.matches("quoted, not here").count(), 7, "{text}");
 }
+
+#[test]
+fn what_is_ours_is_not_told_as_anothers() {
+    let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier(&[]));
+    let text = table.to_markdown();
+    for (name, whose, theirs) in [
+        ("forums", "ours, the profile of Aravind and Hesselink 2019", "Aravind & Hesselink 2019"),
+        (
+            "pairwise-bakery",
+            "ours, the profile of Danek and Hadzilacos 2004 but for FIFE",
+            "Danek & Hadzilacos 2004",
+        ),
+    ] {
+        let row = table.rows.iter().find(|row| row.algorithm == name).expect("it is measured");
+        assert_eq!((row.called, row.source), (None, whose));
+        assert!(text.contains(&format!("| {whose} ")), "{text}");
+        assert!(table.quoted.iter().any(|row| row.called == theirs), "{theirs} is quoted as well");
+    }
+    assert!(text.contains("Gokhale, Dhoked and Mittal, PPoPP 2021"), "{text}");
+}
+
+/// What a lock does not claim and was seen to lack supports the ✗ in its row.
+#[test]
+fn what_is_lacking_is_shown() {
+    let task = Task::new("rooms", 2, 1).passages(1).only(Property::ConcurrentOccupancy);
+    let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier(&[task]));
+    let entering = cell(&table, "rooms", "entering");
+    assert_eq!((&*entering.claimed, &*entering.measured), ("✗", "no CO"));
+    assert!(entering.how.contains("steps at 2 × 1"), "{}", entering.how);
+    assert_eq!(entering.standing, Standing::Supported);
+    assert_eq!(cell(&table, "forums", "entering").measured, "not measured");
+}

@@ -1,5 +1,6 @@
 //! What passages cost, as those who choose a lock rely on it.
 
+mod contention;
 mod model;
 
 use grouplock_algorithms::claims::Growth;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::Args;
 use grouplock_algorithms::claims::Growth;
 use grouplock_lab::Subject;
-use grouplock_lab::rmr::{self, Measurement, Model, Options, RmrError, WorstPassage};
+use grouplock_lab::rmr::{self, Contended, Measurement, Model, Options, RmrError, WorstPassage};
 use serde_json::json;
 
 use crate::{Answer, say, show};
@@ -33,6 +33,10 @@ pub(crate) struct Arguments {
     /// Tells the accesses of the most expensive passage, at the largest number of processes.
     #[arg(long, conflicts_with = "json")]
     worst: bool,
+    /// Tells the largest cost found for each point contention (the largest number of processes in a passage at once, during the
+    /// one that is counted) and for each interval contention (the number of processes whose passages overlap it).
+    #[arg(long)]
+    contention: bool,
     /// A list of JSON objects: `max` is the largest cost found, `bound` one that is proven for any number of processes, or
     /// null.
     #[arg(long)]
@@ -86,12 +90,18 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
             found.measured.iter().map(|measured| {
                 let mut row = json!(measured);
                 row["bound"] = json!(found.bound);
+                if let (false, Some(row)) = (arguments.contention, row.as_object_mut()) {
+                    row.retain(|key, _| !key.ends_with("_contention"));
+                }
                 row
             })
         });
         say(&format!("{:#}\n", rows.collect::<serde_json::Value>()));
     } else {
         say(&table(arguments.model, &found));
+        if arguments.contention {
+            found.iter().flat_map(|found| &found.measured).for_each(|m| say(&contention(m)));
+        }
         for largest in found.iter().filter_map(|found| found.measured.last()) {
             let Measurement { algorithm, processes, model, .. } = largest;
             if arguments.worst {
@@ -179,6 +189,27 @@ fn table(model: Model, found: &[Found]) -> String {
             _ = writeln!(text, "{error}");
         }
         _ = writeln!(text, "{:<24} {}", "", found.summary(model));
+    }
+    text
+}
+
+/// The largest costs by contention of either kind, one line for each value of it.
+fn contention(measured: &Measurement) -> String {
+    let Measurement { algorithm, processes, model, .. } = measured;
+    let mut text = format!(
+        "\n{algorithm}, {processes} processes: largest found by contention k ({model})\n{:>6} {:>8} {:>9}\n",
+        "k", "point", "interval"
+    );
+    let (point, interval) = (&measured.by_point_contention, &measured.by_interval_contention);
+    for k in 1..=*processes {
+        let of = |by: &[Contended]| {
+            let found = by.iter().find(|one| one.contention == k);
+            found.map_or_else(|| "-".to_owned(), |one| one.max.to_string())
+        };
+        let (point, interval) = (of(point), of(interval));
+        if (&*point, &*interval) != ("-", "-") {
+            _ = writeln!(text, "{k:>6} {point:>8} {interval:>9}");
+        }
     }
     text
 }

@@ -1,0 +1,114 @@
+//! How many processes a passage met: by that, an adaptive algorithm's cost is bounded.
+
+use serde::Serialize;
+
+use super::MOST_PROCESSES;
+use super::model::{Model, PerModel};
+
+/// A set of processes, by their numbers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Set([u64; MOST_PROCESSES / 64]);
+
+impl Set {
+    fn insert(&mut self, p: usize) {
+        self.0[p / 64] |= 1 << (p % 64);
+    }
+
+    fn remove(&mut self, p: usize) {
+        self.0[p / 64] &= !(1 << (p % 64));
+    }
+
+    fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    fn iter(self) -> impl Iterator<Item = usize> {
+        (0..MOST_PROCESSES).filter(move |p| self.0[p / 64] >> (p % 64) & 1 == 1)
+    }
+}
+
+/// What a passage met; itself counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contention {
+    /// The largest number of processes that were in a passage at once during it.
+    pub point: usize,
+    /// The number of processes whose passages overlap it.
+    pub interval: usize,
+}
+
+/// Who is in a passage, and what each of these passages has met so far.
+#[derive(Clone, Debug)]
+#[doc(hidden)]
+pub struct Crowd {
+    present: Set,
+    met: Vec<Set>,
+    most: Vec<usize>,
+}
+
+impl Crowd {
+    pub fn new(processes: usize) -> Self {
+        Crowd {
+            present: Set::default(),
+            met: vec![Set::default(); processes],
+            most: vec![0; processes],
+        }
+    }
+
+    /// `p` begins a passage.
+    pub fn begin(&mut self, p: usize) {
+        self.present.insert(p);
+        let now = self.present.len();
+        for q in self.present.iter() {
+            self.met[q].insert(p);
+            self.most[q] = self.most[q].max(now);
+        }
+        (self.met[p], self.most[p]) = (self.present, now);
+    }
+
+    /// `p` ends its passage.
+    pub fn end(&mut self, p: usize) -> Contention {
+        self.present.remove(p);
+        Contention { point: self.most[p], interval: self.met[p].len() }
+    }
+}
+
+/// The most expensive passage of those with one contention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Contended {
+    /// The contention, of one kind or the other.
+    pub contention: usize,
+    /// The cost of the most expensive passage that was found with it. Others may cost more.
+    pub max: u64,
+}
+
+/// The largest costs, by contention of one kind; nothing where no passage had it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Largest(Vec<Option<PerModel<u64>>>);
+
+impl Largest {
+    pub(crate) fn add(&mut self, contention: usize, costs: PerModel<u64>) {
+        if self.0.len() <= contention {
+            self.0.resize(contention + 1, None);
+        }
+        let known = self.0[contention].get_or_insert(costs);
+        for (known, cost) in known.iter_mut().zip(costs) {
+            *known = cost.max(*known);
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Largest) {
+        for (contention, costs) in other.0.iter().enumerate() {
+            if let Some(costs) = costs {
+                self.add(contention, *costs);
+            }
+        }
+    }
+
+    pub(crate) fn of(&self, model: Model) -> Vec<Contended> {
+        let seen = self.0.iter().enumerate();
+        seen.filter_map(|(contention, costs)| {
+            costs.map(|costs| Contended { contention, max: costs[model.index()] })
+        })
+        .collect()
+    }
+}
