@@ -26,13 +26,10 @@ const ANDERSON: &str = "mutual_exclusion/anderson.rs";
 const CLH: &str = "mutual_exclusion/clh.rs";
 const DVIR_TAUBENFELD_1: &str = "mutual_exclusion/dvir_taubenfeld_1.rs";
 const DVIR_TAUBENFELD_2: &str = "mutual_exclusion/dvir_taubenfeld_2.rs";
-<<<<<<< HEAD
 const DVIR_TAUBENFELD_1_SWAP: &str = "mutual_exclusion/dvir_taubenfeld_1_swap.rs";
 const BURNS_LAMPORT: &str = "mutual_exclusion/burns_lamport.rs";
 const MCS: &str = "mutual_exclusion/mcs.rs";
-=======
 const JAYANTI_JAYANTI: &str = "mutual_exclusion/jayanti_jayanti.rs";
->>>>>>> rows
 
 const MUTANTS: &[Mutant] = &[
     Mutant {

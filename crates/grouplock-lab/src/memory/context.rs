@@ -373,7 +373,7 @@ pub(super) fn wait_other(
     if !is_explored() {
         return look_until(register, |held| held != value, at);
     }
-    match operate(register, Operation::WaitOther(value), at) {
+    match operate(register, Operation::WaitOther(value), Ordering::Acquire, at) {
         Some(Cue::Value(held)) => Some(held),
         _ => None,
     }
@@ -387,14 +387,10 @@ fn look_until(
 ) -> Option<Word> {
     while is_coroutine() {
         ask(Wish::RoundBegins(at));
-<<<<<<< HEAD
-        let holds = look(register, at) == Some(Cue::Value(value));
-=======
-        let held = match operate(register, Operation::Read, at) {
+        let held = match look(register, at) {
             Some(Cue::Value(held)) if enough(held) => Some(held),
             _ => None,
         };
->>>>>>> rows
         // Before the round ends: there a process that looked in vain goes to sleep.
         let gives_up = held.is_none() && ask(Wish::MayGiveUp) == Some(Cue::Waited(false));
         if gives_up {

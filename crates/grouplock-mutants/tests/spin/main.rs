@@ -139,6 +139,7 @@ fn spin_and_the_lab_see_the_same_states_of_other_steps() {
         ("handover-withdraw", 1, Property::Fcfs),
         ("phases-fifo-limited", 1, Property::MutualExclusion),
         ("petrovic", 1, Property::MutualExclusion),
+        ("jayanti-jayanti", 2, Property::MutualExclusion),
     ] {
         let question = Question { passages: Some(passages), ..Question::of(name, 2, property) };
         let verdict = question.compare(&question.model()).unwrap_or_else(|why| panic!("{why}"));

@@ -376,11 +376,19 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
                 text,
                 "\t:: d_step {{ at[me] == {number}{condition} -> {begins}step_{number}() }}"
             );
-            if matches!(local.node.step, Some((_, Op::WaitUnless(_)))) {
-                let gives_up = self.only(number, Obs::GIVES_UP);
-                let _ =
-                    writeln!(text, "\t:: d_step {{ at[me] == {number} -> {begins}{gives_up} }}");
-            }
+            let in_vain = match local.node.step {
+                Some((_, Op::WaitUnless(_))) => String::new(),
+                Some((target, Op::WaitOther(value))) => {
+                    let register = self.register("me", target);
+                    format!(" && {register} == {}", self.value("me", value)?)
+                }
+                _ => continue,
+            };
+            let gives_up = self.only(number, Obs::GIVES_UP);
+            let _ = writeln!(
+                text,
+                "\t:: d_step {{ at[me] == {number}{in_vain} -> {begins}{gives_up} }}"
+            );
         }
         if self.stops() {
             text.push_str("\t:: idle(me) -> goto end_stopped\n\tod;\nend_stopped: false\n}\n");

@@ -52,6 +52,10 @@ impl Promela<'_> {
                 let register = self.register(process, target);
                 Some(format!("{register} == {}", self.value(process, value)?))
             }
+            Some((target, Op::WaitOther(value))) => {
+                let register = self.register(process, target);
+                Some(format!("{register} != {}", self.value(process, value)?))
+            }
             _ => None,
         })
     }
@@ -65,7 +69,7 @@ impl Promela<'_> {
         let register = self.register("me", target);
         let value = |value| self.value("me", value);
         Ok(match op {
-            Op::Read => format!("v = {register};{}", self.by_value(from)?),
+            Op::Read | Op::WaitOther(_) => format!("v = {register};{}", self.by_value(from)?),
             Op::Write(new) | Op::AwaitCas(_, new) => {
                 format!("{register} = {};{}", value(new)?, self.only(from, Obs::DONE))
             }
@@ -101,7 +105,7 @@ impl Promela<'_> {
         let local = &self.table.locals[from];
         let arity = local.node.arity;
         let mut text = "\n\tif".to_owned();
-        for (obs, edge) in &local.edges {
+        for (obs, edge) in local.edges.iter().filter(|(obs, _)| *obs != Obs::GIVES_UP) {
             let condition = if let Some(class) = obs.as_stranger() {
                 let unknown = (0..arity).map(|i| format!(" && object(v) != known(me, {i})"));
                 format!(
