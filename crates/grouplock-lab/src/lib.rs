@@ -19,11 +19,12 @@
 //! * [`property`]: what is checked. [`trace`]: how an execution is told.
 //! * [`report`]: tables and a page of what was found.
 //! * [`rmr`]: what a passage costs in remote memory references.
-//! * [`registry`]: the algorithms by name. [`ideal`]: a lock that is correct by definition.
+//! * [`registry`]: the algorithms by name. [`ideal`], [`ideal_latch`]: locks that are correct by definition.
 
 mod automaton;
 mod explore;
 pub mod ideal;
+pub mod ideal_latch;
 mod layout;
 pub mod memory;
 pub mod property;

@@ -21,6 +21,9 @@ pub(crate) struct Event {
 pub(crate) enum What {
     Request(u64),
     GiveUp,
+    /// It is told that somebody has died.
+    Told,
+    Die,
     Step {
         register: usize,
         op: Op,
@@ -40,7 +43,7 @@ impl Event {
     ) -> Self {
         let what = match self.what {
             What::Request(session) => What::Request(session),
-            What::GiveUp => What::GiveUp,
+            what @ (What::GiveUp | What::Told | What::Die) => what,
             What::Step { register, op, old, new, at, leaves } => What::Step {
                 register: match layout.registers[register].object {
                     Some((o, field)) => layout.objects[object(o)].registers[field],
@@ -142,6 +145,8 @@ pub(crate) fn tell(
         What::Request(_) if is_mutex => ("asks to enter".to_owned(), None, None),
         What::Request(session) => (format!("asks for session {session}"), None, None),
         What::GiveUp => ("gives up".to_owned(), None, None),
+        What::Told => ("is told of a death".to_owned(), None, None),
+        What::Die => ("dies".to_owned(), None, None),
         What::Step { register, op, old, new, at, leaves } => {
             let register = layout.register_name(*register);
             let [before, after] = [*old, *new].map(|value| layout.value_name(value));

@@ -5,7 +5,7 @@
 mod prelude;
 
 pub(crate) use grouplock_algorithms::{
-    CapacityError, Session, claims, domain, dvir_taubenfeld_1_swap, handover, memory, nodes,
+    CapacityError, Session, claims, domain, dvir_taubenfeld_1_swap, handover, latch, memory, nodes,
     phases_word, policy, raw, slots,
 };
 
@@ -14,3 +14,4 @@ include!(concat!(env!("OUT_DIR"), "/mutants.rs"));
 pub mod exit_lock;
 pub mod list;
 pub mod turns;
+pub mod untold;

@@ -5,9 +5,11 @@ pub mod generalized_bakery;
 pub mod handover;
 pub mod handover_withdraw;
 pub mod keane_moir;
+pub mod latch;
 pub mod maor_taubenfeld;
 pub mod petrovic;
 pub mod phases;
 #[doc(hidden)]
 pub mod phases_word;
 pub mod policy;
+pub mod recoverable;

@@ -471,6 +471,10 @@ enum Fairness {
 fn mark(stepper: &mut Stepper, state: &State) -> Result<Mark, Trouble> {
     let mut mark = Mark::default();
     for p in 0..state.procs.len() {
+        if stepper.is_dead(state, p) {
+            mark.disabled |= 1 << p;
+            continue;
+        }
         let node = stepper.node(state.procs[p].local);
         let entering = node.phase == Phase::Entering;
         mark.entering |= u8::from(entering) << p;

@@ -7,6 +7,7 @@ pub mod canon;
 mod checks;
 #[doc(hidden)]
 pub mod components;
+mod deaths;
 mod fairness;
 #[doc(hidden)]
 pub mod orders;
@@ -69,6 +70,8 @@ pub struct Options {
     pub sessions: u64,
     /// How many passages each process may begin; any number if not told.
     pub passages: Option<u8>,
+    /// How many processes may die, where they can; any number if not told.
+    pub deaths: Option<u8>,
     /// What to check.
     pub properties: Properties,
     /// What to merge.
@@ -93,6 +96,7 @@ impl Options {
             processes,
             sessions,
             passages: None,
+            deaths: None,
             properties: Properties::claimed(&subject.claims),
             reductions: Reductions::ALL,
             workers: 2,
@@ -191,13 +195,16 @@ impl Violation {
 pub struct Turn {
     /// Who moves.
     pub process: u8,
-    /// The session it asks for, if it was idle; [`Turn::GIVE_UP`] if it gives up; else zero.
+    /// The session it asks for, if it was idle; [`Turn::GIVE_UP`] if it gives up, or is told of a death where processes may die;
+    /// [`Turn::DIE`] if it dies; else zero.
     pub session: u8,
 }
 
 impl Turn {
     /// Stands in the place of a session: the process gives up. There are not so many sessions.
     pub const GIVE_UP: u8 = u8::MAX;
+    /// Likewise: the process dies.
+    pub const DIE: u8 = u8::MAX - 1;
 }
 
 /// Why an exploration cannot start.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bounds::Tread;
+use super::deaths::Deaths;
 use super::state::{Env, State};
 use super::{Options, Reductions, Turn, lock};
 use crate::automaton::run::{Op, Phase};
@@ -67,6 +68,8 @@ pub(crate) struct Stepper {
     /// Whether anybody has finished a doorway, where that matters.
     pub(super) saw_doorway: bool,
     pub(super) reductions: Reductions,
+    /// Where processes may die.
+    pub(super) deaths: Option<Deaths>,
     pub(crate) sessions: u64,
     passages: Option<u8>,
 }
@@ -96,6 +99,7 @@ impl Stepper {
             log: None,
             saw_doorway: false,
             reductions: options.reductions,
+            deaths: None,
             sessions: if kind == Kind::Mutual { 1 } else { options.sessions },
             passages: options.passages,
         }
@@ -140,7 +144,11 @@ impl Stepper {
         Ok(edge)
     }
 
+    /// Where process `p` is. The dead want nothing.
     pub(crate) fn phase(&mut self, state: &State, p: usize) -> Phase {
+        if self.is_dead(state, p) {
+            return Phase::Remainder;
+        }
         self.node(state.procs[p].local).phase
     }
 
@@ -155,9 +163,15 @@ impl Stepper {
         choices.clear();
         for (p, proc) in state.procs.iter().enumerate() {
             let node = self.node(proc.local);
+            if self.is_dead(state, p) {
+                continue;
+            }
             if node.phase != Phase::Remainder {
                 choices.push(Turn { process: p as u8, session: 0 });
-                if matches!(node.step, Some((_, Op::WaitUnless(_)))) {
+                if self.may_die(state) {
+                    choices.push(Turn { process: p as u8, session: Turn::DIE });
+                }
+                if matches!(node.step, Some((_, Op::WaitUnless(_)))) && self.is_told(state) {
                     choices.push(Turn { process: p as u8, session: Turn::GIVE_UP });
                 }
             } else if self.passages.is_none_or(|most| proc.passages < most) {
@@ -176,6 +190,9 @@ impl Stepper {
         } else if choice.session == Turn::GIVE_UP {
             self.give_up(state, p)?;
             true
+        } else if choice.session == Turn::DIE {
+            self.die(state, p);
+            true
         } else {
             self.request(state, p, choice.session.into())?;
             // Asking touches nothing: it goes with the first step, unless that may have to wait or is one of the exit section.
@@ -186,6 +203,7 @@ impl Stepper {
             true
         };
         if moved {
+            self.after(state);
             self.settle(state)?;
         }
         Ok(moved)
@@ -215,7 +233,8 @@ impl Stepper {
     /// Process `p`, which waits, gives up.
     fn give_up(&mut self, state: &mut State, p: usize) -> Result<(), Obstacle> {
         if let Some(log) = &mut self.log {
-            log.push(Event { process: p, what: What::GiveUp });
+            let told = self.deaths.is_some();
+            log.push(Event { process: p, what: if told { What::Told } else { What::GiveUp } });
         }
         let edge = self.edge(state.procs[p].local, Obs::GIVES_UP)?;
         self.arrive(state, p, &edge, None)

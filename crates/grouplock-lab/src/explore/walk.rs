@@ -152,7 +152,13 @@ fn draw(
                 stuck |= 1 << p;
             }
         }
-        able.retain(|choice| stuck >> choice.process & 1 == 0 || choice.session == Turn::GIVE_UP);
+        // Deaths are seldom.
+        let dies = random.u32(0..32) == 0;
+        able.retain(|choice| match choice.session {
+            Turn::DIE => dies,
+            Turn::GIVE_UP => true,
+            _ => stuck >> choice.process & 1 == 0,
+        });
         let Some(choice) = picker.pick(&able, step, random) else { return Ok(()) };
         choices.push(choice);
         stepper.take(&mut state, choice)?;

@@ -20,6 +20,9 @@ pub struct Task {
     pub sessions: u64,
     /// How many passages each process may begin; any number if not told.
     pub passages: Option<u8>,
+    /// How many processes may die, where they can; any number if not told.
+    #[serde(default)]
+    pub deaths: Option<u8>,
     /// Check no more than mutual exclusion and deadlock freedom: far fewer states.
     #[serde(default)]
     pub basic: bool,
@@ -31,13 +34,20 @@ impl Task {
     /// All claims of `algorithm`, any number of passages.
     pub fn new(algorithm: &str, processes: usize, sessions: u64) -> Self {
         let algorithm = algorithm.to_owned();
-        Task { algorithm, processes, sessions, passages: None, basic: false, property: None }
+        let (passages, deaths, property) = (None, None, None);
+        Task { algorithm, processes, sessions, passages, deaths, basic: false, property }
     }
 
     /// At most so many passages each, for algorithms whose numbers grow for ever.
     #[must_use]
     pub fn passages(self, passages: u8) -> Self {
         Task { passages: Some(passages), ..self }
+    }
+
+    /// At most so many deaths.
+    #[must_use]
+    pub fn deaths(self, deaths: u8) -> Self {
+        Task { deaths: Some(deaths), ..self }
     }
 
     /// Mutual exclusion and deadlock freedom only.
@@ -55,7 +65,7 @@ impl Task {
     /// What to explore, and how.
     pub fn options(&self, subject: &Subject) -> Options {
         let mut options = Options::new(subject, self.processes, self.sessions);
-        options.passages = self.passages;
+        (options.passages, options.deaths) = (self.passages, self.deaths);
         if self.basic {
             options.properties = Properties::basic();
         }
@@ -107,6 +117,7 @@ impl Plan {
             Task::new("handover+dvir-taubenfeld-1-swap", 2, 2),
             Task::new("handover-withdraw", 2, 3),
             Task::new("handover-withdraw+dvir-taubenfeld-1-swap", 2, 2),
+            Task::new("recoverable", 2, 2),
             Task::new("phases", 2, 2),
             Task::new("phases-fifo", 3, 2),
             Task::new("phases-patient", 3, 2),

@@ -28,6 +28,8 @@
 //!
 //! Where waiters can give up, each of these is run as well with every other request given up, after a random time, if it has to wait.
 //!
+//! An [ideal latch](crate::ideal_latch) costs what its accesses cost: whoever waits for it pays nothing before it has it. Nobody dies here.
+//!
 //! # Waiting
 //! A process that waits reads what it waits on, and if in vain is blocked until somebody writes one of the registers
 //! it read; then it looks again. With coherent caches that is what a spinning process pays: one reference for
@@ -77,7 +79,7 @@ pub struct Measurement {
     /// The mean over the passages of the random and round robin schedules. The others choose whom to hurt,
     /// so a mean over them would say nothing.
     pub mean: f64,
-    /// Where waiters can give up: the largest mean over all requests of one run, those given up included.
+    /// Where waiters can give up or the claim is amortised: the largest mean over all requests of one run, those given up included.
     pub amortised: Option<f64>,
     /// How many passages were made in all.
     pub passages: u64,
@@ -171,7 +173,8 @@ pub fn measure(
             processes,
             max: worst.cost,
             mean: survey.mean(model),
-            amortised: lock.withdraws.then(|| survey.amortised[model.index()]),
+            amortised: (lock.withdraws || lock.claims.rmr_cc.amortised)
+                .then(|| survey.amortised[model.index()]),
             passages: survey.passages,
             schedule: worst.case.name(lock.claims.kind, processes),
             remote_spinning: model == Model::Dsm && survey.remote_spinning,

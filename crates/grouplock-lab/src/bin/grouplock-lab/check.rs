@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// How many passages each process makes at most; any number if not given.
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..))]
     passages: Option<u8>,
+    /// How many processes die at most, of an algorithm whose processes may die; any number if not given.
+    #[arg(long)]
+    deaths: Option<u8>,
     /// The result as one JSON object.
     #[arg(long)]
     json: bool,
@@ -127,6 +130,7 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
             "processes": task.processes,
             "sessions": task.sessions,
             "passages": task.passages,
+            "deaths": task.deaths,
             "properties": options.properties,
             "looked_at": looked_at,
             "in_part": outcome.in_part,
@@ -159,9 +163,9 @@ impl Arguments {
     }
 
     fn task(&self) -> Task {
-        let Arguments { processes, sessions, passages, basic, property, .. } = *self;
+        let Arguments { processes, sessions, passages, deaths, basic, property, .. } = *self;
         let algorithm = self.algorithm.clone().unwrap_or_default();
-        Task { algorithm, processes, sessions, passages, basic, property }
+        Task { algorithm, processes, sessions, passages, deaths, basic, property }
     }
 
     /// What to explore, and how.
