@@ -47,7 +47,7 @@ impl RecoverableMutex<SimMemory> for IdealLatch {
         self.owner.write(0, Ordering::SeqCst);
     }
 
-    fn names(&self, name: u64) -> bool {
-        self.owner.read(Ordering::SeqCst) == name
+    fn owner(&self) -> u64 {
+        self.owner.read(Ordering::SeqCst)
     }
 }

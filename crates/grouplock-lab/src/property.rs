@@ -38,6 +38,11 @@
 //! get through by its own steps only while nobody is giving up. Then [`GroupBoundedAbort`](Property::GroupBoundedAbort) asks for somebody, whatever it
 //! does.
 //!
+//! # Dying
+//! Where processes may die, an exploration lets them do so before any step, in any section, as often as it is told. A process that died
+//! inside counts as inside until it is buried. A request whose process died is as if it had not been made. Whoever waits where it can be told
+//! of a death does not wait while there is one to be told of.
+//!
 //! # Who came first
 //! Those that speak of doorways say nothing of a text that has none: then they are not looked at.
 

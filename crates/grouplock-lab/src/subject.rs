@@ -89,6 +89,11 @@ impl Subject {
     pub fn recovering<G: RawGroup<SimMemory> + 'static>(name: &'static str) -> Self {
         Subject { dies: true, ..Subject::group::<G>(name) }
     }
+
+    /// Whether its processes may die.
+    pub fn may_die(&self) -> bool {
+        self.dies
+    }
 }
 
 fn make_mutex<L: RawMutex<SimMemory> + 'static>(processes: usize) -> Joined {

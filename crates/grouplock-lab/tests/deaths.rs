@@ -85,34 +85,21 @@ fn a_latch_that_names_its_owner_is_taken_from_the_dead() {
     explore(&gate, &options);
 }
 
-/// One exit may let in many, and on the mean of a run that is a constant.
+/// One exit may let in many. On the mean of a run a passage costs a constant, and nobody waits on remote memory.
 #[test]
-fn the_largest_passage_grows_and_the_mean_of_a_run_does_not() {
-    let options = rmr::Options { passages: 3, search_rounds: 20, ..rmr::Options::default() };
+fn the_mean_of_a_run_does_not_grow() {
+    let options = rmr::Options { passages: 3, search_rounds: 8, ..rmr::Options::default() };
     for model in [Model::Cc, Model::Dsm] {
         let of = |processes| {
             let measured = measure(NAME, processes, &options).expect("it does not break");
             let point =
                 measured.into_iter().find(|point| point.model == model).expect("all models");
             let mean = point.amortised.expect("its claim is amortised");
-            println!(
-                "{model}, {processes} processes: {} at most, {mean:.1} on the mean",
-                point.max
-            );
+            println!("{model}, {processes}: {} at most, {mean:.1} on the mean", point.max);
             assert!(!point.remote_spinning, "{processes} processes");
-            ((processes, point.max), (processes, rmr::rounded_up(mean)))
+            (processes, rmr::rounded_up(mean))
         };
-        let (largest, means): (Vec<_>, Vec<_>) = [4, 16, 64].map(of).into_iter().unzip();
-        assert_eq!(fit(&largest), Growth::Linear, "{model}: {largest:?}");
+        let means = [8, 32, 128].map(of);
         assert_eq!(fit(&means), Growth::Constant, "{model}: {means:?}");
     }
-}
-
-#[test]
-#[ignore = "minutes; `cargo xtask soak` runs it"]
-fn three_processes_one_of_which_may_die() {
-    let mut options = Options::new(&subject(), 3, 2);
-    options.deaths = Some(1);
-    options.properties = Properties::basic();
-    explore(&subject(), &options);
 }

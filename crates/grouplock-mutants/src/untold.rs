@@ -30,7 +30,7 @@ impl RecoverableMutex<SimMemory> for Untold {
         unsafe { self.0.release(me) };
     }
 
-    fn names(&self, name: u64) -> bool {
-        self.0.names(name)
+    fn owner(&self) -> u64 {
+        self.0.owner()
     }
 }

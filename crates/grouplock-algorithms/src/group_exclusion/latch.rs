@@ -55,18 +55,18 @@ impl<M: Memory> Deaths<M> {
     #[inline]
     #[track_caller]
     pub fn has_died(&self, name: u64) -> bool {
-        self.is_dead(place(name, self.places()))
+        self.is_dead(self.place(name))
+    }
+
+    /// The place of the process of this name. Names are numbered from one.
+    pub fn place(&self, name: u64) -> usize {
+        (name - 1) as usize % self.places()
     }
 
     /// The oracle's word on place `p`. A release: whoever knows of a death knows what the dead did before.
     pub fn tell(&self, p: usize, dead: bool) {
         self.dead[p].write(dead, Release); // 1: read in `is_dead`
     }
-}
-
-/// The place of the process of this name, among so many. Names are numbered from one.
-fn place(name: u64, places: usize) -> usize {
-    usize::try_from(name - 1).unwrap_or_default() % places
 }
 
 /// A mutual exclusion algorithm with detected deaths.
@@ -92,8 +92,8 @@ pub trait RecoverableMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
     /// It owns the mutex.
     unsafe fn release(&self, me: u64);
 
-    /// Whether the mutex still names `name` as its owner. Until then the place of a dead process is not given to another.
-    fn names(&self, name: u64) -> bool;
+    /// The name of its owner, dead or alive, or 0. While it names a dead process, the place of that is not given to another.
+    fn owner(&self) -> u64;
 }
 
 /// A word that names its owner: simple, and unfair. Rooms have one like it.
@@ -137,7 +137,7 @@ impl<M: Memory> RecoverableMutex<M> for Gate<M> {
     #[track_caller]
     unsafe fn acquire(&self, me: u64, deaths: &Deaths<M>) -> bool {
         loop {
-            M::live(|| []);
+            M::live(|| [me.word()]);
             M::await_until(|| {
                 let owner = self.word.read(Acquire); // 1
                 owner == 0 || deaths.has_died(owner)
@@ -160,8 +160,7 @@ impl<M: Memory> RecoverableMutex<M> for Gate<M> {
         self.word.write(0, Release); // 4: pairs with 2
     }
 
-    fn names(&self, name: u64) -> bool {
-        let owner = self.word.read(Acquire); // 3
-        owner == name
+    fn owner(&self) -> u64 {
+        self.word.read(Acquire) // 3
     }
 }

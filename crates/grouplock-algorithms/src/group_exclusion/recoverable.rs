@@ -34,7 +34,7 @@
 //!  8  if Head = 0: Head := p
 //!  9  settle; Armed := false
 //! 10  release(Latch)
-//! 11  await go[p]; if told of a death meanwhile: attend, and go on waiting
+//! 11  await go[p], or to be told of a death; if not go[p]: attend, go to 11
 //!
 //! exit
 //! 12  if acquire(Latch) tells of a death: mend
@@ -139,17 +139,21 @@ impl<M: Memory> Place<M> {
             next: M::Register::new(site("Next"), 0),
             go: M::Flag::new(site("go"), false),
         };
-        place.forget();
+        place.forget_but_links();
+        place.forget_links();
         place
     }
 
-    /// Nobody looks at a place that is OUT, but at its state.
-    fn forget(&self) {
+    /// Nobody looks at a place that is OUT, but at its state, and at its links if it has just become so.
+    fn forget_but_links(&self) {
         self.session.forget();
         self.ticket.forget();
+        self.go.forget();
+    }
+
+    fn forget_links(&self) {
         self.prev.forget();
         self.next.forget();
-        self.go.forget();
     }
 }
 
@@ -175,6 +179,15 @@ impl<M: Memory, L: RecoverableMutex<M>> Recoverable<M, L> {
     pub unsafe fn died(&self, me: Process) {
         self.deaths.tell(me.p, true);
         self.free.lock().unwrap_or_else(PoisonError::into_inner).1.push(me);
+    }
+
+    /// Whether there is a dead process that is not buried, or a latch that it left: the oracle's word to one that waits on real memory.
+    #[cold]
+    fn is_told(&self) -> bool {
+        let owner = self.latch.owner();
+        let left = |p: usize| owner != 0 && self.deaths.place(owner) == p;
+        let lies = |p: usize| self.places[p].state.read(Relaxed) != OUT; // 11: read again in line 16
+        (0..self.places.len()).any(|p| self.deaths.is_dead(p) && (lies(p) || left(p)))
     }
 
     /// The place that a word names.
@@ -214,8 +227,9 @@ impl<M: Memory, L: RecoverableMutex<M>> Recoverable<M, L> {
         self.unlatch(me); // 10
         loop {
             M::live(|| []);
-            let told = &mut || (0..self.places.len()).any(|q| self.deaths.is_dead(q));
-            let inside = place.go.wait_unless(true, told); // 11: pairs with 27 and 32
+            let inside = place.go.wait_unless(true, &mut || self.is_told()); // 11: pairs with 27 and 32
+            // Once let in, it is kept by no further deaths.
+            let inside = inside || place.go.holds(true); // 11
             if inside {
                 break;
             }
@@ -265,9 +279,11 @@ impl<M: Memory, L: RecoverableMutex<M>> Recoverable<M, L> {
     fn remove(&self, q: usize, then: Then) {
         let place = &self.places[q];
         place.state.write(OUT, Relaxed); // 18
+        // If it was buried, a new process may have the place from now on, and do line 1.
+        place.forget_but_links();
         let prev = place.prev.read(Relaxed); // 19
         let next = place.next.read(Relaxed); // 19
-        place.forget();
+        place.forget_links();
         if prev == 0 {
             self.first.write(next, Relaxed); // 20
         } else {
@@ -324,8 +340,7 @@ impl<M: Memory, L: RecoverableMutex<M>> Recoverable<M, L> {
         self.head.forget();
         let (mut inside, mut waiting) = (Vec::new(), Vec::new());
         for (q, place) in self.places.iter().enumerate() {
-            place.prev.forget();
-            place.next.forget();
+            place.forget_links();
             let state = place.state.read(Relaxed); // 29
             if state == IN {
                 inside.push(q);
@@ -420,8 +435,8 @@ impl<M: Memory, L: RecoverableMutex<M>> RawGroup<M> for Recoverable<M, L> {
         }
         // Acquire: what the one who buried it did there has happened.
         let buried = |dead: &Process| {
-            let state = self.places[dead.p].state.read(Acquire);
-            state == OUT && !self.latch.names(dead.name)
+            let state = self.places[dead.p].state.read(Acquire); // 18
+            state == OUT && self.latch.owner() != dead.name
         };
         let full = CapacityError::Full { processes: self.places.len() };
         let Process { name, p } = remains.swap_remove(remains.iter().position(buried).ok_or(full)?);

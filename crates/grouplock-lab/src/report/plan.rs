@@ -147,6 +147,8 @@ impl Plan {
                 Task::new("handover-withdraw", 3, 2).passages(1),
                 Task::new("handover-withdraw", 3, 2).basic(),
                 Task::new("handover-withdraw+dvir-taubenfeld-1-swap", 3, 2).passages(1),
+                Task::new("recoverable", 3, 2).deaths(0),
+                Task::new("recoverable", 3, 2).deaths(1),
                 Task::new("keane-moir+dvir-taubenfeld-1-swap", 3, 2),
                 Task::new("phases-fifo", 2, 2).only(Property::StarvationFreedom),
                 Task::new("phases", 3, 2),

@@ -173,6 +173,12 @@ impl Arguments {
         if !self.memory_limit.is_finite() || self.memory_limit <= 0.0 {
             return Err("--memory-limit takes a number of GiB above zero".to_owned());
         }
+        if task.deaths.is_some() && !subject.may_die() {
+            return Err(format!(
+                "--deaths means nothing for {}: its processes do not die",
+                subject.name
+            ));
+        }
         if let Some(property) = task.property
             && property.claim(&subject.claims) == Claim::NotApplicable
         {
@@ -229,6 +235,11 @@ fn as_text(
     }
     if let Some(passages) = task.passages {
         let _ = write!(size, ", {passages} passages each");
+    }
+    match task.deaths {
+        Some(deaths) => _ = write!(size, ", deaths: at most {deaths}"),
+        None if subject.may_die() => size.push_str(", any number of deaths"),
+        None => {}
     }
     let mut text = String::new();
     if let Some(violation) = &outcome.violation {
