@@ -115,17 +115,6 @@ const MUTANTS: &[Mutant] = &[
         changes: &[("self.armed.write(true, Relaxed); // 16", "//")],
     },
     Mutant {
-        name: "recoverable_arms_after_5",
-        text: RECOVERABLE,
-        changes: &[
-            ("self.armed.write(true, Relaxed); // 3", "//"),
-            (
-                "place.state.write(WAIT, Relaxed); // 5",
-                "place.state.write(WAIT, Relaxed); self.armed.write(true, Relaxed); //",
-            ),
-        ],
-    },
-    Mutant {
         name: "recoverable_disarms_before_it_settles",
         text: RECOVERABLE,
         changes: &[(

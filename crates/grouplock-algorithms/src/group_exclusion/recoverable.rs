@@ -10,8 +10,9 @@
 //!   ([`Deaths`]). A dead process does not come back: its place is *buried* (its state becomes `OUT`) by any process that waits, and is then
 //!   given to a new process, or to nobody. This is not the model of Golab and Ramaraju (2016), where nobody is told of a crash and the
 //!   same process comes back to a recovery section of its own.
-//! * **Promises** mutual exclusion, where a dead holder counts as inside until it is buried; that whoever lives and asks gets in, if the
-//!   latch is free of starvation; first come, first served, counted from line 5; concurrent occupancy; an exit that ends.
+//! * **Promises** mutual exclusion, where a dead holder counts as inside until it is buried; that whoever asks and does not die gets in, if
+//!   deaths come to an end and the latch is free of starvation; first come, first served, counted from line 5; concurrent occupancy; an exit that
+//!   ends.
 //! * **Costs**, over the latch, O(1) remote references amortised over requests, on both machine models: one exit may let in many. A
 //!   process that attends to a death looks at all N places. It builds the links of N places anew if a death left `Armed` set.
 //!

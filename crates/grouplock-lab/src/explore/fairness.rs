@@ -294,7 +294,9 @@ impl Graph {
                         }
                     },
                     by: &|from, step, to| {
-                        !(dead && enters(from, step, to) || may_stay && leaves(from, step))
+                        // If all die on the way in for ever, that is nobody's fault.
+                        let dies = step.choice.session == Turn::DIE;
+                        !(dies || dead && enters(from, step, to) || may_stay && leaves(from, step))
                     },
                     may_stay,
                 };
