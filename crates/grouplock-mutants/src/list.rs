@@ -86,6 +86,7 @@ macro_rules! cases {
 }
 
 /// All of them.
+#[allow(clippy::too_many_lines, reason = "a list")]
 pub fn all() -> Vec<Case> {
     cases! {
         "handover", "a node is used again at once":

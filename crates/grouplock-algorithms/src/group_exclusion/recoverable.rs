@@ -355,7 +355,7 @@ impl<M: Memory, L: RecoverableMutex<M>> Recoverable<M, L> {
         let line: Vec<usize> = inside.into_iter().chain(waiting.into_iter().map(|w| w.1)).collect();
         let word = |i: usize| line.get(i).map_or(0, |&q| at(q));
         M::live(|| {
-            let marks = [head as u64, then].map(|mark| mark.word());
+            let marks = [(head as u64).word(), then.word()];
             line.iter().map(|&q| at(q).word()).chain(marks).collect::<Vec<_>>()
         });
         for (i, &q) in line.iter().enumerate() {
