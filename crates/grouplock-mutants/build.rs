@@ -16,6 +16,7 @@ const HANDOVER: &str = "group_exclusion/handover.rs";
 const HANDOVER_WITHDRAW: &str = "group_exclusion/handover_withdraw.rs";
 const MAOR_TAUBENFELD: &str = "group_exclusion/maor_taubenfeld.rs";
 const PHASES: &str = "group_exclusion/phases.rs";
+const RECOVERABLE: &str = "group_exclusion/recoverable.rs";
 const BWBGME: &str = "group_exclusion/black_white_bakery_gme.rs";
 const GLB: &str = "group_exclusion/generalized_bakery.rs";
 const PAIRWISE_BAKERY: &str = "group_exclusion/pairwise_bakery.rs";
@@ -101,6 +102,37 @@ const MUTANTS: &[Mutant] = &[
             "let forwards = n.next.cas(Ptr::NIL, Node::<M>::FORWARD, AcqRel); // 31",
             "M::await_until(|| !n.next.read(Acquire).is_nil()); let forwards = false; //",
         )],
+    },
+    Mutant {
+        name: "recoverable_settles_one",
+        text: RECOVERABLE,
+        changes: &[(
+            "waiter.go.signal(true); // 27: awaited in line 11\n",
+            "waiter.go.signal(true);\n            return;\n",
+        )],
+    },
+    Mutant {
+        name: "recoverable_mends_without_the_last",
+        text: RECOVERABLE,
+        changes: &[("waiting.sort_unstable();", "waiting.sort_unstable(); waiting.pop();")],
+    },
+    Mutant {
+        name: "recoverable_buries_unarmed",
+        text: RECOVERABLE,
+        changes: &[("self.armed.write(true, Relaxed); // 16", "//")],
+    },
+    Mutant {
+        name: "recoverable_disarms_before_it_settles",
+        text: RECOVERABLE,
+        changes: &[(
+            "self.settle(EXIT);\n        self.armed.write(false, Relaxed); // 13",
+            "self.armed.write(false, Relaxed);\n        self.settle(EXIT); //",
+        )],
+    },
+    Mutant {
+        name: "recoverable_without_32",
+        text: RECOVERABLE,
+        changes: &[("self.places[q].go.signal(true); // 32", "let _ = q; //")],
     },
     Mutant {
         name: "maor_taubenfeld_hands_over",

@@ -206,6 +206,7 @@ const BIG: &[&str] = &[
     "generalized-bakery -p 3 -s 2 --passages 2",
     "black-white-bakery-gme -p 3 -s 2",
     "petrovic -p 3 -s 2",
+    "recoverable -p 3 -s 2",
     "phases -p 3 -s 2",
     "phases-fifo-cancel -p 3 -s 2",
     "phases-patient-cancel -p 3 -s 2",

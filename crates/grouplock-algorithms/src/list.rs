@@ -4,7 +4,7 @@
 /// something for all algorithms reads this list: tests, benchmarks, the lab.
 ///
 /// `for_each_algorithm!(kind => each!(anything))` expands to `each! { (anything) … }` with the lines of one kind. The types are
-/// over a memory `M` and, if the kind is `over`, a mutex `L`: have types of these names where the macro is used.
+/// over a memory `M` and, if the kind is `over`, a mutex `L` (`recovering`: `R`): have types of these names where the macro is used.
 ///
 /// | kind | |
 /// |---|---|
@@ -14,6 +14,7 @@
 /// | `rounds` | the same without concurrent occupancy: whoever comes late waits for the next round |
 /// | `over` | group mutual exclusion over a mutex `L` |
 /// | `withdrawing` | group mutual exclusion over a mutex `L`, whose waiters can give up |
+/// | `recovering` | group mutual exclusion over a [latch](crate::latch) `R`, whose processes may die |
 /// | `specimen` | group mutual exclusion over a mutex `L`, as printed and broken |
 /// | `policy` | [`phases`](crate::phases) with each policy |
 /// | `cancelled`, `alone` | the same with waiters that give up, and with exclusive requests, limits or set-up |
@@ -79,6 +80,11 @@ macro_rules! for_each_algorithm {
         $each! { ($($anything)*)
             handover_withdraw "handover-withdraw"
                 $crate::handover_withdraw::HandoverWithdraw<M, L>;
+        }
+    };
+    (recovering => $each:ident!($($anything:tt)*)) => {
+        $each! { ($($anything)*)
+            recoverable "recoverable" $crate::recoverable::Recoverable<M, R>;
         }
     };
     (specimen => $each:ident!($($anything:tt)*)) => {

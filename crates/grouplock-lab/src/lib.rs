@@ -20,12 +20,13 @@
 //! * [`report`]: tables and a page of what was found.
 //! * [`export`]: the same automaton as a model for another checker.
 //! * [`rmr`]: what a passage costs in remote memory references.
-//! * [`registry`]: the algorithms by name. [`ideal`]: a lock that is correct by definition.
+//! * [`registry`]: the algorithms by name. [`ideal`], [`ideal_latch`]: locks that are correct by definition.
 
 mod automaton;
 mod explore;
 pub mod export;
 pub mod ideal;
+pub mod ideal_latch;
 mod layout;
 #[doc(hidden)]
 pub mod local;

@@ -38,6 +38,12 @@
 //! get through by its own steps only while nobody is giving up. Then [`GroupBoundedAbort`](Property::GroupBoundedAbort) asks for somebody, whatever it
 //! does.
 //!
+//! # Dying
+//! Where processes may die, an exploration lets them do so before any step, in any section, as often as it is told. A process that died
+//! inside counts as inside until it is buried. A request whose process died is as if it had not been made. Whoever waits where it can be told
+//! of a death does not wait while there is one to be told of. Nobody dies in a cycle: what is said of
+//! executions that go on for ever is said of those with finitely many deaths.
+//!
 //! # Who came first
 //! Those that speak of doorways say nothing of a text that has none: then they are not looked at.
 

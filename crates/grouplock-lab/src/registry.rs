@@ -6,6 +6,7 @@ use grouplock_algorithms::for_each_algorithm;
 use grouplock_algorithms::petrovic::Petrovic;
 
 use crate::ideal::IdealLock;
+use crate::ideal_latch::IdealLatch;
 use crate::memory::SimMemory as M;
 use crate::subject::Subject;
 use crate::tokens::Tokens;
@@ -63,6 +64,11 @@ pub fn all() -> Vec<Subject> {
             }
         )*};
     }
+    macro_rules! recovering {
+        (() $($ident:ident $name:literal $lock:ty;)*) => {
+            $(all.push(Subject::recovering::<$lock>($name));)*
+        };
+    }
     for_each_algorithm!(mutex => mutexes!());
     for_each_algorithm!(withdrawing_mutex => withdrawing_mutexes!());
     all.push(Subject::group::<TwoLocks>("dvir-taubenfeld-2-two-locks"));
@@ -70,6 +76,10 @@ pub fn all() -> Vec<Subject> {
     for_each_algorithm!(rounds => groups!());
     for_each_algorithm!(over => over!());
     for_each_algorithm!(withdrawing => withdrawing!());
+    {
+        type R = IdealLatch;
+        for_each_algorithm!(recovering => recovering!());
+    }
     for_each_algorithm!(specimen => over!());
     for_each_algorithm!(policy => groups!());
     for_each_algorithm!(cancelled => groups!());
@@ -78,8 +88,10 @@ pub fn all() -> Vec<Subject> {
 }
 
 /// Those whose remote references are counted. One that uses another lock has the one it ships with, and is called by its own name.
+/// One that needs a latch has an ideal one.
 pub(crate) fn measured() -> Vec<Subject> {
     type L = DvirTaubenfeld1Swap<M>;
+    type R = IdealLatch;
     let mut all = Vec::new();
     macro_rules! add {
         (($kind:ident) $($ident:ident $name:literal $lock:ty;)*) => {
@@ -92,6 +104,7 @@ pub(crate) fn measured() -> Vec<Subject> {
     for_each_algorithm!(rounds => add!(group));
     for_each_algorithm!(over => add!(group));
     for_each_algorithm!(withdrawing => add!(withdrawing));
+    for_each_algorithm!(recovering => add!(recovering));
     for_each_algorithm!(specimen => add!(group));
     for_each_algorithm!(policy => add!(group));
     all

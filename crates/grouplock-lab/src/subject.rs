@@ -39,6 +39,8 @@ pub struct Subject {
     pub(crate) most: fn(u64) -> usize,
     /// Whether waiters can give up.
     pub(crate) withdraws: bool,
+    /// Whether processes may die.
+    pub(crate) dies: bool,
 }
 
 impl Subject {
@@ -52,6 +54,7 @@ impl Subject {
             conflict: |_, _| true,
             most: |_| 1,
             withdraws: false,
+            dies: false,
         }
     }
 
@@ -72,6 +75,7 @@ impl Subject {
             conflict: G::conflict,
             most: G::most,
             withdraws: false,
+            dies: false,
         }
     }
 
@@ -85,6 +89,16 @@ impl Subject {
     pub fn withdrawing<G: WithdrawGroup<SimMemory> + 'static>(name: &'static str) -> Self {
         let make = |processes| make_group::<G>(processes, enter_unless::<G>);
         Subject { make, withdraws: true, ..Subject::group::<G>(name) }
+    }
+
+    /// A group lock whose processes may die, and are told of deaths where they wait. `explore/deaths.rs` says which registers it has.
+    pub fn recovering<G: RawGroup<SimMemory> + 'static>(name: &'static str) -> Self {
+        Subject { dies: true, ..Subject::group::<G>(name) }
+    }
+
+    /// Whether its processes may die.
+    pub fn may_die(&self) -> bool {
+        self.dies
     }
 }
 

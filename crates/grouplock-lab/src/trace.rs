@@ -27,6 +27,9 @@ pub(crate) enum What {
         old: Val,
         new: Val,
     },
+    /// It is told that somebody has died.
+    Told,
+    Die,
     Step {
         register: usize,
         op: Op,
@@ -48,7 +51,7 @@ impl Event {
     ) -> Self {
         let what = match self.what {
             What::Request(session) => What::Request(session),
-            What::GiveUp => What::GiveUp,
+            what @ (What::GiveUp | What::Told | What::Die) => what,
             What::Reaches { register, old, new } => What::Reaches {
                 register: register.map(|register| layout.renamed(register, &object)),
                 old: old.map(&object),
@@ -153,6 +156,8 @@ pub(crate) fn tell(
         What::Request(_) if is_mutex => ("asks to enter".to_owned(), None, None),
         What::Request(session) => (format!("asks for session {session}"), None, None),
         What::GiveUp => ("gives up".to_owned(), None, None),
+        What::Told => ("is told of a death".to_owned(), None, None),
+        What::Die => ("dies".to_owned(), None, None),
         What::Reaches { register: None, .. } => {
             ("what it wrote inside reaches memory".to_owned(), None, None)
         }

@@ -6,7 +6,7 @@ mod prelude;
 
 pub(crate) use grouplock_algorithms::{
     CapacityError, Session, claims, domain, dvir_taubenfeld_1, dvir_taubenfeld_1_swap, handover,
-    memory, nodes, phases_word, policy, raw, slots,
+    latch, memory, nodes, phases_word, policy, raw, slots,
 };
 
 include!(concat!(env!("OUT_DIR"), "/mutants.rs"));
@@ -14,4 +14,5 @@ include!(concat!(env!("OUT_DIR"), "/mutants.rs"));
 pub mod exit_lock;
 pub mod list;
 pub mod turns;
+pub mod untold;
 pub mod weak;

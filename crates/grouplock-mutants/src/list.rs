@@ -3,7 +3,9 @@
 use grouplock_algorithms::handover::Handover;
 use grouplock_algorithms::petrovic::Petrovic;
 use grouplock_algorithms::policy::{Alone, Cancelled, Fifo, Limited, Mixed, Patient, SetUp};
+use grouplock_algorithms::recoverable::Recoverable;
 use grouplock_lab::ideal::IdealLock;
+use grouplock_lab::ideal_latch::IdealLatch;
 use grouplock_lab::memory::SimMemory as M;
 use grouplock_lab::report::Mutant;
 use grouplock_lab::{Options, Outcome, Properties, Property, Subject, check};
@@ -11,6 +13,7 @@ use grouplock_lab::{Options, Outcome, Properties, Property, Subject, check};
 use crate as mutants;
 use crate::exit_lock::NoLock;
 use crate::turns::Classes;
+use crate::untold::Untold;
 
 /// A mutant and what is known of it.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +44,8 @@ impl Case {
     pub fn explore(&self) -> Outcome {
         let mut options = Options::new(&self.subject, self.processes, self.sessions);
         options.properties = Properties::basic();
+        // Of two processes that may die: one, and the one that attends to it.
+        options.deaths = Some(if self.processes == 2 { 2 } else { 0 });
         if let Some(property) = self.breaks {
             options.properties = options.properties.with(property);
         }
@@ -104,6 +109,18 @@ pub fn all() -> Vec<Case> {
             withdrawing mutants::withdraw_uses_a_forwarding_node_again::HandoverWithdraw<M, IdealLock>, 3 by 2 => DeadlockFreedom long;
         "handover-withdraw", "line 31 waits for the late successor":
             withdrawing mutants::withdraw_waits_for_a_late_successor::HandoverWithdraw<M, IdealLock>, 3 by 2 => GroupBoundedAbort;
+        "recoverable", "settle lets in one and no more":
+            recovering mutants::recoverable_settles_one::Recoverable<M, IdealLatch>, 3 by 2 => ConcurrentOccupancy;
+        "recoverable", "line 29 forgets the last that waits":
+            recovering mutants::recoverable_mends_without_the_last::Recoverable<M, IdealLatch>, 2 by 2 => DeadlockFreedom;
+        "recoverable", "line 16 does not set Armed":
+            recovering mutants::recoverable_buries_unarmed::Recoverable<M, IdealLatch>, 2 by 2 => DeadlockFreedom;
+        "recoverable", "the latch does not tell of a death":
+            recovering Recoverable<M, Untold>, 2 by 2 => NoPanic;
+        "recoverable", "line 13 clears Armed before it settles":
+            recovering mutants::recoverable_disarms_before_it_settles::Recoverable<M, IdealLatch>, 2 by 2 => DeadlockFreedom;
+        "recoverable", "no line 32":
+            recovering mutants::recoverable_without_32::Recoverable<M, IdealLatch>, 2 by 2 => DeadlockFreedom;
         "maor-taubenfeld", "nodes are handed over, lines 26-31 are kept":
             group mutants::maor_taubenfeld_hands_over::MaorTaubenfeld<M, IdealLock>, 2 by 2 => MutualExclusion;
         "maor-taubenfeld", "no CAS in lines 13 and 30":

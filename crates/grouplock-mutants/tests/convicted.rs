@@ -21,8 +21,8 @@ fn convict(cases: impl Iterator<Item = Case>) {
 }
 
 /// Several tests, as several run at a time. Everybody is in one of them.
-const NAMES: [&str; 4] =
-    ["maor-taubenfeld", "black-white-bakery-gme", "phases", "handover-withdraw"];
+const NAMES: [&str; 5] =
+    ["maor-taubenfeld", "black-white-bakery-gme", "phases", "handover-withdraw", "recoverable"];
 
 fn convict_those_of(name: &str) {
     convict(all().into_iter().filter(|case| !case.long && case.of.starts_with(name)));
@@ -46,6 +46,11 @@ fn mutants_of_phases_are_convicted() {
 #[test]
 fn mutants_of_handover_withdraw_are_convicted() {
     convict_those_of(NAMES[3]);
+}
+
+#[test]
+fn mutants_of_recoverable_are_convicted() {
+    convict_those_of(NAMES[4]);
 }
 
 #[test]

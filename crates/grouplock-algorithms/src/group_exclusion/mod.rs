@@ -7,6 +7,7 @@ pub mod handover;
 mod handover_steps;
 pub mod handover_withdraw;
 pub mod keane_moir;
+pub mod latch;
 pub mod maor_taubenfeld;
 pub mod pairwise_bakery;
 pub mod petrovic;
@@ -14,4 +15,5 @@ pub mod phases;
 #[doc(hidden)]
 pub mod phases_word;
 pub mod policy;
+pub mod recoverable;
 pub mod rooms;

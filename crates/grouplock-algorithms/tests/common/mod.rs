@@ -70,6 +70,8 @@ macro_rules! listed {
                 type M = $m;
                 #[allow(dead_code)]
                 type L = locks::dvir_taubenfeld_1_swap::DvirTaubenfeld1Swap<$m>;
+                #[allow(dead_code)]
+                type R = locks::latch::Gate<$m>;
                 $tests!($lock);
             }
         )*

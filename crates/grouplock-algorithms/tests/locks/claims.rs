@@ -158,6 +158,7 @@ mod text {
     locks::for_each_algorithm! { rounds => listed!(Native, text_tests) }
     locks::for_each_algorithm! { over => listed!(Native, text_tests) }
     locks::for_each_algorithm! { withdrawing => listed!(Native, text_tests) }
+    locks::for_each_algorithm! { recovering => listed!(Native, text_tests) }
     locks::for_each_algorithm! { specimen => listed!(Native, text_tests) }
     locks::for_each_algorithm! { policy => listed!(Native, text_tests) }
     locks::for_each_algorithm! { cancelled => listed!(Native, text_tests) }

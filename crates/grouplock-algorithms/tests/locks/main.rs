@@ -10,6 +10,7 @@ mod come_and_go;
 mod data;
 mod giving_up;
 mod occupancy;
+mod recovering;
 
 // These it would instrument in vain, and that takes long.
 #[cfg(not(tsan))]

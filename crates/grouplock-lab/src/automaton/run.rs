@@ -118,7 +118,11 @@ pub(super) fn execute(
     let mut joined = joined.expect("the same lock was made before, to know its layout");
     let me = Rc::new(RefCell::new(joined.swap_remove(p)));
     let mut running = start(Rc::clone(&me), Some(plan.objects.iter().map(|o| o.place).collect()));
-    let driven = drive(&mut running, layout, script, known, &plan)?;
+    let mut driven = drive(&mut running, layout, script, known, &plan)?;
+    // Whoever is told of a death goes on waiting.
+    if subject.dies && driven.phase == Phase::Withdrawing {
+        driven.phase = Phase::Entering;
+    }
     context::end();
     recycle(running);
     let me = me.borrow();

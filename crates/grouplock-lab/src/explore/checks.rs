@@ -4,7 +4,6 @@ use super::state::State;
 use super::stepper::{Fault, Obstacle, Stepper};
 use crate::automaton::run::{Op, Phase};
 use crate::property::{Properties, Property};
-use crate::value::Val;
 
 /// Checks what can be said of `state` by itself. What is wrong is an obstacle.
 pub(crate) fn check(
@@ -167,12 +166,11 @@ impl Stepper {
         let node = self.node(local);
         let Some((target, op)) = node.step else { return Ok(node.phase == Phase::Remainder) };
         let contents = state.seen(p, state.register(&self.layout, p, target));
-        match op {
-            Op::WaitFor(value) | Op::WaitUnless(value) | Op::AwaitCas(value, _) => {
-                return Ok(contents != value && contents != Val::UNDEF);
-            }
-            Op::WaitOther(value) => return Ok(contents == state.value(p, value)),
-            _ => {}
+        if let Op::WaitOther(value) = op {
+            return Ok(contents == state.value(p, value));
+        }
+        if let Some(waits) = self.waits(state, op, contents) {
+            return Ok(waits);
         }
         if node.head != Some(local) {
             return Ok(false);

@@ -294,7 +294,9 @@ impl Graph {
                         }
                     },
                     by: &|from, step, to| {
-                        !(dead && enters(from, step, to) || may_stay && leaves(from, step))
+                        // If all die on the way in for ever, that is nobody's fault.
+                        let dies = step.choice.session == Turn::DIE;
+                        !(dies || dead && enters(from, step, to) || may_stay && leaves(from, step))
                     },
                     may_stay,
                 };
@@ -471,6 +473,10 @@ enum Fairness {
 fn mark(stepper: &mut Stepper, state: &State) -> Result<Mark, Trouble> {
     let mut mark = Mark::default();
     for p in 0..state.procs.len() {
+        if stepper.is_dead(state, p) {
+            mark.disabled |= 1 << p;
+            continue;
+        }
         let node = stepper.node(state.procs[p].local);
         let entering = node.phase == Phase::Entering;
         mark.entering |= u8::from(entering) << p;

@@ -8,6 +8,7 @@ mod checks;
 pub(crate) mod compile;
 #[doc(hidden)]
 pub mod components;
+mod deaths;
 mod fairness;
 #[doc(hidden)]
 pub mod orders;
@@ -75,6 +76,8 @@ pub struct Options {
     pub passages: Option<u8>,
     /// When a write is seen by others. With store buffers, less is looked at and less is merged.
     pub memory_model: MemoryModel,
+    /// How many processes may die, where they can; any number if not told.
+    pub deaths: Option<u8>,
     /// What to check.
     pub properties: Properties,
     /// What to merge.
@@ -100,6 +103,7 @@ impl Options {
             sessions,
             passages: None,
             memory_model: MemoryModel::Sc,
+            deaths: None,
             properties: Properties::claimed(&subject.claims),
             reductions: Reductions::ALL,
             workers: 2,
@@ -200,14 +204,16 @@ impl Violation {
 pub struct Turn {
     /// Who moves.
     pub process: u8,
-    /// The session it asks for, if it was idle; [`Turn::GIVE_UP`] if it gives up; from [`Turn::REACHES`] on, which of its writes
-    /// reaches memory; else zero.
+    /// The session it asks for, if it was idle; [`Turn::GIVE_UP`] if it gives up, or is told of a death where processes may die;
+    /// [`Turn::DIE`] if it dies; from [`Turn::REACHES`] on, which of its writes reaches memory; else zero.
     pub session: u8,
 }
 
 impl Turn {
     /// Stands in the place of a session: the process gives up. There are not so many sessions.
     pub const GIVE_UP: u8 = u8::MAX;
+    /// Likewise: the process dies.
+    pub const DIE: u8 = u8::MAX - 1;
     /// And on, in the place of a session: the process's oldest write that is on its way reaches memory, the second oldest, and so on.
     pub const REACHES: u8 = 128;
 

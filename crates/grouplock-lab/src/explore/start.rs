@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::canon::{Renamed, canonical, may_swap};
+use super::deaths::{Deaths, with_lives};
 use super::state::State;
 use super::stepper::Stepper;
 use super::weak::Buffers;
 use super::{Options, Outcome, Verdict, Violation, lock};
 use crate::automaton::{Automaton, LocalId};
+use crate::layout::Layout;
 use crate::property::Properties;
 use crate::subject::Subject;
 
@@ -31,11 +33,14 @@ impl Start {
     pub(super) fn new(subject: &Subject, options: &Options) -> Self {
         let began = Instant::now();
         let mut options = options.clone();
-        let (automaton, first) = Automaton::new(subject, options.processes);
+        let (mut automaton, first) = Automaton::new(subject, options.processes);
+        if let (true, Some(deaths)) = (subject.dies, options.deaths) {
+            automaton.layout = Arc::new(with_lives(Layout::clone(&automaton.layout), deaths));
+        }
         let layout = Arc::clone(&automaton.layout);
         // Processes whose first local states are the same differ in names only.
         let same = |p: usize| first[..p].iter().any(|(id, _)| *id == first[p].0);
-        let symmetric = options.reductions.symmetry && (0..first.len()).any(same);
+        let symmetric = options.reductions.symmetry && !subject.dies && (0..first.len()).any(same);
         // Where processes change names, none of them owns a register by name.
         options.reductions.own &= !symmetric;
         let renamed = match (symmetric, layout.objects.is_empty()) {
@@ -47,7 +52,11 @@ impl Start {
         initial.buffers = Buffers::new(options.memory_model, options.processes);
         let automaton = Arc::new(Mutex::new(automaton));
         let mut steppers: Vec<Stepper> = (0..options.workers.max(1))
-            .map(|_| Stepper::new(&automaton, subject, &options))
+            .map(|_| {
+                let mut stepper = Stepper::new(&automaton, subject, &options);
+                stepper.deaths = subject.dies.then(|| Deaths::new(&layout, &first));
+                stepper
+            })
             .collect();
         // Nobody has moved: settling only blanks here. If that shows that the text's word is wrong, the first step shows it
         // again: the automaton does not forget.

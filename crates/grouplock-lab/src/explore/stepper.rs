@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bounds::Tread;
+use super::deaths::Deaths;
 use super::state::{Env, State};
 use super::{MemoryModel, Options, Reductions, Turn, lock};
 use crate::automaton::run::{Op, Phase};
@@ -70,6 +71,8 @@ pub(crate) struct Stepper {
     pub(super) memory_model: MemoryModel,
     /// Whether somebody could not write because its buffer was full.
     pub(super) buffer_full: bool,
+    /// Where processes may die.
+    pub(super) deaths: Option<Deaths>,
     pub(crate) sessions: u64,
     passages: Option<u8>,
 }
@@ -101,6 +104,7 @@ impl Stepper {
             reductions: options.reductions,
             memory_model: options.memory_model,
             buffer_full: false,
+            deaths: None,
             sessions: if kind == Kind::Mutual { 1 } else { options.sessions },
             passages: options.passages,
         }
@@ -145,7 +149,11 @@ impl Stepper {
         Ok(edge)
     }
 
+    /// Where process `p` is. The dead want nothing.
     pub(crate) fn phase(&mut self, state: &State, p: usize) -> Phase {
+        if self.is_dead(state, p) {
+            return Phase::Remainder;
+        }
         self.node(state.procs[p].local).phase
     }
 
@@ -161,13 +169,19 @@ impl Stepper {
         for (p, proc) in state.procs.iter().enumerate() {
             self.arrivals(state, p, choices);
             let node = self.node(proc.local);
+            if self.is_dead(state, p) {
+                continue;
+            }
             if node.phase != Phase::Remainder {
                 choices.push(Turn { process: p as u8, session: 0 });
+                if self.may_die(state) {
+                    choices.push(Turn { process: p as u8, session: Turn::DIE });
+                }
                 let may_give_up = node.step.is_some_and(|(target, op)| match op {
-                    Op::WaitUnless(_) => true,
+                    Op::WaitUnless(_) => self.is_told(state),
                     // After a look in vain, as on real memory: nothing else looks again at what it waits for.
                     Op::WaitOther(value) => {
-                        state.memory[state.register(&self.layout, p, target)]
+                        state.seen(p, state.register(&self.layout, p, target))
                             == state.value(p, value)
                     }
                     _ => false,
@@ -191,6 +205,9 @@ impl Stepper {
         } else if choice.session == Turn::GIVE_UP {
             self.give_up(state, p)?;
             true
+        } else if choice.session == Turn::DIE {
+            self.die(state, p);
+            true
         } else if let Some(place) = choice.reaches() {
             self.reach(state, p, place);
             true
@@ -204,6 +221,7 @@ impl Stepper {
             true
         };
         if moved {
+            self.after(state);
             self.settle(state)?;
         }
         Ok(moved)
@@ -233,7 +251,8 @@ impl Stepper {
     /// Process `p`, which waits, gives up.
     fn give_up(&mut self, state: &mut State, p: usize) -> Result<(), Obstacle> {
         if let Some(log) = &mut self.log {
-            log.push(Event { process: p, what: What::GiveUp });
+            let told = self.deaths.is_some();
+            log.push(Event { process: p, what: if told { What::Told } else { What::GiveUp } });
         }
         let edge = self.edge(state.procs[p].local, Obs::GIVES_UP)?;
         self.arrive(state, p, &edge, None)

@@ -152,7 +152,13 @@ fn draw(
                 stuck |= 1 << p;
             }
         }
-        able.retain(|choice| stuck >> choice.process & 1 == 0 || choice.session != 0);
+        // Deaths are seldom.
+        let dies = random.u32(0..32) == 0;
+        able.retain(|choice| match choice.session {
+            Turn::DIE => dies,
+            0 => stuck >> choice.process & 1 == 0,
+            _ => true,
+        });
         let Some(choice) = picker.pick(&able, step, random) else { return Ok(()) };
         choices.push(choice);
         stepper.take(&mut state, choice)?;

@@ -93,6 +93,9 @@ pub struct Exploration {
     pub sessions: u64,
     /// How many passages each process could begin; any number if not told.
     pub passages: Option<u8>,
+    /// How many processes could die, where they can; any number if not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deaths: Option<u8>,
     /// The one property that was asked for, if not all claims were.
     #[serde(default)]
     pub only: Option<Property>,
@@ -273,6 +276,7 @@ impl Exploration {
             processes: task.processes,
             sessions: if subject.claims.kind == Kind::Mutual { 1 } else { task.sessions },
             passages: task.passages,
+            deaths: task.deaths,
             only: task.property,
             properties: looked_at,
             in_part: outcome.in_part,
@@ -297,6 +301,9 @@ impl Exploration {
         if let Some(passages) = self.passages {
             let plural = if passages == 1 { "" } else { "s" };
             let _ = write!(size, ", {passages} passage{plural} each");
+        }
+        if let Some(deaths) = self.deaths {
+            let _ = write!(size, ", deaths: at most {deaths}");
         }
         size
     }

@@ -20,6 +20,9 @@ pub struct Task {
     pub sessions: u64,
     /// How many passages each process may begin; any number if not told.
     pub passages: Option<u8>,
+    /// How many processes may die, where they can; any number if not told.
+    #[serde(default)]
+    pub deaths: Option<u8>,
     /// Check no more than mutual exclusion and deadlock freedom: far fewer states.
     #[serde(default)]
     pub basic: bool,
@@ -34,15 +37,21 @@ impl Task {
     /// All claims of `algorithm`, any number of passages.
     pub fn new(algorithm: &str, processes: usize, sessions: u64) -> Self {
         let algorithm = algorithm.to_owned();
-        let (passages, basic, property) = (None, false, None);
+        let (passages, deaths, basic, property) = (None, None, false, None);
         let memory_model = MemoryModel::Sc;
-        Task { algorithm, processes, sessions, passages, basic, property, memory_model }
+        Task { algorithm, processes, sessions, passages, deaths, basic, property, memory_model }
     }
 
     /// At most so many passages each, for algorithms whose numbers grow for ever.
     #[must_use]
     pub fn passages(self, passages: u8) -> Self {
         Task { passages: Some(passages), ..self }
+    }
+
+    /// At most so many deaths.
+    #[must_use]
+    pub fn deaths(self, deaths: u8) -> Self {
+        Task { deaths: Some(deaths), ..self }
     }
 
     /// Mutual exclusion and deadlock freedom only.
@@ -60,7 +69,7 @@ impl Task {
     /// What to explore, and how.
     pub fn options(&self, subject: &Subject) -> Options {
         let mut options = Options::new(subject, self.processes, self.sessions);
-        options.passages = self.passages;
+        (options.passages, options.deaths) = (self.passages, self.deaths);
         options.memory_model = self.memory_model;
         if self.basic {
             options.properties = Properties::basic();
@@ -118,6 +127,7 @@ impl Plan {
             Task::new("handover+dvir-taubenfeld-1-swap", 2, 2),
             Task::new("handover-withdraw", 2, 3),
             Task::new("handover-withdraw+dvir-taubenfeld-1-swap", 2, 2),
+            Task::new("recoverable", 2, 2),
             Task::new("phases", 2, 2),
             Task::new("phases-fifo", 3, 2),
             Task::new("phases-patient", 3, 2),
@@ -164,6 +174,8 @@ impl Plan {
                 Task::new("handover-withdraw", 3, 2).passages(1),
                 Task::new("handover-withdraw", 3, 2).basic(),
                 Task::new("handover-withdraw+dvir-taubenfeld-1-swap", 3, 2).passages(1),
+                Task::new("recoverable", 3, 2).deaths(0),
+                Task::new("recoverable", 3, 2).deaths(1),
                 Task::new("keane-moir+dvir-taubenfeld-1-swap", 3, 2),
                 Task::new("phases-fifo", 2, 2).only(Property::StarvationFreedom),
                 Task::new("phases", 3, 2),

@@ -89,6 +89,8 @@ pub fn bounds(name: &str) -> Result<Option<Bounds>, RmrError> {
         None => [0; 4],
     };
     let subject = all.iter().find(|subject| subject.name == name);
+    // An ideal latch is no lock whose cost could be added.
+    let subject = subject.filter(|subject| !subject.dies);
     let search = subject.and_then(|subject| Search::of(subject, inner, PROCESSES).ok());
     Ok(search.map(|search| Bounds(search.passage)))
 }
@@ -101,6 +103,9 @@ pub fn bounds_of(subject: &Subject) -> Option<Bounds> {
 /// The same with the code run on so many processes, and how many states and registers were told apart.
 #[doc(hidden)]
 pub fn bounds_with(subject: &Subject, processes: usize) -> Option<(Bounds, usize, usize)> {
+    if subject.dies {
+        return None;
+    }
     let search = Search::of(subject, [0; 4], processes).ok()?;
     Some((Bounds(search.passage), search.longest.len(), search.cells.len()))
 }

@@ -28,6 +28,8 @@
 //!
 //! Where waiters can give up, each of these is run as well with every other request given up, after a random time, if it has to wait.
 //!
+//! An [ideal latch](crate::ideal_latch) costs what its accesses cost: whoever waits for it pays nothing before it has it. Nobody dies here.
+//!
 //! # Contention
 //! An *adaptive* bound counts not all processes but those that a passage meets. A passage's *point contention* is the largest number of
 //! processes that were in a passage at once during it, its *interval contention* the number of processes whose passages overlap
@@ -88,7 +90,7 @@ pub struct Measurement {
     /// The mean over the passages of the random and round robin schedules. The others choose whom to hurt,
     /// so a mean over them would say nothing.
     pub mean: f64,
-    /// Where waiters can give up: the largest mean over all requests of one run, those given up included.
+    /// Where waiters can give up or the claim is amortised: the largest mean over all requests of one run, those given up included.
     pub amortised: Option<f64>,
     /// How many passages were made in all.
     pub passages: u64,
@@ -186,7 +188,8 @@ pub fn measure(
             processes,
             max: worst.cost,
             mean: survey.mean(model),
-            amortised: lock.withdraws.then(|| survey.amortised[model.index()]),
+            amortised: (lock.withdraws || lock.claims.rmr_cc.amortised)
+                .then(|| survey.amortised[model.index()]),
             by_point_contention: survey.by_point.of(model),
             by_interval_contention: survey.by_interval.of(model),
             passages: survey.passages,

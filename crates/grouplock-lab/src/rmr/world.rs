@@ -9,7 +9,7 @@ use super::contention::Crowd;
 use super::model::{Caches, Effect, PerModel};
 use super::run::Workload;
 use super::tally::{Passage, Step, Tally};
-use crate::memory::context::{Access, Cue, Plan, Wish};
+use crate::memory::context::{Access, Cue, Operation, Plan, Wish};
 use crate::memory::running::{Running, recycle, start};
 use crate::subject::Process as Member;
 
@@ -22,6 +22,8 @@ enum Next {
     Access(Access),
     /// Gives up, after as many idle steps.
     GiveUp(u32),
+    /// Takes this step, which blocks, when somebody has made it possible.
+    Blocked(Access),
     /// Nothing before somebody writes what it waits on.
     Wait,
     Nothing,
@@ -153,13 +155,23 @@ impl World {
             }
             Next::Leave(0) => self.go_on(p, Some(Cue::Pass)),
             &mut Next::Access(access) => self.access(p, access),
-            Next::Wait | Next::Nothing => unreachable!("a process that is not ready took a step"),
+            Next::Blocked(_) | Next::Wait | Next::Nothing => {
+                unreachable!("a process that is not ready took a step")
+            }
         }
     }
 
     fn access(&mut self, p: usize, access: Access) {
         let register = access.register;
         let held = self.contents[register];
+        if matches!(access.operation, Operation::AwaitCas(old, _) if old != held) {
+            let process = &mut self.processes[p];
+            process.ticket += 1;
+            process.next = Next::Blocked(access);
+            self.waiters[register].push((p as u16, process.ticket));
+            self.set_ready(p, false);
+            return;
+        }
         let effect = Effect::of(access.operation, held);
         let counts = self.caches.access(p, register, effect);
         let written = access.operation.written(held);
@@ -185,9 +197,15 @@ impl World {
     fn wake(&mut self, register: usize) {
         let mut waiters = std::mem::take(&mut self.waiters[register]);
         for (p, ticket) in waiters.drain(..) {
-            let process = &self.processes[usize::from(p)];
-            if process.ticket == ticket && matches!(process.next, Next::Wait) {
-                self.go_on(usize::from(p), None);
+            let process = &mut self.processes[usize::from(p)];
+            match process.next {
+                _ if process.ticket != ticket => {}
+                Next::Wait => self.go_on(usize::from(p), None),
+                Next::Blocked(access) => {
+                    process.next = Next::Access(access);
+                    self.set_ready(usize::from(p), true);
+                }
+                _ => {}
             }
         }
         // Nobody came meanwhile: who looks again waits only after a step of its own.

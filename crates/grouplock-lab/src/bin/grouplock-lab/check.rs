@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// How many passages each process makes at most; any number if not given.
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..))]
     passages: Option<u8>,
+    /// How many processes die at most, of an algorithm whose processes may die; any number if not given.
+    #[arg(long)]
+    deaths: Option<u8>,
     /// The result as one JSON object.
     #[arg(long)]
     json: bool,
@@ -132,6 +135,7 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
             "sessions": task.sessions,
             "passages": task.passages,
             "memory": task.memory_model,
+            "deaths": task.deaths,
             "properties": options.properties,
             "looked_at": looked_at,
             "in_part": outcome.in_part,
@@ -165,15 +169,28 @@ impl Arguments {
     }
 
     fn task(&self) -> Task {
-        let Arguments { processes, sessions, passages, basic, property, memory, .. } = *self;
+        let Arguments { processes, sessions, passages, deaths, basic, property, memory, .. } =
+            *self;
         let algorithm = self.algorithm.clone().unwrap_or_default();
         let memory_model = memory;
-        Task { algorithm, processes, sessions, passages, basic, property, memory_model }
+        Task { algorithm, processes, sessions, passages, deaths, basic, property, memory_model }
     }
 
     /// What to explore, and how.
     fn options(&self, subject: &Subject, task: &Task) -> Result<Options, String> {
         let memory_limit = memory_limit(self.memory_limit)?;
+        if task.deaths.is_some() && !subject.may_die() {
+            return Err(format!(
+                "--deaths means nothing for {}: its processes do not die",
+                subject.name
+            ));
+        }
+        if task.memory_model != MemoryModel::Sc && subject.may_die() {
+            return Err(format!(
+                "--memory {} is not explored for {}, whose processes may die; --memory sc is",
+                task.memory_model, subject.name
+            ));
+        }
         if let Some(property) = task.property
             && property.claim(&subject.claims) == Claim::NotApplicable
         {
@@ -246,6 +263,11 @@ fn as_text(
     }
     if task.memory_model != MemoryModel::Sc {
         let _ = write!(size, ", memory {}", task.memory_model);
+    }
+    match task.deaths {
+        Some(deaths) => _ = write!(size, ", deaths: at most {deaths}"),
+        None if subject.may_die() => size.push_str(", any number of deaths"),
+        None => {}
     }
     let mut text = String::new();
     if let Some(violation) = &outcome.violation {

@@ -1,0 +1,166 @@
+//! Mutual exclusion with detected deaths: what [`recoverable`](super::recoverable) stands on.
+//!
+//! A process may *die* before any of its steps: it takes no further one, and what it held in private is lost. What it wrote stays. A
+//! *system-wide oracle* tells of the death, to all others, at some later time: for each place of a lock there is a register `Dead`, which
+//! only the oracle writes. On a real system the oracle is the kernel, which drops the locks of a process however it ends.
+//!
+//! [`RecoverableMutex`] is a mutex for such processes: it is taken from a dead owner, and the next owner is told so.
+//!
+//! ```text
+//! Gate    word: the name of the owner, 0 at first
+//!
+//! acquire                                  tells whether the owner before us died
+//!  1  await word = 0 or Dead[owner of word]
+//!  2  if CAS(word, 0, me): no
+//!  3  w := word; if w ≠ 0 and Dead[owner of w] and CAS(word, w, me): yes, else go to 1
+//! release
+//!  4  word := 0
+//! ```
+//!
+//! A name is never used twice (a place that is given to another process comes with a new name). So line 3 takes the word from the very
+//! process that was found dead.
+
+use core::fmt;
+
+use crate::memory::Ordering::{Acquire, Release};
+use crate::memory::{Memory, Register, Site};
+use crate::prelude::*;
+
+/// What the oracle tells: for each place, whether the process that has it is dead.
+#[derive(Debug)]
+pub struct Deaths<M: Memory> {
+    dead: Box<[M::Register<bool>]>,
+}
+
+impl<M: Memory> Deaths<M> {
+    /// Of so many places, where everybody lives.
+    pub fn new(places: usize) -> Self {
+        let dead = |p| M::Register::new(Site::per_process("Dead", p), false);
+        Deaths { dead: (0..places).map(dead).collect() }
+    }
+
+    /// How many places there are.
+    pub fn places(&self) -> usize {
+        self.dead.len()
+    }
+
+    /// Whether the process at place `p` is dead. An acquire, if it is: all that it did has happened.
+    #[inline]
+    #[track_caller]
+    pub fn is_dead(&self, p: usize) -> bool {
+        self.dead[p].read(Acquire) // 1: written by the oracle
+    }
+
+    /// Whether the process of this name is dead.
+    #[inline]
+    #[track_caller]
+    pub fn has_died(&self, name: u64) -> bool {
+        self.is_dead(self.place(name))
+    }
+
+    /// The place of the process of this name. Names are numbered from one.
+    pub fn place(&self, name: u64) -> usize {
+        (name - 1) as usize % self.places()
+    }
+
+    /// The oracle's word on place `p`. A release: whoever knows of a death knows what the dead did before.
+    pub fn tell(&self, p: usize, dead: bool) {
+        self.dead[p].write(dead, Release); // 1: read in `is_dead`
+    }
+}
+
+/// A mutual exclusion algorithm with detected deaths.
+pub trait RecoverableMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
+    /// What is claimed for it while nobody dies.
+    fn claims() -> Claims;
+
+    /// A mutex for so many processes at once.
+    ///
+    /// # Errors
+    /// [`CapacityError::Unsupported`] if it cannot serve so many, or so few.
+    fn new(processes: usize) -> Result<Self, CapacityError>;
+
+    /// The entry section of the process called `me`. Returns whether the owner before it died as the owner.
+    ///
+    /// # Safety
+    /// `me` is the name of a living process, which does not own the mutex. `deaths` is that of all processes of the mutex.
+    unsafe fn acquire(&self, me: u64, deaths: &Deaths<M>) -> bool;
+
+    /// The exit section of the process called `me`.
+    ///
+    /// # Safety
+    /// It owns the mutex.
+    unsafe fn release(&self, me: u64);
+
+    /// The name of its owner, dead or alive, or 0. While it names a dead process, the place of that is not given to another.
+    fn owner(&self) -> u64;
+}
+
+/// A word that names its owner: simple, and unfair. Rooms have one like it.
+#[derive(Debug)]
+pub struct Gate<M: Memory> {
+    word: M::Register<u64>,
+}
+
+impl<M: Memory> RecoverableMutex<M> for Gate<M> {
+    fn claims() -> Claims {
+        Claims {
+            name: "gate",
+            source: "ours: the latch of grouplock's rooms, in short",
+            text: text!("latch.rs"),
+            kind: Kind::Mutual,
+            mutual_exclusion: Claim::Yes,
+            deadlock_freedom: Claim::Yes,
+            // It goes to whoever is quickest.
+            starvation_freedom: Claim::No,
+            fcfs: Claim::No,
+            strong_fifo: Claim::No,
+            fife: Claim::NotApplicable,
+            entering: Entering::alone(Claim::Yes),
+            exit: Exit::BOUNDED,
+            group_bounded_abort: Claim::NotApplicable,
+            rmr_cc: Bound::of(Growth::Unbounded),
+            rmr_dsm: Bound::of(Growth::Unbounded),
+            space: Growth::Constant,
+            primitives: &[Primitive::Read, Primitive::Write, Primitive::CompareAndSwap],
+            processes: Limit::None,
+            sessions: Limit::NotApplicable,
+            bounded_registers: Claim::No,
+        }
+    }
+
+    fn new(_: usize) -> Result<Self, CapacityError> {
+        Ok(Gate { word: M::Register::new(Site::shared("word"), 0) })
+    }
+
+    // With the caller's place, by which `live` knows what follows.
+    #[track_caller]
+    unsafe fn acquire(&self, me: u64, deaths: &Deaths<M>) -> bool {
+        loop {
+            M::live(|| [me.word()]);
+            M::await_until(|| {
+                let owner = self.word.read(Acquire); // 1
+                owner == 0 || deaths.has_died(owner)
+            });
+            let free = self.word.cas(0, me, Acquire); // 2: pairs with 4
+            if free {
+                return false;
+            }
+            let owner = self.word.read(Acquire); // 3
+            let taken = owner != 0
+                && deaths.has_died(owner) // 3: acquires what the dead did
+                && self.word.cas(owner, me, Acquire); // 3
+            if taken {
+                return true;
+            }
+        }
+    }
+
+    unsafe fn release(&self, _: u64) {
+        self.word.write(0, Release); // 4: pairs with 2
+    }
+
+    fn owner(&self) -> u64 {
+        self.word.read(Acquire) // 3
+    }
+}
