@@ -192,7 +192,8 @@ fn hold_with_two_processes(are_meant: impl Fn(&str) -> bool) {
     for subject in registry::all().iter().filter(|subject| are_meant(subject.name)) {
         let sessions = if subject.claims.sessions == Limit::Fixed(1) { 1 } else { 2 };
         let mut options = Options::new(subject, 2, sessions);
-        if subject.claims.bounded_registers == Claim::No {
+        // Where processes may die, the lab numbers the tickets anew.
+        if subject.claims.bounded_registers == Claim::No && !subject.may_die() {
             // Turns and tickets grow for ever.
             options.passages = Some(2);
         }
