@@ -113,12 +113,23 @@ impl Flag for Go {
         }
     }
 
-    fn stands_in(&self) -> bool {
-        // Relaxed: the compare-and-swap below decides.
-        let word = self.word.load(Relaxed);
-        // Acquire: pairs with the release in `go_away`. What we make for the waiter comes after what it did.
-        matches!(word, AWAY | TASK)
-            && self.word.compare_exchange(word, word | STANDS_IN, Acquire, Relaxed).is_ok()
+    fn signal_unless_away(&self) -> bool {
+        // Relaxed: the compare-and-swap decides. It fails if the waiter goes to sleep just then, which it does once.
+        let mut word = self.word.load(Relaxed);
+        loop {
+            let away = matches!(word, AWAY | TASK);
+            let now = if away { word | STANDS_IN } else { 1 };
+            // Acquire: pairs with the release in `go_away`. What we make for the waiter comes after what it did. Release: as in `signal`.
+            match self.word.compare_exchange(word, now, AcqRel, Relaxed) {
+                Ok(ASLEEP) => sync::wake_all(&self.word),
+                Ok(_) => {}
+                Err(changed) => {
+                    word = changed;
+                    continue;
+                }
+            }
+            return !away;
+        }
     }
 
     fn stood_in(&self) -> bool {
@@ -130,7 +141,7 @@ impl Flag for Go {
 impl Go {
     /// The waiter goes away, unless the signal has come.
     fn go_away(&self, kind: u32) -> bool {
-        // Release: pairs with the acquire in `stands_in`.
+        // Release: pairs with the acquire in `signal_unless_away`.
         self.word.compare_exchange(0, kind, AcqRel, Acquire).is_ok()
     }
 
