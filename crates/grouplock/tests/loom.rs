@@ -488,6 +488,23 @@ mod handover {
         cancel_three: Some(1) => [|l| enter(l, READ), |l| give_up(l, WRITE), |l| enter(l, READ)];
         downgrade_three: Some(1) => [|l| enter_async(l, READ), |l| downgrade(l, READ), |l| enter(l, WRITE)];
     }
+
+    /// A task that is let in at the moment when it begins to wait lets its fellows in, also if nobody polls it again.
+    #[test]
+    fn a_task_let_in_as_it_begins_to_wait_keeps_no_fellow_out() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let lock = std::sync::Arc::new(Lock::over(Handover::new(), Data::default()));
+            let inside = lock.enter_arc(WRITE);
+            let leaving = thread::spawn(move || drop(inside));
+            let mut task = lock.enter_arc_async(READ);
+            let first = Pin::new(&mut task).poll(&mut Context::from_waker(Waker::noop()));
+            leaving.join().expect("it does not panic");
+            assert!(lock.try_enter(READ).is_some());
+            drop((first, task));
+        });
+    }
 }
 
 /// Threads look before they queue. Two that conflict, and one that gives up: a request that joins the queue while another looks is not lost, and the one that looks

@@ -259,11 +259,11 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
             let n = self.at(node);
             let user = n.user.read(Relaxed); // 13, 20, 34: acquired with `node`
             let go = &self.record(user).go;
-            node = Ptr::NIL;
-            if go.stands_in() {
-                node = n.link.fas(Node::<M>::ENABLED, AcqRel); // 12: pairs with 5, 27 and 34
+            if go.signal_unless_away() {
+                return; // 13, 20, 34: awaited in lines 9, 10 and 27
             }
-            go.signal(true); // 13, 20, 34: awaited in lines 9, 10 and 27
+            node = n.link.fas(Node::<M>::ENABLED, AcqRel); // 12: pairs with 5, 27 and 34
+            go.signal(true); // 13, 20, 34
         }
     }
 

@@ -158,11 +158,12 @@ pub trait Flag: Send + Sync + fmt::Debug {
     /// Whether the flag holds `value`. An acquire, if it does.
     fn holds(&self, value: bool) -> bool;
 
-    /// Whether the process that waits here is away, asleep or not being run: then the one who asks this, and is about to signal, makes its next step
-    /// for it. On a memory whose waiters make their steps themselves nobody is, and asking is no step.
+    /// [Signals](Flag::signal) `true`, unless the process that waits here is away, asleep or not being run. Returns whether it did: else the caller
+    /// makes the next step for that process, and signals. On a memory whose waiters make their steps themselves nobody is away.
     #[inline(always)]
-    fn stands_in(&self) -> bool {
-        false
+    fn signal_unless_away(&self) -> bool {
+        self.signal(true);
+        true
     }
 
     /// Whether another made our next step for us, before it signalled.

@@ -29,6 +29,8 @@ mod bounds;
 mod foreign_code;
 #[cfg(not(any(miri, tsan)))]
 mod giving_up;
+#[cfg(all(feature = "handover", not(any(miri, tsan))))]
+mod handover;
 #[cfg(not(any(miri, tsan)))]
 mod misuse;
 #[cfg(not(any(miri, tsan)))]

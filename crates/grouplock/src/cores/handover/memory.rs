@@ -11,6 +11,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::task::Waker;
 
@@ -112,12 +113,23 @@ impl Flag for Go {
         }
     }
 
-    fn stands_in(&self) -> bool {
-        // Relaxed: the compare-and-swap below decides.
-        let word = self.word.load(Relaxed);
-        // Acquire: pairs with the release in `go_away`. What we make for the waiter comes after what it did.
-        matches!(word, AWAY | TASK)
-            && self.word.compare_exchange(word, word | STANDS_IN, Acquire, Relaxed).is_ok()
+    fn signal_unless_away(&self) -> bool {
+        // Relaxed: the compare-and-swap decides. It fails if the waiter goes to sleep just then, which it does once.
+        let mut word = self.word.load(Relaxed);
+        loop {
+            let away = matches!(word, AWAY | TASK);
+            let now = if away { word | STANDS_IN } else { 1 };
+            // Acquire: pairs with the release in `go_away`. What we make for the waiter comes after what it did. Release: as in `signal`.
+            match self.word.compare_exchange(word, now, AcqRel, Relaxed) {
+                Ok(ASLEEP) => sync::wake_all(&self.word),
+                Ok(_) => {}
+                Err(changed) => {
+                    word = changed;
+                    continue;
+                }
+            }
+            return !away;
+        }
     }
 
     fn stood_in(&self) -> bool {
@@ -129,7 +141,7 @@ impl Flag for Go {
 impl Go {
     /// The waiter goes away, unless the signal has come.
     fn go_away(&self, kind: u32) -> bool {
-        // Release: pairs with the acquire in `stands_in`.
+        // Release: pairs with the acquire in `signal_unless_away`.
         self.word.compare_exchange(0, kind, AcqRel, Acquire).is_ok()
     }
 
@@ -177,6 +189,7 @@ impl Go {
     fn wake(&self) {
         let waker = locked(&self.waker).take();
         // If it is already that of the next who waits here, that one looks for nothing.
+        // On some systems no local outlives the destructors. There, it is woken at once.
         let late = waker.and_then(|waker| {
             let mut waker = Some(waker);
             let _ = TO_WAKE.try_with(|list| list.borrow_mut().extend(waker.take()));
@@ -189,17 +202,28 @@ impl Go {
 }
 
 thread_local! {
-    /// The tasks that this thread has let in and not woken yet. Late in the life of a thread there is no such list, and they are woken at once.
-    static TO_WAKE: RefCell<VecDeque<Waker>> = const { RefCell::new(VecDeque::new()) };
+    /// The tasks that this thread has let in and not woken yet. It has no destructor, so that it is there when those of other locals leave a room; and
+    /// while it is empty, there is nothing to free.
+    static TO_WAKE: RefCell<ManuallyDrop<VecDeque<Waker>>> =
+        const { RefCell::new(ManuallyDrop::new(VecDeque::new())) };
 }
 
 /// Wakes the tasks that this thread has let in. Not to be called with the exit lock held.
 #[inline]
 pub(super) fn wake_tasks() {
-    let next = || TO_WAKE.try_with(|list| list.borrow_mut().pop_front()).ok().flatten();
-    while let Some(waker) = next() {
+    while let Ok(Some(waker)) = TO_WAKE.try_with(next_to_wake) {
         contain(|| waker.wake());
     }
+}
+
+#[inline]
+fn next_to_wake(list: &RefCell<ManuallyDrop<VecDeque<Waker>>>) -> Option<Waker> {
+    let mut list = list.borrow_mut();
+    let next = list.pop_front()?;
+    if list.is_empty() {
+        **list = VecDeque::new();
+    }
+    Some(next)
 }
 
 impl fmt::Debug for Go {

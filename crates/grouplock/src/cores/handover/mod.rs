@@ -33,7 +33,7 @@ use self::exit_lock::ExitLock;
 use self::memory::{Park, wake_tasks};
 use self::room::Room;
 use self::seats::{Owned, Seats};
-use super::Core;
+use super::{Core, discard};
 use crate::Snapshot;
 use crate::sync::{self, AtomicU64, Mutex, PATIENT_LOOKS, Thread};
 
@@ -87,6 +87,15 @@ pub struct Waiting<S> {
     seat: Owned<S>,
     /// As in [`Pass`], for one that will do so.
     sets_up: Option<u64>,
+    /// How often it has been let in and found the room not set up.
+    in_vain: u32,
+}
+
+impl<S> Waiting<S> {
+    /// One that wants no set-up.
+    fn plainly(seat: Owned<S>) -> Self {
+        Waiting { seat, sets_up: None, in_vain: 0 }
+    }
 }
 
 /// The numbers of named sessions are below this, and not zero.
@@ -205,21 +214,17 @@ impl<S: Copy + Into<u32>> Handover<S> {
         inside
     }
 
-    /// A task waits. `waiting` is there before the waker is cloned, so that the request is given up if that panics.
+    /// A task waits; the request, if it is inside already. `waiting` is there before the waker is cloned, so that the request is given up if that panics.
     fn begin_wait(
         &self,
-        seat: Owned<S>,
-        sets_up: Option<u64>,
+        request: Waiting<S>,
         waiting: &mut Option<Waiting<S>>,
         waker: impl FnOnce() -> Waker,
-    ) -> bool {
-        *waiting = Some(Waiting { seat, sets_up });
+    ) -> Option<Waiting<S>> {
+        let seat = request.seat;
+        *waiting = Some(request);
         seat.waits(Some(Instant::now()));
-        let inside = self.poll(seat, waker);
-        if inside {
-            self.end_wait(waiting);
-        }
-        inside
+        if self.poll(seat, waker) { self.end_wait(waiting) } else { None }
     }
 
     /// A task waits no more.
@@ -365,7 +370,8 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
             seat
         } else {
             let (seat, inside) = self.ask(session);
-            if !inside && !self.begin_wait(seat, None, waiting, || cx.waker().clone()) {
+            let request = Waiting::plainly(seat);
+            if !inside && self.begin_wait(request, waiting, || cx.waker().clone()).is_none() {
                 return Poll::Pending;
             }
             seat
@@ -374,7 +380,7 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
     }
 
     fn cancel(&self, waiting: Waiting<S>, _exclusive: bool) {
-        let Waiting { seat, sets_up } = waiting;
+        let Waiting { seat, sets_up, .. } = waiting;
         if let Some(number) = sets_up {
             self.room.has_come(number);
         }
@@ -426,14 +432,17 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
     ) -> Poll<()> {
         let Some(old) = Self::another(pass, number_of(*session)) else { return Poll::Ready(()) };
         // Foreign code, before anything happens.
-        let waker = cx.waker().clone();
+        let mut waker = Some(cx.waker().clone());
         let (seat, inside) = self.ask(Some(*session));
         pass.seat = None;
         self.leave_seat(old);
-        if !inside && !self.begin_wait(seat, None, waiting, || waker) {
+        let mut take = || waker.take().expect("it is taken once");
+        if !inside && self.begin_wait(Waiting::plainly(seat), waiting, &mut take).is_none() {
             return Poll::Pending;
         }
         *pass = self.pass(seat, Some(*session));
+        // Foreign code, too. If it panicked here, the guard would be thought inside the session that it has left.
+        discard(waker);
         Poll::Ready(())
     }
 

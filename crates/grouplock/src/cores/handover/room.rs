@@ -61,19 +61,22 @@ impl Room {
         self.word.load(Acquire) / EPOCH
     }
 
-    /// Somebody wants to set the room up for session `number`. Whether it is the one to do so.
-    pub(super) fn comes(&self, number: u64) -> bool {
+    /// Somebody wants to set the room up for session `number`. Whether it is one to do so: the first is, and whoever insists.
+    pub(super) fn comes(&self, number: u64, insists: bool) -> bool {
         let mut coming = locked(&self.coming);
-        let first = !coming.contains(&number);
-        if first {
+        let comes = insists || !coming.contains(&number);
+        if comes {
             coming.push(number);
         }
-        first
+        comes
     }
 
     /// It does so no more.
     pub(super) fn has_come(&self, number: u64) {
-        locked(&self.coming).retain(|coming| *coming != number);
+        let mut coming = locked(&self.coming);
+        if let Some(place) = coming.iter().position(|coming| *coming == number) {
+            coming.swap_remove(place);
+        }
     }
 }
 

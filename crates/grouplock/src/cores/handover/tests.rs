@@ -1,5 +1,6 @@
 //! What cannot be seen from outside: how many nodes and seats there are.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -92,4 +93,20 @@ fn a_storm_of_requests_that_are_given_up_needs_a_bounded_number_of_nodes() {
     assert_bounded(&core, THREADS as usize);
     let seen = core.snapshot();
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0));
+}
+
+/// Each attempt fails, and counts nothing: else the count would come round some day, and the stay end under its guards.
+#[test]
+fn a_stay_has_too_many_guards_for_good() {
+    const MOST: u32 = u32::MAX / 2;
+    let core = Handover::<u32>::new();
+    let pass = core.enter(Some(1));
+    let seat = pass.seat.expect("it is inside");
+    seat.has_guards(MOST);
+    for _ in 0..2 {
+        // SAFETY: the pass is inside a session.
+        let again = catch_unwind(AssertUnwindSafe(|| unsafe { core.again(&pass) }));
+        assert!(again.is_err());
+        assert_eq!(core.snapshot().holders, MOST as usize);
+    }
 }
