@@ -119,7 +119,7 @@ impl StderrReport {
                     format!("process {pid} died inside `{room}` in the session `{}`", died.session)
                 }
             };
-            complain(format_args!("{who}; what it was doing may be half done"));
+            complain(format_args!("{who}; its work may be half done"));
         }
     }
 

@@ -212,7 +212,7 @@ fn doctor_tells_what_is_wrong_and_what_to_do() {
         let (code, text, _) = place.said(&["doctor", "--at", &servers]);
         assert_eq!(code, 1, "{text}");
         let built = format!("--features {scheme}");
-        let advice = if there { "see that the servers run" } else { &*built };
+        let advice = if there { "check that the servers run" } else { &*built };
         assert!(text.contains(advice), "{text}");
         assert!(text.ends_with("1 thing is wrong\n"), "said once: {text}");
     }
