@@ -4,6 +4,9 @@
 //! Mutual exclusion and deadlock are looked at, and what every exploration looks at. Executions without end are not: a passage that tries in vain enters
 //! nothing, and may do so for ever.
 
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one promise covers a whole passage")]
+#![allow(clippy::items_after_statements, reason = "each mutant stands beside its conviction")]
+
 mod memory;
 mod passages;
 

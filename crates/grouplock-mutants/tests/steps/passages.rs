@@ -85,8 +85,12 @@ const ALONE: u64 = 0;
 impl Way {
     fn session(self) -> u64 {
         match self {
-            Way::Waits(s) | Way::GivesUp(s) | Way::Tries(s) => s,
-            Way::Opened(s) | Way::Moves(s) | Way::Moved(s) => s,
+            Way::Waits(s)
+            | Way::GivesUp(s)
+            | Way::Tries(s)
+            | Way::Opened(s)
+            | Way::Moves(s)
+            | Way::Moved(s) => s,
             Way::Opens(_) => ALONE,
         }
     }
@@ -111,7 +115,7 @@ pub(crate) struct Passages<A, W> {
 
 #[derive(Debug)]
 pub(crate) struct Process<P> {
-    process: P,
+    part: P,
     /// The session in which it is alone. Zero if nobody is, as it tells processes apart.
     own: u64,
     /// While inside.
@@ -156,7 +160,7 @@ impl<A: Steps, W: Ways> Passages<A, W> {
     /// As [`RawGroup::enter`].
     unsafe fn enter_by(&self, me: &mut Process<A::Process>, way: Way) -> bool {
         let own = me.own;
-        let me = &mut me.process;
+        let me = &mut me.part;
         // SAFETY: each call finds the process where it has to be.
         unsafe {
             match way {
@@ -205,15 +209,15 @@ impl<A: Steps, W: Ways> RawGroup<SimMemory> for Passages<A, W> {
     }
 
     fn join(&self) -> Result<Self::Process, CapacityError> {
-        let process = self.lock.join()?;
+        let part = self.lock.join()?;
         let number = 3 + self.joined.fetch_add(1, Relaxed);
         let own = if W::ALL.iter().any(|way| way.is_alone()) { number } else { 0 };
-        Ok(Process { process, own, way: None })
+        Ok(Process { part, own, way: None })
     }
 
     unsafe fn leave(&self, me: Self::Process) {
         // SAFETY: the caller's promise.
-        unsafe { self.lock.leave(me.process) };
+        unsafe { self.lock.leave(me.part) };
     }
 
     unsafe fn enter(&self, _: &mut Self::Process, _: Session) {
@@ -222,7 +226,7 @@ impl<A: Steps, W: Ways> RawGroup<SimMemory> for Passages<A, W> {
 
     unsafe fn exit(&self, me: &mut Self::Process) {
         let way = me.way.take().expect("it is inside");
-        let me = &mut me.process;
+        let me = &mut me.part;
         // SAFETY: it is inside; alone, or changes nothing unless it is.
         unsafe {
             match way {
@@ -239,7 +243,7 @@ impl<A: Steps, W: Ways> RawGroup<SimMemory> for Passages<A, W> {
 
     fn inspect(me: &Self::Process, see: &mut dyn FnMut(&'static str, Word)) {
         see("own", me.own.word());
-        A::inspect(&me.process, see);
+        A::inspect(&me.part, see);
     }
 
     fn conflict(one: u64, another: u64) -> bool {
