@@ -14,6 +14,7 @@ struct Mutant {
 
 const HANDOVER: &str = "group_exclusion/handover.rs";
 const HANDOVER_WITHDRAW: &str = "group_exclusion/handover_withdraw.rs";
+const HANDOVER_STEPS: &str = "group_exclusion/handover_steps.rs";
 const MAOR_TAUBENFELD: &str = "group_exclusion/maor_taubenfeld.rs";
 const PHASES: &str = "group_exclusion/phases.rs";
 const RECOVERABLE: &str = "group_exclusion/recoverable.rs";
@@ -133,6 +134,29 @@ const MUTANTS: &[Mutant] = &[
         name: "recoverable_without_32",
         text: RECOVERABLE,
         changes: &[("self.places[q].go.signal(true); // 32", "let _ = q; //")],
+    },
+    Mutant {
+        name: "steps_change_without_forward",
+        text: HANDOVER_STEPS,
+        changes: &[(
+            "let forwards = !last && h.next.cas(Ptr::NIL, Node::<M>::FORWARD, AcqRel); // 31",
+            "let forwards = !last && h.next.read(Acquire).is_nil(); //",
+        )],
+    },
+    Mutant {
+        name: "steps_change_in_company",
+        text: HANDOVER_STEPS,
+        changes: &[("if !last && if_last {", "if false {")],
+    },
+    Mutant {
+        name: "steps_enable_forgets_line_12",
+        text: HANDOVER_STEPS,
+        changes: &[("node = n.link.fas(Node::<M>::ENABLED, AcqRel); // 12", "node = Ptr::NIL; //")],
+    },
+    Mutant {
+        name: "steps_gives_up_while_another_stands_in",
+        text: HANDOVER_STEPS,
+        changes: &[("let back = self.flag(me).comes_back();", "let back = true;")],
     },
     Mutant {
         name: "maor_taubenfeld_hands_over",
@@ -561,10 +585,12 @@ const MUTANTS: &[Mutant] = &[
     },
 ];
 
-/// The text and its parts, which stand in the folder of its name.
-fn files(source: &Path) -> Vec<(PathBuf, String)> {
+/// The text and its parts, which stand in the folder of its name; with the steps, the text that they belong to.
+fn files(source: &Path, texts: &Path) -> Vec<(PathBuf, String)> {
     let parts = std::fs::read_dir(source.with_extension("")).into_iter().flatten();
     let parts = parts.map(|part| part.expect("the folder can be read").path());
+    let base = source.ends_with(HANDOVER_STEPS).then(|| texts.join(HANDOVER_WITHDRAW));
+    let parts = parts.chain(base);
     let read = |file: PathBuf| {
         println!("cargo::rerun-if-changed={}", file.display());
         let mut text = std::fs::read_to_string(&file).expect("the text is part of the workspace");
@@ -580,7 +606,7 @@ fn main() {
     let mut modules = String::new();
     for mutant in MUTANTS {
         let source = texts.join(mutant.text);
-        let mut files: Vec<(PathBuf, String)> = files(&source);
+        let mut files: Vec<(PathBuf, String)> = files(&source, &texts);
         for (from, to) in mutant.changes {
             let (from, everywhere) =
                 from.strip_prefix('*').map_or((*from, false), |from| (from, true));
@@ -598,13 +624,18 @@ fn main() {
         for (file, text) in &files {
             std::fs::write(place(file), text).expect("the output folder can be written");
         }
-        let file = place(&source);
-        let _ = writeln!(
-            modules,
-            "#[allow(warnings, clippy::all, clippy::pedantic)]\n#[path = \"{}\"]\npub mod {};",
-            file.display().to_string().escape_default(),
-            mutant.name
-        );
+        let module = |file: &Path, name: &str| {
+            let path = place(file).display().to_string();
+            format!("#[path = \"{}\"]\npub mod {name};", path.escape_default())
+        };
+        let inner = if mutant.text == HANDOVER_STEPS {
+            let [steps, base] = ["handover_steps", "handover_withdraw"]
+                .map(|name| module(Path::new(&format!("{name}.rs")), name));
+            format!("pub mod {} {{\n{steps}\n{base}\n}}", mutant.name)
+        } else {
+            module(&source, mutant.name)
+        };
+        let _ = writeln!(modules, "#[allow(warnings, clippy::all, clippy::pedantic)]\n{inner}");
     }
     std::fs::write(out.join("mutants.rs"), modules).expect("the output folder can be written");
     println!("cargo::rerun-if-changed=build.rs");

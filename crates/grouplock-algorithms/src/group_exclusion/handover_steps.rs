@@ -12,7 +12,18 @@
 //!   withdrawal of `h` with `m` for its predecessor (lines 28-34), by one who holds the exit lock: a late successor is sent to `m` by `FORWARD`. So those
 //!   behind see what they would see if a request for the new session had come directly after `h`, and `h` had left.
 //!
-//! Both are checked by the tests of `GroupLock` over this algorithm, loom and shuttle among them; the lab does not explore them.
+//! Both are checked by the tests of `GroupLock` over this algorithm, loom and shuttle among them. The lab explores them, over the ideal exit lock, with
+//! waiters that go away and have line 12 made for them (`tests/steps` of `grouplock-mutants`): mutual exclusion, no state in which all wait, no read of what is dead.
+//!
+//! | besides waiting for one of two sessions, a process may | two processes | states | three, one passage each | states |
+//! |---|---|---|---|---|
+//! | do nothing else | any number of passages | 9,683 | | 14,136 |
+//! | give up | any number | 54,404 | | 175,661 |
+//! | enter alone and change to session 1 | any number | 182,235 | not in the tests | |
+//! | change from a session to the other if it is the last | any number | 140,768 | not explored | |
+//! | try | two passages each | 156,625 | | 91,619 |
+//!
+//! Nobody tries three times there, so no request that tries comes to a node that was used again, and none is given up. Trying alone is not explored either.
 
 use super::handover_withdraw::{HandoverWithdraw, Node, Process};
 use crate::Session;
@@ -58,7 +69,8 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
     #[inline]
     pub unsafe fn try_ask(&self, me: &mut Process<M, L>, session: Session) -> bool {
         let s = session.get();
-        for _ in 0..TRIES {
+        for tried in 0..TRIES {
+            M::live(|| [tried.word()]);
             let pred = self.tail.read(Acquire); // 2
             // A hint: the node may be another's by now.
             let open = pred.is_nil() || {
@@ -100,7 +112,14 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
     /// # Safety
     /// `me` is waiting for `session`; if this returns false, it is in its remainder section.
     pub unsafe fn give_up(&self, me: &mut Process<M, L>, session: Session) -> bool {
-        let enabled = self.withdraw(me, session.get());
+        // If another makes line 12 for us, those behind us may come and leave before we are signalled. Then our predecessor may be out of the queue.
+        let back = self.flag(me).comes_back();
+        let enabled = if back {
+            self.withdraw(me, session.get())
+        } else {
+            self.flag(me).wait_for(true); // 27
+            true
+        };
         if enabled {
             self.go_in(me);
         }
@@ -142,6 +161,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         h.prev.write(new, Relaxed); // 6: published by line 31
         let last = self.tail.cas(head, new, AcqRel); // 30: pairs with 2
         if !last && if_last {
+            m.forget_but_prev();
             self.keep(new);
             return false;
         }
@@ -159,6 +179,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
             }
         }
         if !forwards {
+            h.forget_but_prev();
             self.keep(head);
         }
         true

@@ -141,7 +141,7 @@ impl<M: Memory> Node<M> {
 
     /// The same, but for `prev`.
     #[inline(always)]
-    fn forget_but_prev(&self) {
+    pub(super) fn forget_but_prev(&self) {
         self.session.forget();
         self.next.forget();
         self.link.forget();

@@ -172,6 +172,12 @@ pub trait Flag: Send + Sync + fmt::Debug {
         false
     }
 
+    /// The process that waits here is back, to give up. Returns false if somebody stands in for it or has signalled: then the signal comes, whatever it does.
+    #[inline(always)]
+    fn comes_back(&self) -> bool {
+        true
+    }
+
     /// As [`Register::forget`].
     #[inline(always)]
     fn forget(&self) {}

@@ -136,6 +136,15 @@ impl Flag for Go {
         // Relaxed: the caller has acquired it.
         self.word.load(Relaxed) == DONE
     }
+
+    fn comes_back(&self) -> bool {
+        // Relaxed, both times: what decides is whether it succeeds, and nothing of another's is read on the strength of it.
+        let word = self.word.load(Relaxed);
+        match word {
+            AWAY | TASK => self.word.compare_exchange(word, 0, Relaxed, Relaxed).is_ok(),
+            _ => word & STANDS_IN == 0,
+        }
+    }
 }
 
 impl Go {
