@@ -249,6 +249,7 @@ mod model {
     use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed};
 
     use grouplock_algorithms::memory::{Number, Register, Site, Value, Word};
+    use grouplock_algorithms::raw::GiveUp;
 
     use crate::sync::AtomicPtr;
 
@@ -307,6 +308,10 @@ mod model {
             T: Number,
         {
             unreachable!("the algorithm does not add")
+        }
+
+        fn await_other(&self, _value: T, _order: Ordering, _give_up: GiveUp<'_>) -> Option<T> {
+            unreachable!("the algorithm waits on flags only")
         }
     }
 }
