@@ -46,7 +46,7 @@ def test_a_time_that_is_none_is_refused(timeout):
 def test_errors_have_the_words_of_the_program(tmp_path):
     with pytest.raises(grouplock.Invalid, match="cannot be the name of a room: it is empty"):
         grouplock.Room("")
-    with pytest.raises(ValueError, match="one host:port is expected"):
+    with pytest.raises(ValueError, match="expected host:port after"):
         grouplock.Room("r", at="etcd://host")
     with pytest.raises(grouplock.NoSuchRoom, match="there is no room `r`"):
         grouplock.Room("r", existing=True)
