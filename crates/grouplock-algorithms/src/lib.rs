@@ -46,7 +46,7 @@
 //! | [`maor_taubenfeld`] | Maor and Taubenfeld 2021, as printed | a specimen: it breaks |
 //! | [`handover`] | the last one, corrected | group, constant cost: **the one to use** |
 //! | [`handover_withdraw`] | ours, from `handover` | the same, and waiters can give up |
-//! | [`recoverable`] | ours: the protocol of rooms, in short | group, over a [latch](latch); processes may die |
+//! | [`recoverable`] | ours: the protocol of rooms, in short | group, over a [latch]; processes may die |
 //! | [`phases`] | ours: the protocol of `GroupLock` | group, with three of its policies, cancelled requests, exclusive ones, limits and set-up |
 //!
 //! [`for_each_algorithm!`] is the list of them for programs.
