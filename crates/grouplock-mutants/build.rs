@@ -1,11 +1,11 @@
-//! Makes each mutant from the text that ships, by replacing a line or two. A replacement that no longer fits the
-//! text stops the build: so a mutant cannot silently become something else.
+//! Makes each mutant from the text that ships, by replacing a line or two. A replacement that no
+//! longer fits the text stops the build, so a mutant cannot silently change its meaning.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A mutant: its name, the text it is made from, and what is replaced by what: once, or wherever it occurs if it
-/// begins with a star.
+/// A mutant: its name, the text it is made from, and the replacements. A replacement applies once,
+/// or wherever the text occurs if it begins with a star.
 struct Mutant {
     name: &'static str,
     text: &'static str,

@@ -1,7 +1,7 @@
-//! What a paper says of its algorithm, as data.
+//! What a paper claims for its algorithm, as data.
 //!
-//! A claim is the paper's word, not ours. Where exploration has shown a claim to be wrong the value is
-//! [`Claim::Refuted`], with the place where the counterexample is told.
+//! A claim is the paper's statement, not ours. If an exploration has shown that a claim is false,
+//! the value is [`Claim::Refuted`], with the page of the counterexample.
 
 use core::fmt;
 
@@ -10,7 +10,7 @@ use core::fmt;
 pub enum Claim {
     /// The paper claims it.
     Yes,
-    /// The paper claims it, and it is false; here is where to read why.
+    /// The paper claims it, and it is false; this page says why.
     Refuted(&'static str),
     /// The paper does not claim it.
     No,
@@ -28,7 +28,7 @@ impl Claim {
         }
     }
 
-    /// Whether the paper says so, rightly or not.
+    /// Whether the paper claims it, true or not.
     pub const fn is_claimed(self) -> bool {
         matches!(self, Claim::Yes | Claim::Refuted(_))
     }
@@ -75,12 +75,12 @@ impl fmt::Display for Growth {
     }
 }
 
-/// What a paper says of a cost.
+/// What a paper claims about a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bound {
     /// The growth it claims.
     pub claimed: Growth,
-    /// Whether it bounds the cost of all requests together, divided by their number, and not that of each.
+    /// Whether it bounds the mean cost of all requests, and not the cost of each.
     pub amortised: bool,
 }
 
@@ -96,7 +96,7 @@ impl Bound {
         Bound { amortised: true, ..self }
     }
 
-    /// The bound of a whole of which this is one part and `other` another.
+    /// The bound of a whole that consists of this part and `other`.
     #[must_use]
     pub fn and(self, other: Bound) -> Self {
         Bound {
@@ -140,11 +140,11 @@ pub enum Kind {
 /// The largest number of processes an algorithm serves, or of sessions it can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Limit {
-    /// As many as there are, coming and going; for sessions: any number.
+    /// No limit; processes may join and leave.
     None,
     /// Fixed when the lock is made, at most this.
     Fixed(u64),
-    /// The question does not arise.
+    /// Does not apply.
     NotApplicable,
 }
 
@@ -159,38 +159,43 @@ impl fmt::Display for Limit {
     }
 }
 
-/// What keeps a process waiting, and what does not, on the way in.
+/// When a process has to wait in its entry section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Entering {
-    /// Bounded entry, for a mutex. While nobody is in the critical section or on the way out of it, some process can get
-    /// in by a bounded number of its own steps. No lock by reads and writes alone has this.
+    /// Bounded entry, for a mutex. While no process is in its critical section or exit section,
+    /// some process can get in by a bounded number of its own steps. No lock by reads and writes
+    /// alone has this.
     pub bounded: Claim,
-    /// CO. While nobody asks for another session, everyone who asks gets in, even if nobody leaves.
+    /// CO. While no process requests another session, every process that requests gets in, even if
+    /// none leaves.
     pub concurrent_occupancy: Claim,
-    /// CE. While nobody asks for another session, a process gets in by a bounded number of its own steps.
+    /// CE. While no process requests another session, a process gets in by a bounded number of its
+    /// own steps.
     pub concurrent_entering: Claim,
     /// GCE. As CO, and at any time some process can get in by a bounded number of its own steps.
     pub group_concurrent_entering: Claim,
-    /// SGCE. As GCE, but it is enough that nobody with another session came before the end of the doorway.
+    /// SGCE. As GCE, but it is enough that no process of another session came before the end of the
+    /// doorway.
     pub strong_group_concurrent_entering: Claim,
-    /// SCE. As CE, but it is enough that all who ask for another session began their doorway after the process had
-    /// finished its own.
+    /// SCE. As CE, but it is enough that all processes of another session began their doorways
+    /// after the process had finished its own.
     pub strong_concurrent_entering: Claim,
 }
 
-/// What keeps a process waiting, and what does not, on the way out.
+/// When a process has to wait in its exit section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Exit {
     /// A process that leaves gets out.
     pub terminating: Claim,
-    /// GBE. Everyone gets out, and at any time some process does so by a bounded number of its own steps.
+    /// GBE. Every process gets out, and at any time some process does so by a bounded number of its
+    /// own steps.
     pub group_bounded: Claim,
     /// BE. A process gets out by a bounded number of its own steps. Also called a wait-free exit.
     pub bounded: Claim,
 }
 
-/// Where a program text stands: whoever shows an execution can print the line and the paper's number for
-/// it, which is the comment at the line's end.
+/// Where a program text is. A trace can print a line of it, and the paper's number for that line,
+/// which is the comment at the end of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Text {
     /// The file's name, as in [`core::panic::Location::file`].
@@ -233,7 +238,7 @@ impl Text {
     }
 }
 
-/// Everything a paper says of its algorithm.
+/// All claims of a paper about its algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Claims {
     /// The name used on the command line, such as `dvir-taubenfeld-1`.
@@ -246,23 +251,24 @@ pub struct Claims {
     pub kind: Kind,
     /// No two sessions (or, for a mutex, no two processes) are inside at once.
     pub mutual_exclusion: Claim,
-    /// If somebody tries to enter, somebody gets in.
+    /// If a process tries to enter, some process gets in.
     pub deadlock_freedom: Claim,
-    /// Everyone who tries to enter gets in.
+    /// Every process that tries to enter gets in.
     pub starvation_freedom: Claim,
-    /// First come, first served: between two conflicting requests, if one's doorway ended before the
-    /// other's began. Requests that are given up do not count.
+    /// First come, first served: of two conflicting requests, if one's doorway ended before the
+    /// other's began, it enters first. Withdrawn requests do not count.
     pub fcfs: Claim,
-    /// For a mutex, strong FIFO: who finishes its doorway first enters first.
+    /// For a mutex, strong FIFO: the process that finishes its doorway first enters first.
     pub strong_fifo: Claim,
-    /// First in, first enabled: between two requests for one session, likewise.
+    /// First in, first enabled: the same for two requests for one session.
     pub fife: Claim,
-    /// On the way in.
+    /// The entry section.
     pub entering: Entering,
-    /// On the way out.
+    /// The exit section.
     pub exit: Exit,
-    /// GBA, where waiters can give up. Everyone who gives up gets through, and while somebody is giving up, some process can
-    /// complete what it does by a bounded number of its own steps. Not applicable where nobody can give up.
+    /// GBA, if waiters can withdraw. Every withdrawal ends, and while a process withdraws, some
+    /// process can complete what it does by a bounded number of its own steps. It does not apply if
+    /// no process can withdraw.
     pub group_bounded_abort: Claim,
     /// Remote memory references per passage on a machine with coherent caches.
     pub rmr_cc: Bound,
@@ -276,12 +282,46 @@ pub struct Claims {
     pub processes: Limit,
     /// How many sessions.
     pub sessions: Limit,
-    /// Whether every register holds values from a set that is known beforehand.
+    /// Whether every register holds values from a set that is known in advance.
     pub bounded_registers: Claim,
 }
 
 impl Claims {
-    /// The largest session that can be asked for.
+    /// What the sources of all mutexes claim, and what does not apply to a mutex.
+    pub const MUTEX: Claims = Claims {
+        name: "",
+        source: "",
+        text: Text::new("", ""),
+        kind: Kind::Mutual,
+        mutual_exclusion: Claim::Yes,
+        deadlock_freedom: Claim::Yes,
+        starvation_freedom: Claim::No,
+        fcfs: Claim::No,
+        strong_fifo: Claim::No,
+        fife: Claim::NotApplicable,
+        entering: Entering::alone(Claim::No),
+        exit: Exit::TERMINATING,
+        group_bounded_abort: Claim::NotApplicable,
+        rmr_cc: Bound::of(Growth::NotStated),
+        rmr_dsm: Bound::of(Growth::NotStated),
+        space: Growth::NotStated,
+        primitives: &[],
+        processes: Limit::None,
+        sessions: Limit::NotApplicable,
+        bounded_registers: Claim::No,
+    };
+
+    /// What the sources of all group locks claim, and what does not apply to a group lock.
+    pub const GROUP: Claims = Claims {
+        kind: Kind::Group,
+        strong_fifo: Claim::NotApplicable,
+        fife: Claim::No,
+        entering: Entering::ROUNDS,
+        sessions: Limit::None,
+        ..Claims::MUTEX
+    };
+
+    /// The largest session that can be requested.
     pub const fn largest_session(&self) -> u64 {
         match self.sessions {
             Limit::Fixed(largest) => largest,
@@ -291,7 +331,7 @@ impl Claims {
 }
 
 impl Entering {
-    /// For locks that let in one at a time, with or without bounded entry.
+    /// For locks that admit one process at a time, with or without bounded entry.
     pub const fn alone(bounded: Claim) -> Self {
         Entering {
             bounded,
@@ -303,27 +343,7 @@ impl Entering {
         }
     }
 
-    /// CE, and so CO and GCE, which it implies.
-    pub const CONCURRENT: Self = Entering {
-        bounded: Claim::NotApplicable,
-        concurrent_occupancy: Claim::Yes,
-        concurrent_entering: Claim::Yes,
-        group_concurrent_entering: Claim::Yes,
-        strong_group_concurrent_entering: Claim::No,
-        strong_concurrent_entering: Claim::No,
-    };
-
-    /// SGCE, and so CO and GCE, which it implies.
-    pub const STRONG_GROUP: Self = Entering {
-        bounded: Claim::NotApplicable,
-        concurrent_occupancy: Claim::Yes,
-        concurrent_entering: Claim::No,
-        group_concurrent_entering: Claim::Yes,
-        strong_group_concurrent_entering: Claim::Yes,
-        strong_concurrent_entering: Claim::No,
-    };
-
-    /// None of them: whoever comes late waits for the next round.
+    /// None of them: a late process waits for the next round.
     pub const ROUNDS: Self = Entering {
         bounded: Claim::NotApplicable,
         concurrent_occupancy: Claim::No,
@@ -333,31 +353,39 @@ impl Entering {
         strong_concurrent_entering: Claim::No,
     };
 
-    /// CO and no more.
-    pub const OCCUPANCY: Self = Entering {
-        bounded: Claim::NotApplicable,
-        concurrent_occupancy: Claim::Yes,
-        concurrent_entering: Claim::No,
-        group_concurrent_entering: Claim::No,
-        strong_group_concurrent_entering: Claim::No,
-        strong_concurrent_entering: Claim::No,
+    /// Only CO.
+    pub const OCCUPANCY: Self = Entering { concurrent_occupancy: Claim::Yes, ..Entering::ROUNDS };
+
+    /// CE, and so CO and GCE, which it implies.
+    pub const CONCURRENT: Self = Entering {
+        concurrent_entering: Claim::Yes,
+        group_concurrent_entering: Claim::Yes,
+        ..Entering::OCCUPANCY
+    };
+
+    /// SGCE, and so CO and GCE, which it implies.
+    pub const STRONG_GROUP: Self = Entering {
+        group_concurrent_entering: Claim::Yes,
+        strong_group_concurrent_entering: Claim::Yes,
+        ..Entering::OCCUPANCY
     };
 }
 
 impl Exit {
-    /// Wait-free, and so all the rest.
+    /// Wait-free, which implies the rest.
     pub const BOUNDED: Self =
         Exit { terminating: Claim::Yes, group_bounded: Claim::Yes, bounded: Claim::Yes };
 
-    /// For an exit section that goes through `lock`: it ends if everyone gets the lock, and is group bounded if moreover
-    /// the lock has bounded entry and bounded exit (Maor and Taubenfeld 2021, section 3.1).
+    /// For an exit section that acquires `lock`. It ends if every process gets the lock. It is
+    /// group bounded if the lock also has bounded entry and bounded exit (Maor and Taubenfeld 2021,
+    /// section 3.1).
     pub const fn through(lock: &Claims) -> Self {
         let terminating = lock.starvation_freedom;
         let group_bounded = terminating.and(lock.entering.bounded).and(lock.exit.bounded);
         Exit { terminating, group_bounded, bounded: Claim::No }
     }
 
-    /// Terminating and no more.
+    /// Only terminating.
     pub const TERMINATING: Self =
         Exit { terminating: Claim::Yes, group_bounded: Claim::No, bounded: Claim::No };
 }

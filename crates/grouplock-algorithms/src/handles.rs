@@ -1,9 +1,9 @@
 //! The locks as users see them: handles and guards over the raw algorithms.
 //!
-//! A lock hands out one handle per process, a handle hands out a guard while its process is inside.
-//! Handles borrow their lock and guards borrow their handle, so the compiler refuses a handle that
-//! outlives its lock, a second entry before the first exit, and an exit without an entry; a handle for
-//! one lock has no way to name another.
+//! A lock gives one handle to each process. A handle gives a guard while its process is inside.
+//! Handles borrow their lock, and guards borrow their handle. So the compiler rejects a handle that
+//! outlives its lock, a second entry before the first exit, and an exit without an entry. A handle
+//! cannot name another lock.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -12,8 +12,8 @@ use crate::memory::{Memory, Native};
 use crate::raw::{RawGroup, RawMutex, WithdrawGroup, WithdrawMutex};
 use crate::{CapacityError, EnterError, Session};
 
-/// A process's private part, and whether it is in a passage. A process that never came back from one is
-/// never given back: what it owns may still be in use.
+/// The private part of a process, and whether it is in a passage. If a passage did not end, the
+/// process is never returned: what it owns may still be in use.
 #[derive(Debug)]
 pub(crate) struct Seat<P> {
     process: Option<P>,

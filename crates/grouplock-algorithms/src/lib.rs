@@ -1,8 +1,8 @@
 //! Published mutual exclusion and *group* mutual exclusion algorithms, each written once.
 //!
-//! In group mutual exclusion a process asks for a *session*. Processes of one session share the critical section;
-//! different sessions exclude each other. A mutex is the case where everyone has a session of their own, a
-//! readers-writers lock the case where readers share one.
+//! In group mutual exclusion a process requests a *session*. Processes of one session share the
+//! critical section; different sessions exclude each other. In a mutex every process has a session
+//! of its own. In a readers-writers lock the readers share one.
 //!
 //! ```
 //! use grouplock_algorithms::{Group, handover::Handover};
@@ -36,7 +36,7 @@
 //! | [`mcs`] | Mellor-Crummey and Scott 1991 | mutual exclusion, FIFO, waits on its own node |
 //! | [`dvir_taubenfeld_1`], [`dvir_taubenfeld_2`] | Dvir and Taubenfeld 2017 | mutual exclusion, wait-free exit |
 //! | [`dvir_taubenfeld_1_swap`] | ours, from the first of them | the same, simpler |
-//! | [`jayanti_jayanti`] | Jayanti and Jayanti 2019, restated | mutual exclusion, waiters can give up |
+//! | [`jayanti_jayanti`] | Jayanti and Jayanti 2019, restated | mutual exclusion, waiters can withdraw |
 //! | [`keane_moir`] | Keane and Moir 1999 | group, over any mutex; capturing |
 //! | [`petrovic`] | Petrovic 2005, reconstructed | group, first come first served |
 //! | [`generalized_bakery`], [`black_white_bakery_gme`] | He, Gopalakrishnan and Gafni 2018 | group, reads and writes only |
@@ -45,19 +45,20 @@
 //! | [`forums`] | ours, the profile of Aravind and Hesselink 2019 | group, a fixed number of sessions, in batches; constant cost with coherent caches |
 //! | [`maor_taubenfeld`] | Maor and Taubenfeld 2021, as printed | a specimen: it breaks |
 //! | [`handover`] | the last one, corrected | group, constant cost: **the one to use** |
-//! | [`handover_withdraw`] | ours, from `handover` | the same, and waiters can give up |
-//! | [`recoverable`] | ours: the protocol of rooms, in short | group, over a [latch]; processes may die |
+//! | [`handover_withdraw`] | ours, from `handover` | the same, and waiters can withdraw |
+//! | [`recoverable`] | ours: a short form of the protocol of rooms | group, over a [latch]; processes may die |
 //! | [`phases`] | ours: the protocol of `GroupLock` | group, with three of its policies, cancelled requests, exclusive ones, limits and set-up |
 //!
-//! [`for_each_algorithm!`] is the list of them for programs.
+//! [`for_each_algorithm!`] lists them for programs.
 //! [`reductions`] turns any group lock into a mutex or a readers-writers lock.
 //!
-//! # How it is laid out
+//! # Modules
 //!
-//! * [`memory`]: shared memory as the papers have it, real or simulated. The algorithms know nothing else.
-//! * [`raw`]: what an algorithm is. [`Mutual`] and [`Group`] make it safe to use.
-//! * [`claims`]: what each paper says of its algorithm, as data.
-//! * [`monitor`]: properties checked over an execution, and a driver that runs locks on real threads under them.
+//! * [`memory`]: shared memory as the papers have it, real or simulated. The algorithms use nothing
+//!   else.
+//! * [`raw`]: the traits of an algorithm. [`Mutual`] and [`Group`] make it safe to use.
+//! * [`claims`]: what each paper claims for its algorithm, as data.
+//! * [`monitor`]: properties of an execution, and a driver that checks locks on real threads.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 

@@ -1,23 +1,24 @@
 //! The list of all algorithms.
 
-/// Every algorithm of this crate, one line each: an identifier, its name on the command line, and its type. Whoever does
-/// something for all algorithms reads this list: tests, benchmarks, the lab.
+/// Every algorithm of this crate, one line each: an identifier, its name on the command line, and
+/// its type. Tests, benchmarks and the lab read this list.
 ///
-/// `for_each_algorithm!(kind => each!(anything))` expands to `each! { (anything) … }` with the lines of one kind. The types are
-/// over a memory `M` and, if the kind is `over`, a mutex `L` (`recovering`: `R`): have types of these names where the macro is used.
+/// `for_each_algorithm!(kind => each!(anything))` expands to `each! { (anything) … }` with the
+/// lines of one kind. The types are over a memory `M` and, for the kinds over a lock, a mutex `L`
+/// or a latch `R`. Define types of these names where you use the macro.
 ///
 /// | kind | |
 /// |---|---|
 /// | `mutex` | mutual exclusion |
-/// | `withdrawing_mutex` | the same, whose waiters can give up |
+/// | `withdrawing_mutex` | the same, whose waiters can withdraw |
 /// | `group` | group mutual exclusion |
-/// | `rounds` | the same without concurrent occupancy: whoever comes late waits for the next round |
+/// | `rounds` | the same without concurrent occupancy: a late process waits for the next round |
 /// | `over` | group mutual exclusion over a mutex `L` |
-/// | `withdrawing` | group mutual exclusion over a mutex `L`, whose waiters can give up |
+/// | `withdrawing` | group mutual exclusion over a mutex `L`, whose waiters can withdraw |
 /// | `recovering` | group mutual exclusion over a [latch](crate::latch) `R`, whose processes may die |
 /// | `specimen` | group mutual exclusion over a mutex `L`, as printed and broken |
 /// | `policy` | [`phases`](crate::phases) with each policy |
-/// | `cancelled`, `alone` | the same with waiters that give up, and with exclusive requests, limits or set-up |
+/// | `cancelled`, `alone` | the same with waiters that withdraw, and with exclusive requests, limits or set-up |
 ///
 /// ```
 /// use grouplock_algorithms::{for_each_algorithm, memory::Native, raw::RawMutex};

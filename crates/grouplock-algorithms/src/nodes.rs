@@ -1,4 +1,4 @@
-//! Where the nodes of the queue locks live.
+//! The store of the nodes of the queue locks.
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
@@ -8,15 +8,15 @@ use crate::memory::{Memory, Ptr};
 
 /// A store of objects that never move and are never freed before the store itself.
 ///
-/// Queue algorithms look at nodes that another process may be done with. In such a *type-stable* store
-/// that is a stale look, never a dangling one.
+/// Queue algorithms read nodes that another process may no longer need. In such a *type-stable*
+/// store the read may be stale, but never dangling.
 ///
-/// `S` is what a process carries away when it joins and brings back when it leaves: its record and spare
-/// nodes. A bundle that was brought back is handed out again as it is, so a store holds no more
-/// bundles than there ever were processes at once.
+/// `S` is what a process gets when it joins and returns when it leaves: its record and spare nodes.
+/// A returned bundle goes to the next process unchanged. So a store holds no more bundles than the
+/// largest number of processes at once.
 ///
-/// This is book-keeping for joining and leaving, not part of any algorithm: it does not go through
-/// [`Memory`] and is not touched between a process's joining and leaving.
+/// This is book-keeping for joining and leaving, not part of any algorithm: it does not use
+/// [`Memory`], and processes do not access it between joining and leaving.
 #[derive(Debug)]
 pub struct Nodes<M: Memory, T, S> {
     inner: Mutex<Inner<T, S>>,
@@ -42,7 +42,7 @@ impl<M: Memory, T, S> Nodes<M, T, S> {
         }
     }
 
-    /// A place for the object that `make` builds.
+    /// Stores the object that `make` builds.
     pub fn allocate(&self, make: impl FnOnce() -> T) -> Ptr<T> {
         let object = M::allocate(make);
         self.lock().objects.push(object);
@@ -54,8 +54,7 @@ impl<M: Memory, T, S> Nodes<M, T, S> {
         self.lock().objects.len()
     }
 
-    /// A bundle that somebody brought back, or else a new one from `make`, which is told how many were
-    /// made before.
+    /// A returned bundle, or a new one from `make`, which gets the number of bundles made before.
     pub fn take(&self, make: impl FnOnce(usize) -> S) -> S {
         let number = {
             let mut inner = self.lock();
@@ -68,12 +67,12 @@ impl<M: Memory, T, S> Nodes<M, T, S> {
         make(number)
     }
 
-    /// Brings a bundle back.
+    /// Returns a bundle.
     pub fn give_back(&self, bundle: S) {
         self.lock().spare.push(bundle);
     }
 
-    /// Nothing in here can be left half done by a panic.
+    /// A panic leaves no partial change here.
     fn lock(&self) -> MutexGuard<'_, Inner<T, S>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

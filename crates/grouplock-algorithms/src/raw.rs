@@ -1,8 +1,8 @@
-//! What an algorithm is: the text of the paper behind one of two traits.
+//! The traits of an algorithm: one for each kind of lock.
 //!
-//! These traits are for those who write an algorithm, put one inside another, or explore one. They
-//! trust their caller. Everyone else uses [`Mutual`](crate::Mutual) and [`Group`](crate::Group), which
-//! cannot be misused.
+//! These traits are for authors of algorithms, for locks inside locks, and for exploration. They
+//! trust their caller. All other code uses [`Mutual`](crate::Mutual) and [`Group`](crate::Group),
+//! which cannot be misused.
 
 use core::fmt;
 
@@ -11,14 +11,16 @@ use crate::{CapacityError, Claims, Session};
 
 /// A mutual exclusion algorithm.
 pub trait RawMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
-    /// "Process p": the private variables of a process, and the nodes it owns at the moment. Its `Debug` form names every field
-    /// (derive it): inside a passage an explorer takes that for the private state.
+    /// "Process p": the private variables of a process, and the nodes that it owns at present. Its
+    /// `Debug` form names every field (derive it): inside a passage an explorer uses that as the
+    /// private state.
     type Process: Send + fmt::Debug;
 
     /// What the paper claims for it.
     fn claims() -> Claims;
 
-    /// A lock for at most `processes` processes at once; those that serve any number ignore the figure.
+    /// A lock for at most `processes` processes at once. Algorithms for any number ignore the
+    /// figure.
     ///
     /// # Errors
     /// [`CapacityError::Unsupported`] if the algorithm cannot serve so many, or so few.
@@ -30,7 +32,7 @@ pub trait RawMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
     /// [`CapacityError::Full`] if the lock was made for as many as it has.
     fn join(&self) -> Result<Self::Process, CapacityError>;
 
-    /// A process in its remainder section leaves for good, and gives its place or nodes back.
+    /// A process in its remainder section leaves the lock, and returns its place or nodes.
     ///
     /// # Safety
     /// `me` joined this lock and is in its remainder section.
@@ -48,8 +50,8 @@ pub trait RawMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
     /// `me` joined this lock and is in its critical section.
     unsafe fn release(&self, me: &mut Self::Process);
 
-    /// Tells the private variables of a process in its remainder section that its next passage may
-    /// depend on, by the paper's names.
+    /// Reports the private variables of a process in its remainder section that its next passage
+    /// may depend on, by the paper's names.
     fn inspect(me: &Self::Process, see: &mut dyn FnMut(&'static str, Word));
 
     /// Whether the register called `register` may hold `number` in a lock for `processes` processes. For algorithms with bounded
@@ -59,8 +61,8 @@ pub trait RawMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
     }
 }
 
-/// Asked wherever a process waits on real memory: whether it gives its request up. A simulated memory decides that itself and does
-/// not ask.
+/// Called wherever a process waits on real memory: whether it withdraws its request. A simulated
+/// memory decides that itself and does not call it.
 pub type GiveUp<'a> = &'a mut dyn FnMut() -> bool;
 
 /// A group mutual exclusion algorithm.
@@ -125,20 +127,22 @@ pub trait RawGroup<M: Memory>: Sized + Send + Sync + fmt::Debug {
     }
 }
 
-/// A mutual exclusion algorithm whose waiters can give up.
+/// A mutual exclusion algorithm whose waiters can withdraw.
 pub trait WithdrawMutex<M: Memory>: RawMutex<M> {
-    /// The entry section, which is given up if `give_up` says so where the process waits. Returns whether the process is in its
-    /// critical section; else it is in its remainder section again.
+    /// The entry section. The process withdraws if `give_up` says so where it waits. Returns
+    /// whether the process is in its critical section; otherwise it is in its remainder section
+    /// again.
     ///
     /// # Safety
     /// As [`RawMutex::acquire`].
     unsafe fn acquire_unless(&self, me: &mut Self::Process, give_up: GiveUp<'_>) -> bool;
 }
 
-/// A group mutual exclusion algorithm whose waiters can give up.
+/// A group mutual exclusion algorithm whose waiters can withdraw.
 pub trait WithdrawGroup<M: Memory>: RawGroup<M> {
-    /// The entry section for `session`, which is given up if `give_up` says so where the process waits. Returns whether the process is
-    /// in its critical section; else it is in its remainder section again.
+    /// The entry section for `session`. The process withdraws if `give_up` says so where it waits.
+    /// Returns whether the process is in its critical section; otherwise it is in its remainder
+    /// section again.
     ///
     /// # Safety
     /// As [`RawGroup::enter`].

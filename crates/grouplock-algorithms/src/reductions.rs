@@ -1,8 +1,7 @@
-//! What a group lock gives for free: mutual exclusion, and readers and writers.
+//! A group lock as a mutex, and as a readers-writers lock.
 //!
-//! For both see Maor and Taubenfeld 2021, section 1.1. As a mutex, each
-//! process asks for a session of its own. As a readers-writers lock, readers share one session and each writer
-//! has its own.
+//! For both see Maor and Taubenfeld 2021, section 1.1. As a mutex, each process requests a session
+//! of its own. As a readers-writers lock, readers share one session and each writer has its own.
 
 use core::marker::PhantomData;
 
@@ -29,14 +28,14 @@ pub struct AsMutex<M: Memory = Native, G: RawGroup<M> = Handover<M>> {
     memory: PhantomData<M>,
 }
 
-/// A process: its part in the group lock, and the session that is its alone.
+/// A process: its part in the group lock, and a session of its own.
 #[derive(Debug)]
 pub struct Process<P> {
     process: P,
     session: Session,
 }
 
-/// Hands out sessions that nobody else has, from `first` on.
+/// Gives out sessions that no other process has, from `first` on.
 #[derive(Debug)]
 struct Names(std::sync::Mutex<(u64, Vec<Session>)>);
 
@@ -45,8 +44,8 @@ impl Names {
         Names(std::sync::Mutex::new((first, Vec::new())))
     }
 
-    /// A session for a process that has just joined a lock, which therefore serves it: no more are ever
-    /// in use than there are processes, so even a lock with few sessions has enough of them.
+    /// A session for a process that has just joined a lock. No more sessions are in use than there
+    /// are processes, so even a lock with few sessions has enough.
     fn take(&self) -> Session {
         let mut names = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         names.1.pop().unwrap_or_else(|| {
@@ -64,7 +63,7 @@ impl Names {
 impl<M: Memory, G: RawGroup<M>> RawMutex<M> for AsMutex<M, G> {
     type Process = Process<G::Process>;
 
-    /// Those of the group lock, less what only concerns groups.
+    /// The claims of the group lock, without those about groups.
     fn claims() -> Claims {
         let group = G::claims();
         Claims {
@@ -166,7 +165,7 @@ impl<M: Memory, G: RawGroup<M>> AsReadersWriters<G, M> {
 }
 
 impl<G: RawGroup<M>, M: Memory> ReaderWriter<'_, G, M> {
-    /// Waits until nobody writes, and enters with the other readers.
+    /// Waits until no process writes, and enters with the other readers.
     ///
     /// # Errors
     /// [`EnterError::StillInside`] if the guard of an earlier passage was leaked.
@@ -174,7 +173,7 @@ impl<G: RawGroup<M>, M: Memory> ReaderWriter<'_, G, M> {
         self.process.enter(READERS)
     }
 
-    /// Waits until nobody else is inside, and enters alone.
+    /// Waits until no other process is inside, and enters alone.
     ///
     /// # Errors
     /// [`EnterError::StillInside`] if the guard of an earlier passage was leaked.

@@ -3,10 +3,9 @@
 use core::fmt;
 use core::num::NonZeroU64;
 
-/// What a process asks to attend: any number but zero.
+/// The session that a process requests: any number but zero.
 ///
-/// Zero is taken: in several algorithms a register that holds zero says that its process asks for
-/// nothing.
+/// In several algorithms zero in a register means that its process requests nothing.
 ///
 /// ```
 /// use grouplock_algorithms::Session;
@@ -50,7 +49,7 @@ impl fmt::Display for Session {
     }
 }
 
-/// Why a process could not ask to enter. Nothing has changed when this is returned.
+/// Why a process could not request to enter. Nothing has changed when this is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnterError {

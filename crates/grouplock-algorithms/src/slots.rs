@@ -4,10 +4,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::CapacityError;
 
-/// Keeps the processes of a lock that has places for a fixed number of them, while they are not in use.
+/// Keeps the unused processes of a lock with a fixed number of places.
 ///
-/// A process is handed out as it was brought back: whoever takes a place over goes on with the private variables that belong to it.
-/// As with [`Nodes`](crate::nodes::Nodes), this is book-keeping for joining and leaving and no part of an algorithm.
+/// A process is given out unchanged: its next user continues with its private variables. As with
+/// [`Nodes`](crate::nodes::Nodes), this is book-keeping for joining and leaving, not part of an
+/// algorithm.
 #[derive(Debug)]
 pub struct Slots<P> {
     processes: usize,
@@ -31,7 +32,7 @@ impl<P> Slots<P> {
         Ok(Slots { processes, free: Mutex::new((0..processes).rev().map(make).collect()) })
     }
 
-    /// Takes a process that nobody uses.
+    /// Takes an unused process.
     ///
     /// # Errors
     /// [`CapacityError::Full`] if there is none.
@@ -39,12 +40,12 @@ impl<P> Slots<P> {
         self.lock().pop().ok_or(CapacityError::Full { processes: self.processes })
     }
 
-    /// Brings a process back.
+    /// Returns a process.
     pub fn give_back(&self, process: P) {
         self.lock().push(process);
     }
 
-    /// Nothing in here can be left half done by a panic.
+    /// A panic leaves no partial change here.
     fn lock(&self) -> MutexGuard<'_, Vec<P>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }

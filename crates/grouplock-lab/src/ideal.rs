@@ -2,7 +2,7 @@
 
 use grouplock_algorithms::CapacityError;
 use grouplock_algorithms::claims::{
-    Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,
+    Bound, Claim, Claims, Entering, Exit, Growth, Limit, Primitive, Text,
 };
 use grouplock_algorithms::memory::{Ordering, Register, Site, Word};
 use grouplock_algorithms::raw::RawMutex;
@@ -33,24 +33,19 @@ impl RawMutex<SimMemory> for IdealLock {
             name: "ideal",
             source: "none: it cannot be built",
             text: Text::new(file!(), include_str!("ideal.rs")),
-            kind: Kind::Mutual,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             // By definition: what is put over it is explored as if everybody got it in the end.
             starvation_freedom: Claim::Yes,
             fcfs: Claim::No,
             strong_fifo: Claim::No,
-            fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::Yes),
             exit: Exit::BOUNDED,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Constant),
             rmr_dsm: Bound::of(Growth::Constant),
             space: Growth::Constant,
             primitives: &[Primitive::CompareAndSwap],
             processes: Limit::None,
-            sessions: Limit::NotApplicable,
             bounded_registers: Claim::Yes,
+            ..Claims::MUTEX
         }
     }
 

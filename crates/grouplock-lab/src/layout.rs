@@ -2,7 +2,7 @@
 
 use grouplock_algorithms::memory::{Home, Word};
 
-use crate::memory::context::{Plan, RegisterPlan};
+use crate::memory::context::{Blueprint, BlueprintRegister};
 use crate::value::{MOST_CLASSES, MOST_OBJECTS, Val};
 
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub(crate) struct ObjectInfo {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
-    pub(crate) registers: Vec<RegisterPlan<Val>>,
+    pub(crate) registers: Vec<BlueprintRegister<Val>>,
     pub(crate) objects: Vec<ObjectInfo>,
     /// The registers that lie in no object.
     pub(crate) globals: Vec<usize>,
@@ -24,17 +24,20 @@ pub(crate) struct Layout {
 impl Layout {
     /// # Panics
     /// If there is more than an exploration can number.
-    pub(crate) fn of(plan: &Plan) -> Self {
-        assert!(plan.objects.len() <= MOST_OBJECTS, "too many objects: explore fewer processes");
-        let packed = |register: &RegisterPlan| {
-            let RegisterPlan { site, initial, object, forgotten } = *register;
-            RegisterPlan { site, initial: pack(initial, plan), object, forgotten }
+    pub(crate) fn of(blueprint: &Blueprint) -> Self {
+        assert!(
+            blueprint.objects.len() <= MOST_OBJECTS,
+            "too many objects: explore fewer processes"
+        );
+        let packed = |register: &BlueprintRegister| {
+            let BlueprintRegister { site, initial, object, forgotten } = *register;
+            BlueprintRegister { site, initial: pack(initial, blueprint), object, forgotten }
         };
-        let registers: Vec<_> = plan.registers.iter().map(packed).collect();
+        let registers: Vec<_> = blueprint.registers.iter().map(packed).collect();
         let globals = (0..registers.len()).filter(|&id| registers[id].object.is_none()).collect();
         let mut classes: Vec<(&str, Vec<&str>)> = Vec::new();
         let mut objects: Vec<ObjectInfo> = Vec::new();
-        for object in &plan.objects {
+        for object in &blueprint.objects {
             let fields = object.registers.clone();
             let shape =
                 (object.type_name, fields.iter().map(|&r| registers[r].site.name).collect());
@@ -78,7 +81,7 @@ impl Layout {
 fn object_name(
     type_name: &str,
     fields: &[usize],
-    registers: &[RegisterPlan<Val>],
+    registers: &[BlueprintRegister<Val>],
     before: &[ObjectInfo],
 ) -> String {
     let path = type_name.split('<').next().unwrap_or(type_name);
@@ -98,30 +101,30 @@ fn object_name(
 ///
 /// # Panics
 /// If it is a pointer that `Memory::allocate` did not give, or too large a number.
-pub(crate) fn pack(word: Word, plan: &Plan) -> Val {
-    try_pack(word, plan).unwrap_or_else(|why| panic!("{why}"))
+pub(crate) fn pack(word: Word, blueprint: &Blueprint) -> Val {
+    try_pack(word, blueprint).unwrap_or_else(|why| panic!("{why}"))
 }
 
 /// The same, or why there can be no such value.
-pub(crate) fn try_pack(word: Word, plan: &Plan) -> Result<Val, String> {
+pub(crate) fn try_pack(word: Word, blueprint: &Blueprint) -> Result<Val, String> {
     match word {
         Word::Number(number) => Val::number(number),
         Word::Pointer(place) if place.addr() <= 2 => Ok(Val::mark(place.addr())),
-        Word::Pointer(place) => object_at(place.addr(), plan)
+        Word::Pointer(place) => object_at(place.addr(), blueprint)
             .map(Val::object)
             .ok_or_else(|| format!("{place:?} is no object of this lock")),
     }
 }
 
-pub(crate) fn object_at(address: usize, plan: &Plan) -> Option<usize> {
-    plan.objects.iter().position(|object| object.place.addr() == address)
+pub(crate) fn object_at(address: usize, blueprint: &Blueprint) -> Option<usize> {
+    blueprint.objects.iter().position(|object| object.place.addr() == address)
 }
 
 /// A value as a word of a run; numbers and pointers are told apart by the value.
-pub(crate) fn unpack(value: Val, plan: &Plan) -> Word {
+pub(crate) fn unpack(value: Val, blueprint: &Blueprint) -> Word {
     match (value.as_mark(), value.as_object(), value.as_number()) {
         (Some(mark), ..) => Word::Pointer(std::ptr::without_provenance(mark)),
-        (_, Some(object), _) => Word::Pointer(plan.objects[object].place),
+        (_, Some(object), _) => Word::Pointer(blueprint.objects[object].place),
         (_, _, Some(number)) => Word::Number(number),
         _ => unreachable!("undefined contents are never handed to a process"),
     }

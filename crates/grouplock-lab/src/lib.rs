@@ -1,7 +1,8 @@
-//! The lab: locks of `grouplock-algorithms`, unchanged, on a simulated memory.
+//! The lab runs the locks of `grouplock-algorithms`, unchanged, on a simulated memory.
 //!
-//! [`check`] explores every interleaving of a few processes and tells whether the properties that a lock's paper
-//! claims hold; if one does not, with an execution that shows it, and a shortest one if it ends in a wrong state.
+//! [`check`] explores every interleaving of a few processes. It reports whether the properties that
+//! a lock's paper claims hold. If a property does not hold, the report contains an execution that
+//! violates it. If the execution ends in a wrong state, it is a shortest one.
 //!
 //! ```
 //! use grouplock_lab::{Options, Verdict, check, registry};
@@ -12,15 +13,16 @@
 //! # Ok::<(), grouplock_lab::CheckError>(())
 //! ```
 //!
-//! # How it works
-//! * [`memory`]: registers whose every access is a step that the explorer decides.
+//! # Modules
+//! * [`memory`]: registers. Each access is a step that the explorer decides about.
 //! * `automaton`: the code of a process, compiled into local states by running it again and again.
-//! * `explore`: global states, what counts as the same one, and the breadth-first search.
-//! * [`property`]: what is checked. [`trace`]: how an execution is told.
-//! * [`report`]: tables and a page of what was found.
+//! * `explore`: global states, which of them count as one, and the breadth-first search.
+//! * [`property`]: what is checked. [`trace`]: how an execution is described.
+//! * [`report`]: tables and a page of the results.
 //! * [`export`]: the same automaton as a model for another checker.
-//! * [`rmr`]: what a passage costs in remote memory references.
-//! * [`registry`]: the algorithms by name. [`ideal`], [`ideal_latch`]: locks that are correct by definition.
+//! * [`rmr`]: the cost of a passage in remote memory references.
+//! * [`registry`]: the algorithms by name. [`ideal`], [`ideal_latch`]: locks that are correct by
+//!   definition.
 
 mod automaton;
 mod explore;
@@ -44,7 +46,7 @@ mod two_locks;
 pub mod value;
 
 pub use explore::{
-    CheckError, MemoryModel, Options, Outcome, Reductions, Sampling, Schedule, StepBound, Turn,
+    CheckError, MemoryModel, Move, Options, Outcome, Reductions, Sampling, Schedule, StepBound,
     Verdict, Violation, check, replay, sample,
 };
 #[doc(hidden)]

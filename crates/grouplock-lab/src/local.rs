@@ -3,21 +3,21 @@
 //! For a test that compares a model of an algorithm with its shipped text. The answers need not be ones that an execution
 //! gives: a local state says what the code does after any of them.
 
-use crate::automaton::run::Phase;
 use crate::automaton::{Automaton, LocalId, Target};
 use crate::subject::Subject;
+use crate::trace::Section;
 use crate::value::{Obs, Val};
 
 pub use crate::memory::context::Operation;
 
 /// Where a process is, and the objects that it knows there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct Point {
     local: LocalId,
     known: Vec<usize>,
 }
 
-impl Place {
+impl Point {
     /// Whether the code goes on alike from both, but for the names of objects.
     pub fn is_like(&self, other: &Self) -> bool {
         self.local == other.local
@@ -40,9 +40,9 @@ pub struct Code(Automaton);
 
 impl Code {
     /// The code of `subject` with so many processes, and where each of them begins.
-    pub fn of(subject: &Subject, processes: usize) -> (Self, Vec<Place>) {
+    pub fn of(subject: &Subject, processes: usize) -> (Self, Vec<Point>) {
         let (automaton, first) = Automaton::new(subject, processes);
-        let first = first.into_iter().map(|(local, known)| Place { local, known });
+        let first = first.into_iter().map(|(local, known)| Point { local, known });
         (Code(automaton), first.collect())
     }
 
@@ -53,22 +53,22 @@ impl Code {
 
     /// The object that a register lies in, if it lies in one, and its name there.
     pub fn register(&self, register: usize) -> (Option<usize>, &'static str) {
-        let plan = &self.0.layout.registers[register];
-        (plan.object.map(|(object, _)| object), plan.site.name)
+        let register = &self.0.layout.registers[register];
+        (register.object.map(|(object, _)| object), register.site.name)
     }
 
     /// Whether the process is in its remainder section.
-    pub fn is_idle(&self, place: &Place) -> bool {
-        self.0.node(place.local).phase == Phase::Remainder
+    pub fn is_idle(&self, place: &Point) -> bool {
+        self.0.node(place.local).section == Section::Remainder
     }
 
     /// Whether the process is in its critical section.
-    pub fn is_inside(&self, place: &Place) -> bool {
-        self.0.node(place.local).phase == Phase::Inside
+    pub fn is_inside(&self, place: &Point) -> bool {
+        self.0.node(place.local).section == Section::Inside
     }
 
     /// The register that the process accesses next, and how.
-    pub fn next(&self, place: &Place) -> Option<(usize, Operation<Val>)> {
+    pub fn next(&self, place: &Point) -> Option<(usize, Operation<Val>)> {
         let (target, operation) = self.0.node(place.local).step?;
         let register = match target {
             Target::Global(register) => register,
@@ -83,7 +83,7 @@ impl Code {
     ///
     /// # Errors
     /// If the code panics.
-    pub fn request(&mut self, place: &Place, session: u64) -> Result<Place, String> {
+    pub fn request(&mut self, place: &Point, session: u64) -> Result<Point, String> {
         self.follow(place, Obs::request(session))
     }
 
@@ -91,7 +91,7 @@ impl Code {
     ///
     /// # Errors
     /// If the code panics.
-    pub fn answer(&mut self, place: &Place, answer: Answer) -> Result<Place, String> {
+    pub fn answer(&mut self, place: &Point, answer: Answer) -> Result<Point, String> {
         let mut place = place.clone();
         let obs = match answer {
             Answer::Done => Obs::DONE,
@@ -103,7 +103,7 @@ impl Code {
     }
 
     /// The value as the process sees it there. An object that it did not know becomes known.
-    fn observed(&self, place: &mut Place, value: Val) -> Obs {
+    fn observed(&self, place: &mut Point, value: Val) -> Obs {
         let Some(object) = value.as_object() else { return Obs::value(value) };
         if let Some(placeholder) = place.known.iter().position(|&known| known == object) {
             return Obs::value(Val::object(placeholder));
@@ -112,12 +112,12 @@ impl Code {
         Obs::stranger(self.0.layout.objects[object].class)
     }
 
-    fn follow(&mut self, place: &Place, obs: Obs) -> Result<Place, String> {
+    fn follow(&mut self, place: &Point, obs: Obs) -> Result<Point, String> {
         let edge = self.0.edge(place.local, obs).map_err(|trouble| format!("{trouble:?}"))?;
         if let Some(message) = &edge.panic {
             return Err(message.clone());
         }
         let known = edge.env.iter().map(|&from| place.known[usize::from(from)]);
-        Ok(Place { local: edge.target, known: known.collect() })
+        Ok(Point { local: edge.target, known: known.collect() })
     }
 }

@@ -1,51 +1,60 @@
 //! What is checked.
 //!
 //! # A bounded number of its own steps
-//! Four properties say that *every* process they speak of gets through by a bounded number of its own steps:
-//! [`BoundedExit`](Property::BoundedExit), [`ConcurrentEntering`](Property::ConcurrentEntering),
-//! [`StrongConcurrentEntering`](Property::StrongConcurrentEntering) and, from the moment it was overtaken,
-//! [`Fife`](Property::Fife). What is checked is more than that a process gets through if it runs alone:
+//! Four properties say that *every* process that they concern gets through by a bounded number of
+//! its own steps: [`BoundedExit`](Property::BoundedExit),
+//! [`ConcurrentEntering`](Property::ConcurrentEntering),
+//! [`StrongConcurrentEntering`](Property::StrongConcurrentEntering) and, from the moment it was
+//! overtaken, [`Fife`](Property::Fife). It is not enough that a process gets through if it runs
+//! alone. The lab checks that
 //!
-//! * in no reachable state does such a process wait for what is not so;
-//! * the steps of the text that such processes take, in all reachable states together, form no cycle. (A look of an
-//!   `await` that fails leads back to where it began.)
+//! * in no reachable state such a process waits for a condition that does not hold;
+//! * the steps of the text that such processes take, in all reachable states together, form no
+//!   cycle. (A failed round of an `await` leads back to its beginning.)
 //!
-//! Then the longest path along these steps is the bound, and the outcome tells it. A cycle convicts even if no single execution
-//! goes round it for ever: then a bound exists, but not one that the text shows.
+//! Then the longest path along these steps is the bound, and the outcome contains it. A cycle is a
+//! violation even if no single execution repeats it forever: then a bound may exist, but the text
+//! does not show one.
 //!
-//! Four properties say that *some* process can: [`GroupBoundedExit`](Property::GroupBoundedExit),
+//! Four properties say that *some* process can get through so:
+//! [`GroupBoundedExit`](Property::GroupBoundedExit),
 //! [`GroupConcurrentEntering`](Property::GroupConcurrentEntering),
-//! [`StrongGroupConcurrentEntering`](Property::StrongGroupConcurrentEntering) and [`BoundedEntry`](Property::BoundedEntry). A
-//! process is *free* if it would get through running alone from here. What is checked is that in every reachable state in question
-//! somebody is free, and that the steps that processes take while they are free form no cycle. So a free process gets through
-//! within the bound, unless a step of another makes it wait; then somebody else is free.
+//! [`StrongGroupConcurrentEntering`](Property::StrongGroupConcurrentEntering) and
+//! [`BoundedEntry`](Property::BoundedEntry). A process is *free* if it would get through alone from
+//! here. The lab checks that some process is free in every reachable state in question, and that
+//! the steps of free processes form no cycle. So a free process gets through within the bound,
+//! unless a step of another process makes it wait; then another process is free.
 //!
-//! # For ever
-//! [`DeadlockFreedom`](Property::DeadlockFreedom), [`StarvationFreedom`](Property::StarvationFreedom),
-//! [`TerminatingExit`](Property::TerminatingExit) and the second halves of the group properties ("everybody gets through in the end")
-//! speak of executions that never end. A violation is a *fair cycle* of the graph of all states. Fair: every process outside its
-//! remainder section moves in it, or waits in at least one of its states for what is not so there. A process in an `await` whose
-//! condition becomes true and false again may look at the wrong moments for ever. (Only the ideal lock is fairer: whoever could take
-//! it again and again does take it.) The graph is kept only if it fits [`Options::graph_limit`](crate::Options::graph_limit);
-//! [`Outcome::looked_at`](crate::Outcome::looked_at) says of what.
+//! # Infinite executions
+//! [`DeadlockFreedom`](Property::DeadlockFreedom),
+//! [`StarvationFreedom`](Property::StarvationFreedom),
+//! [`TerminatingExit`](Property::TerminatingExit) and the second halves of the group properties
+//! ("every process gets through in the end") concern infinite executions. A violation is a *fair
+//! cycle* of the graph of all states. In a fair cycle every process outside its remainder section
+//! moves, or waits in at least one state for a condition that does not hold there. So a process in
+//! an `await` whose condition becomes true and false again may read at the wrong moments forever.
+//! (Only the ideal lock is fairer: a process that could take it again and again takes it.) The lab
+//! keeps the graph only if it fits [`Options::graph_limit`](crate::Options::graph_limit);
+//! [`Outcome::checked`](crate::Outcome::checked) says which properties were checked.
 //!
-//! # Giving up
-//! Where waiters can give up, an exploration lets them do so at every such wait, at any moment. From then on a process neither enters nor leaves
-//! until it is inside or idle. A request that is given up is as if it had not been made: an order of service is violated only if
-//! a process that was overtaken enters after all. [`GroupBoundedExit`](Property::GroupBoundedExit),
-//! [`GroupConcurrentEntering`](Property::GroupConcurrentEntering),
-//! [`StrongGroupConcurrentEntering`](Property::StrongGroupConcurrentEntering) and [`BoundedEntry`](Property::BoundedEntry) ask for somebody who can
-//! get through by its own steps only while nobody is giving up. Then [`GroupBoundedAbort`](Property::GroupBoundedAbort) asks for somebody, whatever it
-//! does.
+//! # Withdrawal
+//! If waiters can withdraw, an exploration allows that at every such wait, at any moment. From then
+//! on the process is neither entering nor leaving until it is inside or idle. A withdrawn request
+//! does not count: an order of service is violated only if a process that was overtaken enters
+//! after all. The four properties of *some* process hold only while no process withdraws. While one
+//! does, [`GroupBoundedAbort`](Property::GroupBoundedAbort) requires some process that can complete
+//! what it does.
 //!
-//! # Dying
-//! Where processes may die, an exploration lets them do so before any step, in any section, as often as it is told. A process that died
-//! inside counts as inside until it is buried. A request whose process died is as if it had not been made. Whoever waits where it can be told
-//! of a death does not wait while there is one to be told of. Nobody dies in a cycle: what is said of
-//! executions that go on for ever is said of those with finitely many deaths.
+//! # Death
+//! If processes may die, an exploration allows that before any step, in any section, as often as
+//! its options say. A process that died inside counts as inside until it is buried. The request of
+//! a dead process does not count. A process that waits where it can learn of a death does not wait
+//! while there is one. No process dies in a cycle: the statements about infinite executions concern
+//! executions with finitely many deaths.
 //!
-//! # Who came first
-//! Those that speak of doorways say nothing of a text that has none: then they are not looked at.
+//! # Order
+//! The properties that concern doorways say nothing about a text without a doorway; then they are
+//! not checked.
 
 use std::fmt;
 use std::str::FromStr;
@@ -56,11 +65,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::registry::{self, UnknownName};
 
-/// One table of all properties: the name in reports and on the command line, what claims say of it, and the sets of properties
-/// that it is in.
+/// One table of all properties: the name in reports and on the command line, what claims say of the
+/// property, and the sets of properties that it is in.
 macro_rules! properties {
     ($($(#[$doc:meta])* $property:ident = $name:literal ($claim:expr) [$($set:ident),*],)*) => {
-        /// A property of a lock, or of what its text says of itself.
+        /// A property of a lock, or of what its text says about itself.
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
         )]
@@ -96,68 +105,75 @@ macro_rules! properties {
     };
 }
 
-/// An exploration checks it whatever is asked, because without it nothing means anything.
+/// Every exploration checks it: without it the other results mean nothing.
 const SOUND: u8 = 1;
-/// An exploration checks it unless it is asked for others [only](Properties::only).
+/// An exploration checks it unless it checks another one [only](Properties::only).
 const ALWAYS: u8 = 2;
-/// It bounds the own steps of each process that it speaks of.
+/// It bounds the own steps of each process that it concerns.
 const EACH: u8 = 4;
 /// It bounds the own steps of some of them.
 const SOME: u8 = 8;
-/// It speaks, if only in part, of executions that go on for ever.
+/// It concerns infinite executions, at least in part.
 const FOR_EVER: u8 = 16;
-/// It needs to know who came before whom, for which states are told apart further.
+/// It needs the order of arrival, which makes more states.
 const ORDER: u8 = 32;
 
 properties! {
     /// No two sessions (for a mutex: no two processes) are inside at once.
     MutualExclusion = "mutual-exclusion" (|c| c.mutual_exclusion) [ALWAYS],
-    /// If somebody tries to enter, somebody enters: there is no state in which all who are outside their remainder section
-    /// wait, and no fair cycle in which somebody tries and nobody enters. As every process may stop for good in its
-    /// remainder section, this says too that nobody is left waiting when all others have stopped.
+    /// If a process tries to enter, some process enters: there is no state in which all processes outside
+    /// their remainder sections wait, and no fair cycle in which a process tries and none enters. Every
+    /// process may stop forever in its remainder section. So this also says that no process waits
+    /// forever when all others have stopped.
     DeadlockFreedom = "deadlock-freedom" (|c| c.deadlock_freedom) [ALWAYS, FOR_EVER],
-    /// Everyone who tries to enter gets in: there is no fair cycle in which one process tries throughout.
+    /// Every process that tries to enter gets in: there is no fair cycle in which one process tries
+    /// throughout.
     StarvationFreedom = "starvation-freedom" (|c| c.starvation_freedom) [FOR_EVER],
     /// Of two conflicting requests, if one's doorway ended before the other's began, it is served first.
     Fcfs = "fcfs" (|c| c.fcfs) [ORDER],
     /// For a mutex: of two requests, the one whose doorway ended first is served first.
     StrongFifo = "strong-fifo" (|c| c.strong_fifo) [ORDER],
-    /// Of two requests for one session, if one's doorway ended before the other's began and the other has entered,
-    /// then the first enters by a bounded number of its own steps.
+    /// Of two requests for one session, if one's doorway ended before the other's began and the other has
+    /// entered, then the first enters by a bounded number of its own steps.
     Fife = "fife" (|c| c.fife) [EACH, ORDER],
-    /// For a mutex: while nobody is in the critical section or leaving, some process that tries to enter can do so by a
-    /// bounded number of its own steps.
+    /// For a mutex: while no process is in the critical section or leaving, some process that tries to
+    /// enter can do so by a bounded number of its own steps.
     BoundedEntry = "bounded-entry" (|c| c.entering.bounded) [SOME],
-    /// While nobody asks for another session, everyone who asks gets in, even if nobody leaves.
+    /// While no process requests another session, every process that requests gets in, even if none
+    /// leaves.
     ConcurrentOccupancy = "concurrent-occupancy" (|c| c.entering.concurrent_occupancy) [FOR_EVER],
-    /// While nobody asks for another session, everyone who asks gets in by a bounded number of its own steps.
+    /// While no process requests another session, every process that requests gets in by a bounded number
+    /// of its own steps.
     ConcurrentEntering = "concurrent-entering" (|c| c.entering.concurrent_entering) [EACH],
-    /// While nobody asks for another session, somebody who asks can get in by a bounded number of its own steps, and
-    /// everyone gets in, even if nobody leaves.
+    /// While no process requests another session, some process that requests can get in by a bounded
+    /// number of its own steps, and every process gets in, even if none leaves.
     GroupConcurrentEntering = "group-concurrent-entering"
         (|c| c.entering.group_concurrent_entering) [SOME, FOR_EVER],
-    /// While somebody asks who finished its doorway before anybody began to ask for another session, somebody of that
-    /// session can get in by a bounded number of its own steps, and it gets in even if nobody leaves.
+    /// While a process waits that finished its doorway before any process requested another session, some
+    /// process of its session can get in by a bounded number of its own steps, and the process gets in
+    /// even if none leaves.
     StrongGroupConcurrentEntering = "strong-group-concurrent-entering"
         (|c| c.entering.strong_group_concurrent_entering) [SOME, FOR_EVER, ORDER],
-    /// A process that finished its doorway before any of those began who ask for another session gets in by a bounded number
-    /// of its own steps.
+    /// A process that finished its doorway before any process of another session began gets in by a
+    /// bounded number of its own steps.
     StrongConcurrentEntering = "strong-concurrent-entering"
         (|c| c.entering.strong_concurrent_entering) [EACH, ORDER],
     /// A process that leaves gets out: there is no fair cycle in which one process is leaving throughout.
     TerminatingExit = "terminating-exit" (|c| c.exit.terminating) [FOR_EVER],
-    /// Everyone gets out by a bounded number of its own steps.
+    /// Every process gets out by a bounded number of its own steps.
     BoundedExit = "bounded-exit" (|c| c.exit.bounded) [EACH],
-    /// While some are leaving, one of them can get out by a bounded number of its own steps, and everyone gets out.
+    /// While processes leave, one of them can get out by a bounded number of its own steps, and every
+    /// process gets out.
     GroupBoundedExit = "group-bounded-exit" (|c| c.exit.group_bounded) [SOME, FOR_EVER],
-    /// While some are giving up, some process can complete what it does (enter, leave, or give up) by a bounded number of its own
-    /// steps, and everyone who gives up gets through. The bound told is that of those who give up.
+    /// While processes withdraw, some process can complete what it does (enter, leave or withdraw) by a
+    /// bounded number of its own steps, and every withdrawal ends. The reported bound is that of the
+    /// withdrawals.
     GroupBoundedAbort = "group-bounded-abort" (|c| c.group_bounded_abort) [SOME, FOR_EVER],
-    /// Registers keep within the range that the algorithm tells for them.
+    /// Registers stay within the range that the algorithm states for them.
     BoundedRegisters = "bounded-registers" (|c| c.bounded_registers) [],
-    /// Nobody reads what the text said is dead.
+    /// No process reads contents that the text called dead.
     DeadRead = "dead-read" (|_| Claim::Yes) [SOUND, ALWAYS],
-    /// What the text said of private variables is true: executions that were taken for one behave as one.
+    /// What the text says about private variables is true: executions that count as one behave alike.
     DeadPrivate = "dead-private" (|_| Claim::Yes) [SOUND, ALWAYS],
     /// The algorithm does not panic.
     NoPanic = "no-panic" (|_| Claim::Yes) [SOUND, ALWAYS],
@@ -167,12 +183,13 @@ impl Property {
     /// The properties that can be claimed and checked.
     pub const CLAIMABLE: [Property; 17] = *Property::ALL.first_chunk().unwrap();
 
-    /// Whether it says that some process can get through, not each.
+    /// Whether it says that some process can get through, not every process.
     pub(crate) fn is_of_some(self) -> bool {
         self.sets() & SOME != 0
     }
 
-    /// What gives it for all executions that go on for ever, if there is such a property: one that bounds everybody's own steps.
+    /// The property, if there is one, that implies it for infinite executions: it bounds the own steps
+    /// of every process.
     pub(crate) fn follows_from(self) -> Option<Property> {
         match self {
             Property::ConcurrentOccupancy | Property::GroupConcurrentEntering => {
@@ -212,14 +229,14 @@ impl FromStr for Property {
 pub struct Properties(u32);
 
 impl Properties {
-    /// Those that need to know who came before whom, for which states are told apart further.
+    /// The properties that need the order of arrival, which makes more states.
     pub(crate) const ORDER: Self = Properties::of(ORDER);
-    /// Those that bound a process's own steps: each process it speaks of, or some of them.
+    /// The properties that bound own steps, of each process that they concern or of some.
     pub(crate) const BOUNDING: Self = Properties::of(EACH | SOME);
-    /// Those that speak, if only in part, of executions that go on for ever.
+    /// The properties that concern infinite executions, at least in part.
     pub(crate) const FOR_EVER: Self = Properties::of(FOR_EVER);
 
-    /// Those that are in one of `sets`.
+    /// The properties that are in one of `sets`.
     const fn of(sets: u8) -> Self {
         let (mut bits, mut i) = (0, 0);
         while i < Property::ALL.len() {
@@ -231,7 +248,7 @@ impl Properties {
         Properties(bits)
     }
 
-    /// What `claims` claims, rightly or not, and what is always checked.
+    /// What `claims` claims, true or not, and what is always checked.
     pub fn claimed(claims: &Claims) -> Self {
         let claimed = Property::CLAIMABLE.into_iter().filter(|p| p.claim(claims).is_claimed());
         claimed.chain(Properties::basic().iter()).collect()
@@ -242,8 +259,8 @@ impl Properties {
         Properties::of(ALWAYS)
     }
 
-    /// `property` and no more, but for what every exploration needs to mean anything: it goes on where another property
-    /// is violated.
+    /// `property`, and what every exploration checks. The exploration goes on where another property is
+    /// violated.
     pub fn only(property: Property) -> Self {
         Properties::of(SOUND).with(property)
     }
@@ -290,14 +307,14 @@ impl Properties {
 }
 
 impl Properties {
-    /// What is `missing`, in words: of those in this set, only executions that go on for ever.
+    /// What is `missing`, in words: of the properties in this set, only infinite executions.
     pub fn tell_missing(self, missing: Self) -> String {
         let told = |what: &str, list: Self| match list {
             Properties(0) => String::new(),
             list => format!("; {what}: {list}"),
         };
-        let without_end = told("executions without end not looked at", missing.and(self));
-        without_end + &told("not looked at", missing.minus(self))
+        let infinite = told("infinite executions not checked", missing.and(self));
+        infinite + &told("not checked", missing.minus(self))
     }
 }
 

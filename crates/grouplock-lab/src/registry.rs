@@ -12,101 +12,66 @@ use crate::subject::Subject;
 use crate::tokens::Tokens;
 use crate::two_locks::TwoLocks;
 
-/// All algorithms, in the order of their list. Those that use another lock come twice: over an ideal one by their own name, and
-/// over the one they ship with by a longer name.
+/// Adds the subjects of one list of algorithms.
+macro_rules! add {
+    (($all:ident $kind:ident) $($ident:ident $name:literal $lock:ty;)*) => {
+        $all.extend([$(Subject::$kind::<$lock>($name)),*]);
+    };
+}
+
+/// Adds each twice: over an ideal lock, and over the one it ships with.
+macro_rules! add_over {
+    (($all:ident $kind:ident) $($ident:ident $name:literal $lock:ty;)*) => {$(
+        {
+            type L = IdealLock;
+            $all.push(Subject::$kind::<$lock>($name));
+        }
+        {
+            type L = DvirTaubenfeld1Swap<M>;
+            $all.push(Subject::$kind::<$lock>(concat!($name, "+dvir-taubenfeld-1-swap")));
+        }
+    )*};
+}
+
+/// All algorithms, in the order of their list. An algorithm that uses another lock comes twice: by
+/// its own name over an ideal lock, and by a longer name over the lock it ships with.
 pub fn all() -> Vec<Subject> {
+    type R = IdealLatch;
     let mut all = Vec::new();
-    macro_rules! add {
-        ((petrovic) $name:literal $lock:ty) => {
-            // As numbers, its turns are far out of reach.
-            all.push(Subject::group::<Petrovic<M, Tokens>>($name));
-        };
-        (($ident:ident) $name:literal $lock:ty) => {
-            all.push(Subject::group::<$lock>($name));
-        };
-    }
-    macro_rules! mutexes {
-        (() $($ident:ident $name:literal $lock:ty;)*) => {
-            $(all.push(Subject::mutex::<$lock>($name));)*
-        };
-    }
-    macro_rules! withdrawing_mutexes {
-        (() $($ident:ident $name:literal $lock:ty;)*) => {
-            $(all.push(Subject::withdrawing_mutex::<$lock>($name));)*
-        };
-    }
-    macro_rules! groups {
-        (() $($ident:ident $name:literal $lock:ty;)*) => {
-            $(add!(($ident) $name $lock);)*
-        };
-    }
-    macro_rules! over {
-        (() $($ident:ident $name:literal $lock:ty;)*) => {$(
-            {
-                type L = IdealLock;
-                all.push(Subject::group::<$lock>($name));
-            }
-            {
-                type L = DvirTaubenfeld1Swap<M>;
-                all.push(Subject::group::<$lock>(concat!($name, "+dvir-taubenfeld-1-swap")));
-            }
-        )*};
-    }
-    macro_rules! withdrawing {
-        (() $($ident:ident $name:literal $lock:ty;)*) => {$(
-            {
-                type L = IdealLock;
-                all.push(Subject::withdrawing::<$lock>($name));
-            }
-            {
-                type L = DvirTaubenfeld1Swap<M>;
-                all.push(Subject::withdrawing::<$lock>(concat!($name, "+dvir-taubenfeld-1-swap")));
-            }
-        )*};
-    }
-    macro_rules! recovering {
-        (() $($ident:ident $name:literal $lock:ty;)*) => {
-            $(all.push(Subject::recovering::<$lock>($name));)*
-        };
-    }
-    for_each_algorithm!(mutex => mutexes!());
-    for_each_algorithm!(withdrawing_mutex => withdrawing_mutexes!());
+    for_each_algorithm!(mutex => add!(all mutex));
+    for_each_algorithm!(withdrawing_mutex => add!(all withdrawing_mutex));
     all.push(Subject::group::<TwoLocks>("dvir-taubenfeld-2-two-locks"));
-    for_each_algorithm!(group => groups!());
-    for_each_algorithm!(rounds => groups!());
-    for_each_algorithm!(over => over!());
-    for_each_algorithm!(withdrawing => withdrawing!());
-    {
-        type R = IdealLatch;
-        for_each_algorithm!(recovering => recovering!());
+    for_each_algorithm!(group => add!(all group));
+    for_each_algorithm!(rounds => add!(all group));
+    for_each_algorithm!(over => add_over!(all group));
+    for_each_algorithm!(withdrawing => add_over!(all withdrawing));
+    for_each_algorithm!(recovering => add!(all recovering));
+    for_each_algorithm!(specimen => add_over!(all group));
+    for_each_algorithm!(policy => add!(all group));
+    for_each_algorithm!(cancelled => add!(all group));
+    for_each_algorithm!(alone => add!(all group));
+    for subject in all.iter_mut().filter(|subject| subject.name == "petrovic") {
+        // With turns as numbers it has too many states.
+        *subject = Subject::group::<Petrovic<M, Tokens>>(subject.name);
     }
-    for_each_algorithm!(specimen => over!());
-    for_each_algorithm!(policy => groups!());
-    for_each_algorithm!(cancelled => groups!());
-    for_each_algorithm!(alone => groups!());
     all
 }
 
-/// Those whose remote references are counted. One that uses another lock has the one it ships with, and is called by its own name.
-/// One that needs a latch has an ideal one.
+/// The algorithms whose remote references are counted. One that uses another lock is over the lock
+/// it ships with, by its own name. One that needs a latch has an ideal one.
 pub(crate) fn measured() -> Vec<Subject> {
     type L = DvirTaubenfeld1Swap<M>;
     type R = IdealLatch;
     let mut all = Vec::new();
-    macro_rules! add {
-        (($kind:ident) $($ident:ident $name:literal $lock:ty;)*) => {
-            $(all.push(Subject::$kind::<$lock>($name));)*
-        };
-    }
-    for_each_algorithm!(mutex => add!(mutex));
-    for_each_algorithm!(withdrawing_mutex => add!(withdrawing_mutex));
-    for_each_algorithm!(group => add!(group));
-    for_each_algorithm!(rounds => add!(group));
-    for_each_algorithm!(over => add!(group));
-    for_each_algorithm!(withdrawing => add!(withdrawing));
-    for_each_algorithm!(recovering => add!(recovering));
-    for_each_algorithm!(specimen => add!(group));
-    for_each_algorithm!(policy => add!(group));
+    for_each_algorithm!(mutex => add!(all mutex));
+    for_each_algorithm!(withdrawing_mutex => add!(all withdrawing_mutex));
+    for_each_algorithm!(group => add!(all group));
+    for_each_algorithm!(rounds => add!(all group));
+    for_each_algorithm!(over => add!(all group));
+    for_each_algorithm!(withdrawing => add!(all withdrawing));
+    for_each_algorithm!(recovering => add!(all recovering));
+    for_each_algorithm!(specimen => add!(all group));
+    for_each_algorithm!(policy => add!(all group));
     all
 }
 

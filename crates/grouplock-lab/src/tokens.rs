@@ -1,9 +1,10 @@
 //! Petrovic's bounded turns as tokens.
 //!
-//! Turns are only compared for equality, so which of the three turns of a class comes next, and which of the four classes, makes
-//! no difference but in name. Numbers cannot be renamed by the explorer; objects can. Here a turn is a pointer to
-//! one of twelve tokens, and a process keeps them in rings that begin with the present one. So states that differ only by how
-//! far the rings have turned are one state, and what is left is finite and small enough to exhaust.
+//! The algorithm compares turns for equality only. So the names of the three turns of a class, and
+//! of the four classes, make no difference. The explorer cannot rename numbers, but it can rename
+//! objects. Here a turn is a pointer to one of twelve tokens, and a process keeps them in rings
+//! that begin with the present one. So states that differ only in the rotation of the rings are one
+//! state, and the number of states is small enough to exhaust.
 
 use grouplock_algorithms::memory::{Memory, Ptr, Value, Word};
 use grouplock_algorithms::petrovic::{Bounded, Turns};

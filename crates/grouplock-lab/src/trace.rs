@@ -1,4 +1,4 @@
-//! An execution, told so that a person can follow it.
+//! An execution, described for readers.
 
 use std::fmt::Write as _;
 use std::panic::Location;
@@ -20,7 +20,7 @@ pub(crate) struct Event {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     Request(u64),
-    GiveUp,
+    Withdraw,
     /// A write, or the data written inside, reaches memory.
     Reaches {
         register: Option<usize>,
@@ -51,7 +51,7 @@ impl Event {
     ) -> Self {
         let what = match self.what {
             What::Request(session) => What::Request(session),
-            what @ (What::GiveUp | What::Told | What::Die) => what,
+            what @ (What::Withdraw | What::Told | What::Die) => what,
             What::Reaches { register, old, new } => What::Reaches {
                 register: register.map(|register| layout.renamed(register, &object)),
                 old: old.map(&object),
@@ -114,23 +114,24 @@ pub struct Stage {
     pub session: u64,
 }
 
-/// The sections of a passage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The section of its code that a process is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Section {
-    /// It wants nothing.
+    /// The remainder section: the process is idle.
     Remainder,
-    /// On the way in; where the doorway ends is kept only if an order of service is checked.
+    /// The entry section. A trace divides it into `Doorway` and `Waiting` if an order of service is
+    /// checked.
     Entering,
-    /// In the wait-free part of its entry section, which decides the order of service.
+    /// The wait-free part of the entry section, which decides the order of service.
     Doorway,
-    /// In its entry section, past the doorway.
+    /// The entry section after the doorway.
     Waiting,
-    /// It has decided to give up.
+    /// The process withdraws: it is neither inside nor idle yet.
     Withdrawing,
-    /// In its critical section.
+    /// The critical section: the process has taken no step of its exit section yet.
     Inside,
-    /// In its exit section.
+    /// The exit section.
     Exit,
 }
 
@@ -155,7 +156,7 @@ pub(crate) fn tell(
     let (operation, at, access) = match &event.what {
         What::Request(_) if is_mutex => ("asks to enter".to_owned(), None, None),
         What::Request(session) => (format!("asks for session {session}"), None, None),
-        What::GiveUp => ("gives up".to_owned(), None, None),
+        What::Withdraw => ("gives up".to_owned(), None, None),
         What::Told => ("is told of a death".to_owned(), None, None),
         What::Die => ("dies".to_owned(), None, None),
         What::Reaches { register: None, .. } => {
@@ -201,16 +202,19 @@ pub(crate) fn tell(
         let text = texts.iter().find(|text| text.file == at.file())?;
         text.paper_line(at.line()).map(str::to_owned)
     });
-    let source = at.map(|at| {
-        let file = at.file().rsplit(['/', '\\']).next().unwrap_or(at.file());
-        format!("{file}:{}", at.line())
-    });
+    let source = at.map(place);
     let process = event.process;
     let is_inside = |&(_, stage): &(usize, &Stage)| stage.section == Section::Inside;
     let inside = stages.iter().enumerate().filter(is_inside);
     let inside = inside.map(|(process, &Stage { session, .. })| Occupant { process, session });
     let inside = inside.collect();
     Step { step: number, process, paper_line, source, operation, access, inside, stages }
+}
+
+/// The file, without its folders, and the line.
+pub(crate) fn place(at: &Location<'_>) -> String {
+    let file = at.file().rsplit(['/', '\\']).next().unwrap_or(at.file());
+    format!("{file}:{}", at.line())
 }
 
 impl Step {

@@ -1,7 +1,8 @@
 //! Two locks of Dvir and Taubenfeld's second algorithm that share their nodes.
 //!
-//! That nodes wander from lock to lock is the point of the algorithm, and one lock does not show it: here a process goes through two
-//! locks by turns and carries its node along. Processes get out of step, so any of them may meet any other at either lock.
+//! The algorithm moves nodes from lock to lock, and one lock does not show that. Here a process
+//! goes through two locks in alternation and carries its node along. Processes get out of step, so
+//! any two of them may meet at either lock.
 
 use grouplock_algorithms::claims::{Claim, Claims, Entering, Exit, Kind, Limit, Text};
 use grouplock_algorithms::dvir_taubenfeld_2::{self, Domain, DvirTaubenfeld2};

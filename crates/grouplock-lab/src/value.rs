@@ -100,7 +100,7 @@ impl Obs {
     pub const SWAPPED: Obs = Obs(5);
     pub const PASS: Obs = Obs(6);
     pub const WAITED: Obs = Obs(7);
-    pub const GIVES_UP: Obs = Obs(8);
+    pub const WITHDRAWS: Obs = Obs(8);
 
     pub fn request(session: u64) -> Self {
         debug_assert!(session <= MOST_SESSIONS);

@@ -231,7 +231,7 @@ fn who_waits_for_a_flag_that_goes_up_and_down_may_always_look_too_late() {
     assert_eq!(violation.property, Property::DeadlockFreedom);
     let one_bit = explore(&registered("burns-lamport"), 2, Properties::basic());
     assert_eq!(one_bit.verdict, Verdict::Holds, "{:?}", one_bit.violation);
-    assert!(one_bit.looked_at.contains(Property::DeadlockFreedom));
+    assert!(one_bit.checked.contains(Property::DeadlockFreedom));
 }
 
 #[test]
@@ -239,27 +239,27 @@ fn what_was_not_looked_at_is_not_said_to_hold() {
     let subject = registered("handover");
     let mut options = Options::new(&subject, 2, 2);
     let whole = check(&subject, &options).expect("it serves two");
-    assert_eq!((whole.verdict, whole.looked_at), (Verdict::Holds, options.properties));
+    assert_eq!((whole.verdict, whole.checked), (Verdict::Holds, options.properties));
     assert_eq!(whole.in_part, Properties::default());
 
     options.graph_limit = 10;
     let small = check(&subject, &options).expect("it serves two");
     assert_eq!(small.verdict, Verdict::Holds);
     for property in [Property::DeadlockFreedom, Property::GroupBoundedExit] {
-        assert!(!small.looked_at.contains(property) && small.in_part.contains(property));
+        assert!(!small.checked.contains(property) && small.in_part.contains(property));
     }
     for property in [Property::StarvationFreedom, Property::TerminatingExit] {
-        assert!(!small.looked_at.contains(property) && !small.in_part.contains(property));
+        assert!(!small.checked.contains(property) && !small.in_part.contains(property));
     }
-    assert!(small.looked_at.contains(Property::Fcfs));
+    assert!(small.checked.contains(Property::Fcfs));
 
     // Where passages are bounded nobody overtakes for ever.
     let subject = registered("generalized-bakery");
     let mut options = Options::new(&subject, 2, 2);
     options.passages = Some(1);
     let bakery = check(&subject, &options).expect("it serves two");
-    assert!(bakery.looked_at.contains(Property::DeadlockFreedom));
-    assert!(!bakery.looked_at.contains(Property::StarvationFreedom));
+    assert!(bakery.checked.contains(Property::DeadlockFreedom));
+    assert!(!bakery.checked.contains(Property::StarvationFreedom));
 }
 
 #[test]

@@ -287,7 +287,7 @@ fn nodes<const K: u8>(processes: usize, property: Property) -> String {
 fn told(outcome: Outcome, property: Property) -> String {
     match outcome.violation {
         Some(violation) => format!("violated: {}", violation.property),
-        None if outcome.looked_at.contains(property) => format!("{:?}", outcome.verdict),
+        None if outcome.checked.contains(property) => format!("{:?}", outcome.verdict),
         None => format!("{:?}, not looked at", outcome.verdict),
     }
 }

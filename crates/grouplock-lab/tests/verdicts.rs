@@ -10,7 +10,7 @@ use grouplock_algorithms::slots::Slots;
 use grouplock_lab::memory::SimMemory;
 use grouplock_lab::trace::Step;
 use grouplock_lab::{
-    CheckError, Options, Outcome, Properties, Property, Sampling, Schedule, Subject, Turn, Verdict,
+    CheckError, Move, Options, Outcome, Properties, Property, Sampling, Schedule, Subject, Verdict,
     check, registry, replay, sample,
 };
 
@@ -203,7 +203,7 @@ fn hold_with_two_processes(are_meant: impl Fn(&str) -> bool) {
         if options.passages.is_some() {
             options.properties = options.properties.without(Property::StarvationFreedom);
         }
-        assert_eq!(outcome.looked_at, options.properties, "{}", subject.name);
+        assert_eq!(outcome.checked, options.properties, "{}", subject.name);
     }
 }
 
@@ -248,7 +248,7 @@ fn a_violation_can_be_repeated() {
     };
     assert_eq!(steps(&again.trace), steps(&found.trace));
 
-    let nonsense = [Turn { process: 1, session: 0 }];
+    let nonsense = [Move { process: 1, session: 0 }];
     let refused = replay(&subject, &options, &nonsense).unwrap_err();
     assert_eq!(refused, CheckError::Schedule(1, 1));
 }

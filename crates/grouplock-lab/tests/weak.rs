@@ -9,8 +9,8 @@ use grouplock_algorithms::raw::RawMutex;
 use grouplock_algorithms::slots::Slots;
 use grouplock_lab::memory::SimMemory;
 use grouplock_lab::{
-    MemoryModel, Options, Outcome, Properties, Property, Reductions, Sampling, Schedule, Subject,
-    Turn, Verdict, check, registry, replay, sample,
+    MemoryModel, Move, Options, Outcome, Properties, Property, Reductions, Sampling, Schedule,
+    Subject, Verdict, check, registry, replay, sample,
 };
 
 /// Peterson's lock for two, whose three writes have orderings of their own: a digit for `wants`, `turn`, and `wants` on the way out.
@@ -141,8 +141,8 @@ fn the_trace_tells_when_a_write_reaches_memory_and_can_be_repeated() {
     assert_eq!(repeated.verdict, Verdict::Violated);
     assert_eq!(repeated.violation.expect("as before").because, violation.because);
 
-    let asks = Turn { process: 0, session: 1 };
-    let reaches = Turn { process: 0, session: Turn::REACHES };
+    let asks = Move { process: 0, session: 1 };
+    let reaches = Move { process: 0, session: Move::REACHES };
     assert!(replay(&subject, &options, &[asks, reaches]).is_ok(), "the first write does");
     assert!(replay(&subject, &options, &[reaches]).is_err(), "nothing is on its way");
 }
@@ -166,7 +166,7 @@ fn a_full_buffer_is_a_limit_and_never_a_proof() {
     let subject = peterson::<111>();
     let outcome = check(&subject, &options(&subject, 1, MemoryModel::Tso)).expect("it serves one");
     assert_eq!((outcome.verdict, outcome.buffer_full), (Verdict::Limit, true));
-    assert_eq!(outcome.looked_at, Properties::default());
+    assert_eq!(outcome.checked, Properties::default());
     let outcome = check(&subject, &options(&subject, 1, MemoryModel::Sc)).expect("it serves one");
     assert_eq!((outcome.verdict, outcome.buffer_full), (Verdict::Holds, false));
 }
@@ -178,7 +178,7 @@ fn what_is_not_looked_at_is_said() {
     assert_eq!(outcome.verdict, Verdict::Holds, "{:?}", outcome.violation);
     let held = [Property::MutualExclusion, Property::Fcfs, Property::BoundedRegisters];
     for property in held {
-        assert!(outcome.looked_at.contains(property), "{property}");
+        assert!(outcome.checked.contains(property), "{property}");
     }
     assert!(outcome.in_part.contains(Property::DeadlockFreedom), "no states, but for ever");
     let missing = outcome.answered().missing(&subject.claims, None);

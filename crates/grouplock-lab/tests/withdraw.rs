@@ -23,7 +23,7 @@ fn who_gives_up_is_looked_at() {
         Property::StarvationFreedom,
         Property::GroupBoundedExit,
     ] {
-        assert!(outcome.looked_at.contains(property), "{property}");
+        assert!(outcome.checked.contains(property), "{property}");
     }
     let steps = outcome.bounds.iter().find(|bound| bound.property == Property::GroupBoundedAbort);
     assert!(steps.expect("it bounds steps").steps > 0, "nobody gave up");

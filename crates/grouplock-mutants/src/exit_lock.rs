@@ -1,4 +1,4 @@
-//! No lock at all, to see what a lock under another is for.
+//! No lock at all, to show what the inner lock is for.
 
 use grouplock_lab::ideal::IdealLock;
 use grouplock_lab::memory::SimMemory;
@@ -6,7 +6,7 @@ use grouplock_lab::memory::SimMemory;
 use crate::memory::Word;
 use crate::prelude::*;
 
-/// Lets everybody in at once.
+/// Admits every process at once.
 #[derive(Debug)]
 pub struct NoLock;
 

@@ -1,6 +1,7 @@
-//! The locks of `grouplock-algorithms`, each with one thing wrong.
+//! The locks of `grouplock-algorithms`, each with one fault.
 //!
-//! `build.rs` makes them from the very texts that ship; what they find under `crate::` there they find here.
+//! `build.rs` makes them from the texts that ship. The names that these use under `crate::` are
+//! defined here.
 
 mod prelude;
 

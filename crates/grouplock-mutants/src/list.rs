@@ -15,7 +15,7 @@ use crate::exit_lock::NoLock;
 use crate::turns::Classes;
 use crate::untold::Untold;
 
-/// A mutant and what is known of it.
+/// A mutant and its known results.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// The algorithm it was made from.
@@ -24,7 +24,7 @@ pub struct Case {
     pub what: &'static str,
     /// The lock.
     pub subject: Subject,
-    /// How many processes it takes.
+    /// How many processes it needs.
     pub processes: usize,
     /// How many sessions; one for a mutex.
     pub sessions: u64,
@@ -35,9 +35,9 @@ pub struct Case {
 }
 
 impl Case {
-    /// Explores it without believing the text on dead registers, as the mutation may make that word false. Only for an order of
-    /// service it is believed: that is looked for after an exploration without, which would be large, and the mutations in
-    /// question do not touch it.
+    /// Explores it without the statements of the text about dead registers, which the mutation may
+    /// make false. They are used only for an order of service: an exploration without them would be
+    /// large, and the mutations in question do not concern them.
     ///
     /// # Panics
     /// If the lock cannot be made at this size.
@@ -53,7 +53,7 @@ impl Case {
         check(&self.subject, &options).expect("the sizes are right")
     }
 
-    /// What came of exploring it, for the evidence.
+    /// The result of its exploration, for the evidence.
     pub fn record(&self, outcome: &Outcome) -> Mutant {
         Mutant {
             of: self.of.to_owned(),

@@ -1,4 +1,5 @@
-//! Explores every mutant, or those of the algorithms that are named, and puts what was found into a file of evidence.
+//! Explores every mutant, or those of the named algorithms, and writes the results to a file of
+//! evidence.
 
 use std::process::ExitCode;
 
@@ -38,7 +39,7 @@ fn run(file: &str, names: &[String]) -> Result<usize, String> {
         }
         evidence.mutants.push(case.record(&outcome));
     }
-    // In the order of the list, whichever was explored first.
+    // In the order of the list.
     let place =
         |of: &str, what: &str| list::all().iter().position(|c| c.of == of && c.what == what);
     evidence.mutants.sort_by_key(|mutant| place(&mutant.of, &mutant.what));

@@ -1,4 +1,4 @@
-//! What the texts take from their own crate.
+//! What the texts use of their own crate.
 
 pub(crate) use crate::claims::{
     Bound, Claim, Claims, Entering, Exit, Growth, Kind, Limit, Primitive, Text,

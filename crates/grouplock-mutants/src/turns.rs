@@ -1,4 +1,4 @@
-//! Ways of choosing turns that Petrovic's lock does not survive.
+//! Choices of turns that break Petrovic's lock.
 
 use grouplock_algorithms::petrovic::Turns;
 

@@ -1,4 +1,4 @@
-//! A latch that does not tell that its last owner died.
+//! A latch that does not report the death of its last owner.
 
 use grouplock_lab::ideal_latch::IdealLatch;
 use grouplock_lab::memory::SimMemory;
@@ -6,7 +6,7 @@ use grouplock_lab::memory::SimMemory;
 use crate::latch::{Deaths, RecoverableMutex};
 use crate::prelude::*;
 
-/// An ideal latch, but for that.
+/// An ideal latch without that report.
 #[derive(Debug)]
 pub struct Untold(IdealLatch);
 

@@ -1,4 +1,5 @@
-//! Mutants with one ordering that is too weak. Where every write is seen at once they hold; with store buffers, some do not.
+//! Mutants with one ordering that is too weak. They hold if all processes see every write at once;
+//! with store buffers, some do not.
 
 use grouplock_algorithms::policy::Fifo;
 use grouplock_lab::ideal::IdealLock;
@@ -7,7 +8,7 @@ use grouplock_lab::{MemoryModel, Options, Outcome, Properties, Property, Subject
 
 use crate as mutants;
 
-/// A mutant and what is known of it.
+/// A mutant and its known results.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// The algorithm it was made from.
@@ -23,8 +24,9 @@ pub struct Case {
 }
 
 impl Case {
-    /// Explores it with two processes and two sessions. Its text's word on dead registers is believed only where the mutant is known to
-    /// hold: if that is wrong, `dead-read` is found.
+    /// Explores it with two processes and two sessions. The statements of its text about dead
+    /// registers are used only where the mutant is known to hold: if they are false, `dead-read` is
+    /// found.
     ///
     /// # Panics
     /// If the lock cannot be made for two.

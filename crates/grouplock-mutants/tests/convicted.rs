@@ -1,4 +1,5 @@
-//! Every mutant breaks what it is known to break, at the size it is known to need; where it is known to hold, it does.
+//! Every mutant breaks what it is known to break, at the size it is known to need. A mutant that is
+//! known to hold does.
 
 use grouplock_lab::{Options, Properties, Sampling, Schedule, Verdict, sample};
 use grouplock_mutants::list::{Case, all};
@@ -20,7 +21,7 @@ fn convict(cases: impl Iterator<Item = Case>) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Several tests, as several run at a time. Everybody is in one of them.
+/// Several tests, because several run at a time. Every mutant is in one of them.
 const NAMES: [&str; 5] =
     ["maor-taubenfeld", "black-white-bakery-gme", "phases", "handover-withdraw", "recoverable"];
 

@@ -1,5 +1,5 @@
-//! A mutant whose ordering is too weak holds where every write is seen at once, and breaks what it is known to break with store
-//! buffers.
+//! A mutant whose ordering is too weak holds if all processes see every write at once, and breaks
+//! what it is known to break with store buffers.
 
 use grouplock_lab::Verdict;
 use grouplock_mutants::weak::all;

@@ -8,9 +8,10 @@
 //! * **Costs** O(N) remote references with coherent caches and O(N) space.
 //! * **Does not promise** first-in-first-enabled.
 //!
-//! [Taubenfeld's coloured tickets](crate::black_white_bakery) with sessions. The delicate part is when to change
-//! the colour handed out: only a process whose ticket is not number one, and only if nobody holds a ticket of the other
-//! colour. Otherwise the colour could change twice during one passage.
+//! [Taubenfeld's coloured tickets](crate::black_white_bakery) with sessions. The difficult part is
+//! when to change the colour handed out: only a process whose ticket is not number one does so, and
+//! only if no process holds a ticket of the other colour. Otherwise the colour could change twice
+//! during one passage.
 //!
 //! # One register for the token
 //! The figure reads and writes session, colour and number in one step. Here they share a 64-bit register, so both
@@ -32,7 +33,7 @@ pub struct BlackWhiteBakeryGme<M: Memory = Native> {
     slots: Slots<Process>,
 }
 
-/// What a process tells the others.
+/// What a process announces to the others.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Announced<M: Memory> {
@@ -48,7 +49,7 @@ pub struct Process {
     mynumber: u64,
 }
 
-/// The most processes a lock can serve: numbers up to one more fit beside session and colour.
+/// The largest number of processes of a lock: numbers up to one more fit beside session and colour.
 pub const MOST_PROCESSES: usize = (1 << NUMBER_BITS) - 2;
 
 const NUMBER_BITS: u32 = 14;
@@ -104,7 +105,7 @@ impl Token {
         }
     }
 
-    /// Whether it asks for another session than `mysession`.
+    /// Whether it requests another session than `mysession`.
     fn conflicts(self, mysession: u64) -> bool {
         self.session != 0 && self.session != mysession
     }
@@ -123,7 +124,7 @@ impl<M: Memory> BlackWhiteBakeryGme<M> {
         Color::from_bits(self.global_color.read(SeqCst))
     }
 
-    /// Figure 6: whether somebody holds a ticket of the other colour.
+    /// Figure 6: whether a process holds a ticket of the other colour.
     fn opposite_color(&self, color: Color) -> bool {
         self.processes.iter().enumerate().any(|(j, other)| {
             M::live(|| [j.word()]);
@@ -143,16 +144,11 @@ impl<M: Memory> RawGroup<M> for BlackWhiteBakeryGme<M> {
             name: "black-white-bakery-gme",
             source: "He, Gopalakrishnan and Gafni 2018, Figure 5 (BWBGME)",
             text: text!("black_white_bakery_gme.rs"),
-            kind: Kind::Group,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
-            strong_fifo: Claim::NotApplicable,
             fife: Claim::No,
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Linear),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,
@@ -160,6 +156,7 @@ impl<M: Memory> RawGroup<M> for BlackWhiteBakeryGme<M> {
             processes: Limit::Fixed(MOST_PROCESSES as u64),
             sessions: Limit::Fixed(LARGEST_SESSION),
             bounded_registers: Claim::Yes,
+            ..Claims::GROUP
         }
     }
 

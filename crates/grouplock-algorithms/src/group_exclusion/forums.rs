@@ -1,19 +1,23 @@
 //! Forums by fetch-and-increment: batches that queue in an array.
 //!
-//! Ours, with the profile of A. Aravind and W. H. Hesselink's algorithm of 2019, as Maor and Taubenfeld tell it (2021, section 1.4 and Table 1):
-//! constant cost with coherent caches by fetch-and-increment, neither concurrent occupancy nor first-come-first-served, but first come first
-//! served among forums and all who wait for a forum accepted at once. **The text is not theirs**, which was not at hand.
+//! Ours, with the profile of A. Aravind and W. H. Hesselink's algorithm of 2019, as Maor and
+//! Taubenfeld describe it (2021, section 1.4 and Table 1): constant cost with coherent caches by
+//! fetch-and-increment, neither concurrent occupancy nor first-come-first-served, but first come
+//! first served among forums, and all waiters of a forum accepted at once. **The text is not
+//! theirs**, which we have not seen.
 //!
-//! * **Promises** mutual exclusion, starvation freedom, first-in-first-enabled and a bounded exit. Forums (that is, sessions) are served in the order in which
-//!   the first of each batch came. When a forum is served, all who have come to it by then are accepted together.
+//! * **Promises** mutual exclusion, starvation freedom, first-in-first-enabled and a bounded exit.
+//!   Forums (that is, sessions) are served in the order in which the first of each batch came. When
+//!   a forum is served, all processes that wait for it by then are accepted together.
 //! * **Costs** O(1) remote references with coherent caches and O(m) space for m forums, whatever the number of processes. On
 //!   distributed memory the cost has no bound.
-//! * **Does not promise** concurrent occupancy: whoever comes later than its batch waits for the next one. Nor first-come-first-served between
-//!   single requests.
+//! * **Does not promise** concurrent occupancy: a process that arrives after its batch waits for
+//!   the next one. Nor first-come-first-served between single requests.
 //!
-//! Each forum counts those who came (`in`), were accepted (`open`) and left (`out`). The one whose ticket is the next to be accepted leads
-//! the next batch: it lines up in [Anderson's array](crate::anderson) for its forum, and when its slot comes it accepts everybody who holds a
-//! ticket. The last one of a batch to leave sets the next slot.
+//! Each forum counts the processes that arrived (`in`), were accepted (`open`) and left (`out`).
+//! The process whose ticket is the next to be accepted leads the next batch: it queues in
+//! [Anderson's array](crate::anderson) for its forum, and when its slot is set it accepts every
+//! process that holds a ticket. The last process of a batch to leave sets the next slot.
 //!
 //! The line numbers are ours:
 //!
@@ -31,16 +35,18 @@
 //!  8  open[f] := in[f]                        all who have a ticket are accepted
 //! ```
 //!
-//! Why L slots suffice: of each forum at most one process is between lines 4 and 6, and of the processes at least one is inside while
-//! others wait there. So no two of them have the same slot. The counters are 64 bits wide and only grow: at a billion passages a second they last five
+//! Why L slots suffice: at most one process of each forum is between lines 4 and 6, and at least
+//! one process is inside while others wait there. So no two of them have the same slot. The
+//! counters are 64 bits wide and only grow: at a billion passages a second they last five
 //! centuries.
 //!
 //! # Orderings
-//! Line 9 releases what the holders did, and the last of them acquires it; the flag's release (line 10) and acquire (line 5) hand it to
-//! the next leader, and the release of line 8 and the acquire of lines 2 and 3 to its batch. `cur` is published by line 8. Lines 1 and 8 count, and
-//! nothing goes with them. Line 6 must be seen by whoever gets the same slot L tickets later. Among L + 1 tickets
-//! two are of one forum or of one process. The second of these comes after the first was in line 8, by line 2 or by itself, and so
-//! after line 6; line 4 releases that and acquires it.
+//! Line 9 releases what the holders did, and the last of them acquires it. The flag's release (line
+//! 10) and acquire (line 5) pass it to the next leader; the release of line 8 and the acquire of
+//! lines 2 and 3 pass it to the batch. Line 8 publishes `cur`. Lines 1 and 8 count, and order
+//! nothing. The process that gets the same slot L tickets later must see line 6. Among L + 1
+//! tickets two belong to one forum or to one process. The second of these comes after the first was
+//! in line 8, by line 2 or by itself, and so after line 6; line 4 releases that and acquires it.
 
 use crate::memory::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::memory::{Flag, Memory, Native, Register, Site, Word};
@@ -87,16 +93,11 @@ impl<M: Memory, const FORUMS: usize> RawGroup<M> for Forums<M, FORUMS> {
             name: "forums",
             source: "ours, the profile of Aravind and Hesselink 2019",
             text: text!("forums.rs"),
-            kind: Kind::Group,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::No,
-            strong_fifo: Claim::NotApplicable,
             fife: Claim::Yes,
             entering: Entering::ROUNDS,
             exit: Exit::BOUNDED,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Constant),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Constant,
@@ -104,6 +105,7 @@ impl<M: Memory, const FORUMS: usize> RawGroup<M> for Forums<M, FORUMS> {
             processes: Limit::Fixed(u64::MAX),
             sessions: Limit::Fixed(FORUMS as u64),
             bounded_registers: Claim::No,
+            ..Claims::GROUP
         }
     }
 

@@ -8,10 +8,10 @@
 //! * **Costs** O(N) remote references with coherent caches and O(N) space, but tickets grow without bound.
 //! * **Does not promise** first-in-first-enabled.
 //!
-//! Lamport's bakery with one thing added: nobody waits for a process of the same session.
+//! Lamport's bakery with one addition: no process waits for one of the same session.
 //!
-//! Tickets are 64 bits wide. They start again from one whenever nobody holds one, and else grow by at most one per passage:
-//! at a billion passages a second they last five centuries.
+//! Tickets are 64 bits wide. They start again from one whenever no process holds one; otherwise
+//! they grow by at most one per passage. At a billion passages a second they last five centuries.
 //!
 //! # Orderings
 //! Processes announce themselves and then read what others announced: every access is sequentially consistent.
@@ -28,7 +28,7 @@ pub struct GeneralizedBakery<M: Memory = Native> {
     slots: Slots<Process>,
 }
 
-/// What a process tells the others.
+/// What a process announces to the others.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Announced<M: Memory> {
@@ -60,16 +60,11 @@ impl<M: Memory> RawGroup<M> for GeneralizedBakery<M> {
             name: "generalized-bakery",
             source: "He, Gopalakrishnan and Gafni 2018, Figure 1 (GLB)",
             text: text!("generalized_bakery.rs"),
-            kind: Kind::Group,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
-            strong_fifo: Claim::NotApplicable,
             fife: Claim::No,
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Linear),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,
@@ -77,6 +72,7 @@ impl<M: Memory> RawGroup<M> for GeneralizedBakery<M> {
             processes: Limit::Fixed(u64::MAX),
             sessions: Limit::None,
             bounded_registers: Claim::No,
+            ..Claims::GROUP
         }
     }
 

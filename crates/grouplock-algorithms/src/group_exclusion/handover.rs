@@ -2,15 +2,17 @@
 //!
 //! After L. Maor and G. Taubenfeld, "Constant RMR group mutual exclusion for arbitrarily many processes and
 //! sessions", DISC 2021, whose algorithm [as printed](super::maor_taubenfeld) breaks mutual exclusion. This one
-//! is corrected by three ideas, each from the literature it builds on:
+//! is corrected by three ideas from the literature:
 //!
-//! 1. **Hand over the node.** A node in the queue belongs to nobody. Whoever leaves takes the node that
-//!    `Head` leaves behind, as in [Dvir and Taubenfeld's second algorithm](crate::dvir_taubenfeld_2).
-//! 2. **Spin at home.** As nodes wander, the bit a process waits on lies in its own record, and a node names
-//!    its present user. So spinning stays local on machines with distributed memory.
-//! 3. **One word per handshake.** `link` settles whether a predecessor of the same session is enabled, `next`
-//!    who moves `Head`; each is decided by one atomic instruction on one word. So every signal is
-//!    awaited by exactly the passage it is meant for.
+//! 1. **Hand over the node.** No process owns a node in the queue. A process that leaves takes the
+//!    node that `Head` leaves behind, as in [Dvir and Taubenfeld's second
+//!    algorithm](crate::dvir_taubenfeld_2).
+//! 2. **Spin in one's own memory.** Nodes move between processes. So the bit that a process waits
+//!    on is in its own record, and a node names its present user. Spinning stays local on machines
+//!    with distributed memory.
+//! 3. **One word per handshake.** `link` decides whether a predecessor of the same session is
+//!    enabled, `next` decides which process moves `Head`. One atomic instruction on one word
+//!    decides each. So exactly the passage that a signal is for awaits it.
 //!
 //! * **Promises** mutual exclusion, starvation freedom, first-come-first-served between sessions,
 //!   first-in-first-enabled within one, strong group concurrent entering, group bounded exit; any number of
@@ -50,18 +52,18 @@
 //! # Invariants
 //! 1. *Nodes are type-stable*: every pointer to a node or record in a register of the lock came from its
 //!    stores, which live as long as the lock.
-//! 2. *Nodes are conserved*: a node is in the queue, or is the `ready` or `cool` node of one process. A
-//!    passage puts `ready` in and takes one out (line 20).
-//! 3. *A cool node rests for one passage.* If line 16 found no successor linked, one may still come by and
-//!    touch `h` (lines 4-6, 9). It is past that before any passage that began later is enabled, so
-//!    before the taker's next exit makes `h` ready again.
+//! 2. *Nodes are conserved*: a node is in the queue, or is the `ready` or `cool` node of one
+//!    process. A passage puts `ready` in and takes one node out (line 20).
+//! 3. *A cool node rests for one passage.* If line 16 found no linked successor, a late one may
+//!    still access `h` (lines 4-6, 9). It has done so before any passage that began later is
+//!    enabled, so before the next exit of its owner makes `h` ready again.
 //!
 //! # Orderings
-//! Line 1 is relaxed and published by the releases of lines 2, 5, 6 and 9: whoever finds a node through
-//! `Tail`, `link`, `next` or `Head` acquires one of them. `Head` is written by release and read by acquire
-//! within the chain of hand-overs that lets the reader in: line 3, 6 or 9 comes before line 11 of the same
-//! process, line 11 (or the flag's release) before the entry of those it enables, and line 17 before the
-//! release of the exit lock or of the flag.
+//! Line 1 is relaxed, and the releases of lines 2, 5, 6 and 9 publish it: a process that finds a
+//! node through `Tail`, `link`, `next` or `Head` acquires one of them. `Head` is written by release
+//! and read by acquire, within the chain of hand-overs that admits the reader: line 3, 6 or 9 comes
+//! before line 11 of the same process, line 11 (or the flag's release) before the entry of those it
+//! enables, and line 17 before the release of the exit lock or of the flag.
 
 use core::marker::PhantomData;
 
@@ -92,12 +94,12 @@ pub struct Node<M: Memory> {
 }
 
 impl<M: Memory> Node<M> {
-    /// In `next`: everyone up to this node has left, and nobody behind it was known then.
+    /// In `next`: all up to this node have left, and no successor was known then.
     const GONE: Ptr<Self> = Ptr::MARK_1;
     /// In `link`: this node's user may enter.
     const ENABLED: Ptr<Self> = Ptr::MARK_2;
 
-    /// Nobody reads this node before its next user has initialised it.
+    /// No process reads this node before its next user has initialised it.
     #[inline(always)]
     fn forget(&self) {
         self.session.forget();
@@ -114,8 +116,8 @@ pub struct Record<M: Memory> {
     go: M::Flag,
 }
 
-/// What a process has while it is idle. It is left to whoever joins next as it is: the cool node is cool
-/// for the newcomer too (invariant 3).
+/// What a process has while it is idle. The next process to join gets it unchanged: the cool node
+/// is cool for that process too (invariant 3).
 #[derive(Debug)]
 struct Spare<M: Memory> {
     me: Ptr<Record<M>>,
@@ -132,7 +134,7 @@ pub struct Process<M: Memory, L: RawMutex<M> = DvirTaubenfeld1Swap<M>> {
 }
 
 impl<M: Memory, L: RawMutex<M>> Handover<M, L> {
-    /// How many nodes there are: two for each process there ever was at once.
+    /// How many nodes there are: two for each process of the largest number at once.
     pub fn nodes(&self) -> usize {
         self.nodes.allocated()
     }
@@ -161,16 +163,11 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for Handover<M, L> {
             name: "handover",
             source: "after Maor and Taubenfeld 2021, corrected",
             text: text!("handover.rs"),
-            kind: Kind::Group,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: exit_lock.starvation_freedom,
             fcfs: Claim::Yes,
-            strong_fifo: Claim::NotApplicable,
             fife: Claim::Yes,
             entering: Entering::STRONG_GROUP,
             exit: Exit::through(&exit_lock),
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: exit_lock.rmr_cc,
             rmr_dsm: exit_lock.rmr_dsm,
             space: exit_lock.space,
@@ -183,6 +180,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for Handover<M, L> {
             processes: exit_lock.processes,
             sessions: Limit::None,
             bounded_registers: exit_lock.bounded_registers,
+            ..Claims::GROUP
         }
     }
 

@@ -1,19 +1,25 @@
 //! [`handover_withdraw`](super::handover_withdraw) in steps, for a lock whose waiters may be tasks.
 //!
-//! The entry section, cut where a process waits: [`ask`](HandoverWithdraw::ask) makes lines 1-9, [`look`](HandoverWithdraw::look) and
-//! [`withdraw`](HandoverWithdraw::give_up) what may follow. So whoever waits need not be a thread.
+//! The entry section, divided where a process waits: [`ask`](HandoverWithdraw::ask) makes lines
+//! 1-9, [`look`](HandoverWithdraw::look) and [`withdraw`](HandoverWithdraw::give_up) what may
+//! follow. So a waiter need not be a thread.
 //!
-//! And two things that the algorithm as it was explored does not have:
+//! It adds two things to the algorithm as the lab explores it:
 //!
-//! * **Trying.** A request whose line 2 is a compare-and-swap. It looks at the last node first, and comes into the queue only if that was
-//!   enabled and of its own session, or there was none. The look is a hint: what it found may be over when the swap succeeds, for nodes are used
-//!   again. Then it is a request like any other, and is given up at once.
-//! * **Changing the session.** Who is alone inside replaces the node at the head, `h`, by an enabled one of another session, `m`. It is a
-//!   withdrawal of `h` with `m` for its predecessor (lines 28-34), by one who holds the exit lock: a late successor is sent to `m` by `FORWARD`. So those
-//!   behind see what they would see if a request for the new session had come directly after `h`, and `h` had left.
+//! * **Trying.** A request whose line 2 is a compare-and-swap. It reads the last node first, and
+//!   enters the queue only if that was enabled and of its own session, or there was none. The read
+//!   is a hint: it may be outdated when the swap succeeds, because nodes are used again. Then it is
+//!   an ordinary request, and is withdrawn at once.
+//! * **Changing the session.** A holder that is alone inside replaces the node at the head, `h`, by
+//!   an enabled one of another session, `m`. It is a withdrawal of `h` with `m` as its predecessor
+//!   (lines 28-34), by a process that holds the exit lock: `FORWARD` sends a late successor to `m`.
+//!   So the processes behind see the same as if a request for the new session had come directly
+//!   after `h`, and `h` had left.
 //!
-//! Both are checked by the tests of `GroupLock` over this algorithm, loom and shuttle among them. The lab explores them, over the ideal exit lock, with
-//! waiters that go away and have line 12 made for them (`tests/steps` of `grouplock-mutants`): mutual exclusion, no state in which all wait, no read of what is dead.
+//! The tests of `GroupLock` over this algorithm check both, with loom and shuttle. The lab explores
+//! them over the ideal exit lock, with waiters that sleep and have line 12 made for them
+//! (`tests/steps` of `grouplock-mutants`): mutual exclusion, no state in which all wait, no read of
+//! dead contents.
 //!
 //! | besides waiting for one of two sessions, a process may | two processes | states | three, one passage each | states |
 //! |---|---|---|---|---|
@@ -23,7 +29,8 @@
 //! | change from a session to the other if it is the last | any number | 140,768 | not explored | |
 //! | try | two passages each | 156,625 | | 91,619 |
 //!
-//! Nobody tries three times there, so no request that tries comes to a node that was used again, and none is given up. Trying alone is not explored either.
+//! No process tries three times there, so no request that tries reaches a node that was used again,
+//! and none is withdrawn. Trying alone is not explored either.
 
 use super::handover_withdraw::{HandoverWithdraw, Node, Process};
 use crate::Session;
@@ -31,7 +38,7 @@ use crate::memory::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::memory::{Flag, Memory, Ptr, Register};
 use crate::prelude::*;
 
-/// How often one who tries comes again because another request came first.
+/// How often a request that tries repeats because another request came first.
 const TRIES: usize = 8;
 
 impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
@@ -40,12 +47,12 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         &self.record(me.spare.me).go
     }
 
-    /// By which name [`visit`](HandoverWithdraw::visit) calls `me`.
+    /// The name of `me` in [`visit`](HandoverWithdraw::visit).
     pub fn name(me: &Process<M, L>) -> *const () {
         me.spare.me.place()
     }
 
-    /// Asks for `session`. Returns whether inside.
+    /// Requests `session`. Returns whether inside.
     ///
     /// # Safety
     /// `me` joined this lock and is in its remainder section. If this returns false, it is waiting.
@@ -61,8 +68,9 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         enabled
     }
 
-    /// Enters `session` if it is inside with nobody waiting, or nobody is there. Waits for nobody's stay; very rarely it has to give up, and so to
-    /// wait for the exit lock. Returns whether inside.
+    /// Enters `session` if that is inside and no process waits, or no process is inside. It waits
+    /// for no holder. Very rarely it has to withdraw, and so to wait for the exit lock. Returns
+    /// whether inside.
     ///
     /// # Safety
     /// `me` joined this lock and is in its remainder section, and is so again if this returns false.
@@ -107,7 +115,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         enabled
     }
 
-    /// Gives up the request for `session`. Returns whether inside after all.
+    /// Withdraws the request for `session`. Returns whether inside after all.
     ///
     /// # Safety
     /// `me` is waiting for `session`; if this returns false, it is in its remainder section.
@@ -133,8 +141,9 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         }
     }
 
-    /// Makes the room that of `session`, without leaving it. If `me` had it as one of a session, only if nobody is there or waits but it: else
-    /// nothing happens. Returns whether it is so now.
+    /// Changes the room to `session`, without leaving it. If `me` holds it as one of a session, it
+    /// does so only if no other process is inside or waits; otherwise nothing happens. Returns
+    /// whether it did.
     ///
     /// # Safety
     /// `me` is in its critical section, and no other process is or can be: its session is its own, or `if_last`.
@@ -185,8 +194,10 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         true
     }
 
-    /// Shows the queue from its head on: for each request its session and the name of its process. Those at the head who share a session are inside, or
-    /// about to be; the name of such a one may be that of a process that has left. A request that has not lined up yet is not seen.
+    /// Visits the queue from its head: for each request its session and the name of its process.
+    /// The requests at the head that share a session are inside, or about to be; the name of such a
+    /// request may be that of a process that has left. A request that is not linked yet is not
+    /// visited.
     ///
     /// # Safety
     /// `me` joined this lock, and is not inside [`ask`](HandoverWithdraw::ask) or the like.

@@ -1,20 +1,25 @@
-//! [`handover`](super::handover) whose waiters can give up.
+//! [`handover`](super::handover) whose waiters can withdraw.
 //!
-//! Maor and Taubenfeld leave an abortable algorithm of constant cost as an open problem (DISC 2021, section 5). This one is ours. A
-//! waiter that gives up takes the exit lock and unlinks its node. So exits and withdrawals exclude each other, and a withdrawal has two
-//! rivals that hold no lock:
+//! Maor and Taubenfeld leave an abortable algorithm of constant cost as an open problem (DISC 2021,
+//! section 5). This one is ours. A waiter that withdraws takes the exit lock and unlinks its node.
+//! So exits and withdrawals exclude each other, and a withdrawal competes with two processes that
+//! hold no lock:
 //!
 //! * its **predecessor** in line 12, which may be enabling it: one compare-and-swap on `link` decides (line 27);
-//! * a **late successor** between lines 2 and 7, which has swapped itself into `Tail` and not linked itself yet: one
-//!   compare-and-swap on `Tail` and one on `next` decide (lines 30 and 31). If the successor loses, it finds the mark `FORWARD` in
-//!   line 7 and goes on to the predecessor of its predecessor.
+//! * a **late successor** between lines 2 and 7, which has swapped itself into `Tail` and has not
+//!   linked itself yet: one compare-and-swap on `Tail` and one on `next` decide (lines 30 and 31).
+//!   If the successor loses, it finds the mark `FORWARD` in line 7 and continues with the
+//!   predecessor of its predecessor.
 //!
-//! * **Promises** what `handover` promises, with these differences. First-come-first-served holds for requests that are not given up. A
-//!   process that gives up gets through, or is enabled after all, and is *group bounded*: some process can complete what it does by a
-//!   bounded number of its own steps. Group bounded exit and group concurrent entering are promised while nobody is giving up.
-//! * **Costs** O(1) remote references amortised over requests, on both machine models: an entry follows one `FORWARD` for each
-//!   predecessor that gave up while it was between lines 2 and 7. Exit and withdrawal are O(1). Two nodes and a record per process, and
-//!   a reserve of at most N(N-1)/2 nodes for N processes.
+//! * **Promises** what `handover` promises, with these differences. First-come-first-served holds
+//!   for requests that are not withdrawn. A withdrawal ends, or the process is enabled after all;
+//!   it is *group bounded*: some process can complete what it does by a bounded number of its own
+//!   steps. Group bounded exit and group concurrent entering are promised while no process
+//!   withdraws.
+//! * **Costs** O(1) remote references amortised over requests, on both machine models: an entry
+//!   follows one `FORWARD` for each predecessor that withdrew while it was between lines 2 and 7.
+//!   Exit and withdrawal are O(1). Two nodes and a record per process, and a reserve of at most
+//!   N(N-1)/2 nodes for N processes.
 //!
 //! ```text
 //! node:   session, next ∈ {NIL, node, GONE, FORWARD}, link ∈ {NIL, node, ENABLED}, prev: node, user: process
@@ -69,18 +74,23 @@
 //! 1. *Nodes are type-stable*: every pointer to a node or record in a register of the lock came from its stores, which live as long as
 //!    the lock.
 //! 2. *Nodes are conserved*: a node is in the queue, marked `FORWARD`, in `Reserve`, or is the `ready`, `cool` or a `passed` node of one process.
-//! 3. *A cool node rests for one completed passage.* A request that was given up does not count.
-//! 4. *The enabled are a prefix of the queue*, and `Head` is one of them. So a process that waits is strictly behind `Head`, and its `prev`
-//!    is in the queue.
-//! 5. *A node marked `FORWARD` is looked at by one late process only*, the one that comes to it in lines 4-8. That process takes the node.
-//! 6. *The reserve suffices.* Take the processes that hold passed nodes or are to come to nodes marked `FORWARD`, in the order of
-//!    the queue. Those of the i-th come from processes whose requests stood directly before it, one from each, and none of them is one of the
-//!    first i. So there are at most (N-1) + (N-2) + … = N(N-1)/2 of them. Exploration checks this: simulated memory has so many and no more.
+//! 3. *A cool node rests for one completed passage.* A withdrawn request does not count.
+//! 4. *The enabled requests are a prefix of the queue*, and `Head` is one of them. So a process
+//!    that waits is strictly behind `Head`, and its `prev` is in the queue.
+//! 5. *One late process only reads a node marked `FORWARD`*: the one that reaches it in lines 4-8.
+//!    That process takes the node.
+//! 6. *The reserve suffices.* Take the processes that hold passed nodes or will reach nodes marked
+//!    `FORWARD`, in the order of the queue. The nodes of the i-th come from processes whose
+//!    requests were directly before it, one from each, and none of these is one of the first i. So
+//!    there are at most (N-1) + (N-2) + … = N(N-1)/2 nodes. Exploration checks this: simulated
+//!    memory has exactly so many.
 //!
 //! # Orderings
-//! As in `handover`: line 1 is relaxed and published by the releases of lines 2, 5 and 7. `prev` is written before line 7 by its user
-//! and under the exit lock afterwards; it is read under that lock (26), or by the process that acquired `FORWARD` (8). What withdrawals
-//! write to the queue is read under the exit lock, or after an acquire of line 30 or 31. `Reserve` and `prev` in it are guarded by the exit lock.
+//! As in `handover`, line 1 is relaxed, and the releases of lines 2, 5 and 7 publish it. The user
+//! of a node writes `prev` before line 7; afterwards it is written under the exit lock. It is read
+//! under that lock (26), or by the process that acquired `FORWARD` (8). What withdrawals write to
+//! the queue is read under the exit lock, or after an acquire of line 30 or 31. The exit lock
+//! guards `Reserve` and `prev` in it.
 
 use core::marker::PhantomData;
 
@@ -115,9 +125,9 @@ pub struct Node<M: Memory> {
 }
 
 impl<M: Memory> Node<M> {
-    /// In `next`: everyone up to this node has left, and nobody behind it was known then.
+    /// In `next`: all up to this node have left, and no successor was known then.
     const GONE: Ptr<Self> = Ptr::MARK_1;
-    /// In `next`: this node's user has given up, and nobody behind it was known then.
+    /// In `next`: this node's user has withdrawn, and no successor was known then.
     pub(super) const FORWARD: Ptr<Self> = Ptr::MARK_2;
     /// In `link`: this node's user may enter.
     pub(super) const ENABLED: Ptr<Self> = Ptr::MARK_2;
@@ -132,7 +142,7 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Nobody reads this node before its next user has initialised it.
+    /// No process reads this node before its next user has initialised it.
     #[inline(always)]
     fn forget(&self) {
         self.prev.forget();
@@ -156,7 +166,7 @@ pub struct Record<M: Memory> {
     pub(super) go: M::Flag,
 }
 
-/// What a process has while it is idle. It is left to whoever joins next as it is.
+/// What a process has while it is idle. The next process to join gets it unchanged.
 #[derive(Debug)]
 pub(super) struct Spare<M: Memory> {
     pub(super) me: Ptr<Record<M>>,
@@ -168,14 +178,15 @@ pub(super) struct Spare<M: Memory> {
 #[derive(Debug)]
 pub struct Process<M: Memory, L: RawMutex<M> = DvirTaubenfeld1Swap<M>> {
     pub(super) spare: Spare<M>,
-    /// The first and the last of the nodes that it has passed, which hang together by `prev`.
+    /// The first and the last of the nodes that it has passed, linked by `prev`.
     passed: (Ptr<Node<M>>, Ptr<Node<M>>),
     pub(super) exit: L::Process,
     memory: PhantomData<M>,
 }
 
 impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
-    /// How many nodes there are: for N processes at once, at most 2N, and N(N-1)/2 that late processes may hold.
+    /// How many nodes there are: for N processes at once, at most 2N, and N(N-1)/2 that late
+    /// processes may hold.
     pub fn nodes(&self) -> usize {
         self.nodes.allocated()
     }
@@ -194,7 +205,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         unsafe { M::follow(p) }
     }
 
-    /// Asks for session `s`. Returns whether inside: else it has given up.
+    /// Requests session `s`. Returns whether the process is inside. Otherwise it has withdrawn.
     #[inline]
     fn request(&self, me: &mut Process<M, L>, s: u64, give_up: Option<GiveUp<'_>>) -> bool {
         self.initialise(me, s);
@@ -217,7 +228,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         true
     }
 
-    /// Makes the ready node one for session `s`.
+    /// Initialises the ready node for session `s`.
     #[inline]
     pub(super) fn initialise(&self, me: &Process<M, L>, s: u64) {
         let n = self.at(me.spare.ready);
@@ -228,7 +239,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         self.record(me.spare.me).go.set(false); // 1
     }
 
-    /// Comes into the queue behind `pred`. Returns whether enabled.
+    /// Enters the queue behind `pred`. Returns whether enabled.
     #[inline]
     pub(super) fn arrive(&self, me: &mut Process<M, L>, s: u64, pred: Ptr<Node<M>>) -> bool {
         if !pred.is_nil() {
@@ -238,7 +249,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         true
     }
 
-    /// Enabled: enables the next, if it is of the same session.
+    /// The process is enabled. It enables its successor, if that is of the same session.
     #[inline]
     pub(super) fn pass_on(&self, me: &Process<M, L>) {
         let n = self.at(me.spare.ready);
@@ -252,8 +263,8 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         }
     }
 
-    /// Sends the user of `node` its signal. If that one is away, makes line 12 for it first, and so on: those of a session enter together,
-    /// however long one of them sleeps.
+    /// Signals the user of `node`. If that process sleeps, this makes its line 12 first, and so on:
+    /// processes of a session enter together, however long one of them sleeps.
     pub(super) fn enable(&self, mut node: Ptr<Node<M>>) {
         while !node.is_nil() {
             let n = self.at(node);
@@ -267,7 +278,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         }
     }
 
-    /// Lines up behind `pred`. Returns whether enabled.
+    /// Links itself behind `pred`. Returns whether enabled.
     fn line_up(&self, me: &mut Process<M, L>, s: u64, mut pred: Ptr<Node<M>>) -> bool {
         let go = &self.record(me.spare.me).go;
         let node = me.spare.ready;
@@ -327,7 +338,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         self.reserve.write(node, Relaxed); // 31
     }
 
-    /// A node that nobody uses.
+    /// An unused node.
     pub(super) fn spare_node(&self) -> Ptr<Node<M>> {
         let first = self.reserve.read(Relaxed); // 31: guarded by the exit lock, as the rest is
         if first.is_nil() {
@@ -339,7 +350,7 @@ impl<M: Memory, L: RawMutex<M>> HandoverWithdraw<M, L> {
         first
     }
 
-    /// Gives the request up. Returns whether it is enabled after all.
+    /// Withdraws the request. Returns whether it is enabled after all.
     #[cold]
     pub(super) fn withdraw(&self, me: &mut Process<M, L>, s: u64) -> bool {
         let go = &self.record(me.spare.me).go;

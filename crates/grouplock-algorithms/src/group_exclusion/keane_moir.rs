@@ -4,8 +4,8 @@
 //! those of C. Chu's lecture notes on it (2009).
 //!
 //! * **Promises** mutual exclusion, lockout freedom and concurrent occupancy. When a session ends,
-//!   the first in the queue chooses the next, and *everyone* in the queue who waits for that one enters with
-//!   it ("capturing"): fewer changes of session than first-come-first-served would make.
+//!   the first waiter determines the next one, and *all* waiters of that session enter with it
+//!   ("capturing"): fewer changes of session than first-come-first-served makes.
 //! * **Costs** what its mutex costs, twice per passage, and O(N) when a session ends. While the mutex is held
 //!   others wait, so neither entering nor leaving is bounded by a process's own steps.
 //! * **Does not promise** any order between sessions.
@@ -14,9 +14,9 @@
 //! them is a record, and the queue is a list of records, so the lock serves as many processes as its mutex does.
 //!
 //! # Orderings
-//! `Session`, `Num`, the queue and `Need` are read and written only while the mutex is held (line 2 by its owner
-//! just before): relaxed, ordered by the mutex. A captured process is let in by its flag, which
-//! releases and acquires.
+//! `Session`, `Num`, the queue and `Need` are read and written only while the mutex is held (line 2
+//! by its owner just before): relaxed, ordered by the mutex. The flag, which releases and acquires,
+//! admits a captured process.
 
 use core::marker::PhantomData;
 
@@ -43,7 +43,7 @@ struct Queue<M: Memory> {
     tail: M::Register<Ptr<Record<M>>>,
 }
 
-/// What the others may touch of a process.
+/// The part of a process that others may access.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Record<M: Memory> {
@@ -82,7 +82,7 @@ impl<M: Memory, L: RawMutex<M>> KeaneMoir<M, L> {
         }
     }
 
-    /// Takes everyone who waits for `session` out of the queue and lets them in. Returns how many.
+    /// Takes all waiters of `session` out of the queue and admits them. Returns how many.
     fn capture(&self, session: u64) -> u64 {
         let mut captured = 0;
         let mut before = Ptr::NIL;
@@ -122,12 +122,8 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for KeaneMoir<M, L> {
             name: "keane-moir",
             source: "Keane and Moir 1999",
             text: text!("keane_moir.rs"),
-            kind: Kind::Group,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: mutex.starvation_freedom,
             fcfs: Claim::No,
-            strong_fifo: Claim::NotApplicable,
             fife: Claim::No,
             // To get in and to get out one has to get the mutex.
             entering: Entering {
@@ -135,7 +131,6 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for KeaneMoir<M, L> {
                 ..Entering::OCCUPANCY
             },
             exit: Exit { terminating: mutex.starvation_freedom, ..Exit::TERMINATING },
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: mutex.rmr_cc.and(Bound::of(Growth::Linear)),
             rmr_dsm: mutex.rmr_dsm.and(Bound::of(Growth::Linear)),
             space: Growth::Linear,
@@ -143,6 +138,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for KeaneMoir<M, L> {
             processes: mutex.processes,
             sessions: Limit::None,
             bounded_registers: mutex.bounded_registers,
+            ..Claims::GROUP
         }
     }
 

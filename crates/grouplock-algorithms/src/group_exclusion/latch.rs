@@ -1,10 +1,12 @@
-//! Mutual exclusion with detected deaths: what [`recoverable`](super::recoverable) stands on.
+//! Mutual exclusion with detected deaths, for [`recoverable`](super::recoverable).
 //!
-//! A process may *die* before any of its steps: it takes no further one, and what it held in private is lost. What it wrote stays. A
-//! *system-wide oracle* tells of the death, to all others, at some later time: for each place of a lock there is a register `Dead`, which
-//! only the oracle writes. On a real system the oracle is the kernel, which drops the locks of a process however it ends.
+//! A process may *die* before any of its steps. It takes no further step, and its private variables
+//! are lost. Its writes stay. A *system-wide oracle* reports the death to all others at some later
+//! time: each place of a lock has a register `Dead`, which only the oracle writes. On a real system
+//! the oracle is the kernel, which drops the locks of a process however it ends.
 //!
-//! [`RecoverableMutex`] is a mutex for such processes: it is taken from a dead owner, and the next owner is told so.
+//! [`RecoverableMutex`] is a mutex for such processes. If its owner dies, the next process acquires
+//! it and learns of the death.
 //!
 //! ```text
 //! Gate    word: the name of the owner, 0 at first
@@ -17,8 +19,8 @@
 //!  4  word := 0
 //! ```
 //!
-//! A name is never used twice (a place that is given to another process comes with a new name). So line 3 takes the word from the very
-//! process that was found dead.
+//! A name is never used twice: a place that goes to another process gets a new name. So line 3
+//! takes the word from exactly the process that was found dead.
 
 use core::fmt;
 
@@ -26,14 +28,14 @@ use crate::memory::Ordering::{Acquire, Release};
 use crate::memory::{Memory, Register, Site};
 use crate::prelude::*;
 
-/// What the oracle tells: for each place, whether the process that has it is dead.
+/// What the oracle reports: for each place, whether its process is dead.
 #[derive(Debug)]
 pub struct Deaths<M: Memory> {
     dead: Box<[M::Register<bool>]>,
 }
 
 impl<M: Memory> Deaths<M> {
-    /// Of so many places, where everybody lives.
+    /// For this number of places, with all processes alive.
     pub fn new(places: usize) -> Self {
         let dead = |p| M::Register::new(Site::per_process("Dead", p), false);
         Deaths { dead: (0..places).map(dead).collect() }
@@ -44,7 +46,7 @@ impl<M: Memory> Deaths<M> {
         self.dead.len()
     }
 
-    /// Whether the process at place `p` is dead. An acquire, if it is: all that it did has happened.
+    /// Whether the process at place `p` is dead. An acquire, if it is: all its steps have happened.
     #[inline]
     #[track_caller]
     pub fn is_dead(&self, p: usize) -> bool {
@@ -63,7 +65,8 @@ impl<M: Memory> Deaths<M> {
         (name - 1) as usize % self.places()
     }
 
-    /// The oracle's word on place `p`. A release: whoever knows of a death knows what the dead did before.
+    /// Writes the oracle's report on place `p`. A release: a process that learns of a death sees
+    /// what the dead process did before.
     pub fn tell(&self, p: usize, dead: bool) {
         self.dead[p].write(dead, Release); // 1: read in `is_dead`
     }
@@ -71,10 +74,10 @@ impl<M: Memory> Deaths<M> {
 
 /// A mutual exclusion algorithm with detected deaths.
 pub trait RecoverableMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
-    /// What is claimed for it while nobody dies.
+    /// What is claimed for it while no process dies.
     fn claims() -> Claims;
 
-    /// A mutex for so many processes at once.
+    /// A mutex for this number of processes at once.
     ///
     /// # Errors
     /// [`CapacityError::Unsupported`] if it cannot serve so many, or so few.
@@ -92,11 +95,12 @@ pub trait RecoverableMutex<M: Memory>: Sized + Send + Sync + fmt::Debug {
     /// It owns the mutex.
     unsafe fn release(&self, me: u64);
 
-    /// The name of its owner, dead or alive, or 0. While it names a dead process, the place of that is not given to another.
+    /// The name of its owner, dead or alive, or 0. While it names a dead process, the place of that
+    /// process does not go to another.
     fn owner(&self) -> u64;
 }
 
-/// A word that names its owner: simple, and unfair. Rooms have one like it.
+/// A word that names its owner: simple, and unfair. Rooms have a similar one.
 #[derive(Debug)]
 pub struct Gate<M: Memory> {
     word: M::Register<u64>,
@@ -108,24 +112,19 @@ impl<M: Memory> RecoverableMutex<M> for Gate<M> {
             name: "gate",
             source: "ours: the latch of grouplock's rooms, in short",
             text: text!("latch.rs"),
-            kind: Kind::Mutual,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             // It goes to whoever is quickest.
             starvation_freedom: Claim::No,
             fcfs: Claim::No,
             strong_fifo: Claim::No,
-            fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::Yes),
             exit: Exit::BOUNDED,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Unbounded),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Constant,
             primitives: &[Primitive::Read, Primitive::Write, Primitive::CompareAndSwap],
             processes: Limit::None,
-            sessions: Limit::NotApplicable,
             bounded_registers: Claim::No,
+            ..Claims::MUTEX
         }
     }
 

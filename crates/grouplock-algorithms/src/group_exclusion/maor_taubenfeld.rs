@@ -5,9 +5,10 @@
 //! its idea and mends it.
 //!
 //! # The flaw
-//! A process alternates between two nodes of its own, and `Head` moves one node per exit, whoever leaves. A
-//! process that cycles quickly inside one session comes back to a node that is still between `Head` and `Tail`,
-//! and clears its `next`. The queue loses count of who is inside. No two steps need to overlap:
+//! A process alternates between two nodes of its own, and each exit moves `Head` one node on,
+//! whichever process leaves. A process that passes quickly through one session comes back to a node
+//! that is still between `Head` and `Tail`, and clears its `next`. The queue loses count of the
+//! holders. No two steps need to overlap:
 //!
 //! | step | Head | Tail | in the critical section |
 //! |---|---|---|---|
@@ -99,16 +100,12 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
             name: "maor-taubenfeld",
             source: "Maor and Taubenfeld 2021, Algorithm 1",
             text: text!("maor_taubenfeld.rs"),
-            kind: Kind::Group,
             mutual_exclusion: REFUTED,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: exit_lock.starvation_freedom,
             fcfs: REFUTED,
-            strong_fifo: Claim::NotApplicable,
             fife: Claim::Yes,
             entering: Entering::STRONG_GROUP,
             exit: Exit::through(&exit_lock),
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: exit_lock.rmr_cc,
             rmr_dsm: exit_lock.rmr_dsm,
             space: exit_lock.space,
@@ -121,6 +118,7 @@ impl<M: Memory, L: RawMutex<M>> RawGroup<M> for MaorTaubenfeld<M, L> {
             processes: exit_lock.processes,
             sessions: Limit::None,
             bounded_registers: exit_lock.bounded_registers,
+            ..Claims::GROUP
         }
     }
 

@@ -1,17 +1,19 @@
-//! The pairwise bakery: a bakery for groups in which everybody waits at home.
+//! The pairwise bakery: a bakery for groups in which every process waits in its own memory.
 //!
-//! Ours, with the profile of R. Danek and V. Hadzilacos' algorithm of 2004, as Maor and Taubenfeld tell it (2021, section 1.4 and Table 1): O(N) remote
-//! references on both machine models, first-come-first-served, concurrent entering and a bounded exit. **The text is not theirs**, which was not at
-//! hand, and one thing of that profile is missing: first-in-first-enabled.
+//! Ours, with the profile of R. Danek and V. Hadzilacos' algorithm of 2004, as Maor and Taubenfeld
+//! describe it (2021, section 1.4 and Table 1): O(N) remote references on both machine models,
+//! first-come-first-served, concurrent entering and a bounded exit. **The text is not theirs**,
+//! which we have not seen, and it lacks one thing of that profile: first-in-first-enabled.
 //!
 //! * **Promises** mutual exclusion, starvation freedom, first-come-first-served, concurrent entering and bounded exit.
-//! * **Costs** O(N) remote references on both machine models, and O(N²) space. By Danek and Hadzilacos' lower bound, of which Maor and Taubenfeld tell, O(N) on
-//!   distributed memory is the best there is.
+//! * **Costs** O(N) remote references on both machine models, and O(N²) space. Maor and Taubenfeld
+//!   cite a lower bound of Danek and Hadzilacos: O(N) is optimal on distributed memory.
 //! * **Does not promise** first-in-first-enabled: see `docs/algorithms/pairwise_bakery.md`.
 //!
-//! Tickets come from one counter. A process announces its session, draws a ticket, and waits for everybody of another session who has a smaller
-//! ticket or is about to draw one. For each pair there is a bit at the home of the one who waits, and whoever changes what others may
-//! wait for clears its bit at all of them.
+//! Tickets come from one counter. A process announces its session, draws a ticket, and waits for
+//! every process of another session that has a smaller ticket or is about to draw one. Each pair
+//! has a bit in the memory of the process that waits. A process that changes what others may wait
+//! for clears its bit at all of them.
 //!
 //! The line numbers are ours:
 //!
@@ -30,8 +32,9 @@
 //! conflict(j): R_j has another session than s, and is PENDING or has a ticket smaller than t
 //! ```
 //!
-//! Nobody waits in vain: who changes `R_j` so that a wait for it may end (lines 3 and 8), clears the bits afterwards (lines 4 and 9), and who sets
-//! its bit (line 6) looks at `R_j` once more afterwards (line 7).
+//! No wake-up is lost: a process that changes `R_j` so that a wait may end (lines 3 and 8) clears
+//! the bits afterwards (lines 4 and 9), and a process that sets its bit (line 6) reads `R_j` once
+//! more afterwards (line 7).
 //!
 //! # One register for session and ticket
 //! They share 64 bits, so both are limited: sessions up to 2¹² − 1, and 2⁵² − 1 tickets, which last for 142 years at a million passages a second.
@@ -53,7 +56,7 @@ pub struct PairwiseBakery<M: Memory = Native> {
     slots: Slots<Process>,
 }
 
-/// What a process tells the others, and where it waits for each of them.
+/// What a process announces to the others, and where it waits for each of them.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Announced<M: Memory> {
@@ -69,7 +72,7 @@ pub struct Process {
 
 const SESSION_BITS: u32 = 12;
 const LARGEST_SESSION: u64 = (1 << SESSION_BITS) - 1;
-/// In the place of a ticket: one is about to be drawn. Smaller than all others.
+/// Instead of a ticket: one is about to be drawn. Smaller than all others.
 const PENDING: u64 = 0;
 
 /// Session and ticket in one word.
@@ -83,7 +86,7 @@ impl<M: Memory> PairwiseBakery<M> {
         self.processes.iter().enumerate().filter(move |&(k, _)| k != i)
     }
 
-    /// Whether process `j` keeps one out who asked for session `s` with ticket `t`.
+    /// Whether process `j` keeps out a process that requested session `s` with ticket `t`.
     #[track_caller]
     fn conflict(&self, j: usize, s: u64, t: u64) -> bool {
         let r = self.processes[j].r.read(SeqCst);
@@ -102,16 +105,11 @@ impl<M: Memory> RawGroup<M> for PairwiseBakery<M> {
             name: "pairwise-bakery",
             source: "ours, the profile of Danek and Hadzilacos 2004 but for FIFE",
             text: text!("pairwise_bakery.rs"),
-            kind: Kind::Group,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
-            strong_fifo: Claim::NotApplicable,
             fife: Claim::No,
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Linear),
             rmr_dsm: Bound::of(Growth::Linear),
             space: Growth::Quadratic,
@@ -119,6 +117,7 @@ impl<M: Memory> RawGroup<M> for PairwiseBakery<M> {
             processes: Limit::Fixed(u64::MAX),
             sessions: Limit::Fixed(LARGEST_SESSION),
             bounded_registers: Claim::No,
+            ..Claims::GROUP
         }
     }
 

@@ -1,10 +1,11 @@
 //! Petrovic's space-efficient first-come-first-served group lock, reconstructed.
 //!
-//! S. Petrovic, "Space-efficient FCFS group mutual exclusion", Information Processing Letters 95(2), 2005. **The
-//! program text is a reconstruction**: our source, C. Chu's lecture notes (2009), names the variables and their
-//! ranges, the properties and the make-up ("FCFS part + ME part", after Lycklama and Hadzilacos), but its figures are
-//! lost. Line numbers follow the notes as far as they go. That the rebuilt text has the stated properties is not taken from the
-//! paper: it was explored, as far as `docs/algorithms/petrovic.md` tells.
+//! S. Petrovic, "Space-efficient FCFS group mutual exclusion", Information Processing Letters
+//! 95(2), 2005. **The program text is a reconstruction**: our source, C. Chu's lecture notes
+//! (2009), names the variables and their ranges, the properties and the structure ("FCFS part + ME
+//! part", after Lycklama and Hadzilacos), but its figures are lost. Line numbers follow the notes
+//! as far as they go. The lab explored whether the rebuilt text has the stated properties, as far
+//! as `docs/algorithms/petrovic.md` shows; that is not taken from the paper.
 //!
 //! * **Promises** mutual exclusion, lockout freedom, first-come-first-served, concurrent entering and bounded exit, by
 //!   reads and writes of single-writer registers.
@@ -28,11 +29,12 @@
 //! ```
 //!
 //! # Turns
-//! A process waits in line 7 for everyone whose turn has not changed since it looked. How turns change is the
-//! trait [`Turns`]: [`Unbounded`] counts; [`Bounded`] gets by with twelve values. A counter modulo any number would
-//! not do: while j waits on its snapshot, i may pass any number of times in j's own session and so
-//! come back to the very value j saw, and then the two wait for each other. Twelve values in four classes of three
-//! are enough as far as that was explored, provided that a process raises its `competing` flag during the doorway (lines 3 and 6).
+//! A process waits in line 7 for every process whose turn has not changed since it was read. The
+//! trait [`Turns`] says how turns change: [`Unbounded`] counts; [`Bounded`] uses twelve values. A
+//! counter modulo any number is not enough: while j waits on its snapshot, i may pass any number of
+//! times in j's own session and so return to the value that j saw; then the two wait for each
+//! other. Twelve values in four classes of three are enough as far as that was explored, provided
+//! that a process raises its `competing` flag during the doorway (lines 3 and 6).
 //!
 //! # Orderings
 //! Processes announce themselves and then read what others announced: every access is sequentially consistent.
@@ -51,7 +53,7 @@ pub struct Petrovic<M: Memory = Native, T: Turns = Bounded> {
     slots: Slots<Process<T>>,
 }
 
-/// What a process tells the others.
+/// What a process announces to the others.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Announced<M: Memory, T: Turns> {
@@ -94,7 +96,7 @@ pub trait Turns: fmt::Debug + Send + Sync + 'static {
     fn inspect(&self, see: &mut dyn FnMut(&'static str, Word));
 }
 
-/// Turns that count up for ever.
+/// Turns that count up forever.
 #[derive(Debug, Default)]
 pub struct Unbounded {
     turn: u64,
@@ -187,17 +189,12 @@ impl<M: Memory, T: Turns> RawGroup<M> for Petrovic<M, T> {
             name: T::NAME,
             source: "Petrovic 2005, reconstructed",
             text: text!("petrovic.rs"),
-            kind: Kind::Group,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
-            strong_fifo: Claim::NotApplicable,
             fife: Claim::No,
             entering: Entering::CONCURRENT,
             exit: Exit::BOUNDED,
             // Of the text as rebuilt, for the lock in its ME part. The notes say O(N) of a text that we do not have.
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Quadratic),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,
@@ -205,6 +202,7 @@ impl<M: Memory, T: Turns> RawGroup<M> for Petrovic<M, T> {
             processes: Limit::Fixed(u64::MAX),
             sessions: Limit::None,
             bounded_registers: if T::BOUNDED { Claim::Yes } else { Claim::No },
+            ..Claims::GROUP
         }
     }
 
@@ -224,8 +222,9 @@ impl<M: Memory, T: Turns> RawGroup<M> for Petrovic<M, T> {
     }
 
     fn join(&self) -> Result<Process<T>, CapacityError> {
-        // Whoever takes a place over goes on with its turns. Were they to start anew, they could come
-        // back to a value that somebody has seen and waits on, and the two would wait for each other.
+        // The next user of a place continues with its turns. If they started anew, they could
+        // return to a value that another process has seen and waits on, and the two would wait for
+        // each other.
         self.slots.take()
     }
 

@@ -1,20 +1,26 @@
-//! Group mutual exclusion whose processes may die: the protocol of rooms in a directory, in short.
+//! Group mutual exclusion whose processes may die: a short form of the protocol of rooms in a
+//! directory.
 //!
-//! Ours. Everything happens under a [latch](super::latch), a mutex that is taken from a dead owner. Who asks takes a place in a line; who
-//! leaves takes itself out of it; and whoever has changed the line lets in those who may enter then (*settle*). **The states of the
-//! places count**: the links follow from them and from the tickets. So an owner of the latch sets `Armed` before its first change and clears
-//! it after its last one. If it dies between the two, the next owner is told by the latch, finds `Armed`, and builds the links anew.
-//! Nothing is rolled back, and nothing is logged but that one bit.
+//! Ours. All changes happen under a [latch](super::latch), a mutex that is taken from a dead owner.
+//! A process that requests takes a place in a line. A process that leaves takes itself out of it. A
+//! process that has changed the line admits the requests that may enter then (*settle*). **The
+//! states of the places count**: the links follow from them and from the tickets. So an owner of
+//! the latch sets `Armed` before its first change and clears it after its last one. If it dies
+//! between the two, the next owner learns of the death from the latch, finds `Armed` set, and
+//! rebuilds the links. Nothing is rolled back, and that one bit is the only log.
 //!
-//! * **Model.** A process may die before any of its steps, in any section, any number of times. A system-wide oracle tells of it
-//!   ([`Deaths`]). A dead process does not come back: its place is *buried* (its state becomes `OUT`) by any process that waits, and is then
-//!   given to a new process, or to nobody. This is not the model of Golab and Ramaraju (2016), where nobody is told of a crash and the
-//!   same process comes back to a recovery section of its own.
-//! * **Promises** mutual exclusion, where a dead holder counts as inside until it is buried; that whoever asks and does not die gets in, if
-//!   deaths come to an end and the latch is free of starvation; first come, first served, counted from line 5; concurrent occupancy; an exit that
-//!   ends.
-//! * **Costs**, over the latch, O(1) remote references amortised over requests, on both machine models: one exit may let in many. A
-//!   process that attends to a death looks at all N places. It builds the links of N places anew if a death left `Armed` set.
+//! * **Model.** A process may die before any of its steps, in any section, any number of times. A
+//!   system-wide oracle reports it ([`Deaths`]). A dead process does not come back. Any waiter
+//!   *buries* it (its place becomes `OUT`); then the place may go to a new process. This is not the
+//!   model of Golab and Ramaraju (2016), where no process learns of a crash and the same process
+//!   comes back to a recovery section of its own.
+//! * **Promises** mutual exclusion, where a dead holder counts as inside until it is buried; that
+//!   every process that requests and does not die gets in, if deaths are finitely many and the
+//!   latch is free of starvation; first come, first served, counted from line 5; concurrent
+//!   occupancy; an exit that ends.
+//! * **Costs**, over the latch, O(1) remote references amortised over requests, on both machine
+//!   models: one exit may admit many. A process that attends to a death reads all N places. It
+//!   rebuilds the links of N places if a death left `Armed` set.
 //!
 //! ```text
 //! place p: State ∈ {OUT, WAIT, IN}, Session, Ticket, Prev, Next, go: bool, Dead: bool, which only the oracle writes
@@ -72,14 +78,16 @@
 //!
 //! # Invariants
 //! 1. *Only the owner of the latch* writes anything but line 1 and `Dead`.
-//! 2. Whenever nobody owns the latch and `Armed` is false: the places that are IN are the longest beginning of the line that asks for one
-//!    session; `First`, `Last`, `Head`, `Prev` and `Next` agree with the states; the `go` of whoever is IN and waits is set.
-//! 3. At any time those that are IN ask for one session.
-//! 4. A place is given to a new process only when it is OUT and the latch does not name it.
+//! 2. When no process owns the latch and `Armed` is false: the places that are IN are the longest
+//!    beginning of the line that requests one session; `First`, `Last`, `Head`, `Prev` and `Next`
+//!    agree with the states; `go` is set for every place that is IN and waits.
+//! 3. At any time all places that are IN request one session.
+//! 4. A place goes to a new process only when it is OUT and the latch does not name it.
 //!
 //! # Orderings
-//! All but line 1 and the wait of line 11 is guarded by the latch, and relaxed. Line 1 is published by the release of the latch in line 10, or
-//! if its process dies, by the oracle's, as all that a dead owner wrote is.
+//! The latch guards everything but line 1 and the wait of line 11; these accesses are relaxed. The
+//! release of the latch in line 10 publishes line 1. If the process dies, the oracle's release
+//! publishes all that it wrote.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -92,7 +100,8 @@ const OUT: u64 = 0;
 const WAIT: u64 = 1;
 const IN: u64 = 2;
 
-/// Where a process goes on after a part of the text that is used in several places. Only [`Memory::live`] wants to know.
+/// Where a process continues after a part of the text that is used in several places. Only
+/// [`Memory::live`] needs this.
 type Then = u64;
 const ENTER: Then = 1;
 const EXIT: Then = 2;
@@ -113,7 +122,8 @@ pub struct Recoverable<M: Memory = Native, L: RecoverableMutex<M> = Gate<M>> {
     head: M::Register<u64>,
     places: Box<[Place<M>]>,
     deaths: Deaths<M>,
-    /// Who comes next to a place that nobody has, and the remains of the dead. Book-keeping for joining, and no part of the algorithm.
+    /// The next processes for free places, and the remains of the dead. Book-keeping for joining,
+    /// not part of the algorithm.
     free: Mutex<(Vec<Process>, Vec<Process>)>,
 }
 
@@ -145,7 +155,8 @@ impl<M: Memory> Place<M> {
         place
     }
 
-    /// Nobody looks at a place that is OUT, but at its state, and at its links if it has just become so.
+    /// No process reads a place that is OUT, except its state, and its links if it has just become
+    /// OUT.
     fn forget_but_links(&self) {
         self.session.forget();
         self.ticket.forget();
@@ -158,7 +169,7 @@ impl<M: Memory> Place<M> {
     }
 }
 
-/// A process: its name, which no other ever has, and its place.
+/// A process: its name, which is never used again, and its place.
 #[derive(Debug)]
 pub struct Process {
     /// One more than the place, and more by as many as there are places for each process that had the place before.
@@ -173,7 +184,7 @@ fn at(p: usize) -> u64 {
 }
 
 impl<M: Memory, L: RecoverableMutex<M>> Recoverable<M, L> {
-    /// The process `me` has died: the oracle's part, for those who run the lock.
+    /// The process `me` has died: the part of the oracle, for callers that run the lock.
     ///
     /// # Safety
     /// `me` joined this lock. Whatever it did has happened before this call, and it does nothing any more.
@@ -182,7 +193,8 @@ impl<M: Memory, L: RecoverableMutex<M>> Recoverable<M, L> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).1.push(me);
     }
 
-    /// Whether there is a dead process that is not buried, or a latch that it left: the oracle's word to one that waits on real memory.
+    /// Whether there is a dead process that is not buried, or a latch that it left: the oracle's
+    /// report to a waiter on real memory.
     #[cold]
     fn is_told(&self) -> bool {
         let owner = self.latch.owner();
@@ -239,7 +251,7 @@ impl<M: Memory, L: RecoverableMutex<M>> Recoverable<M, L> {
         place.go.forget();
     }
 
-    /// Takes the latch, and mends what its last owner left behind if that died.
+    /// Takes the latch, and repairs what its last owner left behind if that died.
     #[inline]
     #[track_caller]
     fn latch(&self, me: &Process, then: Then) {
@@ -302,7 +314,7 @@ impl<M: Memory, L: RecoverableMutex<M>> Recoverable<M, L> {
         }
     }
 
-    /// Lets in whoever may enter.
+    /// Admits the requests that may enter.
     #[inline]
     fn settle(&self, then: Then) {
         loop {
@@ -329,7 +341,7 @@ impl<M: Memory, L: RecoverableMutex<M>> Recoverable<M, L> {
         }
     }
 
-    /// Finishes what an owner of the latch that died has begun.
+    /// Finishes what a dead owner of the latch has begun.
     #[cold]
     fn mend(&self, then: Then) {
         let armed = self.armed.read(Relaxed); // 28
@@ -382,12 +394,9 @@ impl<M: Memory, L: RecoverableMutex<M>> RawGroup<M> for Recoverable<M, L> {
             name: "recoverable",
             source: "ours: the protocol of grouplock's rooms in a directory",
             text: text!("recoverable.rs"),
-            kind: Kind::Group,
-            mutual_exclusion: Claim::Yes,
             deadlock_freedom: latch.deadlock_freedom,
             starvation_freedom: latch.starvation_freedom,
             fcfs: Claim::Yes,
-            strong_fifo: Claim::NotApplicable,
             // One that attends to a death may have been let in, and has to get the latch before it sees that.
             fife: Claim::No,
             // To get in and to get out one has to get the latch.
@@ -396,7 +405,6 @@ impl<M: Memory, L: RecoverableMutex<M>> RawGroup<M> for Recoverable<M, L> {
                 ..Entering::OCCUPANCY
             },
             exit: Exit { terminating: latch.starvation_freedom, ..Exit::TERMINATING },
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: latch.rmr_cc.and(Bound::of(Growth::Constant).amortised()),
             rmr_dsm: latch.rmr_dsm.and(Bound::of(Growth::Constant).amortised()),
             space: Growth::Linear,
@@ -405,6 +413,7 @@ impl<M: Memory, L: RecoverableMutex<M>> RawGroup<M> for Recoverable<M, L> {
             sessions: Limit::None,
             // Tickets grow for ever.
             bounded_registers: Claim::No,
+            ..Claims::GROUP
         }
     }
 

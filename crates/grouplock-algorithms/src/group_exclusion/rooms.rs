@@ -1,18 +1,22 @@
 //! Room synchronisation: a fixed number of rooms, opened in rounds.
 //!
-//! G. E. Blelloch, P. Cheng and P. B. Gibbons, "Room synchronizations", SPAA 2001. Maor and Taubenfeld name it beside group mutual exclusion, as
-//! a problem "defined using a set of properties that is different" (2021, section 1.4). The paper itself was not at hand: **the program text
-//! is a restatement**, and the claims below are what we say of that text.
+//! G. E. Blelloch, P. Cheng and P. B. Gibbons, "Room synchronizations", SPAA 2001. Maor and
+//! Taubenfeld name it beside group mutual exclusion, as a problem "defined using a set of
+//! properties that is different" (2021, section 1.4). We have not seen the paper: **the program
+//! text is a restatement**, and the claims are ours for that text.
 //!
-//! * **Promises** mutual exclusion, starvation freedom and a bounded exit, for any number of processes and a fixed number of rooms. Of two
-//!   requests for one room, the second is not let in without the first.
+//! * **Promises** mutual exclusion, starvation freedom and a bounded exit, for any number of
+//!   processes and a fixed number of rooms. Of two requests for one room, the second is not
+//!   admitted without the first.
 //! * **Costs** O(m) remote references for m rooms with coherent caches, and O(m) space, whatever the number of processes. On distributed
 //!   memory the cost has no bound.
-//! * **Does not promise** concurrent occupancy: whoever comes to the open room later waits for its next round, even if nobody asks for another. Nor
-//!   first-come-first-served: rooms take turns by their numbers.
+//! * **Does not promise** concurrent occupancy: a process that arrives while its room is open waits
+//!   for the next round, even if no process requests another room. Nor first-come-first-served:
+//!   rooms open in the order of their numbers.
 //!
-//! Each room is a ticket counter with a mark: tickets up to `cur` are let in. A round of a room ends when as many have left as were let
-//! in. The last of them opens the next room in which somebody waits, for all who wait there at that moment.
+//! Each room is a ticket counter with a mark: tickets up to `cur` are admitted. A round of a room
+//! ends when as many have left as were admitted. The last of them opens the next room with waiters,
+//! for all who wait there at that moment.
 //!
 //! The line numbers are ours:
 //!
@@ -31,8 +35,8 @@
 //! The counters are 64 bits wide and only grow: at a billion passages a second they last five centuries. Rooms are sessions, from 1.
 //!
 //! # Orderings
-//! A process announces itself in line 1 and then looks at `which`; one that leaves looks at `wait` and then writes `which`. So every access is
-//! sequentially consistent.
+//! A process announces itself in line 1 and then reads `which`; a process that leaves reads `wait`
+//! and then writes `which`. So every access is sequentially consistent.
 
 use crate::memory::Ordering::SeqCst;
 use crate::memory::{Memory, Native, Register, Site, Word};
@@ -48,7 +52,7 @@ pub struct Rooms<M: Memory = Native, const ROOMS: usize = 8> {
 /// In `which`: no room is open. Rooms are counted from one there.
 const NONE: u64 = 0;
 
-/// How many have come to a room, have been let in, and have left again.
+/// How many processes have arrived at a room, were admitted, and have left.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Room<M: Memory> {
@@ -62,7 +66,7 @@ struct Room<M: Memory> {
 pub struct Process;
 
 impl<M: Memory, const ROOMS: usize> Rooms<M, ROOMS> {
-    /// Lets in all who wait for room `i`, which has just been opened.
+    /// Admits all waiters of room `i`, which has just been opened.
     #[track_caller]
     fn let_in(&self, i: usize) {
         let wait = self.rooms[i].wait.read(SeqCst); // 5, 10
@@ -80,16 +84,11 @@ impl<M: Memory, const ROOMS: usize> RawGroup<M> for Rooms<M, ROOMS> {
             name: "rooms",
             source: "Blelloch, Cheng and Gibbons 2001, restated",
             text: text!("rooms.rs"),
-            kind: Kind::Group,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::No,
-            strong_fifo: Claim::NotApplicable,
             fife: Claim::Yes,
             entering: Entering::ROUNDS,
             exit: Exit::BOUNDED,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Constant),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Constant,
@@ -102,6 +101,7 @@ impl<M: Memory, const ROOMS: usize> RawGroup<M> for Rooms<M, ROOMS> {
             processes: Limit::None,
             sessions: Limit::Fixed(ROOMS as u64),
             bounded_registers: Claim::No,
+            ..Claims::GROUP
         }
     }
 

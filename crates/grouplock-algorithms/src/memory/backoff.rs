@@ -1,7 +1,8 @@
 //! How a thread of real memory waits: spin, then sleep.
 //!
-//! It does not yield in between. A thread that yields lets every other busy thread of the core run for a whole slice, some
-//! milliseconds; one that sleeps for microseconds is let run again as soon as it wakes.
+//! It does not yield in between. A thread that yields lets every other busy thread of the core run
+//! for a whole slice of some milliseconds. A thread that sleeps for microseconds runs again as soon
+//! as it wakes.
 
 use core::hint;
 use core::time::Duration;
@@ -10,12 +11,12 @@ use std::thread;
 /// Rounds of spinning; round `k` pauses `2^k` times. About a microsecond in all, which is less than a
 /// sleep costs and more than a hand-over between two running threads takes.
 const SPIN_ROUNDS: u32 = 6;
-/// The first sleep of a thread that nobody will wake.
+/// The first sleep of a thread that no other thread wakes.
 const SHORTEST_NAP: Duration = Duration::from_micros(20);
-/// Its longest: what a waiter costs when the wait is long is one look at memory in this time.
+/// The longest sleep: during a long wait the waiter reads memory once in this time.
 const LONGEST_NAP: Duration = Duration::from_millis(1);
 
-/// One wait, from its first failed look at memory on.
+/// One wait, from the first read that did not end it.
 pub(super) struct Backoff {
     round: u32,
     nap: Duration,
@@ -38,7 +39,7 @@ impl Backoff {
         true
     }
 
-    /// Passes some time when nobody will wake us: longer each time, up to a limit.
+    /// Sleeps when no other thread wakes us: longer each time, up to a limit.
     pub(super) fn pause_or_nap(&mut self) {
         if !self.pause() {
             thread::sleep(self.nap);

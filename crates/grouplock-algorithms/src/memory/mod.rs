@@ -1,8 +1,8 @@
 //! The shared memory of the papers.
 //!
-//! An algorithm in this crate is plain Rust, generic over [`Memory`]. It reaches shared memory through
-//! [`Register`] and [`Flag`] and through nothing else, and keeps nothing in statics. So one text serves
-//! every purpose:
+//! An algorithm in this crate is plain Rust, generic over [`Memory`]. It accesses shared memory
+//! only through [`Register`] and [`Flag`], and keeps nothing in statics. So one text serves every
+//! purpose:
 //!
 //! | memory | an access is | used for |
 //! |---|---|---|
@@ -13,19 +13,19 @@
 //!
 //! # What a simulated memory is told, and real memory ignores
 //!
-//! Some calls cost nothing on [`Native`]. They exist so that whoever explores an algorithm can see
-//! what its author knows:
+//! Some calls cost nothing on [`Native`]. They tell an explorer what the author of the algorithm
+//! knows:
 //!
 //! * [`Memory::doorway_end`] marks the last step of the doorway, from which first-come-first-served counts;
 //! * [`Memory::live`] says which private variables are still needed at a point inside a passage;
-//! * [`Register::forget`] says that a register's contents are dead until somebody writes it again;
-//! * [`Memory::allocate`] tells which registers were made together and where they live, [`Memory::follow`] that a pointer
-//!   to them is about to be used.
+//! * [`Register::forget`] says that a register's contents are dead until the next write;
+//! * [`Memory::allocate`] says which registers were made together and where they are, and
+//!   [`Memory::follow`] that a pointer to them is about to be used.
 //!
-//! `live` and `forget` let two executions that differ only in dead values be taken for one. A memory that
-//! merges on the strength of `forget` must treat a read of forgotten contents as an error, and one that
-//! merges at `live` should check that representatives behave alike: then a wrong statement is caught
-//! instead of believed.
+//! With `live` and `forget`, two executions that differ only in dead values count as one. A memory
+//! that merges because of `forget` must treat a read of forgotten contents as an error. A memory
+//! that merges at `live` should check that the executions behave alike. Then it finds a false
+//! statement.
 
 mod backoff;
 mod native;
@@ -48,33 +48,34 @@ pub trait Memory: Sized + Send + Sync + fmt::Debug + 'static {
     /// A boolean register on which one process waits.
     type Flag: Flag;
 
-    /// Whether objects can be [allocated](Memory::allocate) after processes have joined. A simulated memory must know all registers
-    /// beforehand.
+    /// Whether objects can be [allocated](Memory::allocate) after processes have joined. A
+    /// simulated memory must know all registers in advance.
     const GROWS: bool = true;
 
     /// Waits until `condition` holds. The condition reads registers and has no other effect.
     ///
-    /// This is the papers' `await` over any number of registers. A [`Flag`] is better where a single
-    /// boolean is awaited, because whoever changes it knows that somebody may sleep there.
+    /// This is the papers' `await` over any number of registers. For a single boolean a [`Flag`] is
+    /// better, because the process that changes it knows that another may sleep there.
     fn await_until(condition: impl Fn() -> bool);
 
     /// The calling process has finished its doorway.
     #[inline(always)]
     fn doorway_end() {}
 
-    /// From this point to the end of the passage the calling process needs, besides what its handle
-    /// holds and the session it asked for, only the private values that `words` lists.
+    /// From here to the end of the passage the calling process needs only its handle, the session
+    /// it requested, and the private values that `words` lists.
     #[inline(always)]
     fn live<W: IntoIterator<Item = Word>>(_words: impl FnOnce() -> W) {}
 
-    /// Gives the object that `make` builds a place that stays until [`Memory::free`].
+    /// Gives the object that `make` builds a fixed address until [`Memory::free`].
     fn allocate<T>(make: impl FnOnce() -> T) -> NonNull<T> {
         NonNull::from(Box::leak(Box::new(make())))
     }
 
     /// The object that `pointer` points to.
     ///
-    /// A simulated memory looks first whether it points to anything: there, a lock may be as broken as it likes.
+    /// A simulated memory first checks that it points to an object: a lock that is explored may be
+    /// broken.
     ///
     /// # Safety
     /// As [`Ptr::as_ref`].
@@ -84,11 +85,11 @@ pub trait Memory: Sized + Send + Sync + fmt::Debug + 'static {
         unsafe { pointer.as_ref() }
     }
 
-    /// Takes back an object.
+    /// Frees an object.
     ///
     /// # Safety
-    /// `object` came from [`Memory::allocate`] of the same memory, is given back once, and nobody uses
-    /// it from now on.
+    /// `object` came from [`Memory::allocate`] of the same memory, is freed once, and no process
+    /// uses it afterwards.
     unsafe fn free<T>(object: NonNull<T>) {
         // SAFETY: `allocate` leaked a box, and the caller gives up the only use of it.
         drop(unsafe { Box::from_raw(object.as_ptr()) });
@@ -112,8 +113,9 @@ pub trait Register<T: Value>: Send + Sync + fmt::Debug {
     /// Fetch-and-store: writes `value` and returns what was there.
     fn fas(&self, value: T, order: Ordering) -> T;
 
-    /// Compare-and-swap: writes `new` if the register holds `old`, and tells whether it did. As in the papers, a failure
-    /// does not tell what was there; it orders memory as far as a load of strength `order` can.
+    /// Compare-and-swap: writes `new` if the register holds `old`, and returns whether it did. As
+    /// in the papers, a failure does not return the value; it orders memory as a load of strength
+    /// `order` can.
     fn cas(&self, old: T, new: T, order: Ordering) -> bool;
 
     /// Fetch-and-add, wrapping: adds `delta` and returns what was there.
@@ -121,12 +123,13 @@ pub trait Register<T: Value>: Send + Sync + fmt::Debug {
     where
         T: Number;
 
-    /// Waits until the register holds another value than `value`, and returns that; or `None` if `give_up` says so first.
+    /// Waits until the register holds another value than `value`, and returns that; or `None` if
+    /// `give_up` says so first.
     fn await_other(&self, value: T, order: Ordering, give_up: GiveUp<'_>) -> Option<T>;
 
-    /// Nobody reads this register from now on before somebody writes it.
+    /// No process reads this register before the next write.
     ///
-    /// This is no step of its own: it holds from the calling process's last step on.
+    /// This is not a step: it holds from the calling process's last step on.
     #[inline(always)]
     fn forget(&self) {}
 }
@@ -134,16 +137,16 @@ pub trait Register<T: Value>: Send + Sync + fmt::Debug {
 /// A boolean register that one process at a time waits on: the `go`, `locked` or `wait` bit of the
 /// local-spin algorithms.
 ///
-/// It is a register apart because a waiter may be asleep: the process that ends a wait must wake it, and
-/// does so at no cost while nobody sleeps. It comes with the orderings that all of its uses need:
-/// [`signal`](Flag::signal) releases, [`wait_for`](Flag::wait_for) acquires, [`set`](Flag::set) does
-/// neither.
+/// It differs from a register because a waiter may sleep: the process that ends a wait must wake
+/// it, at no cost if no process sleeps. It has the orderings that all its uses need:
+/// [`signal`](Flag::signal) releases, [`wait_for`](Flag::wait_for) acquires, [`set`](Flag::set)
+/// does neither.
 pub trait Flag: Send + Sync + fmt::Debug {
     /// A flag at `site` that holds `initial`.
     fn new(site: Site, initial: bool) -> Self;
 
-    /// Writes the flag while nobody waits on it. Relaxed: the process that sets its flag publishes this
-    /// together with the rest of its doorway, by a later release.
+    /// Writes the flag while no process waits on it. Relaxed: the process that sets its flag
+    /// publishes this with the rest of its doorway, by a later release.
     fn set(&self, value: bool);
 
     /// Writes the flag and wakes the process that waits on it, if any. A release.
@@ -158,21 +161,23 @@ pub trait Flag: Send + Sync + fmt::Debug {
     /// Whether the flag holds `value`. An acquire, if it does.
     fn holds(&self, value: bool) -> bool;
 
-    /// [Signals](Flag::signal) `true`, unless the process that waits here is away, asleep or not being run. Returns whether it did: else the caller
-    /// makes the next step for that process, and signals. On a memory whose waiters make their steps themselves nobody is away.
+    /// [Signals](Flag::signal) `true`, unless the process that waits here sleeps or is not being
+    /// run. Returns whether it did. Otherwise the caller makes the next step for that process, and
+    /// then signals. On a memory whose waiters make their own steps it always signals.
     #[inline(always)]
     fn signal_unless_away(&self) -> bool {
         self.signal(true);
         true
     }
 
-    /// Whether another made our next step for us, before it signalled.
+    /// Whether another process made our next step before it signalled.
     #[inline(always)]
     fn stood_in(&self) -> bool {
         false
     }
 
-    /// The process that waits here is back, to give up. Returns false if somebody stands in for it or has signalled: then the signal comes, whatever it does.
+    /// The process that waits here is running again, to withdraw. Returns false if another process
+    /// acts for it or has signalled: then the signal comes in any case.
     #[inline(always)]
     fn comes_back(&self) -> bool {
         true
@@ -183,14 +188,14 @@ pub trait Flag: Send + Sync + fmt::Debug {
     fn forget(&self) {}
 }
 
-/// Where a register lives and what it is called: of no effect on real memory.
+/// The home and the name of a register; without effect on real memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Site {
     /// The variable's name in the paper.
     pub name: &'static str,
     /// Its place in an array, if the variable is one.
     pub index: Option<usize>,
-    /// Whose memory it lies in on a machine with distributed shared memory.
+    /// The process whose memory it is in, on a machine with distributed shared memory.
     pub home: Home,
 }
 
@@ -216,10 +221,10 @@ impl Site {
     }
 }
 
-/// The memory module a register lies in, in the model of distributed shared memory (DSM).
+/// The memory that a register is in, in the model of distributed shared memory (DSM).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Home {
-    /// Remote to everyone.
+    /// Remote to every process.
     Shared,
     /// Local to the process of this number, counted from zero in the order of joining the lock.
     Process(usize),

@@ -8,9 +8,9 @@ use crate::raw::GiveUp;
 
 /// The machine's own memory.
 ///
-/// A register is exactly an atomic of its type, each of its methods one call of that atomic. Waiting
-/// spins for about a microsecond, then yields, then sleeps: on a [`NativeFlag`] until it is woken, on
-/// other conditions in naps of at most a millisecond.
+/// A register is exactly an atomic of its type, and each of its methods is one call of that atomic.
+/// Waiting spins for about a microsecond and then sleeps: on a [`NativeFlag`] until it is woken, on
+/// other conditions for at most a millisecond at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Native;
 

@@ -1,6 +1,6 @@
 use super::{Event, Property, Violation};
 
-/// How much sharing there was: never objects, only counts.
+/// How much sharing there was. It rejects nothing and only counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Concurrency {
     sessions: Vec<u64>,
@@ -8,9 +8,9 @@ pub struct Concurrency {
     current: u64,
     /// Passages so far.
     pub entries: usize,
-    /// The most processes that were inside at once.
+    /// The largest number of processes that were inside at once.
     pub most_inside: usize,
-    /// How often the session inside was another than before.
+    /// How often the session inside differed from the one before.
     pub switches: usize,
 }
 

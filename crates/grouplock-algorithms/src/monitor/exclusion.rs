@@ -3,9 +3,9 @@ use super::{Event, Property, Violation};
 /// No two sessions are inside at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Exclusion {
-    /// What each process last asked for.
+    /// The session that each process requested last.
     sessions: Vec<u64>,
-    /// Who is inside.
+    /// The processes that are inside.
     inside: Vec<usize>,
 }
 

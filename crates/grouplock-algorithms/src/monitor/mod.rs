@@ -1,9 +1,10 @@
-//! Properties checked over an execution, whoever produced it.
+//! Properties of an execution, from any source.
 //!
-//! An execution is a sequence of [`Event`]s: who asked, finished its doorway, entered, left. A [`Property`] watches the
-//! sequence and objects at the first event that breaks it. Monitors are plain values without clocks or threads, so
-//! an explorer can carry one along in its states, a simulation can feed it, and a test on real threads
-//! can play it the recorded events afterwards. The last of these is ready to use:
+//! An execution is a sequence of [`Event`]s: a process requests, finishes its doorway, enters,
+//! leaves. A [`Property`] reads the sequence and rejects the first event that violates it. Monitors
+//! are plain values without clocks or threads. So an explorer can keep one in its states, a
+//! simulation can feed it, and a test on real threads can replay the recorded events. The last of
+//! these is ready to use:
 //!
 //! ```
 //! use grouplock_algorithms::{handover::Handover, monitor::{Watched, Workout}};
@@ -28,7 +29,7 @@ pub use precedence::{Fcfs, LeftBehind, Precedence};
 pub use watched::{Journal, Watched, now};
 pub use workout::{Report, Workout};
 
-/// What a process does, as far as a property can see it.
+/// What a process does, as a property sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// Starts its entry section, for this session.
@@ -43,9 +44,9 @@ pub enum Event {
     Done,
 }
 
-/// Something that should be true of every execution.
+/// A statement that should be true of every execution.
 pub trait Property {
-    /// Takes note of the next event of the execution.
+    /// Reads the next event of the execution.
     ///
     /// # Errors
     /// The event breaks the property.
@@ -75,5 +76,5 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The largest number of processes that [`Precedence`] keeps track of, one bit each.
+/// The largest number of processes of a [`Precedence`], one bit each.
 pub const MOST_PROCESSES: usize = 64;

@@ -1,6 +1,7 @@
 use super::{Event, MOST_PROCESSES, Property, Violation};
 
-/// Who came before whom: the order that first-come-first-served and first-in-first-enabled speak of.
+/// Which process came before which: the order of first-come-first-served and
+/// first-in-first-enabled.
 ///
 /// Process p *precedes* process q if p finished its doorway before q began its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -13,7 +14,7 @@ pub struct Precedence {
 struct Standing {
     stage: Stage,
     session: u64,
-    /// Those that precede this process's present request and have not entered since, a bit each.
+    /// The processes that precede its present request and have not entered since, a bit each.
     before: u64,
 }
 
@@ -28,7 +29,7 @@ enum Stage {
 }
 
 impl Precedence {
-    /// Takes note of an event.
+    /// Reads an event.
     ///
     /// # Panics
     /// If there are more than [`MOST_PROCESSES`] processes.
@@ -56,8 +57,8 @@ impl Precedence {
         }
     }
 
-    /// The processes that precede the present request of `process` and have not entered yet, each with
-    /// whether it asks for the same session.
+    /// The processes that precede the present request of `process` and have not entered yet, each
+    /// with whether it requests the same session.
     pub fn before(&self, process: usize) -> impl Iterator<Item = (usize, bool)> + '_ {
         let me = self.processes.get(process).copied().unwrap_or_default();
         let others = self.processes.iter().enumerate();
@@ -71,7 +72,7 @@ fn bits(flags: impl Iterator<Item = bool>) -> u64 {
     flags.enumerate().fold(0, |bits, (p, flag)| bits | u64::from(flag) << p)
 }
 
-/// First come, first served: nobody enters before a conflicting request that precedes its own.
+/// First come, first served: no process enters before a conflicting request that precedes its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fcfs(Precedence);
 
@@ -90,7 +91,7 @@ impl Property for Fcfs {
     }
 }
 
-/// Nobody is left behind: when the execution is over, everyone is in the remainder section.
+/// Every process finishes: when the execution is over, all are in the remainder section.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LeftBehind(Precedence);
 

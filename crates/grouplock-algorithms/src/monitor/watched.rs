@@ -1,4 +1,4 @@
-//! Recording what real threads do.
+//! Records what real threads do.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use super::{Event, Property, Violation};
 use crate::memory::{Memory, Native, Value};
 
-/// [`Native`] memory that also notes when the calling thread last finished a doorway.
+/// [`Native`] memory that also records when the calling thread last finished a doorway.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched;
 
@@ -34,47 +34,48 @@ impl Watched {
     }
 }
 
-/// The next moment: later than every moment that was told before, on any thread.
+/// The next moment: later than every moment before, on any thread.
 pub fn now() -> u64 {
     static CLOCK: AtomicU64 = AtomicU64::new(1);
     // Sequentially consistent: what the thread did before has happened before, for everyone.
     CLOCK.fetch_add(1, Ordering::SeqCst)
 }
 
-/// What one process did, with the moments at which it did it.
+/// The events of one process, each with its moment.
 ///
-/// Moments are taken on the safe side: a request *before* the doorway begins, its end *after* it has ended, entering and
-/// leaving from *inside* the critical section. So whatever a monitor objects to did happen.
+/// Moments are on the safe side: a request *before* the doorway begins, its end *after* it has
+/// ended, entry and exit *inside* the critical section. So everything that a monitor rejects really
+/// happened.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
     events: Vec<(u64, Event)>,
 }
 
 impl Journal {
-    /// Notes that `event` happens now.
+    /// Records `event` now.
     pub fn note(&mut self, event: Event) {
         self.events.push((now(), event));
     }
 
-    /// Notes that the process is inside, and when it finished its doorway.
+    /// Records that the process is inside, and when it finished its doorway.
     pub fn note_entry(&mut self, doorway_end: u64) {
         self.events.push((doorway_end, Event::DoorwayEnd));
         self.note(Event::Enter);
     }
 
-    /// The request that was noted last is given up: an execution without it is as good.
+    /// The last recorded request is withdrawn: the journal drops it.
     ///
     /// # Panics
-    /// If something else was noted last.
+    /// If the last record is not a request.
     pub fn withdraw(&mut self) {
         let last = self.events.pop();
         assert!(matches!(last, Some((_, Event::Request(_)))), "{last:?} is no request");
     }
 
-    /// Plays the journals of processes 0, 1, … to a monitor, in the order of their moments.
+    /// Feeds the journals of processes 0, 1, … to a monitor, in the order of their moments.
     ///
     /// # Errors
-    /// The monitor's objection.
+    /// The violation that the monitor found.
     pub fn judge(journals: &[Journal], monitor: &mut dyn Property) -> Result<(), Violation> {
         let mut all: Vec<_> = journals
             .iter()

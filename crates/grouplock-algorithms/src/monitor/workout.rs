@@ -1,4 +1,4 @@
-//! Running a lock on real threads under the monitors.
+//! Runs a lock on real threads under the monitors.
 
 use core::fmt;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -14,22 +14,22 @@ use crate::claims::Claims;
 use crate::raw::{RawGroup, RawMutex, WithdrawGroup, WithdrawMutex};
 use crate::{Group, Mutual};
 
-/// A seeded load on a lock: so many threads, each of which makes so many passages for sessions drawn at random, and
-/// stays inside and outside for random times. Most stays are short and a few are long, because it is the
-/// long ones that let others lap a process.
+/// A seeded load on a lock. Each thread makes passages for random sessions, and stays inside and
+/// outside for random times. Most stays are short. A few are long, because long stays let others
+/// overtake a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workout {
     /// How many threads, at most [`MOST_PROCESSES`](super::MOST_PROCESSES).
     pub threads: usize,
-    /// How many sessions to draw from. A mutex has no use for this.
+    /// How many sessions to draw from. A mutex ignores this.
     pub sessions: u64,
     /// How many passages each thread makes.
     pub passages: usize,
     /// After how many passages a thread leaves the lock and joins it again; zero for never.
     pub rejoin_every: usize,
-    /// What the draws depend on.
+    /// The seed of the draws.
     pub seed: u64,
-    /// How long nobody may enter before those who wait count as left behind.
+    /// After how long without an entry the waiters count as stuck.
     pub patience: Duration,
 }
 
@@ -46,16 +46,16 @@ impl Default for Workout {
     }
 }
 
-/// What a [`Workout`] saw, when nothing was wrong.
+/// The results of a [`Workout`] without a violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Passages in all.
     pub entries: usize,
-    /// The most processes that were inside at once.
+    /// The largest number of processes that were inside at once.
     pub most_inside: usize,
     /// How often the session changed.
     pub switches: usize,
-    /// How many requests were given up.
+    /// How many requests were withdrawn.
     pub given_up: usize,
     /// How long it took.
     pub elapsed: Duration,
@@ -88,7 +88,7 @@ struct Passage<'t> {
 }
 
 impl Passage<'_> {
-    /// Draws a session and asks for it.
+    /// Draws a session and requests it.
     fn request(&mut self) -> u64 {
         self.linger();
         let session = self.random.u64(1..=self.sessions);
@@ -96,7 +96,7 @@ impl Passage<'_> {
         session
     }
 
-    /// As [`Passage::request`], where everyone has a session of their own.
+    /// As [`Passage::request`], if every process has a session of its own.
     fn request_alone(&mut self) {
         self.linger();
         self.journal.note(Event::Request(self.process as u64 + 1));
@@ -111,13 +111,14 @@ impl Passage<'_> {
         self.journal.note(Event::Leave);
     }
 
-    /// For the request that has just been made: whether to give it up when it has waited for so many looks. Every other one is.
+    /// For the present request: after how many reads it is withdrawn if it has to wait. Every other
+    /// request is.
     fn patience(&mut self) -> Option<u32> {
         let patience = 1 << self.random.u32(0..8);
         self.random.bool().then_some(patience - 1)
     }
 
-    /// The request is given up.
+    /// The request is withdrawn.
     fn withdraw(&mut self) {
         self.journal.withdraw();
         // Relaxed: only a sign of life.
@@ -128,7 +129,7 @@ impl Passage<'_> {
         self.journal.note(Event::Done);
     }
 
-    /// Passes a random time: often none, seldom a long one.
+    /// Waits for a random time: often none, rarely a long one.
     fn linger(&mut self) {
         match self.random.u32(0..256) {
             0..=127 => {}
@@ -155,7 +156,7 @@ impl<L: RawGroup<Watched> + 'static> Subject for Group<L, Watched> {
     }
 }
 
-/// A group lock half of whose requests are given up if they have to wait.
+/// A group lock half of whose requests are withdrawn if they have to wait.
 struct Withdrawing<L>(Group<L, Watched>);
 
 impl<L: WithdrawGroup<Watched> + 'static> Subject for Withdrawing<L> {
@@ -195,7 +196,7 @@ impl<L: RawMutex<Watched> + 'static> Subject for Mutual<L, Watched> {
     }
 }
 
-/// A mutual exclusion lock half of whose requests are given up if they have to wait.
+/// A mutual exclusion lock half of whose requests are withdrawn if they have to wait.
 struct WithdrawingMutex<L>(Mutual<L, Watched>);
 
 impl<L: WithdrawMutex<Watched> + 'static> Subject for WithdrawingMutex<L> {
@@ -222,16 +223,18 @@ impl<L: WithdrawMutex<Watched> + 'static> Subject for WithdrawingMutex<L> {
 }
 
 impl Workout {
-    /// Works out a group lock.
+    /// Runs a group lock.
     ///
     /// # Errors
-    /// The first property it broke: mutual exclusion, first-come-first-served if it claims that, or that nobody is left behind.
+    /// The first violated property: mutual exclusion, first-come-first-served if it is claimed, or
+    /// that every process finishes.
     pub fn group<L: RawGroup<Watched> + 'static>(&self) -> Result<Report, Violation> {
         let lock = Group::<L, Watched>::new(self.threads).map_err(unable)?;
         self.run(&L::claims(), &(Arc::new(lock) as Arc<dyn Subject>))
     }
 
-    /// Works out a group lock, and lets half of the requests give up, after random times, if they have to wait.
+    /// Runs a group lock, and withdraws half of the requests after random times if they have to
+    /// wait.
     ///
     /// # Errors
     /// As [`Workout::group`].
@@ -240,7 +243,8 @@ impl Workout {
         self.run(&L::claims(), &(Arc::new(lock) as Arc<dyn Subject>))
     }
 
-    /// Works out a mutual exclusion lock, and lets half of the requests give up, after random times, if they have to wait.
+    /// Runs a mutual exclusion lock, and withdraws half of the requests after random times if they
+    /// have to wait.
     ///
     /// # Errors
     /// As [`Workout::group`].
@@ -251,7 +255,7 @@ impl Workout {
         self.run(&L::claims(), &(Arc::new(lock) as Arc<dyn Subject>))
     }
 
-    /// Works out a mutual exclusion lock.
+    /// Runs a mutual exclusion lock.
     ///
     /// # Errors
     /// As [`Workout::group`].
@@ -264,7 +268,7 @@ impl Workout {
         let start = Instant::now();
         let [entries, given_up] = [0, 0].map(|zero| Arc::new(AtomicUsize::new(zero)));
         let finished = Arc::new(Mutex::new(Vec::new()));
-        // Not scoped: if the lock leaves somebody behind, the caller hears of it all the same.
+        // Not scoped: if a thread never finishes, the caller still gets the result.
         for process in 0..self.threads {
             let (lock, entries, given_up) =
                 (Arc::clone(lock), Arc::clone(&entries), Arc::clone(&given_up));
@@ -324,7 +328,7 @@ impl Workout {
         Ok(journal)
     }
 
-    /// Waits for all threads, or until nobody has entered for too long.
+    /// Waits for all threads, or until no process has entered for too long.
     fn watch<T>(
         &self,
         signs_of_life: [&AtomicUsize; 2],

@@ -4,8 +4,9 @@
 //! Distributed Systems 1(1), 1990. Dvir and Taubenfeld compare their locks with it.
 //!
 //! * **Promises** mutual exclusion, FIFO order and a bounded exit for a fixed number of processes.
-//! * **Costs** O(1) remote references with coherent caches and N slots. On distributed memory the cost has no bound: which slot a
-//!   process waits on depends on when it comes, and not on where the slot lies.
+//! * **Costs** O(1) remote references with coherent caches and N slots. On distributed memory the
+//!   cost has no bound: the slot that a process waits on depends on when it arrives, not on where
+//!   the slot is.
 //!
 //! The line numbers are ours; at first slot 0 is true and all others are false:
 //!
@@ -16,13 +17,14 @@
 //!  3  slot[pos] := false
 //! ```
 //!
-//! The counter is 64 bits wide and only grows: at a billion passages a second it lasts five centuries. (The paper has it start
-//! again, by a subtraction when it reaches a multiple of N.)
+//! The counter is 64 bits wide and only grows: at a billion passages a second it lasts five
+//! centuries. (The paper resets it by a subtraction when it reaches a multiple of N.)
 //!
 //! # Orderings
-//! The critical section is handed over by the flag's release (line 4) and acquire (line 2). Line 3 must be seen by whoever gets the
-//! same slot N tickets later. Among N + 1 tickets two are of one process, which was inside in between, after line 3: so its
-//! second pass through line 1 comes after it, and line 1 releases and acquires.
+//! The flag's release (line 4) and acquire (line 2) hand over the critical section. The process
+//! that gets the same slot N tickets later must see line 3. Among N + 1 tickets two belong to one
+//! process, which was inside in between, after line 3. So its second line 1 comes after line 3, and
+//! line 1 releases and acquires.
 
 use crate::memory::Ordering::AcqRel;
 use crate::memory::{Flag, Memory, Native, Register, Site, Word};
@@ -56,23 +58,18 @@ impl<M: Memory> RawMutex<M> for Anderson<M> {
             name: "anderson",
             source: "Anderson 1990",
             text: text!("anderson.rs"),
-            kind: Kind::Mutual,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
             strong_fifo: Claim::No,
-            fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Constant),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,
             primitives: &[Primitive::Read, Primitive::Write, Primitive::FetchAndAdd],
             processes: Limit::Fixed(u64::MAX),
-            sessions: Limit::NotApplicable,
             bounded_registers: Claim::No,
+            ..Claims::MUTEX
         }
     }
 

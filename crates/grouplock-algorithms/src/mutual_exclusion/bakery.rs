@@ -18,8 +18,8 @@
 //!  6      await number[j] = 0 or (number[j], j) ≥ (number[i], i) (L3)
 //! ```
 //!
-//! Tickets are 64 bits wide. They start again from one whenever nobody holds one, and else grow by at most one per passage:
-//! at a billion passages a second they last five centuries.
+//! Tickets are 64 bits wide. They start again from one whenever no process holds one; otherwise
+//! they grow by at most one per passage. At a billion passages a second they last five centuries.
 //!
 //! # Orderings
 //! Processes announce themselves and then read what others announced: every access is sequentially consistent. (The paper
@@ -37,7 +37,7 @@ pub struct Bakery<M: Memory = Native> {
     slots: Slots<Process>,
 }
 
-/// What a process tells the others.
+/// What a process announces to the others.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Announced<M: Memory> {
@@ -59,23 +59,18 @@ impl<M: Memory> RawMutex<M> for Bakery<M> {
             name: "bakery",
             source: "Lamport 1974",
             text: text!("bakery.rs"),
-            kind: Kind::Mutual,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
             strong_fifo: Claim::No,
-            fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Linear),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,
             primitives: &[Primitive::Read, Primitive::Write],
             processes: Limit::Fixed(u64::MAX),
-            sessions: Limit::NotApplicable,
             bounded_registers: Claim::No,
+            ..Claims::MUTEX
         }
     }
 

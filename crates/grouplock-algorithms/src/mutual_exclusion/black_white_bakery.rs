@@ -7,9 +7,9 @@
 //! * **Promises** mutual exclusion and first-come-first-served, by reads and writes of bounded registers: no number passes N.
 //! * **Costs** O(N) remote references with coherent caches.
 //!
-//! Lamport's bakery with coloured tickets. Tickets of the colour that is not being handed out go first;
-//! whoever leaves changes the colour handed out to the opposite of its own, so numbers start again
-//! from one.
+//! Lamport's bakery with coloured tickets. Tickets of the colour that is not being handed out go
+//! first. A process that leaves changes the colour handed out to the opposite of its own, so
+//! numbers start again from one.
 //!
 //! # Colour and number are one register
 //! Taubenfeld's ticket is a pair, which is read and written in one step: [`Pair`]. Figure 3 writes its two parts in two lines
@@ -20,11 +20,12 @@
 //! Explore `black-white-bakery-split` to see it.
 //!
 //! # What the figure leaves out
-//! As printed, Figure 3 makes a process wait only for tickets of its *own* colour (lines 9-14). A process
-//! with a fresh colour then walks in beside one that holds an old ticket: two processes are enough to
-//! break mutual exclusion (the test `the_printed_figure_lets_two_in`). The words around the figure, and Taubenfeld's
-//! paper, have the other branch, marked `14` below: wait for a ticket of the other colour while the colour handed out is
-//! one's own. And as the loop includes j = i, line 11 must let equal tickets pass, or everyone would wait for themselves.
+//! As printed, in Figure 3 a process waits only for tickets of its *own* colour (lines 9-14). A
+//! process with a new colour then enters beside one that holds an old ticket: two processes are
+//! enough to break mutual exclusion (the test `the_printed_figure_lets_two_in`). The text around
+//! the figure, and Taubenfeld's paper, have the other branch, marked `14` below: wait for a ticket
+//! of the other colour while the colour handed out is one's own. The loop includes j = i, so line
+//! 11 must let equal tickets pass; otherwise every process would wait for itself.
 //!
 //! # Orderings
 //! Processes announce themselves and then read what others announced: every access is sequentially
@@ -45,7 +46,7 @@ pub struct BlackWhiteBakery<M: Memory = Native, T: Ticket<M> = Pair<M>> {
     slots: Slots<Process>,
 }
 
-/// What a process tells the others.
+/// What a process announces to the others.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Announced<M: Memory, T> {
@@ -148,23 +149,18 @@ impl<M: Memory, T: Ticket<M>> RawMutex<M> for BlackWhiteBakery<M, T> {
             name: T::NAME,
             source: "Taubenfeld 2004; He, Gopalakrishnan and Gafni 2018, Figure 3",
             text: text!("black_white_bakery.rs"),
-            kind: Kind::Mutual,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
             strong_fifo: Claim::No,
-            fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Linear),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,
             primitives: &[Primitive::Read, Primitive::Write],
             processes: Limit::Fixed(u64::MAX),
-            sessions: Limit::NotApplicable,
             bounded_registers: T::BOUNDED,
+            ..Claims::MUTEX
         }
     }
 

@@ -40,24 +40,19 @@ impl<M: Memory> RawMutex<M> for BurnsLamport<M> {
             name: "burns-lamport",
             source: "Burns 1981, Lamport 1986; He, Gopalakrishnan and Gafni 2018, Figure 2",
             text: text!("burns_lamport.rs"),
-            kind: Kind::Mutual,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::No,
             fcfs: Claim::No,
             strong_fifo: Claim::No,
-            fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
             // At least: a process that others overtake again and again has no bound at all.
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Quadratic),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,
             primitives: &[Primitive::Read, Primitive::Write],
             processes: Limit::Fixed(u64::MAX),
-            sessions: Limit::NotApplicable,
             bounded_registers: Claim::Yes,
+            ..Claims::MUTEX
         }
     }
 

@@ -18,8 +18,8 @@
 //! ```
 //!
 //! # Orderings
-//! Line 1 is published by the release in line 2, which whoever comes next acquires. The critical section is handed over by
-//! the flag's release (line 4) and acquire (line 3).
+//! The release in line 2 publishes line 1, and the next process acquires it. The flag's release
+//! (line 4) and acquire (line 3) hand over the critical section.
 
 use crate::memory::Ordering::AcqRel;
 use crate::memory::{Flag, Memory, Native, Ptr, Register, Site, Word};
@@ -64,23 +64,18 @@ impl<M: Memory> RawMutex<M> for Clh<M> {
             name: "clh",
             source: "Craig 1993; Magnusson, Landin and Hagersten 1994",
             text: text!("clh.rs"),
-            kind: Kind::Mutual,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
             strong_fifo: Claim::No,
-            fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Constant),
             rmr_dsm: Bound::of(Growth::Unbounded),
             space: Growth::Linear,
             primitives: &[Primitive::Read, Primitive::Write, Primitive::FetchAndStore],
             processes: Limit::None,
-            sessions: Limit::NotApplicable,
             bounded_registers: Claim::Yes,
+            ..Claims::MUTEX
         }
     }
 

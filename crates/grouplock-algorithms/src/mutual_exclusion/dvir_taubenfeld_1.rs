@@ -6,11 +6,11 @@
 //! * **Promises** mutual exclusion, FIFO order and a wait-free exit for any number of processes.
 //! * **Costs** O(1) remote references on both machine models, two nodes per process and lock.
 //!
-//! It is the MCS lock with the wait on the way out removed. A process that leaves writes UNLOCKED into
-//! its own node first and only then looks for a successor. If the successor has not said who it is, the
-//! word UNLOCKED will tell it that it may go ahead; if it has, the two race for the word by
-//! compare-and-swap, and exactly one of them learns that the successor is free. A process alternates between two
-//! nodes because a late successor may still have to look at the last one.
+//! It is the MCS lock without the wait in the exit. A process that leaves writes UNLOCKED into its
+//! own node first, and only then reads whether it has a successor. If the successor has not linked
+//! itself, it will find UNLOCKED and go ahead. If it has, the two compete for the word by
+//! compare-and-swap, and exactly one of them learns that the successor is free. A process
+//! alternates between two nodes, because a late successor may still have to read the last one.
 //!
 //! # Orderings
 //! Lines 7-8 against lines 10-11 are the store-then-load pattern of Dekker's algorithm: each side writes
@@ -67,16 +67,11 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld1<M> {
             name: "dvir-taubenfeld-1",
             source: "Dvir and Taubenfeld 2017, Algorithm 1",
             text: text!("dvir_taubenfeld_1.rs"),
-            kind: Kind::Mutual,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
             strong_fifo: Claim::Yes,
-            fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::Yes),
             exit: Exit::BOUNDED,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Constant),
             rmr_dsm: Bound::of(Growth::Constant),
             space: Growth::Linear,
@@ -87,8 +82,8 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld1<M> {
                 Primitive::CompareAndSwap,
             ],
             processes: Limit::None,
-            sessions: Limit::NotApplicable,
             bounded_registers: Claim::Yes,
+            ..Claims::MUTEX
         }
     }
 

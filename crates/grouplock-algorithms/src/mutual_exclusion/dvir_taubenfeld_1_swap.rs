@@ -1,15 +1,16 @@
 //! Dvir and Taubenfeld's first algorithm with one word per hand-over.
 //!
-//! Ours, from [the printed form](super::dvir_taubenfeld_1). There, a process that leaves and its successor
-//! settle with two words, `next` and `status`, who ends the wait. Here the successor swaps *itself* into
-//! `status`, and the one that leaves swaps UNLOCKED into it: whoever comes second sees the first.
+//! Ours, from [the printed form](super::dvir_taubenfeld_1). There, two words, `next` and `status`,
+//! decide whether a process that leaves or its successor ends the wait. Here the successor swaps
+//! *itself* into `status`, and the process that leaves swaps UNLOCKED into it. The second of the
+//! two sees the word of the first.
 //!
 //! * **Promises** what the printed form does: mutual exclusion, FIFO order, wait-free exit, any number of
 //!   processes.
 //! * **Costs** O(1) remote references on both models, two nodes per process; fewer steps, no
 //!   sequentially consistent fence.
 //!
-//! It is the exit lock that [`handover`](crate::handover) uses unless told otherwise.
+//! It is the default exit lock of [`handover`](crate::handover).
 //!
 //! ```text
 //! node: status ∈ {LOCKED, node, UNLOCKED}, locked: bool

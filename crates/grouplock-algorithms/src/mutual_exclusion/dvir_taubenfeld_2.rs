@@ -7,14 +7,16 @@
 //! * **Costs** O(1) remote references on both machine models. L locks and n processes that each hold one
 //!   lock at a time need L + n nodes, where the first algorithm needs 2·L·n.
 //!
-//! A node in the queue belongs to nobody: whoever leaves takes its predecessor's and leaves its own
-//! behind, as the dummy that lets the next one in. So a process never has to know which locks it will
-//! use: it carries one node from lock to lock. Make locks that share their nodes with [`Domain`].
+//! No process owns a node in the queue. A process that leaves takes its predecessor's node and
+//! leaves its own behind, as the dummy that admits the next process. So a process need not know
+//! which locks it will use: it carries one node from lock to lock. [`Domain`] makes locks that
+//! share their nodes.
 //!
-//! Because nodes wander, the bit a process spins on lies in its own record, and a node names its present
-//! user. `status` holds the name of the process that left, not a plain UNLOCKED: a slow process may
-//! look at its node (lines 12, 13) when that already serves someone else, and must not take the other's
-//! word for its own. As section 4.3 of the thesis suggests, a process is named by the address of its record.
+//! Since nodes move, the bit that a process spins on is in its own record, and a node names its
+//! present user. `status` holds the name of the process that left, not a plain UNLOCKED. A slow
+//! process may access its node (lines 12, 13) when that already serves another process, and must
+//! not take the other's word for its own. As section 4.3 of the thesis suggests, the name of a
+//! process is the address of its record.
 //!
 //! # Orderings
 //! Lines 7 and 9 against lines 11 and 12 are a store-then-load pattern on `next` and `status` (as in the
@@ -45,7 +47,7 @@ pub(crate) struct Store<M: Memory> {
     pub(crate) records: Nodes<M, LocalNode<M>, Process<M>>,
 }
 
-/// A place in a queue, for whoever needs one.
+/// A place in a queue, for any process.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct QNode<M: Memory> {
@@ -137,16 +139,11 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld2<M> {
             name: "dvir-taubenfeld-2",
             source: "Dvir and Taubenfeld 2017, Algorithm 2",
             text: text!("dvir_taubenfeld_2.rs"),
-            kind: Kind::Mutual,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
             strong_fifo: Claim::Yes,
-            fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::Yes),
             exit: Exit::BOUNDED,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Constant),
             rmr_dsm: Bound::of(Growth::Constant),
             space: Growth::Linear,
@@ -157,8 +154,8 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld2<M> {
                 Primitive::CompareAndSwap,
             ],
             processes: Limit::None,
-            sessions: Limit::NotApplicable,
             bounded_registers: Claim::Yes,
+            ..Claims::MUTEX
         }
     }
 

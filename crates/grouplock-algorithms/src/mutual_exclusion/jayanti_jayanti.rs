@@ -1,20 +1,23 @@
 //! Jayanti and Jayanti's abortable queue lock, for coherent caches.
 //!
-//! P. Jayanti and S. Jayanti, "Constant amortized RMR abortable mutex for CC and DSM", PODC 2019. The paper itself was not at hand: **the
-//! program text is a restatement** of the form for coherent caches, and the claims below are what we say of that text. The line
-//! numbers are ours.
+//! P. Jayanti and S. Jayanti, "Constant amortized RMR abortable mutex for CC and DSM", PODC 2019.
+//! We have not seen the paper: **the program text is a restatement** of the form for coherent
+//! caches, and the claims are ours for that text. The line numbers are ours.
 //!
-//! * **Promises** mutual exclusion, starvation freedom, a bounded exit, and a waiter that gives up does so by a single write. Any number of
-//!   processes.
-//! * **Costs** O(1) remote references with coherent caches, amortised over requests, and one node per process and one more. On distributed memory
-//!   the cost has no bound: a process waits on its *predecessor's* node.
-//! * **Order**: first come, first served, as long as nobody gives up. A process that gave up may return to the place that it had left, before
-//!   those that have come in the meantime.
+//! * **Promises** mutual exclusion, starvation freedom, a bounded exit, and withdrawal by a single
+//!   write, for any number of processes.
+//! * **Costs** O(1) remote references with coherent caches, amortised over requests, and one node
+//!   per process and one more. On distributed memory the cost has no bound: a process waits on its
+//!   *predecessor's* node.
+//! * **Order**: first come, first served, while no process withdraws. A process that withdrew may
+//!   return to its old position, before processes that arrived in the meantime.
 //!
-//! As in [`clh`](super::clh), a process waits on the node of its predecessor and takes that node along when it leaves. A node is one word. A
-//! process that gives up writes its predecessor's node into its own: so its successor finds the way past it. Whoever swaps that word away first
-//! decides: the successor (lines 3 and 5), and then the one that gave up has to line up again (line 2); or the one that gave up, when it comes back
-//! (line 1), and then it still has its place.
+//! As in [`clh`](super::clh), a process waits on the node of its predecessor and takes that node
+//! along when it leaves. A node is one word. A process that withdraws writes a pointer to its
+//! predecessor's node into its own node, so that its successor finds the way past it. Two processes
+//! may swap that word away. If the successor does so first (lines 3 and 5), the process that
+//! withdrew must queue again (line 2). If the process that withdrew comes back first (line 1), it
+//! still has its position.
 //!
 //! ```text
 //! node: NIL, TOKEN, or a node      shared: Tail, a node that holds TOKEN at first      process: mynode, mypred (both its own node, which holds NIL)
@@ -30,8 +33,9 @@
 //! ```
 //!
 //! # Orderings
-//! The critical section is handed over by the token: line 6 releases it, line 3, 4 or 5 acquires it. A pointer to a node comes with what was
-//! written to that node: lines 2 and 8 release it, lines 2, 3 and 5 acquire it.
+//! The token hands over the critical section: line 6 releases it, line 3, 4 or 5 acquires it. A
+//! pointer to a node comes with the writes to that node: lines 2 and 8 release it, lines 2, 3 and 5
+//! acquire it.
 
 use core::marker::PhantomData;
 
@@ -62,11 +66,12 @@ impl<M: Memory> Node<M> {
         Node { word: M::Register::new(site, word), memory: PhantomData }
     }
 
-    /// The process of this node has left: whoever waits on it may enter.
+    /// The process of this node has left: a process that waits on it may enter.
     const TOKEN: Ptr<Self> = Ptr::MARK_1;
 }
 
-/// A process: its node, and its predecessor's. They are the same unless it is in a passage or gave its last request up.
+/// A process: its node, and its predecessor's. They are the same unless it is in a passage or
+/// withdrew its last request.
 #[derive(Debug)]
 pub struct Process<M: Memory> {
     mynode: Ptr<Node<M>>,
@@ -81,7 +86,7 @@ impl<M: Memory> JayantiJayanti<M> {
         unsafe { M::follow(p) }
     }
 
-    /// Returns whether inside: else it has given up.
+    /// Returns whether the process is inside. Otherwise it has withdrawn.
     #[inline]
     fn request(&self, me: &mut Process<M>, mut give_up: Option<GiveUp<'_>>) -> bool {
         let is_node = |v: Ptr<Node<M>>| !v.is_nil() && v != Node::<M>::TOKEN;
@@ -130,14 +135,10 @@ impl<M: Memory> RawMutex<M> for JayantiJayanti<M> {
             name: "jayanti-jayanti",
             source: "Jayanti and Jayanti 2019, CC form, restated",
             text: text!("jayanti_jayanti.rs"),
-            kind: Kind::Mutual,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             // Up to returning to a place left: see the module.
             fcfs: Claim::No,
             strong_fifo: Claim::No,
-            fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::BOUNDED,
             group_bounded_abort: Claim::Yes,
@@ -146,8 +147,8 @@ impl<M: Memory> RawMutex<M> for JayantiJayanti<M> {
             space: Growth::Linear,
             primitives: &[Primitive::Read, Primitive::Write, Primitive::FetchAndStore],
             processes: Limit::None,
-            sessions: Limit::NotApplicable,
             bounded_registers: Claim::Yes,
+            ..Claims::MUTEX
         }
     }
 

@@ -6,8 +6,8 @@
 //!
 //! * **Promises** mutual exclusion and FIFO order for any number of processes.
 //! * **Costs** O(1) remote references on both machine models and one node per process.
-//! * **Does not promise** a bounded exit: a process that leaves may have to wait until its successor,
-//!   which has already taken its place in the queue, says who it is (line 8).
+//! * **Does not promise** a bounded exit: a process that leaves may have to wait until its
+//!   successor, which is already in the queue, links itself (line 8).
 //!
 //! ```text
 //! acquire                                         release
@@ -19,9 +19,9 @@
 //! ```
 //!
 //! # Orderings
-//! A process initialises its node (lines 1, 4) and publishes it by the release in line 2 or 4. Whoever
-//! follows `Tail` or `next` acquires. The hand-over of the critical section is the flag's release (line 9)
-//! and acquire (line 5), or `Tail`'s (lines 7 and 2).
+//! A process initialises its node (lines 1, 4) and publishes it by the release in line 2 or 4. A
+//! process that follows `Tail` or `next` acquires. The flag's release (line 9) and acquire (line
+//! 5), or those of `Tail` (lines 7 and 2), hand over the critical section.
 
 use crate::memory::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::memory::{Flag, Memory, Native, Ptr, Register, Site, Word};
@@ -66,16 +66,11 @@ impl<M: Memory> RawMutex<M> for Mcs<M> {
             name: "mcs",
             source: "Mellor-Crummey and Scott 1991",
             text: text!("mcs.rs"),
-            kind: Kind::Mutual,
-            mutual_exclusion: Claim::Yes,
-            deadlock_freedom: Claim::Yes,
             starvation_freedom: Claim::Yes,
             fcfs: Claim::Yes,
             strong_fifo: Claim::No,
-            fife: Claim::NotApplicable,
             entering: Entering::alone(Claim::No),
             exit: Exit::TERMINATING,
-            group_bounded_abort: Claim::NotApplicable,
             rmr_cc: Bound::of(Growth::Constant),
             rmr_dsm: Bound::of(Growth::Constant),
             space: Growth::Linear,
@@ -86,8 +81,8 @@ impl<M: Memory> RawMutex<M> for Mcs<M> {
                 Primitive::CompareAndSwap,
             ],
             processes: Limit::None,
-            sessions: Limit::NotApplicable,
             bounded_registers: Claim::Yes,
+            ..Claims::MUTEX
         }
     }
 

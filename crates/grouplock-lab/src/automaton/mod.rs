@@ -1,44 +1,48 @@
-//! The code of one process as an automaton, compiled as far as exploration needs it.
+//! The code of one process as an automaton, compiled as far as the exploration needs it.
 //!
-//! A *local state* stands for all executions of a process that cannot be told apart from here on. What a
-//! process observes takes it to the next one. Each such *edge* is found by one [run](run) of the real code
-//! and then remembered, so that exploration works on tables.
+//! A *local state* represents all executions of a process that behave alike from here on. An
+//! observation takes the process to the next local state. One [run](run) of the real code finds
+//! such an *edge*; then the edge is remembered. So an exploration works on tables.
 //!
 //! # What a local state is
-//! The sequence of what was observed since the last *merge point*, where less than the whole past counts:
+//! It is the sequence of observations since the last *merge point*. At a merge point only part of
+//! the past counts:
 //!
-//! * the remainder section: what `inspect` tells;
-//! * entry to the critical section: the process's handle, by its `Debug` form, which is derived and names every field;
-//! * `Memory::live`: the handle, and the words told;
-//! * the head of an `await`: a round that failed leads back to it, and one that succeeded is forgotten but for
-//!   that.
+//! * in the remainder section: what `inspect` reports;
+//! * at the entry to the critical section: the handle of the process, by its `Debug` form, which is
+//!   derived and names every field;
+//! * at `Memory::live`: the handle, and the words it is given;
+//! * at the head of an `await`: a round that failed leads back to it, and a round that succeeded
+//!   leaves nothing else behind.
 //!
 //! # Objects are placeholders
-//! The code only compares pointers and follows them. So a local state names the objects it knows by
-//! placeholders 0, 1, 2 … in the order in which they came up, and whoever is in that state says which object
-//! each stands for (its *environment*). One automaton then serves all processes whose code differs in
-//! nothing but pointers.
+//! The code only compares pointers and follows them. So a local state names the objects that it
+//! knows by placeholders 0, 1, 2 … in the order in which they appeared. A process in that state
+//! says which object each placeholder represents (its *environment*). So one automaton serves all
+//! processes whose code differs only in pointers.
 //!
-//! # Trust, but verify
-//! What the text says is dead may not be. So a local state keeps several ways that led to it (*witnesses*); every edge
-//! from it is run along each of them, and all must show the same.
+//! # Statements about dead contents are checked
+//! The text may be wrong about what is dead. So a local state keeps several ways that led to it
+//! (*witnesses*). Every edge from it is run along each of them, and all must show the same.
 //!
-//! Call an edge that leads to a merge point, or out of an `await`, a *merging* edge: what was observed before it is
-//! dropped there. (Two ways over one edge may come with handles that differ, where it is said that this makes no
-//! difference. Then they count as two edges here.) Ways are kept such that
+//! A *merging* edge leads to a merge point, or out of an `await`: it drops earlier observations.
+//! (Two ways over one edge may have handles that differ where the text says that this makes no
+//! difference. Then they count as two edges here.) The automaton keeps these ways:
 //!
-//! * for each merging edge there is one way that comes over it;
-//! * for each merging edge, and each later target of one in the same section (entry or exit) that some way found so far comes
-//!   to after it, there is one way that does;
-//! * there is one way for each process at its start;
-//! * what is no merge has all the ways of the state before it.
+//! * for each merging edge, one way over it;
+//! * for each merging edge, and each later target of a merging edge in the same section (entry or
+//!   exit) that some way reaches after it, one such way;
+//! * for each process, one way at its start;
+//! * for an edge that does not merge, all ways of the state before it.
 //!
-//! So one observation that was dropped wrongly is found out wherever in its section it makes a difference, however many
-//! merge points lie between; nothing but the handle lives on when a section ends, and the handle counts as a whole there and
-//! at the merge points of the next. What is not checked: more than 16 handles with which passages end in one way, where
-//! `inspect` says that they make no difference; two or more dropped observations that make a difference only
-//! together; an `await` whose condition keeps something from one round to the next; a handle whose `Debug` form does not
-//! tell all; code that orders pointers or asks for their addresses.
+//! So one observation that was dropped wrongly is found wherever it makes a difference in its
+//! section, however many merge points are between. Only the handle survives the end of a section,
+//! and it counts as a whole there and at the merge points of the next section.
+//!
+//! Not checked: more than 16 handles with which passages end in one way, where `inspect` says that
+//! they make no difference; two or more dropped observations that make a difference only together;
+//! an `await` whose condition keeps something from one round to the next; a handle whose `Debug`
+//! form omits something; code that orders pointers or reads their addresses.
 
 pub(crate) mod run;
 
@@ -51,8 +55,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::layout::Layout;
 use crate::memory::context::{self, Cue};
 use crate::subject::Subject;
+use crate::trace::Section;
 use crate::value::{Obs, Val};
-use run::{Known, Merge, Op, Phase, Shown, Stop, execute};
+use run::{Known, Merge, Op, Shown, Stop, execute};
 
 pub(crate) type LocalId = u32;
 
@@ -74,7 +79,7 @@ pub(crate) enum Note {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    pub(crate) phase: Phase,
+    pub(crate) section: Section,
     /// The session asked for in this passage; zero in the remainder section.
     pub(crate) session: u64,
     /// How many objects it knows.
@@ -120,7 +125,7 @@ struct Witness {
     merged: Arc<[u32]>,
 }
 
-type MergeKey = (Merge, Phase, u64, String);
+type MergeKey = (Merge, Section, u64, String);
 
 pub(crate) struct Automaton {
     subject: Subject,
@@ -156,12 +161,12 @@ const MOST_HANDLES: usize = 16;
 impl Automaton {
     /// The automaton of `subject`, and each process's first local state and environment.
     pub(crate) fn new(subject: &Subject, processes: usize) -> (Self, Vec<(LocalId, Vec<usize>)>) {
-        let (instance, plan) = context::set_up(|| (subject.make)(processes));
+        let (instance, blueprint) = context::set_up(|| (subject.make)(processes));
         drop(instance);
         let mut automaton = Automaton {
             subject: *subject,
             processes,
-            layout: Arc::new(Layout::of(&plan)),
+            layout: Arc::new(Layout::of(&blueprint)),
             nodes: Vec::new(),
             witnesses: Vec::new(),
             ways: Vec::new(),
@@ -192,7 +197,7 @@ impl Automaton {
         let env: Vec<usize> = placeholders.iter().map(|&object| usize::from(object)).collect();
         let witness =
             Witness { before: None, process: p, env: env.clone(), merged: Arc::default() };
-        let key = (merge, Phase::Remainder, 0, text);
+        let key = (merge, Section::Remainder, 0, text);
         let id = self.merge_point(key, env.len());
         self.add_way(id, witness);
         (id, env)
@@ -226,13 +231,13 @@ impl Automaton {
             self.raw_edge(source, obs).inspect_err(|t| self.trouble = Some(t.clone()))?;
         while edge.panic.is_none() {
             let target = self.node(edge.target);
-            if target.step.is_some() || target.phase == Phase::Remainder {
+            if target.step.is_some() || target.section == Section::Remainder {
                 break;
             }
             let on = self.edge(edge.target, Obs::PASS)?;
             // An exit section without steps: it must be seen inside even so.
-            let unseen = self.node(on.target).phase == Phase::Remainder;
-            if target.phase == Phase::Inside && unseen {
+            let unseen = self.node(on.target).section == Section::Remainder;
+            if target.section == Section::Inside && unseen {
                 break;
             }
             edge = compose(&edge, &on);
@@ -390,7 +395,7 @@ impl Automaton {
                 (head, identity(self.nodes[head as usize].arity))
             }
             Stop::Merge(merge, text, placeholders) => {
-                let key = (*merge, shown.phase, shown.session, text.clone());
+                let key = (*merge, shown.section, shown.session, text.clone());
                 let id = self.merge_point(key, placeholders.len());
                 (id, placeholders.clone().into_boxed_slice())
             }
@@ -403,7 +408,7 @@ impl Automaton {
                     head.map_or(from.arity + stranger, |head| self.nodes[head as usize].arity);
                 let id = self.nodes.len() as LocalId;
                 let id = self.add(Node {
-                    phase: shown.phase,
+                    section: shown.section,
                     session: shown.session,
                     arity,
                     step: Some((*target, *op)),
@@ -428,9 +433,10 @@ impl Automaton {
         if let Some(&id) = self.merges.get(&key) {
             return id;
         }
-        let (_, phase, session, _) = key;
+        let (_, section, session, _) = key;
         let order = Ordering::SeqCst;
-        let id = self.add(Node { phase, session, arity, step: None, order, at: None, head: None });
+        let id =
+            self.add(Node { section, session, arity, step: None, order, at: None, head: None });
         self.told += key.3.len() + 100;
         self.merges.insert(key, id);
         id

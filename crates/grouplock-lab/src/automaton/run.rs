@@ -1,6 +1,6 @@
-//! One run of the real code: from joining, along a script, to the next thing it does.
+//! One run of the real code: from joining, along a script, to the next step.
 //!
-//! What is told of it has placeholders for objects.
+//! Its result names objects by placeholders.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -12,22 +12,11 @@ use grouplock_algorithms::memory::Ordering;
 
 use super::{Note, Target};
 use crate::layout::{Layout, object_at, pack, try_pack, unpack};
-use crate::memory::context::{self, Access, Cue, Operation, Plan, Wish};
+use crate::memory::context::{self, Access, Blueprint, Cue, Operation, Wish};
 use crate::memory::running::{Running, recycle, start};
 use crate::subject::Subject;
+use crate::trace::Section;
 use crate::value::{Obs, Val};
-
-/// Where a process is in its passage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Phase {
-    Remainder,
-    Entering,
-    /// It has decided to give up, and is neither inside nor idle yet.
-    Withdrawing,
-    /// In its critical section: it has taken no step of its exit section yet.
-    Inside,
-    Exiting,
-}
 
 /// An operation on packed values. The objects are real ones in a state, placeholders in the automaton.
 pub(crate) type Op = Operation<Val>;
@@ -42,7 +31,7 @@ impl Op {
     pub(crate) fn writes(self, old: Val) -> bool {
         match self {
             Op::Cas(expected, _) => expected == old,
-            _ => !self.looks(),
+            _ => !self.only_reads(),
         }
     }
 }
@@ -80,7 +69,7 @@ pub(super) struct Shown {
     pub(super) handle: String,
     /// What the process said after the script's last entry.
     pub(super) notes: Vec<Note>,
-    pub(super) phase: Phase,
+    pub(super) section: Section,
     pub(super) session: u64,
     /// The script's last entry ended an `await`.
     pub(super) passed: bool,
@@ -114,14 +103,15 @@ pub(super) fn execute(
     script: &[Cue<Val>],
     known: &Known,
 ) -> Result<Shown, String> {
-    let (joined, plan) = context::set_up(|| (subject.make)(processes));
+    let (joined, blueprint) = context::set_up(|| (subject.make)(processes));
     let mut joined = joined.expect("the same lock was made before, to know its layout");
     let me = Rc::new(RefCell::new(joined.swap_remove(p)));
-    let mut running = start(Rc::clone(&me), Some(plan.objects.iter().map(|o| o.place).collect()));
-    let mut driven = drive(&mut running, layout, script, known, &plan)?;
+    let mut running =
+        start(Rc::clone(&me), Some(blueprint.objects.iter().map(|o| o.place).collect()));
+    let mut driven = drive(&mut running, layout, script, known, &blueprint)?;
     // Whoever is told of a death goes on waiting.
-    if subject.dies && driven.phase == Phase::Withdrawing {
-        driven.phase = Phase::Entering;
+    if subject.dies && driven.section == Section::Withdrawing {
+        driven.section = Section::Entering;
     }
     context::end();
     recycle(running);
@@ -131,7 +121,7 @@ pub(super) fn execute(
     let merge = match driven.halt {
         Err(stop) => Err(stop),
         Ok(Wish::Access(Access { register, operation, order, at })) => {
-            Err(match operation.try_map(|word| try_pack(word, &plan)) {
+            Err(match operation.try_map(|word| try_pack(word, &blueprint)) {
                 Ok(op) => Stop::Operation {
                     target: known.target(register, layout)?,
                     op: op.try_map(|value| known.value(value, at))?,
@@ -144,14 +134,14 @@ pub(super) fn execute(
         }
         Ok(Wish::Live(words, at)) => {
             for word in words {
-                told.value(pack(word, &plan));
+                told.value(pack(word, &blueprint));
             }
             Ok(Merge::Live { file: at.file(), line: at.line(), column: at.column() })
         }
         Ok(Wish::Remainder) => {
             me.inspect(&mut |name, word| {
                 _ = write!(told.text, "{name}=");
-                told.value(pack(word, &plan));
+                told.value(pack(word, &blueprint));
             });
             Ok(Merge::Remainder)
         }
@@ -161,7 +151,7 @@ pub(super) fn execute(
         Err(stop) => stop,
         Ok(merge) => {
             let whole = if merge == Merge::Remainder { &mut handle } else { &mut told };
-            whole.mention(&me.handle(), &plan);
+            whole.mention(&me.handle(), &blueprint);
             if let (Merge::Remainder, Some(object)) = (merge, told.unknown) {
                 let name = &layout.objects[object].name;
                 return Err(format!(
@@ -171,8 +161,8 @@ pub(super) fn execute(
             Stop::Merge(merge, told.text, told.placeholders)
         }
     };
-    let Driven { notes, phase, session, passed, in_round, .. } = driven;
-    Ok(Shown { stop, handle: handle.text, notes, phase, session, passed, in_round })
+    let Driven { notes, section, session, passed, in_round, .. } = driven;
+    Ok(Shown { stop, handle: handle.text, notes, section, session, passed, in_round })
 }
 
 /// What a process did along a script. The last five are those of [`Shown`].
@@ -180,7 +170,7 @@ struct Driven {
     /// What it wants where the script ends, or why it does not come so far.
     halt: Result<Wish, Stop>,
     notes: Vec<Note>,
-    phase: Phase,
+    section: Section,
     session: u64,
     passed: bool,
     in_round: Option<usize>,
@@ -192,13 +182,13 @@ fn drive(
     layout: &Layout,
     script: &[Cue<Val>],
     known: &Known,
-    plan: &Plan,
+    blueprint: &Blueprint,
 ) -> Result<Driven, String> {
-    let (mut phase, mut session, mut answered) = (Phase::Remainder, 0, 0);
+    let (mut section, mut session, mut answered) = (Section::Remainder, 0, 0);
     let (mut round, mut passed, mut notes) = (None, false, Vec::new());
     let (mut position, mut cue) = (0, None);
     let halt = loop {
-        let wish = match context::hushed(|| running.resume(cue.take())) {
+        let wish = match context::catch_quietly(|| running.resume(cue.take())) {
             Ok(resumed) => resumed.as_yield().expect("it was not told to stop"),
             Err(payload) => break Err(Stop::Panic(context::message(&*payload))),
         };
@@ -224,40 +214,40 @@ fn drive(
                     break Err(Stop::RoundFailed);
                 }
             }
-            Wish::MayGiveUp => unreachable!("where code is explored, waiting is one step"),
+            Wish::MayWithdraw => unreachable!("where code is explored, waiting is one step"),
             Wish::DoorwayEnd => notes.extend(is_over.then_some(Note::DoorwayEnd)),
             Wish::Forget(_) if !is_over => {}
             Wish::Forget(register) => notes.push(Note::Forget(known.target(*register, layout)?)),
             Wish::Remainder | Wish::Inside | Wish::Access(_) | Wish::Live(..) => {
                 match &wish {
-                    Wish::Remainder => (phase, session) = (Phase::Remainder, 0),
-                    Wish::Inside => (phase, answered) = (Phase::Inside, 0),
+                    Wish::Remainder => (section, session) = (Section::Remainder, 0),
+                    Wish::Inside => (section, answered) = (Section::Inside, 0),
                     _ => answered += usize::from(!is_over && matches!(wish, Wish::Access(_))),
                 }
                 let Some(&next) = script.get(position) else { break Ok(wish) };
                 position += 1;
                 match next {
-                    Cue::Request(asked) => (phase, session) = (Phase::Entering, asked),
-                    Cue::Pass if phase == Phase::Inside => phase = Phase::Exiting,
-                    Cue::Waited(false) => phase = Phase::Withdrawing,
+                    Cue::Request(asked) => (section, session) = (Section::Entering, asked),
+                    Cue::Pass if section == Section::Inside => section = Section::Exit,
+                    Cue::Waited(false) => section = Section::Withdrawing,
                     _ => {}
                 }
-                cue = Some(unpacked(next, plan));
+                cue = Some(unpacked(next, blueprint));
             }
         }
     };
     // It has taken no step of its exit section yet.
-    if phase == Phase::Exiting && answered == 0 {
-        phase = Phase::Inside;
+    if section == Section::Exit && answered == 0 {
+        section = Section::Inside;
     }
     let in_round = round.map(|began| script.len() - began);
-    Ok(Driven { halt, notes, phase, session, passed, in_round })
+    Ok(Driven { halt, notes, section, session, passed, in_round })
 }
 
 /// The cue with its object where it lies in this run.
-fn unpacked(cue: Cue<Val>, plan: &Plan) -> Cue {
+fn unpacked(cue: Cue<Val>, blueprint: &Blueprint) -> Cue {
     match cue {
-        Cue::Value(value) => Cue::Value(unpack(value, plan)),
+        Cue::Value(value) => Cue::Value(unpack(value, blueprint)),
         Cue::Done => Cue::Done,
         Cue::Swapped(swapped) => Cue::Swapped(swapped),
         Cue::Waited(waited) => Cue::Waited(waited),
@@ -292,7 +282,7 @@ impl Known {
             Obs::SWAPPED => Cue::Swapped(true),
             Obs::FAILED => Cue::Swapped(false),
             Obs::WAITED => Cue::Waited(true),
-            Obs::GIVES_UP => Cue::Waited(false),
+            Obs::WITHDRAWS => Cue::Waited(false),
             Obs::PASS => Cue::Pass,
             Obs(value) => Cue::Value(Val(value).map(|placeholder| self.0[placeholder])),
         })
@@ -354,13 +344,13 @@ impl<'a> Telling<'a> {
     }
 
     /// Tells `text`, which mentions objects by their addresses.
-    fn mention(&mut self, text: &str, plan: &Plan) {
+    fn mention(&mut self, text: &str, blueprint: &Blueprint) {
         let mut rest = text;
         while let Some(at) = rest.find("0x") {
             let digits = rest[at + 2..].find(|c: char| !c.is_ascii_hexdigit());
             let end = digits.map_or(rest.len(), |digits| at + 2 + digits);
             let address = usize::from_str_radix(&rest[at + 2..end], 16).ok();
-            if let Some(object) = address.and_then(|address| object_at(address, plan)) {
+            if let Some(object) = address.and_then(|address| object_at(address, blueprint)) {
                 self.text.push_str(&rest[..at]);
                 self.object(object);
             } else {

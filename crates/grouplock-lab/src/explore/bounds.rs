@@ -1,63 +1,71 @@
-//! "By a bounded number of its own steps": see [`property`](crate::property) for what exactly is checked.
+//! "By a bounded number of its own steps": [`property`](crate::property) says what exactly is
+//! checked.
 //!
-//! While states are explored, the steppers note which steps of the text are taken by processes that a property speaks of. There are few
-//! such steps, however many states there are. They must form no cycle; their longest path is the bound.
+//! During an exploration the steppers note the steps of the text that are taken by the processes
+//! that a property concerns. There are few such steps, however many states there are. They must
+//! form no cycle; their longest path is the bound.
 
 use rustc_hash::FxHashMap;
 
 use super::state::State;
 use super::stepper::{Fault, Obstacle, Stepper};
 use crate::automaton::LocalId;
-use crate::automaton::run::Phase;
 use crate::property::Property;
+use crate::trace::{Section, place};
 
-/// A step of the text, taken by a process that the property speaks of.
-pub(super) type Tread = (Property, LocalId, LocalId);
+/// A step of the text, taken by a process that the property concerns.
+pub(super) type NotedStep = (Property, LocalId, LocalId);
 
-/// Local states in the order of a path that ends where it begins.
+/// The local states of a path that ends where it begins.
 pub(super) type Circle = Vec<LocalId>;
 
 impl Stepper {
-    /// Notes that process `p` goes on to the local state `to`.
-    pub(super) fn tread(&mut self, state: &State, p: usize, to: LocalId) -> Result<(), Obstacle> {
-        if !self.watching {
+    /// Notes that process `p` steps to the local state `to`.
+    pub(super) fn note_step(
+        &mut self,
+        state: &State,
+        p: usize,
+        to: LocalId,
+    ) -> Result<(), Obstacle> {
+        if !self.notes_steps {
             return Ok(());
         }
         let from = state.procs[p].local;
         for i in 0..self.bounding.len() {
             let property = self.bounding[i];
-            let tread = (property, from, to);
-            if !self.trod.contains(&tread)
+            let step = (property, from, to);
+            if !self.noted.contains(&step)
                 && self.concerns(property, state, p)
                 && (!property.is_of_some() || self.is_free(state, p)?)
             {
-                self.trod.insert(tread);
-                self.fresh.push(tread);
+                self.noted.insert(step);
+                self.newly_noted.push(step);
             }
         }
         Ok(())
     }
 
-    /// Whether `property` speaks of process `p` in `state`.
+    /// Whether `property` concerns process `p` in `state`.
     pub(super) fn concerns(&mut self, property: Property, state: &State, p: usize) -> bool {
         let node = self.node(state.procs[p].local);
-        let leaves = matches!(node.phase, Phase::Inside | Phase::Exiting);
+        let leaves = matches!(node.section, Section::Inside | Section::Exit);
         if matches!(property, Property::BoundedExit | Property::GroupBoundedExit) {
             return leaves;
         }
         if property == Property::GroupBoundedAbort {
-            return node.phase == Phase::Withdrawing;
+            return node.section == Section::Withdrawing;
         }
-        if property.is_of_some() && self.somebody_gives_up(state) {
+        if property.is_of_some() && self.any_withdraws(state) {
             return false;
         }
         let proc = &state.procs[p];
         let mut others = (0..state.procs.len()).filter(|&q| q != p);
-        node.phase == Phase::Entering
+        node.section == Section::Entering
             && match property {
                 Property::Fife => proc.enabled,
-                Property::BoundedEntry => others
-                    .all(|q| matches!(self.phase(state, q), Phase::Remainder | Phase::Entering)),
+                Property::BoundedEntry => others.all(|q| {
+                    matches!(self.section(state, q), Section::Remainder | Section::Entering)
+                }),
                 Property::ConcurrentEntering | Property::GroupConcurrentEntering => {
                     !self.is_disturbed(state, p)
                 }
@@ -78,9 +86,9 @@ impl Stepper {
             }
     }
 
-    /// Whether somebody has decided to give up and is not done with that.
-    fn somebody_gives_up(&mut self, state: &State) -> bool {
-        (0..state.procs.len()).any(|q| self.phase(state, q) == Phase::Withdrawing)
+    /// Whether a process withdraws and has not finished.
+    fn any_withdraws(&mut self, state: &State) -> bool {
+        (0..state.procs.len()).any(|q| self.section(state, q) == Section::Withdrawing)
     }
 
     pub(super) fn tell_circle(&mut self, property: Property, circle: &[LocalId]) -> Fault {
@@ -91,11 +99,7 @@ impl Stepper {
         };
         let mut lines: Vec<String> = Vec::with_capacity(circle.len());
         for &local in circle {
-            let at = self.node(local).at;
-            let line = at.map_or_else(String::new, |at| {
-                let file = at.file().rsplit(['/', '\\']).next().unwrap_or_default();
-                format!("{file}:{}", at.line())
-            });
+            let line = self.node(local).at.map(place).unwrap_or_default();
             if lines.last() != Some(&line) {
                 lines.push(line);
             }
@@ -106,9 +110,9 @@ impl Stepper {
     }
 }
 
-/// How many steps the longest path along `steps` has; or a circle, if there is no longest path.
+/// The length of the longest path along `steps`; or a circle, if there is no longest path.
 pub fn longest(steps: &[(LocalId, LocalId)]) -> Result<usize, Circle> {
-    // Each local state that nothing leads to any more is taken away, with the steps from it (Kahn's algorithm).
+    // Kahn's algorithm: remove each local state without a step to it, with the steps from it.
     let mut into: FxHashMap<LocalId, Vec<LocalId>> = FxHashMap::default();
     let mut from: FxHashMap<LocalId, Vec<LocalId>> = FxHashMap::default();
     for &(a, b) in steps {
@@ -134,7 +138,7 @@ pub fn longest(steps: &[(LocalId, LocalId)]) -> Result<usize, Circle> {
     }
     missing.retain(|_, left| *left > 0);
     let Some(&somewhere) = missing.keys().min() else { return Ok(longest) };
-    // To each that is left another one leads: backwards, one comes round.
+    // Each remaining state has a step to it, so a path backwards closes a circle.
     let mut circle = vec![somewhere];
     loop {
         let last = circle[circle.len() - 1];

@@ -37,7 +37,7 @@ impl Reach {
         }
     }
 
-    /// Whether process `p` and nobody else can reach `object`.
+    /// Whether process `p` and no other process can reach `object`.
     pub(crate) fn is_private(&self, object: usize, p: usize) -> bool {
         self.0[object] == 1 << p
     }
@@ -62,7 +62,7 @@ pub(crate) struct Renaming {
 
 const UNNAMED: u8 = u8::MAX;
 
-/// A walk through memory that gives objects their new numbers.
+/// A walk through memory that renumbers objects.
 struct Walk<'a> {
     state: &'a State,
     layout: &'a Layout,
@@ -114,7 +114,7 @@ impl<'a> Walk<'a> {
         self.queue.clear();
     }
 
-    /// What can be seen of process `p` without naming anybody.
+    /// A description of process `p` that names no process.
     fn look_at(&self, p: usize) -> Vec<u32> {
         let proc = &self.state.procs[p];
         let behind = self.state.procs.iter().filter(|q| q.before >> p & 1 == 1).count();
@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
             }
             self.go_on();
         }
-        // What is left nobody can reach. It matters only if it has not been scrubbed.
+        // No process can reach the rest. It matters only if it is not scrubbed.
         for object in 0..layout.objects.len() {
             self.meet(Val::object(object));
         }
@@ -200,7 +200,7 @@ pub(crate) enum Renamed {
 /// The standard form of `state`, and how it was renamed.
 pub(crate) fn canonical(state: &State, layout: &Layout, what: Renamed) -> (State, Renaming) {
     let walk = Walk::from_globals(state, layout);
-    // Where only objects change their names, everybody is told apart.
+    // If only objects change names, processes keep their order.
     let look = |p: usize| if what == Renamed::All { walk.look_at(p) } else { vec![p as u32] };
     let mut looks: Vec<(Vec<u32>, usize)> = (0..state.procs.len()).map(|p| (look(p), p)).collect();
     looks.sort_unstable();
@@ -219,7 +219,13 @@ pub(crate) fn canonical(state: &State, layout: &Layout, what: Renamed) -> (State
     best.expect("there is at least one order")
 }
 
-/// Whether `state` stays as it is, but for names, if two processes change places: then each can do what the other can.
+/// `state`, in its standard form if names may change.
+pub(crate) fn standard(state: State, layout: &Layout, what: Renamed) -> State {
+    if what == Renamed::Nothing { state } else { canonical(&state, layout, what).0 }
+}
+
+/// Whether `state` stays the same, except for names, if two processes change places: then each can do
+/// what the other can.
 pub(crate) fn may_swap(state: &State, layout: &Layout, p: usize, q: usize) -> bool {
     let mut order: Vec<usize> = (0..state.procs.len()).collect();
     let (before, _) = Walk::from_globals(state, layout).finish(&order);

@@ -1,26 +1,23 @@
-//! Properties of a single state: who waits, and who gets on by itself.
+//! Properties of a single state: which processes wait, and which can get through alone.
 
-use super::state::State;
+use super::state::{Proc, State};
 use super::stepper::{Fault, Obstacle, Stepper};
-use crate::automaton::run::{Op, Phase};
-use crate::property::{Properties, Property};
+use crate::property::Property;
+use crate::trace::Section;
 
-/// Checks what can be said of `state` by itself. What is wrong is an obstacle.
-pub(crate) fn check(
-    stepper: &mut Stepper,
-    state: &State,
-    properties: Properties,
-) -> Result<(), Obstacle> {
-    let phases: Vec<Phase> = (0..state.procs.len()).map(|p| stepper.phase(state, p)).collect();
-    let stuck = |stepper: &mut Stepper, but: Phase| -> Result<bool, Obstacle> {
-        // Most states have somebody who does not wait at all, and that is quickly seen.
-        for (p, &phase) in phases.iter().enumerate() {
-            if phase != Phase::Remainder && phase != but && !stepper.may_wait(state, p) {
+/// Checks the properties of single states in `state`. A violation is an obstacle.
+pub(crate) fn check(stepper: &mut Stepper, state: &State) -> Result<(), Obstacle> {
+    let sections: Vec<Section> =
+        (0..state.procs.len()).map(|p| stepper.section(state, p)).collect();
+    let stuck = |stepper: &mut Stepper, but: Section| -> Result<bool, Obstacle> {
+        // In most states some process does not wait at all, which is quick to see.
+        for (p, &section) in sections.iter().enumerate() {
+            if section != Section::Remainder && section != but && !stepper.may_wait(state, p) {
                 return Ok(false);
             }
         }
-        for (p, &phase) in phases.iter().enumerate() {
-            if phase != Phase::Remainder && phase != but && !stepper.is_stuck(state, p)? {
+        for (p, &section) in sections.iter().enumerate() {
+            if section != Section::Remainder && section != but && !stepper.is_stuck(state, p)? {
                 return Ok(false);
             }
         }
@@ -30,27 +27,26 @@ pub(crate) fn check(
         Err(Obstacle::Fault(Fault { property, because: because.to_owned() }))
     };
 
-    let outside = phases.iter().any(|&phase| phase != Phase::Remainder);
-    let asked = properties.contains(Property::DeadlockFreedom) && state.buffers.are_empty();
-    if asked && outside && stuck(stepper, Phase::Remainder)? {
+    let outside = sections.iter().any(|&section| section != Section::Remainder);
+    let asked = stepper.checks(Property::DeadlockFreedom) && state.buffers.are_empty();
+    if asked && outside && stuck(stepper, Section::Remainder)? {
         let because = "somebody waits, and nobody outside the remainder section can move";
         return fault(Property::DeadlockFreedom, because);
     }
 
-    let somebody_gives_up = phases.contains(&Phase::Withdrawing);
+    let any_withdraws = sections.contains(&Section::Withdrawing);
     for i in 0..stepper.bounding.len() {
         let property = stepper.bounding[i];
-        // A process that has taken no step of its exit section may still want to stay. One who gives up may have the exit lock, and
-        // wait for one who enters when it has released it.
+        // A process that has taken no step of its exit section may stay. A process that withdraws may hold the
+        // exit lock and wait for one that enters after the release.
         let counts = |p: usize| {
-            property != Property::GroupBoundedExit
-                || phases[p] == Phase::Exiting && !somebody_gives_up
+            property != Property::GroupBoundedExit || sections[p] == Section::Exit && !any_withdraws
         };
-        let concerned: Vec<usize> = (0..phases.len()).filter(|&p| counts(p)).collect();
+        let concerned: Vec<usize> = (0..sections.len()).filter(|&p| counts(p)).collect();
         if property.is_of_some() {
             let helps = |p: usize| {
                 property == Property::GroupBoundedAbort
-                    && matches!(phases[p], Phase::Exiting | Phase::Entering)
+                    && matches!(sections[p], Section::Exit | Section::Entering)
             };
             let (mut any, mut able) = (false, false);
             for p in concerned {
@@ -59,7 +55,7 @@ pub(crate) fn check(
                     able = stepper.is_free(state, p)?;
                 }
             }
-            for p in (0..phases.len()).filter(|&p| any && helps(p)) {
+            for p in (0..sections.len()).filter(|&p| any && helps(p)) {
                 able = able || stepper.is_free(state, p)?;
             }
             if any && !able {
@@ -77,26 +73,30 @@ pub(crate) fn check(
         }
     }
 
-    // The second halves of the group properties: everybody gets in, even if nobody leaves.
+    // The second halves of the group properties: every process gets in, even if none leaves.
     let in_the_end = [
         Property::ConcurrentOccupancy,
         Property::GroupConcurrentEntering,
         Property::StrongGroupConcurrentEntering,
     ];
-    for property in in_the_end.into_iter().filter(|&property| properties.contains(property)) {
+    for property in in_the_end {
+        if !stepper.checks(property) {
+            continue;
+        }
         let premise = |stepper: &mut Stepper, p: usize| match property {
             Property::StrongGroupConcurrentEntering => state.procs[p].undisturbed,
             _ => !stepper.is_disturbed(state, p),
         };
-        let asks = (0..phases.len()).any(|p| phases[p] == Phase::Entering && premise(stepper, p));
-        if asks && stuck(stepper, Phase::Inside)? {
+        let asks =
+            (0..sections.len()).any(|p| sections[p] == Section::Entering && premise(stepper, p));
+        if asks && stuck(stepper, Section::Inside)? {
             return fault(property, "somebody cannot enter unless others leave");
         }
     }
     Ok(())
 }
 
-/// What it means that nobody is free.
+/// What it means that no process is free.
 fn nobody_can(property: Property) -> &'static str {
     match property {
         Property::BoundedEntry => {
@@ -113,22 +113,21 @@ fn nobody_can(property: Property) -> &'static str {
     }
 }
 
-/// How many steps a process that runs alone may take. Far more than any path through the code of so few processes.
+/// How many steps a process may take alone: far more than any path through the code of so few
+/// processes.
 const BOUND: usize = 500;
 
 impl Stepper {
-    /// Whether process `p` would get through the section it is in if it ran alone from `state`: if it is inside, out of there.
+    /// Whether process `p` would get through its section if it ran alone from `state`; if it is inside,
+    /// through its exit.
     pub(crate) fn is_free(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
-        let leaves = self.phase(state, p) == Phase::Inside;
+        let leaves = self.section(state, p) == Section::Inside;
         let mut state = state.clone();
-        for proc in &mut state.procs {
-            (proc.before, proc.past_doorway) = (0, false);
-            (proc.undisturbed, proc.enabled, proc.overtaken) = (false, false, false);
-        }
+        state.procs.iter_mut().for_each(Proc::clear_marks);
         for _ in 0..BOUND {
-            match self.phase(&state, p) {
-                Phase::Remainder => return Ok(true),
-                Phase::Inside if !leaves => return Ok(true),
+            match self.section(&state, p) {
+                Section::Remainder => return Ok(true),
+                Section::Inside if !leaves => return Ok(true),
                 _ => {}
             }
             if self.is_stuck(&state, p)? {
@@ -137,7 +136,7 @@ impl Stepper {
             match self.try_step(&mut state, p) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
-                // That is found, and told properly, when exploration comes to it.
+                // The exploration finds and reports that itself.
                 Err(Obstacle::Fault(_)) => return Ok(true),
                 Err(trouble) => return Err(trouble),
             }
@@ -145,32 +144,29 @@ impl Stepper {
         Ok(false)
     }
 
-    /// Process `p` tries a step, of which nothing is noted.
+    /// Process `p` tries a step that is not noted.
     fn try_step(&mut self, state: &mut State, p: usize) -> Result<bool, Obstacle> {
-        let (watching, log) = (std::mem::take(&mut self.watching), self.log.take());
+        let (notes_steps, log) = (std::mem::take(&mut self.notes_steps), self.log.take());
         let result = self.step(state, p);
-        (self.watching, self.log) = (watching, log);
+        (self.notes_steps, self.log) = (notes_steps, log);
         result
     }
 
-    /// Whether process `p` is at a place where it may have to wait.
+    /// Whether the next step of process `p` may have to wait.
     pub(crate) fn may_wait(&mut self, state: &State, p: usize) -> bool {
         let local = state.procs[p].local;
         let node = self.node(local);
         node.head == Some(local) || node.step.is_none_or(|(_, op)| op.blocks())
     }
 
-    /// Whether process `p` waits for something that is not so: no step of its own would change anything.
+    /// Whether process `p` waits for a condition that does not hold: no step of its own changes anything.
     pub(crate) fn is_stuck(&mut self, state: &State, p: usize) -> Result<bool, Obstacle> {
         let local = state.procs[p].local;
         let node = self.node(local);
-        let Some((target, op)) = node.step else { return Ok(node.phase == Phase::Remainder) };
+        let Some((target, op)) = node.step else { return Ok(node.section == Section::Remainder) };
         let contents = state.seen(p, state.register(&self.layout, p, target));
-        if let Op::WaitOther(value) = op {
-            return Ok(contents == state.value(p, value));
-        }
-        if let Some(waits) = self.waits(state, op, contents) {
-            return Ok(waits);
+        if op.blocks() {
+            return Ok(self.has_to_wait(state, state.operation(p, op), contents));
         }
         if node.head != Some(local) {
             return Ok(false);

@@ -1,36 +1,34 @@
-//! The local automaton of an algorithm, as far as any reachable state needs it.
+//! The local automaton of an algorithm, with every edge that a reachable state needs.
 
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use super::canon::{Renamed, canonical};
+use super::canon::standard;
+use super::frontier::Frontier;
 use super::start::Start;
-use super::state::State;
 use super::stepper::Obstacle;
-use super::visited::{Visited, fingerprint};
 use super::{CheckError, Options, Trespass, attempt, fits};
 use crate::automaton::{Automaton, LocalId, Trouble};
 use crate::property::Properties;
 use crate::subject::Subject;
 
-/// An automaton with every edge that was met.
+/// An automaton with every edge that was found.
 pub(crate) struct Compiled {
     pub(crate) automaton: Arc<Mutex<Automaton>>,
     /// Each process's first local state, and the objects that it knows there.
     pub(crate) first: Vec<(LocalId, Vec<usize>)>,
 }
 
-/// Why not every edge was met.
+/// Why not every edge was found.
 pub(crate) enum Unfinished {
-    /// It would have taken more memory than allowed, or somebody asked for an end.
+    /// The search needed more memory than allowed, or was stopped from outside.
     Limit,
-    /// The text's word on private variables is wrong, so that there is no automaton.
-    Lie(String),
+    /// The text is wrong about private variables, so there is no automaton.
+    Liveness(String),
 }
 
-/// Visits every reachable state once and looks at no property, so that a violation ends nothing. The text is not believed on
-/// dead registers: a mutation may make that word false.
+/// Visits every reachable state once and checks no property, so that a violation does not end it. It
+/// ignores what the text says about dead registers: a mutation may make that false.
 ///
 /// # Errors
 /// If the sizes are out of range.
@@ -49,44 +47,31 @@ fn walk(subject: &Subject, options: &Options) -> Result<Result<Compiled, Unfinis
         Start::new(subject, options);
     let stepper = &mut steppers[0];
     let layout = Arc::clone(&stepper.layout);
-    let visited = Visited::default();
-    let mut rows: VecDeque<Vec<u32>> = VecDeque::new();
-    let mut row = Vec::new();
-    initial.pack(&mut row);
-    visited.insert(fingerprint(&row));
-    rows.push_back(row.clone());
+    let mut frontier = Frontier::new(&initial);
     let mut choices = Vec::new();
     let mut expanded = 0_u64;
-    while let Some(here) = rows.pop_front() {
+    while let Some(state) = frontier.take(layout.registers.len()) {
         if expanded.is_multiple_of(1024) {
-            let waiting = (rows.len() * (here.len() * 4 + 24)) as u64;
-            let held = visited.bytes() + waiting + stepper.bytes(1);
+            let held = frontier.bytes(0) + stepper.bytes(1);
             if held > options.memory_limit || options.stop.load(Ordering::Relaxed) {
                 return Ok(Err(Unfinished::Limit));
             }
-            (options.progress)(&format!("{} states", visited.count()));
+            (options.progress)(&format!("{} states", frontier.count()));
         }
         expanded += 1;
-        let state = State::unpack(&here, layout.registers.len());
         stepper.choices(&state, &mut choices);
         for &choice in &choices {
             let mut successor = state.clone();
             match stepper.take(&mut successor, choice) {
                 Ok(_) => {}
-                // A panic: nobody gets further, and the edge says so.
+                // A panic: the execution ends, and the edge says so.
                 Err(Obstacle::Fault(_)) => continue,
                 Err(Obstacle::Trouble(Trouble::Trespass)) => return Err(Trespass),
                 Err(Obstacle::Trouble(Trouble::Liveness(because))) => {
-                    return Ok(Err(Unfinished::Lie(because)));
+                    return Ok(Err(Unfinished::Liveness(because)));
                 }
             }
-            if renamed != Renamed::Nothing {
-                successor = canonical(&successor, &layout, renamed).0;
-            }
-            successor.pack(&mut row);
-            if visited.insert(fingerprint(&row)) {
-                rows.push_back(row.clone());
-            }
+            frontier.add(&standard(successor, &layout, renamed));
         }
     }
     Ok(Ok(Compiled { automaton, first }))

@@ -1,37 +1,41 @@
 //! Processes that die: what a death does to a state.
 //!
-//! A process outside its remainder section may die instead of taking its next step. What it held in private is lost, what it wrote
-//! stays, and its register `Dead` is set. An [ideal latch](crate::ideal_latch) that it owned is free, and its next owner is told. Whoever waits
-//! where it can be told of a death may be told at any moment while there is one, and is told in the end.
+//! A process outside its remainder section may die instead of taking its next step. Its private
+//! variables are lost, its writes stay, and its register `Dead` is set. An [ideal
+//! latch](crate::ideal_latch) that it owned becomes free, and the next owner learns of the death. A
+//! process that waits where it can learn of a death may learn of it at any time while there is one,
+//! and does so in the end.
 //!
-//! The dead is *buried* when its register `State` is zero and the latch does not name it. Then a new process has its place, idle, which is to say
-//! that it may come or not. So a death is over when `Dead` is false again. Until then one that died inside counts as inside.
+//! A dead process is *buried* when its register `State` is zero and the latch does not name it.
+//! Then a new idle process has its place, and it may request or not. So a death is over when `Dead`
+//! is false again. Until then a process that died inside counts as inside.
 //!
-//! Tickets are compared and nothing else. While no living process owns the latch, nobody keeps one in private. Then those of the places
-//! that wait (`State` is one) are numbered anew from one, in their order, and others are blanked.
+//! The text only compares tickets. While no living process owns the latch, no process keeps a
+//! ticket in private. Then the tickets of the waiting places (`State` is one) are renumbered from
+//! one, in their order, and the others are blanked.
 
 use super::state::{Env, State};
 use super::stepper::Stepper;
 use crate::automaton::LocalId;
-use crate::automaton::run::{Op, Phase};
+use crate::automaton::run::Op;
 use crate::ideal_latch;
 use crate::layout::Layout;
-use crate::memory::context::RegisterPlan;
-use crate::trace::{Event, What};
+use crate::memory::context::BlueprintRegister;
+use crate::trace::{Event, Section, What};
 use crate::value::Val;
 use grouplock_algorithms::memory::Site;
 
-/// What the register is called that counts how many may yet die, if that is bounded.
+/// The name of the register that counts how many processes may still die, if that is bounded.
 const LIVES: &str = "deaths to come";
 
-/// The registers that deaths are about, and how a process begins.
+/// The registers that deaths concern, and the first state of each process.
 #[derive(Clone, Debug)]
 pub(super) struct Deaths {
     dead: Vec<usize>,
     state: Vec<usize>,
     ticket: Vec<usize>,
     tickets: Option<usize>,
-    /// The word of the latch that names its owner, and the mark of an ideal one that its owner died.
+    /// The word of the latch that names its owner, and the mark of an ideal latch that its owner died.
     latch: Option<usize>,
     left: Option<usize>,
     lives: Option<usize>,
@@ -40,17 +44,17 @@ pub(super) struct Deaths {
 
 const WAIT: u64 = 1;
 
-/// The layout with a register that says how many may die.
+/// The layout with a register that counts how many processes may still die.
 pub(super) fn with_lives(mut layout: Layout, deaths: u8) -> Layout {
     let initial = Val(Val::number(0).map_or(0, |zero| zero.0) + u32::from(deaths));
     layout.globals.push(layout.registers.len());
     let site = Site::shared(LIVES);
-    layout.registers.push(RegisterPlan { site, initial, object: None, forgotten: false });
+    layout.registers.push(BlueprintRegister { site, initial, object: None, forgotten: false });
     layout
 }
 
 impl Deaths {
-    /// For processes that begin like this.
+    /// For processes with these first states.
     pub(super) fn new(layout: &Layout, first: &[(LocalId, Vec<usize>)]) -> Self {
         let all = |name: &str| -> Vec<usize> {
             let ids = 0..layout.registers.len();
@@ -71,7 +75,7 @@ impl Deaths {
         }
     }
 
-    fn is(&self, state: &State, p: usize) -> bool {
+    fn is_dead(&self, state: &State, p: usize) -> bool {
         flag(state, self.dead[p])
     }
 
@@ -81,10 +85,10 @@ impl Deaths {
         name.checked_sub(1).map(|p| p as usize)
     }
 
-    /// Whether there is a death to be told of.
-    fn any(&self, state: &State) -> bool {
+    /// Whether there is a death that processes can learn of.
+    fn has_death(&self, state: &State) -> bool {
         let left = self.left.is_some_and(|left| flag(state, left));
-        left || (0..self.dead.len()).any(|p| self.is(state, p))
+        left || (0..self.dead.len()).any(|p| self.is_dead(state, p))
     }
 
     fn die(&self, state: &mut State, p: usize, stays_inside: bool) {
@@ -103,24 +107,19 @@ impl Deaths {
         }
     }
 
-    /// Process `p` is as it was at first.
+    /// Process `p` begins again.
     fn begin(&self, state: &mut State, p: usize) {
         let (local, env) = &self.first[p];
-        let proc = &mut state.procs[p];
-        (proc.local, proc.before) = (*local, 0);
-        proc.env = Env::from_objects(env.iter().map(|&object| object as u8));
-        (proc.past_doorway, proc.undisturbed) = (false, false);
-        (proc.enabled, proc.overtaken) = (false, false);
-        for proc in &mut state.procs {
-            proc.before &= !(1 << p);
-        }
+        state.cancel_request(p);
+        state.procs[p].local = *local;
+        state.procs[p].env = Env::from_objects(env.iter().map(|&object| object as u8));
     }
 
-    /// Gives the places of those that were buried to new processes.
+    /// Gives the places of buried processes to new ones.
     fn bury(&self, state: &mut State) {
         for p in 0..self.dead.len() {
             let out = state.memory[self.state[p]] == number(0);
-            if self.is(state, p) && out && self.owner(state) != Some(p) {
+            if self.is_dead(state, p) && out && self.owner(state) != Some(p) {
                 state.memory[self.dead[p]] = number(0);
                 self.begin(state, p);
             }
@@ -129,7 +128,7 @@ impl Deaths {
 
     fn renumber(&self, state: &mut State) {
         let Some(tickets) = self.tickets else { return };
-        if self.owner(state).is_some_and(|owner| !self.is(state, owner)) {
+        if self.owner(state).is_some_and(|owner| !self.is_dead(state, owner)) {
             return;
         }
         let waits = |p: &usize| state.memory[self.state[*p]] == number(WAIT);
@@ -155,12 +154,12 @@ fn flag(state: &State, register: usize) -> bool {
 
 impl Stepper {
     pub(super) fn is_dead(&self, state: &State, p: usize) -> bool {
-        self.deaths.as_ref().is_some_and(|deaths| deaths.is(state, p))
+        self.deaths.as_ref().is_some_and(|deaths| deaths.is_dead(state, p))
     }
 
-    /// Whether a process that waits where it can be told something can be told now.
-    pub(super) fn is_told(&self, state: &State) -> bool {
-        self.deaths.as_ref().is_none_or(|deaths| deaths.any(state))
+    /// Whether a process that waits where it can withdraw, or learn of a death, can do so now.
+    pub(super) fn reports_a_death(&self, state: &State) -> bool {
+        self.deaths.as_ref().is_none_or(|deaths| deaths.has_death(state))
     }
 
     /// Whether process `p`, which lives and is outside its remainder section, may die now.
@@ -174,28 +173,26 @@ impl Stepper {
         if let Some(log) = &mut self.log {
             log.push(Event { process: p, what: What::Die });
         }
-        let stays_inside = self.node(state.procs[p].local).phase == Phase::Inside;
+        let stays_inside = self.node(state.procs[p].local).section == Section::Inside;
         if let Some(deaths) = &self.deaths {
             deaths.die(state, p, stays_inside);
         }
     }
 
-    /// What follows from a step without being one.
+    /// The consequences of a step that are not steps.
     pub(super) fn after(&self, state: &mut State) {
         if let Some(deaths) = &self.deaths {
             deaths.bury(state);
-            if self.reductions.forget {
+            if self.options.reductions.forget {
                 deaths.renumber(state);
             }
         }
     }
 
-    /// Whether `op` waits in vain in `state` for a register that holds `contents`.
-    pub(super) fn waits(&self, state: &State, op: Op, contents: Val) -> Option<bool> {
-        let (Op::WaitFor(value) | Op::WaitUnless(value) | Op::AwaitCas(value, _)) = op else {
-            return None;
-        };
-        let told = self.deaths.is_some() && matches!(op, Op::WaitUnless(_)) && self.is_told(state);
-        Some(contents != value && contents != Val::UNDEF && !told)
+    /// Whether `op` has to wait in `state` if its register holds `contents`.
+    pub(super) fn has_to_wait(&self, state: &State, op: Op, contents: Val) -> bool {
+        let learns =
+            self.deaths.is_some() && matches!(op, Op::WaitUnless(_)) && self.reports_a_death(state);
+        op.waits_on(&contents) && contents != Val::UNDEF && !learns
     }
 }

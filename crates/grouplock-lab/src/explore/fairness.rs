@@ -1,11 +1,13 @@
-//! Executions that go on for ever: see [`property`](crate::property) for what exactly is checked.
+//! Infinite executions: [`property`](crate::property) says what exactly is checked.
 //!
-//! Breadth-first search sees states, and a process that starves is in no bad state: it could always still get in. So here the whole
-//! graph is kept, without the contents of its states, and *fair cycles* are looked for in parts of it.
+//! Breadth-first search checks states, but a process that starves is in no bad state: it could
+//! always still enter. So this module keeps the whole graph, without the contents of its states,
+//! and searches parts of it for *fair cycles*.
 //!
-//! States that differ in names only are one state of the graph, and each step knows who changes places with whom. A cycle is a cycle only
-//! if everybody has their old place again: so it is looked for among pairs of a state and an order, which says who is where. (That
-//! objects have their old names again is not asked for: an execution may go round for ever all the same.)
+//! States that differ only in names are one state of the graph, and each transition knows which
+//! processes change places. A path is a cycle only if every process has its old place again. So the
+//! search works on pairs of a state and an order, which says which process is at each place.
+//! (Objects need not have their old names again: the execution can repeat forever nevertheless.)
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,24 +17,27 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::canon::{Renamed, canonical};
 use super::components::{Pair, components};
+use super::frontier::Frontier;
 use super::orders::Orders;
 use super::start::Start;
 use super::state::State;
 use super::stepper::{Fault, Obstacle, Stepper};
 use super::traces::Told;
-use super::visited::fingerprint;
-use super::{Options, Outcome, Trespass, Turn, Verdict, Violation, attempt};
+use super::{Move, Options, Outcome, Trespass, Verdict, Violation, attempt};
 use crate::automaton::Trouble;
-use crate::automaton::run::{Op, Phase};
+use crate::automaton::run::Op;
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
+use crate::trace::Section;
 
-/// Looks for fair cycles that violate a property of `options`, after all states have been seen to hold: `outcome`.
+/// Searches for fair cycles that violate a property of `options`, after an exploration of all states
+/// gave `outcome`.
 pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -> Outcome {
     let proved = |stronger| options.properties.contains(stronger);
     let asked = options.properties.and(Properties::FOR_EVER).iter();
     let asked: Vec<_> = asked.filter(|p| !p.follows_from().is_some_and(proved)).collect();
-    // Nobody passes for ever where passages are bounded. That nobody enters can be seen even so.
+    // If passages are bounded, no process passes infinitely often. A cycle in which none enters is still
+    // possible.
     let (ended, looked_for): (Vec<Property>, Vec<Property>) = asked.iter().partition(|property| {
         let passing = [
             Property::StarvationFreedom,
@@ -56,14 +61,14 @@ pub(super) fn look(subject: &Subject, options: &Options, mut outcome: Outcome) -
         Found::Cycle(violation) => {
             outcome.verdict = Verdict::Violated;
             outcome.violation = Some(violation);
-            (outcome.looked_at, outcome.bounds) = (Properties::default(), Vec::new());
+            (outcome.checked, outcome.bounds) = (Properties::default(), Vec::new());
             return outcome;
         }
         Found::Nothing => ended,
         Found::TooLarge => asked,
     };
     for property in missed {
-        outcome.looked_at = outcome.looked_at.without(property);
+        outcome.checked = outcome.checked.without(property);
         if !matches!(property, Property::StarvationFreedom | Property::TerminatingExit) {
             outcome.in_part = outcome.in_part.with(property);
         }
@@ -77,44 +82,44 @@ enum Found {
     TooLarge,
 }
 
-/// What counts of a state: sets of the places of processes.
+/// What matters of a state: sets of the places of processes.
 #[derive(Clone, Copy, Default)]
 struct Mark {
     entering: u8,
     inside: u8,
     exiting: u8,
     withdrawing: u8,
-    /// Asks, and nobody asks for another session.
+    /// It requests, and no process requests another session.
     undisturbed: u8,
-    /// Asks, and nobody asked for another session when its doorway ended.
+    /// It requests, and no process requested another session when its doorway ended.
     came_undisturbed: u8,
-    /// Cannot move: idle, or waits for what is not so.
+    /// It cannot move: it is idle, or waits for a condition that does not hold.
     disabled: u8,
     strong: u8,
 }
 
 #[derive(Clone, Copy)]
-struct Step {
+struct Transition {
     to: u32,
-    choice: Turn,
+    choice: Move,
     change: u16,
 }
 
 struct Graph {
     processes: usize,
-    /// Whether all processes differ in names only.
+    /// Whether all processes differ only in names.
     alike: bool,
     orders: Orders,
     marks: Vec<Mark>,
     begins: Vec<u32>,
-    steps: Vec<Step>,
+    steps: Vec<Transition>,
 }
 
-/// What a cycle must keep to, to be a violation.
+/// Which cycles violate a property.
 struct Complaint<'a> {
     through: &'a dyn Fn(Pair) -> bool,
-    by: &'a dyn Fn(Pair, Step, Pair) -> bool,
-    /// Whoever is inside may stay there.
+    by: &'a dyn Fn(Pair, Transition, Pair) -> bool,
+    /// A process that is inside may stay there.
     may_stay: bool,
 }
 
@@ -127,7 +132,7 @@ impl Graph {
             Ok(Some(graph)) => Graph { alike, ..graph },
             Ok(None) => return Ok(Found::TooLarge),
             Err(Trouble::Liveness(because)) => {
-                return Ok(Found::Cycle(Violation::lie(because, &[])));
+                return Ok(Found::Cycle(Violation::wrong_liveness(because, &[])));
             }
             Err(Trouble::Trespass) => return Err(Trespass),
         };
@@ -157,7 +162,7 @@ impl Graph {
         Ok(Found::Cycle(told.violation(stepper, &choices, fault)))
     }
 
-    /// `None` if it would not fit.
+    /// `None` if the graph is too large.
     fn build(
         stepper: &mut Stepper,
         options: &Options,
@@ -176,33 +181,25 @@ impl Graph {
             begins: vec![0],
             steps: Vec::new(),
         };
-        let mut ids: FxHashMap<_, u32> = FxHashMap::default();
-        // The contents of states whose steps are not known yet.
-        let mut rows: VecDeque<Vec<u32>> = VecDeque::new();
-        let mut row = Vec::new();
-        initial.pack(&mut row);
-        ids.insert(fingerprint(&row), 0);
-        rows.push_back(row.clone());
+        let mut frontier = Frontier::new(initial);
         let mut choices = Vec::new();
-        while let Some(here) = rows.pop_front() {
-            let held = ids.len() * 96 + rows.len() * (here.len() * 4 + 24);
-            if ids.len() > most
-                || held as u64 > options.memory_limit
+        while let Some(state) = frontier.take(layout.registers.len()) {
+            if frontier.count() > most
+                || frontier.bytes(72) > options.memory_limit
                 || options.stop.load(Ordering::Relaxed)
             {
                 return Ok(None);
             }
-            let state = State::unpack(&here, layout.registers.len());
             graph.marks.push(mark(stepper, &state)?);
             stepper.choices(&state, &mut choices);
             for &choice in &choices {
                 let mut successor = state.clone();
-                // Who looks in vain and is back at once has moved, unless it waits: that is told by the mark.
+                // A process whose read leads back to the same state has moved, unless it waits.
                 let waits =
                     graph.marks.last().is_some_and(|m| m.disabled >> choice.process & 1 == 1);
                 match stepper.take(&mut successor, choice) {
                     Ok(true) if successor != state || !waits => {}
-                    // A fault is for `check` to tell.
+                    // `check` reports faults.
                     Ok(_) | Err(Obstacle::Fault(_)) => continue,
                     Err(Obstacle::Trouble(trouble)) => return Err(trouble),
                 }
@@ -213,13 +210,8 @@ impl Graph {
                     let order: Vec<u8> = renaming.order.iter().map(|&p| p as u8).collect();
                     change = graph.orders.find(&order);
                 }
-                successor.pack(&mut row);
-                let next = ids.len() as u32;
-                let to = *ids.entry(fingerprint(&row)).or_insert_with(|| {
-                    rows.push_back(row.clone());
-                    next
-                });
-                graph.steps.push(Step { to, choice, change });
+                let to = frontier.add(&successor);
+                graph.steps.push(Transition { to, choice, change });
             }
             graph.begins.push(graph.steps.len() as u32);
         }
@@ -231,14 +223,14 @@ impl Graph {
         (self.marks[pair as usize / orders], pair as usize % orders)
     }
 
-    /// The names of those whom `of` picks in this pair.
+    /// The names of the processes that `of` picks in this pair.
     fn those(&self, pair: Pair, of: impl Fn(Mark) -> u8) -> u8 {
         let (mark, order) = self.mark(pair);
         self.orders.named(order, of(mark))
     }
 
-    /// The steps from a pair, with where each leads.
-    fn steps(&self, from: Pair) -> impl Iterator<Item = (Step, Pair)> {
+    /// The transitions from a pair, and where each leads.
+    fn steps(&self, from: Pair) -> impl Iterator<Item = (Transition, Pair)> {
         let orders = self.orders.count();
         let (state, order) = (from as usize / orders, from as usize % orders);
         let steps = &self.steps[self.begins[state] as usize..self.begins[state + 1] as usize];
@@ -248,24 +240,25 @@ impl Graph {
         })
     }
 
-    fn mover(&self, from: Pair, step: Step) -> u8 {
+    fn mover(&self, from: Pair, step: Transition) -> u8 {
         let (_, order) = self.mark(from);
         self.orders.names(order)[usize::from(step.choice.process)]
     }
 
-    /// A fair cycle that violates one of `asked`, whom it concerns, where it begins, and once around it.
-    fn violation(&self, asked: &[Property]) -> Option<(Property, usize, Pair, Vec<Turn>)> {
-        let enters = |from: Pair, step: Step, to: Pair| {
-            // By its first step, perhaps.
+    /// A fair cycle that violates one of `asked`: the property, the process, the beginning, and the moves
+    /// once around.
+    fn violation(&self, asked: &[Property]) -> Option<(Property, usize, Pair, Vec<Move>)> {
+        let enters = |from: Pair, step: Transition, to: Pair| {
+            // It may enter by its first step.
             let was = self.those(from, |mark| mark.inside | mark.exiting);
             let is = self.those(to, |mark| mark.inside);
             (is & !was) >> self.mover(from, step) & 1 == 1
         };
-        let leaves = |from: Pair, step: Step| {
+        let leaves = |from: Pair, step: Transition| {
             self.those(from, |mark| mark.inside) >> self.mover(from, step) & 1 == 1
         };
         for &property in asked {
-            // Where all are alike, what can be done to one can be done to each.
+            // If all processes are alike, one is enough.
             let one = self.alike || property == Property::DeadlockFreedom;
             for p in 0..if one { 1 } else { self.processes } {
                 let bit = 1_u8 << p;
@@ -294,8 +287,8 @@ impl Graph {
                         }
                     },
                     by: &|from, step, to| {
-                        // If all die on the way in for ever, that is nobody's fault.
-                        let dies = step.choice.session == Turn::DIE;
+                        // Infinitely many deaths on the way in are no violation.
+                        let dies = step.choice.session == Move::DIE;
                         !(dies || dead && enters(from, step, to) || may_stay && leaves(from, step))
                     },
                     may_stay,
@@ -309,10 +302,11 @@ impl Graph {
         None
     }
 
-    /// The pairs of fair cycles that hang together.
+    /// The pairs of a strongly connected component with a fair cycle.
     fn fair_cycle(&self, complaint: &Complaint<'_>) -> Option<Vec<Pair>> {
         let pairs = self.marks.len() * self.orders.count();
-        // Where nobody comes; and where somebody could take an ideal lock who never moves in what hangs together there.
+        // Unreachable pairs, and pairs in which a process could take an ideal lock but never moves in the
+        // component.
         let mut avoided = self.unreachable();
         loop {
             let mut again = false;
@@ -367,7 +361,7 @@ impl Graph {
         unreachable
     }
 
-    /// Who need not move in this pair.
+    /// The processes that need not move in this pair.
     fn resting(&self, complaint: &Complaint<'_>, pair: Pair) -> u8 {
         self.those(pair, |mark| mark.disabled | if complaint.may_stay { mark.inside } else { 0 })
     }
@@ -399,14 +393,14 @@ impl Graph {
         }
     }
 
-    /// A shortest way to a pair that is `wanted`, by steps that `by` allows, and that pair.
+    /// A shortest way to a `wanted` pair by transitions that `by` allows, and that pair.
     fn way(
         &self,
         from: Pair,
         wanted: impl Fn(Pair) -> bool,
-        by: impl Fn(Pair, Step, Pair) -> bool,
-    ) -> Option<(Vec<Turn>, Pair)> {
-        let mut before: FxHashMap<Pair, (Pair, Turn)> = FxHashMap::default();
+        by: impl Fn(Pair, Transition, Pair) -> bool,
+    ) -> Option<(Vec<Move>, Pair)> {
+        let mut before: FxHashMap<Pair, (Pair, Move)> = FxHashMap::default();
         let mut queue = VecDeque::from([from]);
         let end = loop {
             let pair = queue.pop_front()?;
@@ -431,14 +425,14 @@ impl Graph {
         Some((way, end))
     }
 
-    /// Once around, fairly: by way of a move of each process that moves in `component`, and of a state where each of the others
-    /// cannot, back to the beginning.
-    fn around(&self, complaint: &Complaint<'_>, component: &[Pair]) -> Vec<Turn> {
+    /// Once around, fairly: with a move of each process that moves in `component`, and a state in which
+    /// each of the others cannot move, back to the beginning.
+    fn around(&self, complaint: &Complaint<'_>, component: &[Pair]) -> Vec<Move> {
         let within: FxHashSet<Pair> = component.iter().copied().collect();
-        let by = |pair: Pair, step: Step, to: Pair| {
+        let by = |pair: Pair, step: Transition, to: Pair| {
             within.contains(&to) && (complaint.by)(pair, step, to)
         };
-        let mut around: Vec<Turn> = Vec::new();
+        let mut around: Vec<Move> = Vec::new();
         let mut at = component[0];
         for name in 0..self.processes as u8 {
             let moves = |pair: Pair| {
@@ -466,7 +460,7 @@ impl Graph {
 enum Fairness {
     Fair,
     Unfair,
-    /// Only if it avoids the states where these could take an ideal lock.
+    /// Only if it avoids the states in which these could take an ideal lock.
     UnlessAvoided(u8),
 }
 
@@ -478,11 +472,11 @@ fn mark(stepper: &mut Stepper, state: &State) -> Result<Mark, Trouble> {
             continue;
         }
         let node = stepper.node(state.procs[p].local);
-        let entering = node.phase == Phase::Entering;
+        let entering = node.section == Section::Entering;
         mark.entering |= u8::from(entering) << p;
-        mark.inside |= u8::from(node.phase == Phase::Inside) << p;
-        mark.exiting |= u8::from(node.phase == Phase::Exiting) << p;
-        mark.withdrawing |= u8::from(node.phase == Phase::Withdrawing) << p;
+        mark.inside |= u8::from(node.section == Section::Inside) << p;
+        mark.exiting |= u8::from(node.section == Section::Exit) << p;
+        mark.withdrawing |= u8::from(node.section == Section::Withdrawing) << p;
         mark.undisturbed |= u8::from(entering && !stepper.is_disturbed(state, p)) << p;
         mark.came_undisturbed |= u8::from(entering && state.procs[p].undisturbed) << p;
         let stuck = match stepper.is_stuck(state, p) {
@@ -490,7 +484,7 @@ fn mark(stepper: &mut Stepper, state: &State) -> Result<Mark, Trouble> {
             Err(Obstacle::Trouble(trouble)) => return Err(trouble),
             Err(Obstacle::Fault(_)) => false,
         };
-        mark.disabled |= u8::from(node.phase == Phase::Remainder || stuck) << p;
+        mark.disabled |= u8::from(node.section == Section::Remainder || stuck) << p;
         let ideal = matches!(node.step, Some((_, Op::AwaitCas(..))));
         mark.strong |= u8::from(ideal && !stuck) << p;
     }

@@ -1,4 +1,4 @@
-//! Every interleaving, each state once.
+//! Explores every interleaving, each state once.
 
 #[doc(hidden)]
 pub mod bounds;
@@ -10,6 +10,7 @@ pub(crate) mod compile;
 pub mod components;
 mod deaths;
 mod fairness;
+mod frontier;
 #[doc(hidden)]
 pub mod orders;
 mod quiet;
@@ -40,19 +41,19 @@ use crate::subject::Subject;
 use crate::trace::Step;
 use crate::value::MOST_SESSIONS;
 
-/// The reductions, each of which can be turned off to see that it loses nothing.
+/// The reductions. Each can be turned off, to show that it loses nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "switches, each by itself")]
 pub struct Reductions {
-    /// Believe (and check) what the text says of dead registers.
+    /// Use, and check, what the text says about dead registers.
     pub forget: bool,
-    /// Blank objects that nobody can reach.
+    /// Blank objects that no process can reach.
     pub scrub: bool,
-    /// Take at once the steps on objects that nobody else can reach.
+    /// Take at once the steps on objects that no other process can reach.
     pub alone: bool,
     /// Take at once a process's reads of registers that only it writes.
     pub own: bool,
-    /// Take states that differ in names only for one.
+    /// Count states that differ only in names as one.
     pub symmetry: bool,
 }
 
@@ -72,11 +73,11 @@ pub struct Options {
     pub processes: usize,
     /// How many sessions, for a group lock.
     pub sessions: u64,
-    /// How many passages each process may begin; any number if not told.
+    /// How many passages each process may begin; any number if `None`.
     pub passages: Option<u8>,
-    /// When a write is seen by others. With store buffers, less is looked at and less is merged.
+    /// When others see a write. With store buffers, less is checked and less is merged.
     pub memory_model: MemoryModel,
-    /// How many processes may die, where they can; any number if not told.
+    /// How many processes may die, if they can; any number if `None`.
     pub deaths: Option<u8>,
     /// What to check.
     pub properties: Properties,
@@ -84,12 +85,12 @@ pub struct Options {
     pub reductions: Reductions,
     /// How many threads.
     pub workers: usize,
-    /// How many bytes the exploration may take, about.
+    /// About how many bytes the exploration may take.
     pub memory_limit: u64,
-    /// How many states the graph may have in which cycles are looked for, counted once for each order of processes that
-    /// are alike. A larger one is not looked at; zero: none is.
+    /// How many states the graph for the search for cycles may have, counted once for each order of
+    /// processes that are alike. A larger graph is not searched; with zero, none is.
     pub graph_limit: u64,
-    /// Told again and again how it goes.
+    /// Called again and again with a description of the progress.
     pub progress: fn(&str),
     /// Set from outside to end the exploration early.
     pub stop: Arc<AtomicBool>,
@@ -115,15 +116,27 @@ impl Options {
     }
 }
 
+impl Options {
+    /// The size, as in "3 processes × 2 sessions, 2 passages each".
+    pub fn size(&self, subject: &Subject) -> String {
+        let Options { processes, sessions, passages, .. } = self;
+        let passages = passages.map_or(String::new(), |most| format!(", {most} passages each"));
+        match subject.claims.kind {
+            Kind::Mutual => format!("{processes} processes{passages}"),
+            Kind::Group => format!("{processes} processes × {sessions} sessions{passages}"),
+        }
+    }
+}
+
 /// What an exploration found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Every reachable state was seen, and everything that was looked at holds: [`Outcome::looked_at`].
+    /// All reachable states were visited, and every property in [`Outcome::checked`] holds.
     Holds,
     /// A property is violated.
     Violated,
-    /// The exploration ended early: nothing was found so far.
+    /// The exploration ended early and had found no violation.
     Limit,
 }
 
@@ -132,19 +145,20 @@ pub enum Verdict {
 pub struct Outcome {
     /// What was found.
     pub verdict: Verdict,
-    /// How many states were seen.
+    /// How many states were visited.
     pub states: u64,
-    /// How many steps (of the exploration) the furthest state is away from the first.
+    /// The distance of the furthest state from the first, in moves of the exploration.
     pub depth: u64,
     /// Which property is violated, and how.
     pub violation: Option<Violation>,
-    /// The properties that hold: they were looked at in full.
-    pub looked_at: Properties,
-    /// Those of which every state was looked at, but not the executions that go on for ever.
+    /// The properties that hold: they were checked completely.
+    pub checked: Properties,
+    /// The properties that were checked in every state, but not for infinite executions.
     pub in_part: Properties,
-    /// By how many of its own steps a process gets through, for the properties that bound them.
+    /// The bounds found for the properties that bound own steps.
     pub bounds: Vec<StepBound>,
-    /// With store buffers: a process could not write because its buffer was full. What it does with a longer one was not seen.
+    /// With store buffers: a process could not write because its buffer was full. Executions with a
+    /// longer buffer were not explored.
     pub buffer_full: bool,
     /// Local states of the compiled code.
     pub local_states: u64,
@@ -155,21 +169,22 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The properties whose truth is known by now: those that hold, and the one that is violated.
+    /// The properties whose truth is known: those that hold, and the one that is violated.
     pub fn answered(&self) -> Properties {
         let violated = self.violation.as_ref().map(|violation| violation.property);
-        self.looked_at.iter().chain(violated).collect()
+        self.checked.iter().chain(violated).collect()
     }
 
-    /// The probability that an exploration missed a state because another one had the same fingerprint, as if fingerprints
-    /// were drawn at random: at most one in 2⁶⁴ for each pair of states.
+    /// The probability that an exploration missed a state because another one had the same fingerprint,
+    /// if fingerprints are random: at most one in 2⁶⁴ for each pair of states.
     pub fn missed(&self) -> f64 {
         let states = self.states as f64;
         (states * (states - 1.0) / 2.0 / 2_f64.powi(64)).clamp(0.0, 1.0)
     }
 }
 
-/// The largest number of its own steps that a process takes, among so many processes, before it gets where the property says.
+/// The largest number of its own steps that a process takes, with this number of processes, before it
+/// gets where the property says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepBound {
     /// The property.
@@ -187,40 +202,42 @@ pub struct Violation {
     pub because: String,
     /// A shortest execution that shows it.
     pub trace: Vec<Step>,
-    /// Who moves when in it: what [`replay`] needs to repeat it.
-    pub schedule: Vec<Turn>,
+    /// Its moves: [`replay`] repeats it from these.
+    pub schedule: Vec<Move>,
 }
 
 impl Violation {
-    /// The text's word on what is dead is wrong: that shows in two executions, so that none is told.
-    fn lie(because: String, schedule: &[Turn]) -> Self {
+    /// The text is wrong about what is dead. Two executions show that, so there is no single trace.
+    fn wrong_liveness(because: String, schedule: &[Move]) -> Self {
         let (trace, schedule) = (Vec::new(), schedule.to_vec());
         Violation { property: Property::DeadPrivate, because, trace, schedule }
     }
 }
 
-/// One move: what may follow from a state.
+/// One move in a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turn {
-    /// Who moves.
+pub struct Move {
+    /// The process that moves.
     pub process: u8,
-    /// The session it asks for, if it was idle; [`Turn::GIVE_UP`] if it gives up, or is told of a death where processes may die;
-    /// [`Turn::DIE`] if it dies; from [`Turn::REACHES`] on, which of its writes reaches memory; else zero.
+    /// The session that it requests, if it was idle; [`Move::WITHDRAW`] if it withdraws, or learns of a
+    /// death; [`Move::DIE`] if it dies; from [`Move::REACHES`] on, which of its writes reaches memory;
+    /// otherwise zero.
     pub session: u8,
 }
 
-impl Turn {
-    /// Stands in the place of a session: the process gives up. There are not so many sessions.
-    pub const GIVE_UP: u8 = u8::MAX;
-    /// Likewise: the process dies.
+impl Move {
+    /// Instead of a session: the process withdraws. No session has this number.
+    pub const WITHDRAW: u8 = u8::MAX;
+    /// Instead of a session: the process dies.
     pub const DIE: u8 = u8::MAX - 1;
-    /// And on, in the place of a session: the process's oldest write that is on its way reaches memory, the second oldest, and so on.
+    /// This and larger numbers, instead of a session: the oldest write in the process's buffer reaches
+    /// memory, the second oldest, and so on.
     pub const REACHES: u8 = 128;
 
-    /// Which of the process's writes reaches memory, if that is the move.
+    /// Which of the process's writes reaches memory, if the move is of that kind.
     fn reaches(self) -> Option<usize> {
-        let places = Turn::REACHES..Turn::REACHES + weak::MOST_PENDING as u8;
-        places.contains(&self.session).then(|| usize::from(self.session - Turn::REACHES))
+        let places = Move::REACHES..Move::REACHES + weak::MOST_PENDING as u8;
+        places.contains(&self.session).then(|| usize::from(self.session - Move::REACHES))
     }
 }
 
@@ -228,14 +245,14 @@ impl Turn {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
-    /// So many processes were asked for, but at most so many work.
+    /// More processes were requested than the exploration can have.
     #[error("{0} processes were asked for: an exploration takes 1 to {1}")]
     Processes(usize, usize),
-    /// So many sessions were asked for, but at most so many work.
+    /// More sessions were requested than the exploration can have.
     #[error("{0} sessions were asked for: this exploration takes 1 to {1}")]
     Sessions(u64, u64),
-    /// A schedule does not fit: at this move, counted from one, this process cannot do what it says.
-    #[error("the schedule does not fit: at move {0}, process {1} cannot do what it says")]
+    /// A schedule does not fit: at this move, counted from one, this process cannot make the move.
+    #[error("the schedule does not fit: process {1} cannot make move {0}")]
     Schedule(usize, usize),
     /// The lock cannot be made.
     #[error(transparent)]
@@ -251,7 +268,7 @@ pub fn check(subject: &Subject, options: &Options) -> Result<Outcome, CheckError
     Ok(search::run(subject, &options))
 }
 
-/// The options, as far as they go together.
+/// The options that the subject and the memory model allow.
 fn fits(subject: &Subject, options: &Options) -> Result<Options, CheckError> {
     let most = match subject.claims.processes {
         Limit::Fixed(most) => most.min(state::MOST_PROCESSES as u64) as usize,
@@ -269,19 +286,20 @@ fn fits(subject: &Subject, options: &Options) -> Result<Options, CheckError> {
     Ok(options.memory_model.fit(options))
 }
 
-/// A register was written by another than its owner.
+/// A process wrote a register that another one owns.
 struct Trespass;
 
-/// An attempt that takes registers for their processes' own; another one if that guess was wrong.
+/// Makes the attempt under the assumption that only its owner writes a register, and again without
+/// it if that is wrong.
 fn attempt<R>(options: &Options, attempt: impl Fn(&Options) -> Result<R, Trespass>) -> R {
     attempt(options).unwrap_or_else(|Trespass| {
         let mut options = options.clone();
         options.reductions.own = false;
-        attempt(&options).unwrap_or_else(|Trespass| unreachable!("nobody owns a register any more"))
+        attempt(&options).unwrap_or_else(|Trespass| unreachable!("no process owns a register now"))
     })
 }
 
-/// A worker that panicked has left nothing half done.
+/// A worker that panicked has left no partial change.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,25 +1,25 @@
-//! Who is at which place, where processes change places.
+//! Which process is at which place, where processes change places.
 
-/// All orders of a few processes. Number zero is that in which everybody is at their own place.
+/// All orders of a few processes. In order zero every process is at its own place.
 pub struct Orders {
-    /// For each order, who is at each place.
+    /// For each order, the process at each place.
     names: Vec<Vec<u8>>,
-    /// For each order, the one it becomes by each change of places.
+    /// For each order, the order after each change of places.
     after: Vec<Vec<u16>>,
 }
 
-/// Of more there would be too many orders.
+/// With more processes there are too many orders.
 const MOST: usize = 5;
 
 impl Orders {
-    /// Those of `processes` that change places; `None` if there are too many.
+    /// The orders of `processes` that may change places; `None` if there are too many.
     pub fn of(processes: usize, change: bool) -> Option<Self> {
         if change && processes > MOST {
             return None;
         }
         let mut names: Vec<Vec<u8>> = vec![Vec::new()];
         for p in 0..processes as u8 {
-            // The last place first: so the first order is the one in which nothing has changed.
+            // The last place first, so that nothing is changed in the first order.
             let places = |order: &Vec<u8>| {
                 if change { 0..order.len() + 1 } else { order.len()..order.len() + 1 }
             };
@@ -64,7 +64,7 @@ impl Orders {
         usize::from(self.after[order][usize::from(change)])
     }
 
-    /// Who is at each place.
+    /// The process at each place.
     pub fn names(&self, order: usize) -> &[u8] {
         &self.names[order]
     }

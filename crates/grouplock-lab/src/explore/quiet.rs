@@ -1,4 +1,4 @@
-//! Steps that nobody else can notice, and contents that nobody will.
+//! Steps that no other process can notice, and contents that no process will read.
 
 use std::sync::Arc;
 
@@ -6,22 +6,24 @@ use super::Reductions;
 use super::canon::Reach;
 use super::state::State;
 use super::stepper::{Obstacle, Stepper};
-use crate::automaton::run::{Op, Phase};
+use crate::automaton::run::Op;
 use crate::automaton::{LocalId, Note, Target};
+use crate::trace::Section;
 use crate::value::{Obs, Val};
 
-/// How many steps are taken at once, at most: more than passages take alone.
+/// The largest number of steps that are taken at once: more than a passage takes alone.
 const MOST_QUIET: usize = 100;
 
 impl Stepper {
-    /// Blanks what is dead, and takes the steps that nobody else could notice or hinder: those on objects that
-    /// nobody else can reach. They come in no order with the steps of others, so one order is enough.
+    /// Blanks what is dead, and takes the steps that no other process can notice or hinder: those on
+    /// objects that no other process can reach. Their order with the steps of others does not matter, so
+    /// one order is enough.
     pub(crate) fn settle(&mut self, state: &mut State) -> Result<(), Obstacle> {
-        let Reductions { scrub, alone, own, .. } = self.reductions;
+        let Reductions { scrub, alone, own, .. } = self.options.reductions;
         if !(scrub || alone || own) {
             return Ok(());
         }
-        // A process may go round in a circle alone, and others may get it out of that: enough is enough.
+        // A process may run in a cycle alone until another one ends that, so there is a limit.
         for _ in 0..MOST_QUIET {
             let reach = if scrub {
                 let reach = self.scrub_overwritten(state)?;
@@ -43,18 +45,18 @@ impl Stepper {
         Ok(())
     }
 
-    /// Blanks what idle processes will write before anybody can read it: registers of their own objects with
-    /// whose initialisation every passage begins. Tells who can reach what then.
+    /// Blanks what idle processes will write before another process can read it: the registers of their own
+    /// objects that every passage initialises first. Returns which process can reach what then.
     ///
-    /// Left-over pointers in such registers lead from one idle object to another, so that neither seems
-    /// private. Therefore all are blanked first, and those restored whose object somebody can reach even so,
-    /// until nothing changes. What stays blank can only be reached through registers that are blank too, so the
-    /// first to touch any of them is its owner, and that writes.
+    /// Old pointers in such registers lead from one idle object to another, so that neither seems private.
+    /// So all are blanked first. Then those are restored whose object another process can still reach,
+    /// until nothing changes. What stays blank can be reached only through registers that are blank too. So
+    /// the first process that accesses one of them is its owner, and it writes.
     fn scrub_overwritten(&mut self, state: &mut State) -> Result<Reach, Obstacle> {
         let mut blanked: Vec<(usize, usize, Val)> = Vec::new();
         for p in 0..state.procs.len() {
             let local = state.procs[p].local;
-            if self.node(local).phase != Phase::Remainder {
+            if self.node(local).section != Section::Remainder {
                 continue;
             }
             for &target in self.overwritten(local)?.iter() {
@@ -66,7 +68,7 @@ impl Stepper {
         loop {
             let reach = Reach::of(state, &self.layout);
             let mut restored = false;
-            // From the first write that others may see on, a process's writes are not its own business.
+            // From the first write that others may see, later writes of the process matter too.
             let mut open = None;
             blanked.retain(|&(p, register, contents)| {
                 let object = self.layout.registers[register].object;
@@ -85,16 +87,16 @@ impl Stepper {
         }
     }
 
-    /// The registers that a passage from the remainder state `local` begins by writing, whatever its session.
+    /// The registers that a passage from the local state `local` writes first, for any session.
     fn overwritten(&mut self, local: LocalId) -> Result<Arc<[Target]>, Obstacle> {
         if let Some(known) = self.overwritten.get(&local) {
             return Ok(Arc::clone(known));
         }
         let mut common: Option<Vec<Target>> = None;
-        for session in 1..=self.sessions {
+        for session in 1..=self.options.sessions {
             let mut targets = Vec::new();
             let mut edge = self.edge(local, Obs::request(session))?;
-            // What the placeholders of the present local state were in the remainder section.
+            // The placeholders of the present local state, as they were in the remainder section.
             let mut origin = edge.env.to_vec();
             while let Some((Target::Field(placeholder, field), Op::Write(_))) =
                 self.node(edge.target).step
@@ -116,8 +118,8 @@ impl Stepper {
         Ok(common)
     }
 
-    /// Whether the pending step of `p` is on an object of its own or reads a register that only it writes, is
-    /// possible, and is no event of a passage.
+    /// Whether the next step of `p` is possible, is on an object of its own or reads a register that only
+    /// it writes, and is no event of a passage.
     fn is_unseen(&mut self, state: &State, p: usize, reach: &Reach) -> Result<bool, Obstacle> {
         let local = state.procs[p].local;
         let node = self.node(local);
@@ -125,29 +127,24 @@ impl Stepper {
         let register = state.register(&self.layout, p, target);
         let info = &self.layout.registers[register];
         let quiet = match info.object {
-            Some((object, _)) => self.reductions.alone && reach.is_private(object, p),
-            None => self.reductions.own && info.owner() == Some(p) && op == Op::Read,
+            Some((object, _)) => self.options.reductions.alone && reach.is_private(object, p),
+            None => self.options.reductions.own && info.owner() == Some(p) && op == Op::Read,
         };
-        if !quiet || node.phase == Phase::Inside {
+        if !quiet || node.section == Section::Inside {
             return Ok(false);
         }
         let old = state.memory[register];
         if old == Val::UNDEF && !matches!(op, Op::Write(_)) || op.blocks() {
             return Ok(false);
         }
-        let seen = match op {
-            Op::Write(_) => None,
-            Op::Cas(expected, _) if state.value(p, expected) == old => None,
-            _ => Some(old),
-        };
-        let (obs, _) = self.observe(state, p, op, seen);
+        let (obs, _) = self.observe(state, p, state.operation(p, op), old);
         let edge = self.edge(local, obs)?;
-        let then = self.node(edge.target).phase;
-        let doorway = self.orders() && edge.notes.contains(&Note::DoorwayEnd);
-        // A round that fails comes back here: not alone, or for ever.
+        let then = self.node(edge.target).section;
+        let doorway = self.checks_order() && edge.notes.contains(&Note::DoorwayEnd);
+        // A round that fails leads back here, so it must not be taken at once.
         if node.head == Some(edge.target) || node.head == Some(local) && self.is_stuck(state, p)? {
             return Ok(false);
         }
-        Ok(edge.panic.is_none() && then == node.phase && !(doorway && then == Phase::Entering))
+        Ok(edge.panic.is_none() && then == node.section && !(doorway && then == Section::Entering))
     }
 }

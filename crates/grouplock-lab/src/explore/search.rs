@@ -1,8 +1,8 @@
 //! Breadth first, level by level, on several threads.
 //!
-//! Of a state only its fingerprint is kept, and the choice that first led to it together with the state it was
-//! made in. The states of the present level are kept whole. So the first violation found has a shortest trace,
-//! and memory goes to what must be remembered for ever.
+//! The search keeps only the fingerprint of a state, and the choice that first led to it with the
+//! state before. It keeps the states of the present level whole. So the first violation found has a
+//! shortest trace, and little memory is needed for each state.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
-use super::bounds::{Circle, Tread, longest};
-use super::canon::{Renamed, canonical};
+use super::bounds::{Circle, NotedStep, longest};
+use super::canon::{Renamed, standard};
 use super::checks;
 use super::fairness;
 use super::start::Start;
@@ -19,31 +19,31 @@ use super::state::State;
 use super::stepper::{Fault, Obstacle, Stepper};
 use super::traces::Told;
 use super::visited::{Visited, fingerprint};
-use super::{Options, Outcome, StepBound, Trespass, Turn, Verdict, attempt, lock};
+use super::{Move, Options, Outcome, StepBound, Trespass, Verdict, attempt, lock};
 use crate::automaton::{LocalId, Trouble};
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
 
-/// A state's place in the logs of the workers: worker in the upper bits.
-type Place = u64;
+/// The place of a state in the logs of the workers: the worker is in the upper bits.
+type LogPlace = u64;
 const INDEX_BITS: u32 = 40;
-const NOWHERE: Place = (1 << 48) - 1;
+const NOWHERE: LogPlace = (1 << 48) - 1;
 
 /// A log entry: the place of the state before, and the choice, in one word.
 #[derive(Clone, Copy)]
 struct Link(u64);
 
 impl Link {
-    fn new(before: Place, choice: Turn) -> Self {
+    fn new(before: LogPlace, choice: Move) -> Self {
         Link(before | u64::from(choice.process) << 48 | u64::from(choice.session) << 56)
     }
 
-    fn before(self) -> Place {
+    fn before(self) -> LogPlace {
         self.0 & NOWHERE
     }
 
-    fn choice(self) -> Turn {
-        Turn { process: (self.0 >> 48) as u8, session: (self.0 >> 56) as u8 }
+    fn choice(self) -> Move {
+        Move { process: (self.0 >> 48) as u8, session: (self.0 >> 56) as u8 }
     }
 }
 
@@ -52,16 +52,16 @@ impl Link {
 struct Level {
     words: Vec<u32>,
     /// Where each state ends in `words`, and its place.
-    states: Vec<(usize, Place)>,
+    states: Vec<(usize, LogPlace)>,
 }
 
 impl Level {
-    fn push(&mut self, row: &[u32], place: Place) {
+    fn push(&mut self, row: &[u32], place: LogPlace) {
         self.words.extend_from_slice(row);
         self.states.push((self.words.len(), place));
     }
 
-    fn get(&self, i: usize) -> (&[u32], Place) {
+    fn get(&self, i: usize) -> (&[u32], LogPlace) {
         let begin = if i == 0 { 0 } else { self.states[i - 1].0 };
         let (end, place) = self.states[i];
         (&self.words[begin..end], place)
@@ -74,7 +74,7 @@ impl Level {
 
 enum End {
     /// In the state at this place, or in the step from it.
-    Found(Obstacle, Place, Option<Turn>),
+    Found(Obstacle, LogPlace, Option<Move>),
     Limit,
 }
 
@@ -84,15 +84,15 @@ struct Search<'a> {
     renamed: Renamed,
     over: AtomicBool,
     end: Mutex<Option<End>>,
-    /// The steps that properties bound, and where each was first taken. The latest come last.
-    walked: Mutex<FxHashMap<Tread, (usize, Place, Turn)>>,
-    /// The first panic. It ends one execution, not the search: a lock that panics has often broken a promise
-    /// before, and that is the better thing to tell. So the search goes on for a while.
-    panic: Mutex<Option<(Fault, Place, Turn, u64)>>,
+    /// The noted steps: when and where each was first taken.
+    walked: Mutex<FxHashMap<NotedStep, (usize, LogPlace, Move)>>,
+    /// The first panic. It ends one execution, not the search: a lock that panics has often violated
+    /// another property before, which is a better report. So the search continues for a while.
+    panic: Mutex<Option<(Fault, LogPlace, Move, u64)>>,
 }
 
-/// Explores until done: at first without the properties whose monitors multiply states, because what breaks
-/// without them is sooner found that way.
+/// Explores, at first without the properties whose monitors multiply states: that finds other
+/// violations sooner.
 pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
     let began = Instant::now();
     let order = options.properties.and(Properties::ORDER) != Properties::default();
@@ -110,7 +110,7 @@ pub(super) fn run(subject: &Subject, options: &Options) -> Outcome {
     if outcome.verdict == Verdict::Holds {
         outcome = fairness::look(subject, options, outcome);
     } else {
-        outcome.looked_at = held;
+        outcome.checked = held;
     }
     Outcome { elapsed: began.elapsed(), ..outcome }
 }
@@ -121,7 +121,7 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     let options = start.options.clone();
     let mut steppers = std::mem::take(&mut start.steppers);
     for stepper in &mut steppers {
-        stepper.watching = true;
+        stepper.notes_steps = true;
     }
     let search = Search {
         options: &options,
@@ -136,7 +136,7 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     let mut row = Vec::new();
     start.initial.pack(&mut row);
     search.visited.insert(fingerprint(&row));
-    logs[0].push(Link::new(NOWHERE, Turn { process: 0, session: 0 }));
+    logs[0].push(Link::new(NOWHERE, Move { process: 0, session: 0 }));
     let mut level = Level::default();
     level.push(&row, 0);
     let mut levels = vec![level];
@@ -172,15 +172,15 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
             let mut outcome = start.outcome(verdict, states, depth, None);
             outcome.buffer_full = buffer_full;
             if verdict == Verdict::Holds {
-                (outcome.looked_at, outcome.bounds) = (options.properties, measured.1);
-                // Nothing was asked of those who never came to the end of a doorway, or of registers without a range.
+                (outcome.checked, outcome.bounds) = (options.properties, measured.1);
+                // Without the end of a doorway, or without a range, nothing was checked.
                 if !steppers.iter().any(|stepper| stepper.saw_doorway) {
-                    outcome.looked_at = outcome.looked_at.minus(Properties::ORDER);
+                    outcome.checked = outcome.checked.minus(Properties::ORDER);
                 }
                 if options.passages.is_some() && !steppers[0].knows_a_range() {
-                    outcome.looked_at = outcome.looked_at.without(Property::BoundedRegisters);
+                    outcome.checked = outcome.checked.without(Property::BoundedRegisters);
                 }
-                outcome.bounds.retain(|bound| outcome.looked_at.contains(bound.property));
+                outcome.bounds.retain(|bound| outcome.checked.contains(bound.property));
             }
             return Ok(outcome);
         }
@@ -192,7 +192,7 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
             Obstacle::Fault(fault) => (fault, place, last),
         },
     };
-    let mut choices: Vec<Turn> = last.into_iter().collect();
+    let mut choices: Vec<Move> = last.into_iter().collect();
     let mut at = place;
     loop {
         let link = logs[(at >> INDEX_BITS) as usize][(at & ((1 << INDEX_BITS) - 1)) as usize];
@@ -209,7 +209,7 @@ fn explore(subject: &Subject, options: &Options) -> Result<Outcome, Trespass> {
     Ok(start.outcome(Verdict::Violated, states, depth, Some(violation)))
 }
 
-/// How many times as many states as before a panic are looked at after it.
+/// After a panic the search continues until it has this many times as many states.
 const LOOK_ON: u64 = 4;
 
 /// How many states a worker takes at a time.
@@ -245,7 +245,7 @@ impl Search<'_> {
                 }
             }
         };
-        // A small level is not worth a second thread.
+        // A second thread does not pay for a small level.
         if steppers.len() == 1 || total < 2 * CHUNK {
             return vec![work(0, &mut steppers[0], &mut logs[0])];
         }
@@ -261,7 +261,7 @@ impl Search<'_> {
         })
     }
 
-    /// Ends the search if it takes too much, or somebody asks.
+    /// Ends the search if it takes too much memory, or is stopped from outside.
     fn watch(&self, held: u64) {
         if held + self.visited.bytes() > self.options.memory_limit
             || self.options.stop.load(Ordering::Relaxed)
@@ -271,13 +271,13 @@ impl Search<'_> {
         }
     }
 
-    /// Whether there was a panic and the search has gone on long enough since.
+    /// Whether there was a panic and the search has continued long enough since.
     fn has_looked_on(&self) -> bool {
         let panic = lock(&self.panic);
         panic.as_ref().is_some_and(|(.., at)| self.visited.count() > at * LOOK_ON)
     }
 
-    /// Brings the bounds up to date, of which it is known for how many steps they were found. A circle ends the search.
+    /// Updates the bounds if there are new steps. A circle ends the search.
     fn measure(&self, stepper: &mut Stepper, measured: &mut (usize, Vec<StepBound>)) {
         let walked = lock(&self.walked).len();
         if self.over.load(Ordering::Relaxed) || walked == measured.0 {
@@ -298,7 +298,7 @@ impl Search<'_> {
         let walked = lock(&self.walked);
         let mut bounds = Vec::new();
         for property in self.options.properties.and(Properties::BOUNDING).iter() {
-            let of = walked.keys().filter(|tread| tread.0 == property);
+            let of = walked.keys().filter(|step| step.0 == property);
             let steps: Vec<_> = of.map(|&(_, from, to)| (from, to)).collect();
             let steps = longest(&steps).map_err(|circle| (property, circle))? as u64;
             bounds.push(StepBound { property, steps });
@@ -306,15 +306,15 @@ impl Search<'_> {
         Ok(bounds)
     }
 
-    /// Where the last step of `circle` to be found was taken: the one that closes it.
-    fn latest(&self, property: Property, circle: &[LocalId]) -> (Place, Turn) {
+    /// Where the step that closes `circle` was taken: the last of its steps that was found.
+    fn latest(&self, property: Property, circle: &[LocalId]) -> (LogPlace, Move) {
         let walked = lock(&self.walked);
         let steps = circle.windows(2).filter_map(|step| walked.get(&(property, step[0], step[1])));
         let (_, place, choice) = steps.max_by_key(|step| step.0).expect("a circle has steps");
         (*place, *choice)
     }
 
-    /// A fault is more than a limit, and the first one counts.
+    /// A fault replaces a limit, and the first fault counts.
     fn finish(&self, end: End) {
         let mut slot = lock(&self.end);
         if slot.is_none() || matches!(*slot, Some(End::Limit)) {
@@ -330,12 +330,11 @@ impl Search<'_> {
         log: &mut Vec<Link>,
         next: &mut Level,
         row: &[u32],
-        place: Place,
+        place: LogPlace,
     ) -> Result<(), End> {
         let layout = Arc::clone(&stepper.layout);
         let state = State::unpack(row, layout.registers.len());
-        checks::check(stepper, &state, self.options.properties)
-            .map_err(|obstacle| End::Found(obstacle, place, None))?;
+        checks::check(stepper, &state).map_err(|obstacle| End::Found(obstacle, place, None))?;
         let mut choices = Vec::with_capacity(16);
         stepper.choices(&state, &mut choices);
         let mut after = Vec::with_capacity(row.len() + 8);
@@ -351,19 +350,17 @@ impl Search<'_> {
                 }
                 Err(obstacle) => return Err(End::Found(obstacle, place, Some(choice))),
             };
-            if !stepper.fresh.is_empty() {
+            if !stepper.newly_noted.is_empty() {
                 let mut walked = lock(&self.walked);
-                for tread in stepper.fresh.drain(..) {
+                for step in stepper.newly_noted.drain(..) {
                     let found = (walked.len(), place, choice);
-                    walked.entry(tread).or_insert(found);
+                    walked.entry(step).or_insert(found);
                 }
             }
             if !moved || successor == state {
                 continue;
             }
-            if self.renamed != Renamed::Nothing {
-                successor = canonical(&successor, &layout, self.renamed).0;
-            }
+            successor = standard(successor, &layout, self.renamed);
             successor.pack(&mut after);
             if self.visited.insert(fingerprint(&after)) {
                 let here = (worker as u64) << INDEX_BITS | log.len() as u64;
@@ -376,7 +373,7 @@ impl Search<'_> {
 }
 
 /// State number `i` of a level in parts.
-fn nth(levels: &[Level], mut i: usize) -> (&[u32], Place) {
+fn nth(levels: &[Level], mut i: usize) -> (&[u32], LogPlace) {
     for level in levels {
         if i < level.states.len() {
             return level.get(i);

@@ -1,9 +1,12 @@
-//! Where an exploration, a sample or a repetition begins: the automaton, everybody idle, and who takes the steps.
+//! The start of an exploration, a sample or a replay: the automaton, the initial state, the
+//! steppers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::canon::{Renamed, canonical, may_swap};
+use grouplock_algorithms::claims::Kind;
+
+use super::canon::{Renamed, may_swap, standard};
 use super::deaths::{Deaths, with_lives};
 use super::state::State;
 use super::stepper::Stepper;
@@ -21,9 +24,9 @@ pub(super) struct Start {
     pub(super) first: Vec<(LocalId, Vec<usize>)>,
     /// With the reductions that fit the subject.
     pub(super) options: Options,
-    /// What changes its name from state to state.
+    /// What may change its name from state to state.
     pub(super) renamed: Renamed,
-    /// Whether all processes differ in names only.
+    /// Whether all processes differ only in names.
     pub(super) alike: bool,
     pub(super) initial: State,
     pub(super) steppers: Vec<Stepper>,
@@ -33,15 +36,18 @@ impl Start {
     pub(super) fn new(subject: &Subject, options: &Options) -> Self {
         let began = Instant::now();
         let mut options = options.clone();
+        if subject.claims.kind == Kind::Mutual {
+            options.sessions = 1;
+        }
         let (mut automaton, first) = Automaton::new(subject, options.processes);
         if let (true, Some(deaths)) = (subject.dies, options.deaths) {
             automaton.layout = Arc::new(with_lives(Layout::clone(&automaton.layout), deaths));
         }
         let layout = Arc::clone(&automaton.layout);
-        // Processes whose first local states are the same differ in names only.
+        // Processes with the same first local state differ only in names.
         let same = |p: usize| first[..p].iter().any(|(id, _)| *id == first[p].0);
         let symmetric = options.reductions.symmetry && !subject.dies && (0..first.len()).any(same);
-        // Where processes change names, none of them owns a register by name.
+        // If processes change names, none owns a register by name.
         options.reductions.own &= !symmetric;
         let renamed = match (symmetric, layout.objects.is_empty()) {
             (true, _) => Renamed::All,
@@ -58,19 +64,17 @@ impl Start {
                 stepper
             })
             .collect();
-        // Nobody has moved: settling only blanks here. If that shows that the text's word is wrong, the first step shows it
-        // again: the automaton does not forget.
+        // No process has moved, so this only blanks. If it shows that the text is wrong, the first step shows
+        // that again, because the automaton keeps the fault.
         let _ = steppers[0].settle(&mut initial);
         let alike = symmetric
             && (1..first.len()).all(same)
             && (1..first.len()).all(|p| may_swap(&initial, &layout, 0, p));
-        if renamed != Renamed::Nothing {
-            initial = canonical(&initial, &layout, renamed).0;
-        }
+        let initial = standard(initial, &layout, renamed);
         Start { began, automaton, first, options, renamed, alike, initial, steppers }
     }
 
-    /// The same for one who walks along a single execution: names stay as they are, so that the choices are a schedule.
+    /// The start of a single execution: names stay, so that the choices are a schedule.
     pub(super) fn of_a_walk(subject: &Subject, options: &Options) -> Self {
         let mut options = options.clone();
         (options.reductions.symmetry, options.reductions.own) = (false, false);
@@ -78,7 +82,7 @@ impl Start {
         Start::new(subject, &options)
     }
 
-    /// What came of it. A sample and a repetition look at no property as a whole.
+    /// The outcome. A sample or a replay checks no property completely.
     pub(super) fn outcome(
         &self,
         verdict: Verdict,
@@ -93,7 +97,7 @@ impl Start {
             states,
             depth,
             violation,
-            looked_at: Properties::default(),
+            checked: Properties::default(),
             in_part: Properties::default(),
             bounds: Vec::new(),
             buffer_full: self.steppers.iter().any(|stepper| stepper.buffer_full),

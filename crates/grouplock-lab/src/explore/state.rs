@@ -1,14 +1,15 @@
-//! A global state: what memory holds, and where everybody is.
+//! A global state: the contents of memory and the position of each process.
 
 use super::weak::Buffers;
+use crate::automaton::run::Op;
 use crate::automaton::{LocalId, Target};
 use crate::layout::Layout;
-use crate::memory::context::RegisterPlan;
+use crate::memory::context::BlueprintRegister;
 use crate::value::Val;
 
-/// The most processes an exploration can have.
+/// The largest number of processes of an exploration.
 pub(crate) const MOST_PROCESSES: usize = 8;
-/// The most objects a process can know at a time.
+/// The largest number of objects that a process can know at a time.
 const MOST_KNOWN: usize = 24;
 
 /// The objects that a process knows, by placeholder.
@@ -28,7 +29,7 @@ impl Env {
     }
 
     /// # Panics
-    /// If the process knows too many objects. Then its text should say what it no longer needs.
+    /// If the process knows too many objects. Then its text should say which it no longer needs.
     pub fn push(&mut self, object: u8) {
         assert!(
             usize::from(self.len) < MOST_KNOWN,
@@ -47,24 +48,34 @@ impl Env {
     }
 }
 
-/// Where a process is.
+/// The position of a process, and the monitors' marks about it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "marks, each by itself")]
 pub struct Proc {
     pub local: LocalId,
     pub env: Env,
-    /// Who asked before this process did, as a set of processes, and has not entered.
+    /// The processes that requested before this one and have not entered, as a set.
     pub before: u8,
     /// Whether it has finished its doorway, and has not entered.
     pub past_doorway: bool,
-    /// Whether nobody with another session was about when it finished its doorway, and it has not entered.
+    /// Whether no process was active in another session when it finished its doorway, and it has not
+    /// entered.
     pub undisturbed: bool,
-    /// Whether somebody who asked for its session after it has entered, and it has not.
+    /// Whether a process that requested the same session later has entered, and this one has not.
     pub enabled: bool,
-    /// Whether it is giving up, and somebody has entered who asked after it and is in conflict with it.
+    /// Whether it withdraws, and a conflicting process that requested later has entered.
     pub overtaken: bool,
     /// How many passages it has begun, if that is bounded.
     pub passages: u8,
+}
+
+impl Proc {
+    /// Nothing is known of its request.
+    pub(crate) fn clear_marks(&mut self) {
+        self.before = 0;
+        (self.past_doorway, self.undisturbed) = (false, false);
+        (self.enabled, self.overtaken) = (false, false);
+    }
 }
 
 /// A global state.
@@ -72,7 +83,7 @@ pub struct Proc {
 pub struct State {
     pub memory: Vec<Val>,
     pub procs: Vec<Proc>,
-    /// What is on its way to memory.
+    /// The writes that have not reached memory.
     pub buffers: Buffers,
 }
 
@@ -82,7 +93,7 @@ impl Clone for State {
         State { memory, procs, buffers: self.buffers.clone() }
     }
 
-    /// Keeps the room it has.
+    /// Reuses the allocations.
     fn clone_from(&mut self, source: &Self) {
         self.memory.clone_from(&source.memory);
         self.procs.clone_from(&source.procs);
@@ -91,8 +102,8 @@ impl Clone for State {
 }
 
 impl State {
-    /// The state in which everybody has joined and nobody has moved.
-    /// If `forget`, what the text says is dead from the start is.
+    /// The state in which all processes have joined and none has moved. With `forget`, registers that the
+    /// text calls dead from the start are blank.
     pub(crate) fn first(layout: &Layout, procs: &[(LocalId, Vec<usize>)], forget: bool) -> Self {
         let procs = procs.iter().map(|(local, env)| Proc {
             local: *local,
@@ -104,11 +115,19 @@ impl State {
             overtaken: false,
             passages: 0,
         });
-        let initial = |register: &RegisterPlan<Val>| {
+        let initial = |register: &BlueprintRegister<Val>| {
             if forget && register.forgotten { Val::UNDEF } else { register.initial }
         };
         let memory = layout.registers.iter().map(initial).collect();
         State { memory, procs: procs.collect(), buffers: Buffers::default() }
+    }
+
+    /// The request of process `p` no longer counts.
+    pub(crate) fn cancel_request(&mut self, p: usize) {
+        self.procs[p].clear_marks();
+        for proc in &mut self.procs {
+            proc.before &= !(1 << p);
+        }
     }
 
     /// The register that process `p` means.
@@ -120,6 +139,11 @@ impl State {
                 layout.objects[usize::from(object)].registers[field]
             }
         }
+    }
+
+    /// The operation that process `p` means.
+    pub(crate) fn operation(&self, p: usize, op: Op) -> Op {
+        op.renamed(|placeholder| usize::from(self.procs[p].env.as_slice()[placeholder]))
     }
 
     /// The value that process `p` means.

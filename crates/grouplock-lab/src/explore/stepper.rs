@@ -4,19 +4,18 @@ use std::sync::{Arc, Mutex};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::bounds::Tread;
+use super::bounds::NotedStep;
 use super::deaths::Deaths;
 use super::state::{Env, State};
-use super::{MemoryModel, Options, Reductions, Turn, lock};
-use crate::automaton::run::{Op, Phase};
+use super::{Move, Options, lock};
+use crate::automaton::run::Op;
 use crate::automaton::{Automaton, EDGE_BYTES, Edge, LocalId, Node, Note, Target, Trouble};
 use crate::layout::Layout;
 use crate::memory::context::sum;
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
-use crate::trace::{Event, What};
+use crate::trace::{Event, Section, What};
 use crate::value::{Obs, Val};
-use grouplock_algorithms::claims::Kind;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -45,36 +44,30 @@ fn panics(p: usize, message: &str) -> Obstacle {
     fault(Property::NoPanic, format!("process {p} panics: {message}"))
 }
 
-/// Takes steps, for one worker. What it knows of the automaton it keeps at hand.
+/// Takes steps, for one worker. It keeps a copy of the part of the automaton that it has used.
 pub(crate) struct Stepper {
     automaton: Arc<Mutex<Automaton>>,
     pub(crate) layout: Arc<Layout>,
     nodes: Vec<Option<Arc<Node>>>,
     edges: FxHashMap<(LocalId, Obs), Arc<Edge>>,
-    /// For each remainder state, the registers that its next passage begins by writing.
+    /// For each local state of the remainder section, the registers that the next passage writes first.
     pub(super) overwritten: FxHashMap<LocalId, Arc<[Target]>>,
-    in_range: fn(&str, u64, usize) -> bool,
-    pub(super) conflict: fn(u64, u64) -> bool,
-    most: fn(u64) -> usize,
-    properties: Properties,
-    /// Those of the properties that bound own steps.
+    pub(super) subject: Subject,
+    pub(super) options: Options,
+    /// The checked properties that bound own steps.
     pub(super) bounding: Vec<Property>,
-    /// Whether steps are noted for them; those that were, and those of them that nobody has asked for yet.
-    pub(super) watching: bool,
-    pub(super) trod: FxHashSet<Tread>,
-    pub(super) fresh: Vec<Tread>,
-    /// What happens, where somebody listens.
+    /// Whether steps are noted for them; the noted steps, and those that the search has not taken yet.
+    pub(super) notes_steps: bool,
+    pub(super) noted: FxHashSet<NotedStep>,
+    pub(super) newly_noted: Vec<NotedStep>,
+    /// The events, if they are recorded.
     pub(super) log: Option<Vec<Event>>,
-    /// Whether anybody has finished a doorway, where that matters.
+    /// Whether any process has finished a doorway, if an order of service is checked.
     pub(super) saw_doorway: bool,
-    pub(super) reductions: Reductions,
-    pub(super) memory_model: MemoryModel,
-    /// Whether somebody could not write because its buffer was full.
+    /// Whether a process could not write because its buffer was full.
     pub(super) buffer_full: bool,
-    /// Where processes may die.
+    /// If processes may die.
     pub(super) deaths: Option<Deaths>,
-    pub(crate) sessions: u64,
-    passages: Option<u8>,
 }
 
 impl Stepper {
@@ -83,7 +76,6 @@ impl Stepper {
         subject: &Subject,
         options: &Options,
     ) -> Self {
-        let kind = subject.claims.kind;
         let layout = Arc::clone(&lock(automaton).layout);
         Stepper {
             automaton: Arc::clone(automaton),
@@ -91,34 +83,28 @@ impl Stepper {
             nodes: Vec::new(),
             edges: FxHashMap::default(),
             overwritten: FxHashMap::default(),
-            conflict: subject.conflict,
-            most: subject.most,
-            in_range: subject.in_range,
-            properties: options.properties,
+            subject: *subject,
+            options: options.clone(),
             bounding: options.properties.and(Properties::BOUNDING).iter().collect(),
-            watching: false,
-            trod: FxHashSet::default(),
-            fresh: Vec::new(),
+            notes_steps: false,
+            noted: FxHashSet::default(),
+            newly_noted: Vec::new(),
             log: None,
             saw_doorway: false,
-            reductions: options.reductions,
-            memory_model: options.memory_model,
             buffer_full: false,
             deaths: None,
-            sessions: if kind == Kind::Mutual { 1 } else { options.sessions },
-            passages: options.passages,
         }
     }
 
-    /// What the text says of private variables and is wrong, if that is known by now.
-    pub(super) fn lie(&self) -> Option<String> {
+    /// What the text says wrongly about private variables, if that is known.
+    pub(super) fn wrong_liveness(&self) -> Option<String> {
         match &lock(&self.automaton).trouble {
             Some(Trouble::Liveness(because)) => Some(because.clone()),
             Some(Trouble::Trespass) | None => None,
         }
     }
 
-    /// The memory that the automaton takes, and what `workers` steppers keep of it at hand.
+    /// The memory of the automaton and of the copies of `workers` steppers.
     pub(super) fn bytes(&self, workers: usize) -> u64 {
         let here = self.edges.len() * EDGE_BYTES + self.nodes.len() * (size_of::<Node>() + 24);
         lock(&self.automaton).bytes() + (here * workers) as u64
@@ -130,7 +116,7 @@ impl Stepper {
             return Arc::clone(node);
         }
         let automaton = lock(&self.automaton);
-        // A copy: workers that count references to one node would wait for each other's caches.
+        // A copy, because a reference count shared by workers would be contended.
         let node = Arc::new(Node::clone(&automaton.node(id)));
         if self.nodes.len() <= index {
             self.nodes.resize(index + 1, None);
@@ -149,22 +135,22 @@ impl Stepper {
         Ok(edge)
     }
 
-    /// Where process `p` is. The dead want nothing.
-    pub(crate) fn phase(&mut self, state: &State, p: usize) -> Phase {
+    /// The section of process `p`. A dead process counts as idle.
+    pub(crate) fn section(&mut self, state: &State, p: usize) -> Section {
         if self.is_dead(state, p) {
-            return Phase::Remainder;
+            return Section::Remainder;
         }
-        self.node(state.procs[p].local).phase
+        self.node(state.procs[p].local).section
     }
 
-    /// Whether the algorithm tells a range for any register.
+    /// Whether the algorithm states a range for any register.
     pub(super) fn knows_a_range(&self) -> bool {
         let processes = 2;
         let names = self.layout.registers.iter().map(|register| register.site.name);
-        names.into_iter().any(|name| !(self.in_range)(name, u64::MAX, processes))
+        names.into_iter().any(|name| !(self.subject.in_range)(name, u64::MAX, processes))
     }
 
-    pub(crate) fn choices(&mut self, state: &State, choices: &mut Vec<Turn>) {
+    pub(crate) fn choices(&mut self, state: &State, choices: &mut Vec<Move>) {
         choices.clear();
         for (p, proc) in state.procs.iter().enumerate() {
             self.arrivals(state, p, choices);
@@ -172,40 +158,40 @@ impl Stepper {
             if self.is_dead(state, p) {
                 continue;
             }
-            if node.phase != Phase::Remainder {
-                choices.push(Turn { process: p as u8, session: 0 });
+            if node.section != Section::Remainder {
+                choices.push(Move { process: p as u8, session: 0 });
                 if self.may_die(state) {
-                    choices.push(Turn { process: p as u8, session: Turn::DIE });
+                    choices.push(Move { process: p as u8, session: Move::DIE });
                 }
-                let may_give_up = node.step.is_some_and(|(target, op)| match op {
-                    Op::WaitUnless(_) => self.is_told(state),
-                    // After a look in vain, as on real memory: nothing else looks again at what it waits for.
+                let may_withdraw = node.step.is_some_and(|(target, op)| match op {
+                    Op::WaitUnless(_) => self.reports_a_death(state),
+                    // After a read that did not end the wait, as on real memory.
                     Op::WaitOther(value) => {
                         state.seen(p, state.register(&self.layout, p, target))
                             == state.value(p, value)
                     }
                     _ => false,
                 });
-                if may_give_up {
-                    choices.push(Turn { process: p as u8, session: Turn::GIVE_UP });
+                if may_withdraw {
+                    choices.push(Move { process: p as u8, session: Move::WITHDRAW });
                 }
-            } else if self.passages.is_none_or(|most| proc.passages < most) {
-                let sessions = 1..=self.sessions as u8;
-                choices.extend(sessions.map(|session| Turn { process: p as u8, session }));
+            } else if self.options.passages.is_none_or(|most| proc.passages < most) {
+                let sessions = 1..=self.options.sessions as u8;
+                choices.extend(sessions.map(|session| Move { process: p as u8, session }));
             }
         }
     }
 
-    /// Makes `choice` in `state`, and then whatever steps may be run alone. Returns whether anything could be
-    /// done.
-    pub(crate) fn take(&mut self, state: &mut State, choice: Turn) -> Result<bool, Obstacle> {
+    /// Makes `choice` in `state`, and then the steps that no other process can notice. Returns whether
+    /// the process could move.
+    pub(crate) fn take(&mut self, state: &mut State, choice: Move) -> Result<bool, Obstacle> {
         let p = usize::from(choice.process);
         let moved = if choice.session == 0 {
             self.step(state, p)?
-        } else if choice.session == Turn::GIVE_UP {
-            self.give_up(state, p)?;
+        } else if choice.session == Move::WITHDRAW {
+            self.withdraw(state, p)?;
             true
-        } else if choice.session == Turn::DIE {
+        } else if choice.session == Move::DIE {
             self.die(state, p);
             true
         } else if let Some(place) = choice.reaches() {
@@ -213,9 +199,10 @@ impl Stepper {
             true
         } else {
             self.request(state, p, choice.session.into())?;
-            // Asking touches nothing: it goes with the first step, unless that may have to wait or is one of the exit section.
+            // A request accesses nothing. So it goes together with the first step, unless that may have to
+            // wait or belongs to the exit section.
             let node = self.node(state.procs[p].local);
-            if node.phase == Phase::Entering && node.step.is_some_and(|(_, op)| !op.blocks()) {
+            if node.section == Section::Entering && node.step.is_some_and(|(_, op)| !op.blocks()) {
                 self.step(state, p)?;
             }
             true
@@ -227,18 +214,18 @@ impl Stepper {
         Ok(moved)
     }
 
-    /// Process `p` leaves its remainder section and asks for `session`.
+    /// Process `p` leaves its remainder section and requests `session`.
     fn request(&mut self, state: &mut State, p: usize, session: u64) -> Result<(), Obstacle> {
         let (conflicting, same) = self.waiting(state, p, session);
         let mut before = 0;
-        if self.watches(Property::Fcfs) || self.watches(Property::StrongConcurrentEntering) {
+        if self.checks(Property::Fcfs) || self.checks(Property::StrongConcurrentEntering) {
             before |= conflicting;
         }
-        if self.watches(Property::Fife) {
+        if self.checks(Property::Fife) {
             before |= same;
         }
         state.procs[p].before = before;
-        if self.passages.is_some() {
+        if self.options.passages.is_some() {
             state.procs[p].passages += 1;
         }
         if let Some(log) = &mut self.log {
@@ -248,13 +235,13 @@ impl Stepper {
         self.arrive(state, p, &edge, None)
     }
 
-    /// Process `p`, which waits, gives up.
-    fn give_up(&mut self, state: &mut State, p: usize) -> Result<(), Obstacle> {
+    /// Process `p`, which waits, withdraws.
+    fn withdraw(&mut self, state: &mut State, p: usize) -> Result<(), Obstacle> {
         if let Some(log) = &mut self.log {
             let told = self.deaths.is_some();
-            log.push(Event { process: p, what: if told { What::Told } else { What::GiveUp } });
+            log.push(Event { process: p, what: if told { What::Told } else { What::Withdraw } });
         }
-        let edge = self.edge(state.procs[p].local, Obs::GIVES_UP)?;
+        let edge = self.edge(state.procs[p].local, Obs::WITHDRAWS)?;
         self.arrive(state, p, &edge, None)
     }
 
@@ -263,7 +250,7 @@ impl Stepper {
         let local = state.procs[p].local;
         let node = self.node(local);
         let Some((target, op)) = node.step else {
-            if node.phase != Phase::Inside {
+            if node.section != Section::Inside {
                 return Ok(false);
             }
             let edge = self.edge(local, Obs::PASS)?;
@@ -271,7 +258,7 @@ impl Stepper {
             return Ok(true);
         };
         let register = state.register(&self.layout, p, target);
-        let (writes, buffered) = (!op.looks(), self.is_buffered(&node));
+        let (writes, buffered) = (!op.only_reads(), self.is_buffered(&node));
         if writes && !self.may_write(state, p, &node, register) {
             return Ok(false);
         }
@@ -283,43 +270,33 @@ impl Stepper {
             return Err(fault(Property::DeadRead, because));
         }
         let info = &self.layout.registers[register];
-        if writes && self.reductions.own && info.owner().is_some_and(|owner| owner != p) {
+        if writes && self.options.reductions.own && info.owner().is_some_and(|owner| owner != p) {
             return Err(Trouble::Trespass.into());
         }
-        let (new, seen) = match op {
-            Op::Write(value) => (state.value(p, value), None),
-            Op::Fas(value) => (state.value(p, value), Some(old)),
-            Op::Cas(expected, value) if state.value(p, expected) == old => {
-                (state.value(p, value), None)
-            }
-            Op::Read | Op::Cas(..) => (old, Some(old)),
-            Op::Faa(delta, bits) => {
-                let before = old.as_number().expect("only numbers are added to");
-                let after = Val::number(sum(before, delta, bits));
-                (after.map_err(|why| panics(p, &why))?, Some(old))
-            }
-            Op::WaitFor(value) | Op::WaitUnless(value) if value == old => (old, None),
-            Op::WaitOther(value) if state.value(p, value) != old => (old, Some(old)),
-            Op::AwaitCas(expected, value) if expected == old => (value, None),
-            Op::WaitFor(_) | Op::WaitUnless(_) | Op::WaitOther(_) | Op::AwaitCas(..) => {
-                return Ok(false);
-            }
+        let op = state.operation(p, op);
+        if op.waits_on(&old) {
+            return Ok(false);
+        }
+        let add = |delta, bits| {
+            let before = old.as_number().expect("only numbers are added to");
+            Val::number(sum(before, delta, bits)).map_err(|why| panics(p, &why))
         };
+        let new = op.try_written(&old, add)?.unwrap_or(old);
         self.tell(state, p, register, new);
-        let (obs, stranger) = self.observe(state, p, op, seen);
+        let (obs, stranger) = self.observe(state, p, op, old);
         let edge = self.edge(local, obs)?;
-        self.tread(state, p, edge.target)?;
+        self.note_step(state, p, edge.target)?;
         if buffered {
             self.buffer(state, p, (register, new), node.order);
         } else if writes {
             state.memory[register] = new;
         }
         if writes
-            && self.properties.contains(Property::BoundedRegisters)
+            && self.checks(Property::BoundedRegisters)
             && let Some(number) = new.as_number()
         {
             let name = self.layout.registers[register].site.name;
-            if !(self.in_range)(name, number, state.procs.len()) {
+            if !(self.subject.in_range)(name, number, state.procs.len()) {
                 let name = self.layout.register_name(register);
                 let because = format!("process {p} writes {number} to {name}, out of its range");
                 return Err(fault(Property::BoundedRegisters, because));
@@ -329,43 +306,36 @@ impl Stepper {
         Ok(true)
     }
 
-    /// Tells, if somebody listens, of the step that makes `register` hold `new`.
+    /// Records the step that makes `register` hold `new`, if events are recorded.
     fn tell(&mut self, state: &State, process: usize, register: usize, new: Val) {
         let node = self.node(state.procs[process].local);
         let buffered = self.is_buffered(&node);
         if let (Some(log), Some((_, op))) = (&mut self.log, node.step) {
-            let known = state.procs[process].env.as_slice();
-            let op = op.renamed(|placeholder| usize::from(known[placeholder]));
-            let (old, leaves) = (state.seen(process, register), node.phase == Phase::Inside);
+            let op = state.operation(process, op);
+            let (old, leaves) = (state.seen(process, register), node.section == Section::Inside);
             let what = What::Step { register, op, old, new, buffered, at: node.at, leaves };
             log.push(Event { process, what });
         }
     }
 
-    /// What process `p` observes if it learns the value `seen`: in its placeholders, and the object that it did not know.
-    pub(super) fn observe(
-        &self,
-        state: &State,
-        p: usize,
-        op: Op,
-        seen: Option<Val>,
-    ) -> (Obs, Option<u8>) {
-        let seen = match (op, seen) {
-            (Op::Cas(..), seen) => {
-                return (if seen.is_none() { Obs::SWAPPED } else { Obs::FAILED }, None);
-            }
-            (Op::WaitUnless(_), _) => return (Obs::WAITED, None),
-            (_, None) => return (Obs::DONE, None),
-            (_, Some(seen)) => seen,
-        };
-        let Some(object) = seen.as_object() else { return (Obs::value(seen), None) };
+    /// What process `p` observes if its register held `old`: in its placeholders, with the object that it
+    /// did not know.
+    pub(super) fn observe(&self, state: &State, p: usize, op: Op, old: Val) -> (Obs, Option<u8>) {
+        match op {
+            Op::Cas(expected, _) if expected == old => return (Obs::SWAPPED, None),
+            Op::Cas(..) => return (Obs::FAILED, None),
+            Op::WaitUnless(_) => return (Obs::WAITED, None),
+            Op::Write(_) | Op::WaitFor(_) | Op::AwaitCas(..) => return (Obs::DONE, None),
+            Op::Read | Op::Fas(_) | Op::Faa(..) | Op::WaitOther(_) => {}
+        }
+        let Some(object) = old.as_object() else { return (Obs::value(old), None) };
         match state.procs[p].env.placeholder(object) {
             Some(placeholder) => (Obs::value(Val::object(placeholder)), None),
             None => (Obs::stranger(self.layout.objects[object].class), Some(object as u8)),
         }
     }
 
-    /// Process `p` comes to the end of `edge`.
+    /// Process `p` arrives at the end of `edge`.
     fn arrive(
         &mut self,
         state: &mut State,
@@ -379,13 +349,13 @@ impl Stepper {
         if let Some(stranger) = stranger {
             state.procs[p].env.push(stranger);
         }
-        let was = self.node(state.procs[p].local).phase;
-        // Locks inside the lock have doorways too: only the first one of a passage counts.
-        let counts = self.orders() && matches!(was, Phase::Remainder | Phase::Entering);
+        let was = self.node(state.procs[p].local).section;
+        // Inner locks have doorways too. Only the first doorway of a passage counts.
+        let counts = self.checks_order() && matches!(was, Section::Remainder | Section::Entering);
         let mut ends_doorway = false;
         for note in &edge.notes {
             match *note {
-                Note::Forget(target) if self.reductions.forget => {
+                Note::Forget(target) if self.options.reductions.forget => {
                     let register = state.register(&self.layout, p, target);
                     state.memory[register] = Val::UNDEF;
                 }
@@ -402,74 +372,68 @@ impl Stepper {
         proc.env =
             Env::from_objects(edge.env.iter().map(|&from| env.as_slice()[usize::from(from)]));
         proc.local = edge.target;
-        let is = self.node(edge.target).phase;
+        let is = self.node(edge.target).section;
         if ends_doorway
-            && self.watches(Property::StrongGroupConcurrentEntering)
+            && self.checks(Property::StrongGroupConcurrentEntering)
             && !self.is_disturbed(state, p)
         {
             state.procs[p].undisturbed = true;
         }
-        if ends_doorway && self.watches(Property::StrongFifo) {
+        if ends_doorway && self.checks(Property::StrongFifo) {
             let session = self.node(edge.target).session;
             state.procs[p].before |= self.waiting(state, p, session).0;
         }
-        if is == Phase::Remainder {
+        if is == Section::Remainder {
             state.procs[p].before = 0;
         }
-        if is == Phase::Remainder && was == Phase::Withdrawing {
-            self.gave_up(state, p);
+        if is == Section::Remainder && was == Section::Withdrawing {
+            state.cancel_request(p);
         }
-        if is == Phase::Inside && was != Phase::Inside {
+        if is == Section::Inside && was != Section::Inside {
             self.entered(state, p)?;
         }
         Ok(())
     }
 
     /// Whether an order of service is checked, so that doorways matter.
-    pub(super) fn orders(&self) -> bool {
-        self.properties.and(Properties::ORDER) != Properties::default()
+    pub(super) fn checks_order(&self) -> bool {
+        self.options.properties.and(Properties::ORDER) != Properties::default()
     }
 
-    fn watches(&self, property: Property) -> bool {
-        self.properties.contains(property)
+    pub(super) fn checks(&self, property: Property) -> bool {
+        self.options.properties.contains(property)
     }
 
-    /// Those but `p` who have finished their doorway and wait, as sets: in conflict with `session`, and not.
+    /// The other processes that have finished their doorways and wait, as sets: those in conflict with
+    /// `session`, and the rest.
     fn waiting(&mut self, state: &State, p: usize, session: u64) -> (u8, u8) {
         let (mut conflicting, mut same) = (0, 0);
         for q in (0..state.procs.len()).filter(|&q| q != p && state.procs[q].past_doorway) {
             let theirs = self.node(state.procs[q].local).session;
-            *(if (self.conflict)(session, theirs) { &mut conflicting } else { &mut same }) |=
-                1 << q;
+            *(if (self.subject.conflict)(session, theirs) {
+                &mut conflicting
+            } else {
+                &mut same
+            }) |= 1 << q;
         }
         (conflicting, same)
     }
 
-    /// Whether process `q` asks for another session than process `p` does, is there or leaves it.
+    /// Whether process `q` requests, holds or leaves a session that conflicts with that of process `p`.
     pub(super) fn disturbs(&mut self, state: &State, p: usize, q: usize) -> bool {
         let mine = self.node(state.procs[p].local).session;
         let node = self.node(state.procs[q].local);
-        node.phase != Phase::Remainder && (self.conflict)(mine, node.session)
+        node.section != Section::Remainder && (self.subject.conflict)(mine, node.session)
     }
 
     pub(super) fn is_disturbed(&mut self, state: &State, p: usize) -> bool {
         (0..state.procs.len()).any(|q| q != p && self.disturbs(state, p, q))
     }
 
-    /// The request of process `p` is as if it had not been made.
-    fn gave_up(&mut self, state: &mut State, p: usize) {
-        let proc = &mut state.procs[p];
-        (proc.past_doorway, proc.undisturbed) = (false, false);
-        (proc.enabled, proc.overtaken) = (false, false);
-        for proc in &mut state.procs {
-            proc.before &= !(1 << p);
-        }
-    }
-
     fn entered(&mut self, state: &mut State, p: usize) -> Result<(), Obstacle> {
         let mine = self.node(state.procs[p].local).session;
         let mut before = state.procs[p].before;
-        if self.watches(Property::StrongFifo) && !state.procs[p].past_doorway {
+        if self.checks(Property::StrongFifo) && !state.procs[p].past_doorway {
             before |= self.waiting(state, p, mine).0;
         }
         let proc = &mut state.procs[p];
@@ -478,20 +442,21 @@ impl Stepper {
             let because = format!("process {p} did not give up after all, and was overtaken");
             return Err(fault(Property::Fcfs, because));
         }
-        // Whoever came before it may yet be hindered by it.
-        if !self.watches(Property::StrongConcurrentEntering) {
+        // It may still hinder processes that came before it.
+        if !self.checks(Property::StrongConcurrentEntering) {
             state.procs[p].before = 0;
         }
-        if self.properties.contains(Property::MutualExclusion) {
+        if self.checks(Property::MutualExclusion) {
             self.write_data(state, p, mine);
         }
         let mut inside = 1;
         for q in 0..state.procs.len() {
             state.procs[q].before &= !(1 << p);
             let node = self.node(state.procs[q].local);
-            let conflict =
-                q != p && node.phase == Phase::Inside && (self.conflict)(mine, node.session);
-            if conflict && self.properties.contains(Property::MutualExclusion) {
+            let conflict = q != p
+                && node.section == Section::Inside
+                && (self.subject.conflict)(mine, node.session);
+            if conflict && self.checks(Property::MutualExclusion) {
                 let because = format!("processes {q} and {p} are inside, in conflict");
                 return Err(fault(Property::MutualExclusion, because));
             }
@@ -501,24 +466,24 @@ impl Stepper {
                 );
                 return Err(fault(Property::MutualExclusion, because));
             }
-            inside += usize::from(q != p && node.phase == Phase::Inside);
+            inside += usize::from(q != p && node.section == Section::Inside);
         }
-        if inside > (self.most)(mine) && self.properties.contains(Property::MutualExclusion) {
+        if inside > (self.subject.most)(mine) && self.checks(Property::MutualExclusion) {
             let because = format!("{inside} processes are inside, more than session {mine} takes");
             return Err(fault(Property::MutualExclusion, because));
         }
         for q in (0..state.procs.len()).filter(|&q| before >> q & 1 == 1) {
             let node = self.node(state.procs[q].local);
-            if !(self.conflict)(mine, node.session) {
+            if !(self.subject.conflict)(mine, node.session) {
                 state.procs[q].enabled = true;
-            } else if node.phase == Phase::Withdrawing {
-                state.procs[q].overtaken = self.watches(Property::Fcfs);
-            } else if self.watches(Property::StrongFifo) {
+            } else if node.section == Section::Withdrawing {
+                state.procs[q].overtaken = self.checks(Property::Fcfs);
+            } else if self.checks(Property::StrongFifo) {
                 let because = format!(
                     "process {p} enters before process {q}, whose doorway ended before its own"
                 );
                 return Err(fault(Property::StrongFifo, because));
-            } else if self.watches(Property::Fcfs) {
+            } else if self.checks(Property::Fcfs) {
                 let because =
                     format!("process {p} enters before process {q}, which asked before it");
                 return Err(fault(Property::Fcfs, because));

@@ -1,7 +1,7 @@
-//! A trace from the choices that made it.
+//! A trace, made from the choices of an execution.
 //!
-//! Choices are made in standard forms, where processes and objects change names from state to state. Here the
-//! names are carried along, so that the trace tells of the same process by the same number throughout.
+//! Choices are made in standard forms, where processes and objects change names from state to
+//! state. This module tracks the names, so that a trace gives each process one number throughout.
 
 use std::sync::Arc;
 
@@ -10,23 +10,22 @@ use grouplock_algorithms::claims::{Kind, Text};
 use super::canon::{Renamed, canonical};
 use super::state::State;
 use super::stepper::{Fault, Obstacle, Stepper};
-use super::{Turn, Violation};
-use crate::automaton::run::Phase;
+use super::{Move, Violation};
 use crate::registry;
 use crate::subject::Subject;
 use crate::trace::{Section, Stage, Step, What, tell};
 
-/// Real names: of each process and each object of the present state.
+/// The real names of the processes and objects of the present state.
 struct Names {
     processes: Vec<usize>,
     objects: Vec<usize>,
 }
 
-/// An execution in real names, as far as it has come.
+/// The beginning of an execution, in real names.
 pub(super) struct Told {
     steps: Vec<Step>,
-    schedule: Vec<Turn>,
-    /// The state it comes to, in the names of that state.
+    schedule: Vec<Move>,
+    /// The last state, in the names of that state.
     pub(super) state: State,
     names: Names,
     renamed: Renamed,
@@ -47,8 +46,8 @@ impl Told {
         Told { steps: Vec::new(), schedule: Vec::new(), state, names, renamed, texts, is_mutex }
     }
 
-    /// Goes on by `choice`. Returns whether that could be done; a fault is told in real names.
-    pub(super) fn take(&mut self, stepper: &mut Stepper, choice: Turn) -> Result<bool, Obstacle> {
+    /// Continues with `choice`. Returns whether that was possible. A fault has real names.
+    pub(super) fn take(&mut self, stepper: &mut Stepper, choice: Move) -> Result<bool, Obstacle> {
         let layout = Arc::clone(&stepper.layout);
         let names = &mut self.names;
         let before = stages(stepper, &self.state, names);
@@ -56,20 +55,21 @@ impl Told {
         let result = stepper.take(&mut self.state, choice);
         let events = stepper.log.take().unwrap_or_default();
         let after = stages(stepper, &self.state, names);
-        // The mover's own step is where somebody enters or leaves; what is run alone afterwards is neither.
+        // A process enters or leaves in the step of the mover, not in the steps taken at once after it.
         let turn = events.iter().position(|event| matches!(event.what, What::Step { .. }));
         for (i, event) in events.into_iter().enumerate() {
             let event = event.renamed(|p| names.processes[p], |o| names.objects[o], &layout);
             let mut at = if turn.is_some_and(|turn| i >= turn) { &after } else { &before }.clone();
             if let What::Request(session) = event.what {
-                let section = if stepper.orders() { Section::Doorway } else { Section::Entering };
+                let section =
+                    if stepper.checks_order() { Section::Doorway } else { Section::Entering };
                 at[event.process] = Stage { section, session };
             }
             let number = self.steps.len() + 1;
             self.steps.push(tell(number, &event, at, &layout, &self.texts, self.is_mutex));
         }
         let process = names.processes[usize::from(choice.process)];
-        self.schedule.push(Turn { process: process as u8, ..choice });
+        self.schedule.push(Move { process: process as u8, ..choice });
         let moved = result.map_err(|obstacle| match obstacle {
             Obstacle::Fault(fault) => {
                 Obstacle::Fault(Fault { because: rename(&fault.because, names), ..fault })
@@ -89,11 +89,12 @@ impl Told {
         Ok(moved)
     }
 
-    /// Goes on by `choices`, and tells of the violation that it ends with: `fault`, or what the last choice itself shows.
+    /// Continues with `choices`, and returns the violation at the end: `fault`, or what the last choice
+    /// shows.
     pub(super) fn violation(
         mut self,
         stepper: &mut Stepper,
-        choices: &[Turn],
+        choices: &[Move],
         mut fault: Fault,
     ) -> Violation {
         for &choice in choices {
@@ -109,19 +110,15 @@ impl Told {
     }
 }
 
-/// Where each process is, by its real name.
+/// The section of each process, by its real name.
 fn stages(stepper: &mut Stepper, state: &State, names: &Names) -> Vec<Stage> {
     let mut stages = vec![Stage { section: Section::Remainder, session: 0 }; state.procs.len()];
     for (proc, &name) in state.procs.iter().zip(&names.processes) {
         let node = stepper.node(proc.local);
-        let section = match node.phase {
-            Phase::Remainder => Section::Remainder,
-            Phase::Entering if !stepper.orders() => Section::Entering,
-            Phase::Entering if proc.past_doorway => Section::Waiting,
-            Phase::Entering => Section::Doorway,
-            Phase::Withdrawing => Section::Withdrawing,
-            Phase::Inside => Section::Inside,
-            Phase::Exiting => Section::Exit,
+        let section = match node.section {
+            Section::Entering if stepper.checks_order() && proc.past_doorway => Section::Waiting,
+            Section::Entering if stepper.checks_order() => Section::Doorway,
+            section => section,
         };
         stages[name] = Stage { section, session: node.session };
     }

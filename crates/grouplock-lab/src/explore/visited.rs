@@ -1,4 +1,5 @@
-//! Which states have been seen, as 64-bit fingerprints in shards, so that workers rarely meet.
+//! The visited states, as 64-bit fingerprints in shards, so that workers rarely wait for each
+//! other.
 
 use std::sync::Mutex;
 
@@ -19,7 +20,7 @@ impl Default for Visited {
 }
 
 impl Visited {
-    /// Adds a fingerprint; whether it is new.
+    /// Adds a fingerprint. Returns whether it is new.
     pub fn insert(&self, fingerprint: u64) -> bool {
         let shard = (fingerprint >> 40) as usize % SHARDS;
         lock(&self.shards[shard]).insert(fingerprint)

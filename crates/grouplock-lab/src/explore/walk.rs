@@ -1,8 +1,10 @@
-//! Single executions: drawn at random, for sizes that cannot be exhausted, or repeated from the record of who moved when.
+//! Single executions: drawn at random, for sizes that cannot be exhausted, or repeated from a
+//! schedule.
 //!
-//! A sample never says that something holds. It finds violations where exhaustion does not reach, and the same seed
-//! finds the same one again. Processes keep their names here: a standard form depends on the order in which local states
-//! were found, and that differs from one exploration to the next.
+//! A sample never shows that a property holds. It finds violations at sizes that cannot be
+//! exhausted, and the same seed finds the same violation again. Processes keep their names here: a
+//! standard form depends on the order in which local states were found, which differs between
+//! explorations.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -14,20 +16,21 @@ use super::start::Start;
 use super::state::State;
 use super::stepper::{Obstacle, Stepper};
 use super::traces::Told;
-use super::{CheckError, Options, Outcome, Turn, Verdict, Violation, checks, fits};
+use super::{CheckError, Move, Options, Outcome, Verdict, Violation, checks, fits};
 use crate::automaton::Trouble;
-use crate::automaton::run::Phase;
 use crate::subject::Subject;
+use crate::trace::Section;
 
 /// How the next process is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// Any that can move. In each run processes are more or less inclined to go on, so that some stay
-    /// inside for long and others are lapped.
+    /// Any process that can move. In each run processes have different weights, so that some stay inside
+    /// for long and others pass often.
     Random,
-    /// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi and Nagarakatte, ASPLOS 2010): processes have random
-    /// priorities, the highest moves, and at so many random steps the one that moves falls to the lowest. A
-    /// violation that needs no more such changes is found with a known probability.
+    /// Probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi and Nagarakatte, ASPLOS 2010):
+    /// processes have random priorities, and the highest moves. At some random steps the process that
+    /// moves gets the lowest priority. A violation that needs no more such changes is found with a known
+    /// probability.
     Pct {
         /// How many changes.
         changes: usize,
@@ -43,12 +46,13 @@ pub struct Sampling {
     pub runs: u64,
     /// How many steps each of them takes at most.
     pub steps: usize,
-    /// What the draws depend on.
+    /// The seed of the draws.
     pub seed: u64,
 }
 
-/// Draws executions of `subject` until one violates a property or there have been enough. The verdict is
-/// [`Violated`](super::Verdict::Violated) or [`Limit`](super::Verdict::Limit), never that anything holds; `states` counts steps.
+/// Draws executions of `subject` until one violates a property or there are enough. The verdict is
+/// [`Violated`](super::Verdict::Violated) or [`Limit`](super::Verdict::Limit), never that a property
+/// holds; `states` counts steps.
 ///
 /// # Errors
 /// As [`check`](super::check).
@@ -71,7 +75,7 @@ pub fn sample(
         let seed = sampling.seed ^ run.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let (state, mut choices) = (start.initial.clone(), Vec::new());
         let stepper = &mut start.steppers[0];
-        let drawn = draw(stepper, state, options, sampling, seed, &mut choices);
+        let drawn = draw(stepper, state, sampling, seed, &mut choices);
         steps += choices.len() as u64;
         if drawn.is_err() {
             wrong = Some(choices);
@@ -79,23 +83,23 @@ pub fn sample(
         }
     }
     let Some(schedule) = wrong else { return Ok(start.outcome(Verdict::Limit, steps, 0, None)) };
-    if let Some(because) = start.steppers[0].lie() {
-        let violation = Violation::lie(because, &schedule);
+    if let Some(because) = start.steppers[0].wrong_liveness() {
+        let violation = Violation::wrong_liveness(because, &schedule);
         return Ok(start.outcome(Verdict::Violated, steps, 0, Some(violation)));
     }
     let repeated = replay(subject, options, &schedule)?;
     Ok(Outcome { states: steps, elapsed: began.elapsed(), ..repeated })
 }
 
-/// Repeats one execution: the verdict is `Violated` if it ends as a violation, else `Limit`, for nothing is
-/// proved by that.
+/// Repeats one execution. The verdict is `Violated` if it ends in a violation; otherwise `Limit`,
+/// because that proves nothing.
 ///
 /// # Errors
-/// If the sizes are out of range or the schedule asks for what cannot be done.
+/// If the sizes are out of range or a move of the schedule is not possible.
 pub fn replay(
     subject: &Subject,
     options: &Options,
-    schedule: &[Turn],
+    schedule: &[Move],
 ) -> Result<Outcome, CheckError> {
     let options = &fits(subject, options)?;
     let mut start = Start::of_a_walk(subject, options);
@@ -118,11 +122,12 @@ pub fn replay(
             }
         }
     }
-    let properties = start.options.properties;
-    let obstacle = obstacle.or_else(|| checks::check(stepper, &told.state, properties).err());
+    let obstacle = obstacle.or_else(|| checks::check(stepper, &told.state).err());
     let violation = obstacle.map(|obstacle| match obstacle {
         Obstacle::Fault(fault) => told.violation(stepper, &[], fault),
-        Obstacle::Trouble(Trouble::Liveness(because)) => Violation::lie(because, schedule),
+        Obstacle::Trouble(Trouble::Liveness(because)) => {
+            Violation::wrong_liveness(because, schedule)
+        }
         Obstacle::Trouble(Trouble::Trespass) => unreachable!("nobody owns a register in a walk"),
     });
     let verdict = if violation.is_some() { Verdict::Violated } else { Verdict::Limit };
@@ -130,32 +135,31 @@ pub fn replay(
     Ok(start.outcome(verdict, moves + 1, moves, violation))
 }
 
-/// Draws one execution, and notes its choices. It ends with an obstacle if it goes wrong.
+/// Draws one execution and keeps its choices. A violation is an obstacle.
 fn draw(
     stepper: &mut Stepper,
     mut state: State,
-    options: &Options,
     sampling: &Sampling,
     seed: u64,
-    choices: &mut Vec<Turn>,
+    choices: &mut Vec<Move>,
 ) -> Result<(), Obstacle> {
     let random = &mut Rng::with_seed(seed);
     let mut picker = Picker::new(sampling, state.procs.len(), random);
     let mut able = Vec::new();
     for step in 0..sampling.steps {
-        checks::check(stepper, &state, options.properties)?;
+        checks::check(stepper, &state)?;
         stepper.choices(&state, &mut able);
         let mut stuck = 0_u64;
         for p in 0..state.procs.len() {
-            let idle = stepper.phase(&state, p) == Phase::Remainder;
+            let idle = stepper.section(&state, p) == Section::Remainder;
             if !idle && stepper.is_stuck(&state, p)? {
                 stuck |= 1 << p;
             }
         }
-        // Deaths are seldom.
+        // Deaths are rare.
         let dies = random.u32(0..32) == 0;
         able.retain(|choice| match choice.session {
-            Turn::DIE => dies,
+            Move::DIE => dies,
             0 => stuck >> choice.process & 1 == 0,
             _ => true,
         });
@@ -167,7 +171,7 @@ fn draw(
 }
 
 struct Picker {
-    /// Higher goes first, for PCT; else how inclined a process is to be chosen.
+    /// For PCT, the priorities; otherwise the weights of the draw.
     weights: Vec<i64>,
     changes: Vec<usize>,
     pct: bool,
@@ -187,21 +191,21 @@ impl Picker {
             (0..processes).map(|_| 1 << random.u32(0..=10)).collect()
         };
         random.shuffle(&mut weights);
-        // Changes come early as often as late: most executions are over long before the last step.
+        // Early changes are as likely as late ones: most executions end long before the last step.
         let steps = 1 << random.u32(4..=sampling.steps.max(32).ilog2());
         let changes = (0..changes).map(|_| random.usize(0..steps)).collect();
         Picker { weights, changes, pct, lowest: 0 }
     }
 
-    fn pick(&mut self, able: &[Turn], step: usize, random: &mut Rng) -> Option<Turn> {
+    fn pick(&mut self, able: &[Move], step: usize, random: &mut Rng) -> Option<Move> {
         if able.is_empty() {
             return None;
         }
-        let weight = |choice: &Turn| self.weights[usize::from(choice.process)];
+        let weight = |choice: &Move| self.weights[usize::from(choice.process)];
         let process = if self.pct {
             able.iter().max_by_key(|choice| weight(choice))?.process
         } else {
-            // One voice for each process, however many sessions it may ask for.
+            // Each process counts once, however many sessions it may request.
             let mut sum = 0;
             let mut last = None;
             for choice in able.iter().filter(|c| last.replace(c.process) != Some(c.process)) {
@@ -221,10 +225,10 @@ impl Picker {
             self.lowest -= 1;
             self.weights[usize::from(process)] = self.lowest;
         } else if !self.pct && random.u32(0..64) == 0 {
-            // Moods change.
+            // Weights change sometimes.
             self.weights[usize::from(process)] = 1 << random.u32(0..=10);
         }
-        let theirs: Vec<&Turn> = able.iter().filter(|c| c.process == process).collect();
+        let theirs: Vec<&Move> = able.iter().filter(|c| c.process == process).collect();
         random.choice(theirs).copied()
     }
 }

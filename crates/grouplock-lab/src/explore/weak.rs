@@ -1,32 +1,40 @@
-//! Store buffers: memory in which a write takes its time.
+//! Store buffers: memory in which writes take effect late.
 //!
-//! On real machines a processor goes on while its last writes are still on their way to memory. Here each process has a *buffer*:
+//! On real machines a processor continues while its last writes are still on their way to memory.
+//! Here each process has a *buffer*:
 //!
 //! * a write that is weaker than sequentially consistent goes to the end of the process's buffer;
-//! * what waits in a buffer reaches memory at any later time, one write after the other: that is a move of its own ([`Turn::REACHES`]);
-//! * a read takes the last write to its register from the process's own buffer, and what memory holds if there is none;
-//! * read-modify-writes and sequentially consistent writes go to memory at once, and wait until the process's buffer is empty.
+//! * a write in a buffer reaches memory at any later time, as a move of its own
+//!   ([`Move::REACHES`]);
+//! * a read returns the last write to its register in the process's own buffer, or else what memory
+//!   holds;
+//! * a read-modify-write or a sequentially consistent write goes to memory at once, and waits until
+//!   the process's buffer is empty.
 //!
 //! | model | writes leave a buffer | a read-modify-write waits |
 //! |---|---|---|
 //! | [`Tso`](MemoryModel::Tso) | in the order in which they were made | until the buffer is empty |
 //! | [`Pso`](MemoryModel::Pso) | to one register in that order; a release after all earlier ones | as a release, or sequentially consistent, until the buffer is empty; otherwise, or if it is a compare-and-swap that fails, until no write to its register is left |
 //!
-//! Reads are never late: what a machine or a compiler does that moves them is not modelled. Nobody is deadlocked while a buffer holds anything, be
-//! its process idle: some write can still reach memory.
+//! Reads are never late: the models do not move reads, as machines and compilers may. While a
+//! buffer holds a write there is no deadlock, even if its process is idle: the write can still
+//! reach memory.
 //!
 //! # The critical section writes too
-//! A process that enters writes *data*, which belong to no register: that write goes to its buffer as others do. If another process enters in conflict
-//! while it is still there, mutual exclusion is violated: the newcomer would not see what was written inside.
+//! A process that enters writes *data*, which belong to no register. That write goes to its buffer
+//! like others. If another process enters in conflict while the write is still there, mutual
+//! exclusion is violated: that process would not see what was written inside.
 //!
 //! # What is merged
-//! Names ([`Reductions::symmetry`]): every rule above treats processes alike, and a buffer is renamed together with its process. Dead contents
-//! ([`Reductions::forget`]): only memory is blanked, never a buffer, so that each register holds what it held or nothing; and to read nothing is
-//! a violation. The other reductions would have to know of buffers, and are off.
+//! Names ([`Reductions::symmetry`]): every rule above treats processes alike, and a buffer is
+//! renamed together with its process. Dead contents ([`Reductions::forget`]): only memory is
+//! blanked, never a buffer, so each register holds its contents or nothing, and a read of nothing
+//! is a violation. The other reductions do not know buffers, and are off.
 //!
 //! # How long a buffer is
-//! [`MOST_PENDING`]. A process with a full buffer cannot write before something has left it. That happened if the outcome says
-//! so ([`Outcome::buffer_full`](super::Outcome::buffer_full)), and then the verdict is never that anything holds.
+//! [`MOST_PENDING`]. A process with a full buffer cannot write until a write has left it. The
+//! outcome says whether that happened ([`Outcome::buffer_full`](super::Outcome::buffer_full)). Then
+//! the verdict is never that a property holds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -36,7 +44,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state::State;
 use super::stepper::Stepper;
-use super::{Options, Reductions, Turn};
+use super::{Move, Options, Reductions};
 use crate::automaton::Node;
 use crate::automaton::run::Op;
 use crate::property::{Properties, Property};
@@ -44,10 +52,10 @@ use crate::registry::{self, UnknownName};
 use crate::trace::{Event, What};
 use crate::value::Val;
 
-/// How many writes of one process may be on their way to memory.
+/// How many writes of one process its buffer can hold.
 pub const MOST_PENDING: usize = 16;
 
-/// When a write is seen by others.
+/// When others see a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryModel {
@@ -56,8 +64,8 @@ pub enum MemoryModel {
     Sc,
     /// Total store order, as on x86: a process's writes reach memory in the order in which it made them.
     Tso,
-    /// Partial store order: a write that is a release comes after all that its process wrote before; a relaxed one
-    /// may overtake writes to other registers.
+    /// Partial store order: a release comes after all earlier writes of its process; a relaxed write may
+    /// overtake writes to other registers.
     Pso,
 }
 
@@ -80,9 +88,9 @@ impl MemoryModel {
         *self == MemoryModel::Sc
     }
 
-    /// Whether an exploration under this model looks at `property`. With store buffers, it looks at single states and the order of
-    /// service; not at executions without end, and not at how many steps somebody takes.
-    pub fn looks_at(self, property: Property) -> bool {
+    /// Whether an exploration under this model checks `property`. With store buffers it checks single states
+    /// and the order of service, but not infinite executions and not bounds on steps.
+    pub fn checks(self, property: Property) -> bool {
         let steps_and_cycles = Properties::BOUNDING.contains(property)
             || Properties::FOR_EVER.contains(property) && property != Property::DeadlockFreedom;
         self == MemoryModel::Sc || !steps_and_cycles
@@ -94,7 +102,7 @@ impl MemoryModel {
         if self != MemoryModel::Sc {
             let Reductions { forget, symmetry, .. } = options.reductions;
             options.reductions = Reductions { forget, symmetry, ..Reductions::NONE };
-            options.properties = options.properties.iter().filter(|&p| self.looks_at(p)).collect();
+            options.properties = options.properties.iter().filter(|&p| self.checks(p)).collect();
             options.graph_limit = 0;
         }
         options
@@ -115,14 +123,14 @@ impl FromStr for MemoryModel {
     }
 }
 
-/// A write on its way.
+/// A write in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// The register; none for the data that a process writes inside.
     pub register: Option<usize>,
-    /// What is written: of data, the session in which.
+    /// The written value; for data, the session.
     pub value: Val,
-    /// It comes after all that was written before.
+    /// It reaches memory after all earlier writes.
     pub ordered: bool,
 }
 
@@ -131,7 +139,7 @@ const BUFFERS: u32 = u32::MAX;
 const ORDERED: u32 = 1 << 31;
 const DATA: u32 = ORDERED - 1;
 
-/// The buffers of all processes; none where writes reach memory at once.
+/// The buffers of all processes; none if writes reach memory at once.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Buffers(Vec<Vec<Pending>>);
 
@@ -140,7 +148,7 @@ impl Clone for Buffers {
         Buffers(self.0.clone())
     }
 
-    /// Keeps the room it has.
+    /// Reuses the allocations.
     fn clone_from(&mut self, source: &Self) {
         self.0.clone_from(&source.0);
     }
@@ -153,7 +161,7 @@ impl Buffers {
         Buffers(vec![Vec::new(); buffers])
     }
 
-    /// What process `p` has written that is still on its way, the oldest first.
+    /// The writes in the buffer of process `p`, the oldest first.
     pub fn of(&self, p: usize) -> &[Pending] {
         self.0.get(p).map_or(&[], Vec::as_slice)
     }
@@ -239,10 +247,10 @@ impl State {
 }
 
 impl Stepper {
-    /// Whether the step of `node` is a write that waits in a buffer.
+    /// Whether the step of `node` is a write that goes to a buffer.
     pub(super) fn is_buffered(&self, node: &Node) -> bool {
         let plain = matches!(node.step, Some((_, Op::Write(_))));
-        self.memory_model != MemoryModel::Sc && plain && node.order != Ordering::SeqCst
+        self.options.memory_model != MemoryModel::Sc && plain && node.order != Ordering::SeqCst
     }
 
     /// Whether the buffer of process `p` lets it take the step of `node`, which may write `register`.
@@ -265,12 +273,12 @@ impl Stepper {
             Ordering::SeqCst => false,
             _ => fails,
         };
-        let overtakes = weak && self.memory_model == MemoryModel::Pso;
+        let overtakes = weak && self.options.memory_model == MemoryModel::Pso;
         let mut pending = state.buffers.of(p).iter();
         pending.all(|other| overtakes && other.register != Some(register))
     }
 
-    /// Whether one more write fits into the buffer of process `p`. If not, that is noted.
+    /// Whether one more write fits into the buffer of process `p`; notes if not.
     fn has_room(&mut self, state: &State, p: usize) -> bool {
         let full = state.buffers.of(p).len() == MOST_PENDING;
         self.buffer_full |= full;
@@ -279,30 +287,30 @@ impl Stepper {
 
     /// Process `p` writes `value` into its buffer.
     pub(super) fn buffer(&self, state: &mut State, p: usize, write: (usize, Val), order: Ordering) {
-        let ordered = self.memory_model == MemoryModel::Tso || order != Ordering::Relaxed;
+        let ordered = self.options.memory_model == MemoryModel::Tso || order != Ordering::Relaxed;
         state.buffers.push(p, Pending { register: Some(write.0), value: write.1, ordered });
     }
 
     /// Process `p`, which is inside for `session`, writes data.
     pub(super) fn write_data(&mut self, state: &mut State, p: usize, session: u64) {
-        if self.memory_model != MemoryModel::Sc && self.has_room(state, p) {
+        if self.options.memory_model != MemoryModel::Sc && self.has_room(state, p) {
             let value = Val::number(session).expect("there are few sessions");
-            let ordered = self.memory_model == MemoryModel::Tso;
+            let ordered = self.options.memory_model == MemoryModel::Tso;
             state.buffers.push(p, Pending { register: None, value, ordered });
         }
     }
 
-    /// Whether process `q` has written data, in conflict with `session`, that are still on their way.
+    /// Whether the buffer of process `q` holds data that conflict with `session`.
     pub(super) fn has_unseen_data(&self, state: &State, q: usize, session: u64) -> bool {
         let data = state.buffers.of(q).iter().filter(|pending| pending.register.is_none());
         let mut sessions = data.filter_map(|pending| pending.value.as_number());
-        sessions.any(|written| (self.conflict)(session, written))
+        sessions.any(|written| (self.subject.conflict)(session, written))
     }
 
     /// The writes of process `p` that may reach memory now, as choices.
-    pub(super) fn arrivals(&self, state: &State, p: usize, choices: &mut Vec<Turn>) {
+    pub(super) fn arrivals(&self, state: &State, p: usize, choices: &mut Vec<Move>) {
         let places = (0..state.buffers.of(p).len()).filter(|&i| state.buffers.may_leave(p, i));
-        let turn = |place| Turn { process: p as u8, session: Turn::REACHES + place as u8 };
+        let turn = |place| Move { process: p as u8, session: Move::REACHES + place as u8 };
         choices.extend(places.map(turn));
     }
 

@@ -1,20 +1,22 @@
-//! An algorithm as a model for another checker, so that nobody has to trust the explorer.
+//! An algorithm as a model for another checker, which can confirm the explorer.
 //!
-//! What is exported is the local automaton of a process (local states, the operation on a register in each, and an edge for each
-//! value that can be observed), the first contents of memory, and monitors and formulas for the properties, which are
-//! written for the other checker and share nothing with [`check`](crate::check).
+//! The model contains the local automaton of a process (local states, the operation on a register
+//! in each, and an edge for each value that can be observed), the first contents of memory, and
+//! monitors and formulas for the properties. These are written for the other checker and share
+//! nothing with [`check`](crate::check).
 //!
-//! The automaton is compiled from the code by running it. Which edges there are is known from an exploration, and is not
-//! believed: an edge that was not met is an assertion in the model, which fails if anybody comes to it.
+//! The automaton is compiled from the code by running it. An exploration finds its edges. The model
+//! does not rely on that: an edge that was not found is an assertion, which fails if a process
+//! reaches it.
 
+mod local_table;
 mod promela;
-mod table;
 
 use crate::explore::compile::{Unfinished, compile};
 use crate::explore::{CheckError, Options};
 use crate::property::{Properties, Property};
 use crate::subject::Subject;
-use table::Table;
+use local_table::LocalTable;
 
 /// The properties that can be exported.
 pub const EXPORTED: [Property; 4] = [
@@ -31,21 +33,19 @@ pub enum ExportError {
     /// The sizes are out of range.
     #[error(transparent)]
     Check(#[from] CheckError),
-    /// None of the properties asked for can be exported.
-    #[error("nothing that was asked for can be exported: that takes {}", exported())]
+    /// None of the requested properties can be exported.
+    #[error("none of the requested properties can be exported, only {}", exported())]
     NoProperty,
-    /// Who comes first is asked for where no doorway ends.
-    #[error("{0} has no doorway, so that fcfs says nothing of it")]
+    /// The order of arrival is requested for a text without a doorway.
+    #[error("{0} has no doorway, so fcfs says nothing about it")]
     NoDoorway(&'static str),
-    /// Executions without end are asked for where passages are bounded.
-    #[error("starvation-freedom says nothing where passages are bounded")]
+    /// Infinite executions are requested, but passages are bounded.
+    #[error("starvation-freedom says nothing if passages are bounded")]
     Bounded,
     /// Finding the edges takes more memory than allowed, or was stopped.
-    #[error(
-        "the edges were not all found before a limit: allow more memory, or bound the passages"
-    )]
+    #[error("a limit ended the search for the edges: allow more memory, or bound the passages")]
     Limit,
-    /// The text's word on private variables is wrong, so that there is no automaton.
+    /// The text is wrong about private variables, so there is no automaton.
     #[error("there is no automaton: {0}")]
     DeadPrivate(String),
     /// A register can hold a number that the model cannot.
@@ -57,7 +57,7 @@ fn exported() -> String {
     EXPORTED.map(Property::name).join(", ")
 }
 
-/// Those of the claims of `subject` that can be exported.
+/// The claims of `subject` that can be exported.
 pub fn claimed(subject: &Subject) -> Properties {
     Properties::claimed(&subject.claims).and(EXPORTED.into_iter().collect())
 }
@@ -88,9 +88,9 @@ pub fn promela(subject: &Subject, options: &Options) -> Result<String, ExportErr
     }
     let compiled = compile(subject, options)?.map_err(|unfinished| match unfinished {
         Unfinished::Limit => ExportError::Limit,
-        Unfinished::Lie(because) => ExportError::DeadPrivate(because),
+        Unfinished::Liveness(because) => ExportError::DeadPrivate(because),
     })?;
-    let table = Table::of(subject, options, &compiled);
+    let table = LocalTable::of(subject, options, &compiled);
     if properties.contains(Property::Fcfs) && !table.has_doorway() {
         return Err(ExportError::NoDoorway(subject.name));
     }

@@ -1,7 +1,8 @@
-//! What the accesses of the calling thread mean just now.
+//! What the accesses of the calling thread mean at present.
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::panic::{self, AssertUnwindSafe, Location};
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -52,41 +53,63 @@ impl<V> Operation<V> {
         })
     }
 
+    /// What the register holds after this, if this writes. `add` makes a sum of so many bits.
+    pub(crate) fn try_written<E>(
+        self,
+        held: &V,
+        add: impl FnOnce(u64, u32) -> Result<V, E>,
+    ) -> Result<Option<V>, E>
+    where
+        V: PartialEq,
+    {
+        Ok(match self {
+            Operation::Write(value) | Operation::Fas(value) => Some(value),
+            Operation::Cas(old, new) | Operation::AwaitCas(old, new) => {
+                (*held == old).then_some(new)
+            }
+            Operation::Faa(delta, bits) => Some(add(delta, bits)?),
+            _ => None,
+        })
+    }
+
+    /// Whether the process has to wait while the register holds `held`.
+    pub(crate) fn waits_on(&self, held: &V) -> bool
+    where
+        V: PartialEq,
+    {
+        match self {
+            Operation::WaitFor(value)
+            | Operation::WaitUnless(value)
+            | Operation::AwaitCas(value, _) => held != value,
+            Operation::WaitOther(value) => held == value,
+            _ => false,
+        }
+    }
+
     pub(crate) fn blocks(&self) -> bool {
-        self.may_give_up() || matches!(self, Operation::WaitFor(_) | Operation::AwaitCas(..))
+        self.may_withdraw() || matches!(self, Operation::WaitFor(_) | Operation::AwaitCas(..))
     }
 
     /// Whether the process waits and can give up.
-    pub(crate) fn may_give_up(&self) -> bool {
+    pub(crate) fn may_withdraw(&self) -> bool {
         matches!(self, Operation::WaitUnless(_) | Operation::WaitOther(_))
     }
 
     /// Whether the operation reads and does nothing else.
-    pub(crate) fn looks(&self) -> bool {
-        self.may_give_up() || matches!(self, Operation::Read | Operation::WaitFor(_))
+    pub(crate) fn only_reads(&self) -> bool {
+        self.may_withdraw() || matches!(self, Operation::Read | Operation::WaitFor(_))
     }
 }
 
 impl Operation {
     /// What the register holds after this, if this writes.
     pub(crate) fn written(self, held: Word) -> Option<Word> {
-        match (self, held) {
-            (Operation::Write(value) | Operation::Fas(value), _) => Some(value),
-            (Operation::Cas(old, new) | Operation::AwaitCas(old, new), _) => {
-                (held == old).then_some(new)
-            }
-            (Operation::Faa(delta, bits), Word::Number(held)) => {
-                Some(Word::Number(sum(held, delta, bits)))
-            }
-            (Operation::Faa(..), Word::Pointer(_)) => unreachable!("only numbers are added to"),
-            (
-                Operation::Read
-                | Operation::WaitFor(_)
-                | Operation::WaitUnless(_)
-                | Operation::WaitOther(_),
-                _,
-            ) => None,
-        }
+        let add = |delta, bits| match held {
+            Word::Number(held) => Ok::<_, Infallible>(Word::Number(sum(held, delta, bits))),
+            Word::Pointer(_) => unreachable!("only numbers are added to"),
+        };
+        let Ok(written) = self.try_written(&held, add);
+        written
     }
 
     /// What a process learns from it if the register held this.
@@ -145,7 +168,7 @@ pub(crate) enum Wish {
     /// It has looked; whether what it waits for has come.
     RoundEnds(bool),
     /// It has looked in vain, and may give up.
-    MayGiveUp,
+    MayWithdraw,
     /// If it is explored: the contents of this register are dead.
     Forget(usize),
     /// If it is explored: nothing of its past counts but its handle and these words.
@@ -157,7 +180,7 @@ pub(crate) type Suspend = Yielder<Option<Cue>, Wish>;
 
 /// A register, as told when it was made. What it holds at first is a word in a run, packed for an exploration.
 #[derive(Clone, Debug)]
-pub(crate) struct RegisterPlan<V = Word> {
+pub(crate) struct BlueprintRegister<V = Word> {
     pub(crate) site: Site,
     pub(crate) initial: V,
     /// The object it lies in, if it was made inside `Memory::allocate`, and its place there.
@@ -166,7 +189,7 @@ pub(crate) struct RegisterPlan<V = Word> {
     pub(crate) forgotten: bool,
 }
 
-impl<V> RegisterPlan<V> {
+impl<V> BlueprintRegister<V> {
     /// The process whose own it is, by name: an element of an array with one for each process. That nobody else
     /// writes it is a guess, which the explorer watches.
     pub(crate) fn owner(&self) -> Option<usize> {
@@ -178,7 +201,7 @@ impl<V> RegisterPlan<V> {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct ObjectPlan {
+pub(crate) struct BlueprintObject {
     pub(crate) place: *const (),
     pub(crate) type_name: &'static str,
     pub(crate) registers: Vec<usize>,
@@ -186,16 +209,16 @@ pub(crate) struct ObjectPlan {
 
 /// Everything that was made while a lock was set up.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Plan {
-    pub(crate) registers: Vec<RegisterPlan>,
-    pub(crate) objects: Vec<ObjectPlan>,
+pub(crate) struct Blueprint {
+    pub(crate) registers: Vec<BlueprintRegister>,
+    pub(crate) objects: Vec<BlueprintObject>,
     open: Vec<usize>,
 }
 
 #[derive(Debug)]
 enum Context {
     None,
-    SetUp(Plan),
+    SetUp(Blueprint),
     /// If it is explored, with the places of the lock's objects.
     Coroutine(NonNull<Suspend>, Option<Rc<[*const ()]>>),
 }
@@ -209,11 +232,11 @@ fn with<R>(f: impl FnOnce(&mut Context) -> R) -> R {
 }
 
 /// Runs `f`, which makes a lock and lets its processes join, and tells what it made.
-pub(crate) fn set_up<R>(f: impl FnOnce() -> R) -> (R, Plan) {
-    with(|context| *context = Context::SetUp(Plan::default()));
+pub(crate) fn set_up<R>(f: impl FnOnce() -> R) -> (R, Blueprint) {
+    with(|context| *context = Context::SetUp(Blueprint::default()));
     let made = f();
     match with(|context| std::mem::replace(context, Context::None)) {
-        Context::SetUp(plan) => (made, plan),
+        Context::SetUp(blueprint) => (made, blueprint),
         _ => unreachable!("nothing else changes the context during set-up"),
     }
 }
@@ -246,7 +269,7 @@ pub(super) fn ask(wish: Wish) -> Option<Cue> {
 
 /// Runs `f` and catches its panic. The panic hook does not print what an algorithm panics with: that is a finding, and
 /// reported as one. Other threads and times print as before.
-pub(crate) fn hushed<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
+pub(crate) fn catch_quietly<R>(f: impl FnOnce() -> R) -> std::thread::Result<R> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = panic::take_hook();
@@ -270,39 +293,43 @@ pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
 
 pub(super) fn create(site: Site, initial: Word) -> usize {
     with(|context| match context {
-        Context::SetUp(plan) => {
-            let id = plan.registers.len();
-            let object = plan.open.last().map(|&object| {
-                plan.objects[object].registers.push(id);
-                (object, plan.objects[object].registers.len() - 1)
+        Context::SetUp(blueprint) => {
+            let id = blueprint.registers.len();
+            let object = blueprint.open.last().map(|&object| {
+                blueprint.objects[object].registers.push(id);
+                (object, blueprint.objects[object].registers.len() - 1)
             });
-            plan.registers.push(RegisterPlan { site, initial, object, forgotten: false });
+            blueprint.registers.push(BlueprintRegister { site, initial, object, forgotten: false });
             id
         }
         _ => panic!("a register was made after the processes had joined: {site:?}"),
     })
 }
 
-/// Changes the plan, if a lock is being set up.
-fn with_plan(f: impl FnOnce(&mut Plan)) {
+/// Changes the blueprint, if a lock is being set up.
+fn with_blueprint(f: impl FnOnce(&mut Blueprint)) {
     with(|context| {
-        if let Context::SetUp(plan) = context {
-            f(plan);
+        if let Context::SetUp(blueprint) = context {
+            f(blueprint);
         }
     });
 }
 
 pub(super) fn begin_object(type_name: &'static str) {
-    with_plan(|plan| {
-        plan.open.push(plan.objects.len());
-        plan.objects.push(ObjectPlan { place: std::ptr::null(), type_name, registers: Vec::new() });
+    with_blueprint(|blueprint| {
+        blueprint.open.push(blueprint.objects.len());
+        blueprint.objects.push(BlueprintObject {
+            place: std::ptr::null(),
+            type_name,
+            registers: Vec::new(),
+        });
     });
 }
 
 pub(super) fn end_object(place: *const ()) {
-    with_plan(|plan| {
-        if let Some(object) = plan.open.pop() {
-            plan.objects[object].place = place;
+    with_blueprint(|blueprint| {
+        if let Some(object) = blueprint.open.pop() {
+            blueprint.objects[object].place = place;
         }
     });
 }
@@ -323,9 +350,9 @@ pub(super) fn operate(
     at: &'static Location<'static>,
 ) -> Option<Cue> {
     let known = with(|context| {
-        let Context::SetUp(plan) = context else { return None };
+        let Context::SetUp(blueprint) = context else { return None };
         assert!(!operation.blocks(), "{operation:?} while a lock is set up");
-        let held = &mut plan.registers[register].initial;
+        let held = &mut blueprint.registers[register].initial;
         let answer = operation.answer(*held);
         *held = operation.written(*held).unwrap_or(*held);
         Some(answer)
@@ -392,7 +419,7 @@ fn look_until(
             _ => None,
         };
         // Before the round ends: there a process that looked in vain goes to sleep.
-        let gives_up = held.is_none() && ask(Wish::MayGiveUp) == Some(Cue::Waited(false));
+        let gives_up = held.is_none() && ask(Wish::MayWithdraw) == Some(Cue::Waited(false));
         if gives_up {
             return None;
         }
@@ -421,7 +448,7 @@ pub(super) fn doorway_end() {
 }
 
 pub(super) fn forget(register: usize) {
-    with_plan(|plan| plan.registers[register].forgotten = true);
+    with_blueprint(|blueprint| blueprint.registers[register].forgotten = true);
     if is_explored() {
         ask(Wish::Forget(register));
     }

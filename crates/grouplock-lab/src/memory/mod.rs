@@ -1,16 +1,16 @@
-//! Simulated memory: every access is a step that somebody else decides about.
+//! Simulated memory: each access is a step that the caller of the process decides about.
 //!
-//! [`SimMemory`] implements [`Memory`] without holding any contents. A register knows only its number; what an
-//! access does depends on what the calling thread is at:
+//! [`SimMemory`] implements [`Memory`] without contents. A register knows only its number. The
+//! effect of an access depends on the context of the calling thread:
 //!
 //! | context | an access |
 //! |---|---|
 //! | set-up: the lock is made and its processes join | happens at once, and the layout is noted |
-//! | a coroutine | suspends the process: until the [meter](crate::rmr) performs it, or an exploration tells the answer |
+//! | a coroutine | suspends the process until the [meter](crate::rmr) performs the access, or an exploration gives the answer |
 //! | none: the lock is being dropped | returns the register's first value |
 //!
-//! Code that can be suspended but not copied is still an automaton to an exploration: to know what it does next, run it again
-//! from the start with one more answer.
+//! Code that can be suspended but not copied is still an automaton for an exploration: to learn its
+//! next step, run it again from the start with one more answer.
 
 pub(crate) mod context;
 pub(crate) mod running;

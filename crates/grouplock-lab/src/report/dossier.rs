@@ -1,4 +1,4 @@
-//! Everything that one run of the lab knows about some algorithms.
+//! All results of the lab about some algorithms.
 
 use std::fmt::Write as _;
 
@@ -252,8 +252,8 @@ impl Algorithm {
     /// What can be told of `subject` without exploring it.
     pub fn of(subject: &Subject) -> Self {
         let count = |&processes: &usize| {
-            let (made, plan) = context::set_up(|| (subject.make)(processes));
-            made.ok().map(|_| (processes, plan.registers.len() as u64))
+            let (made, blueprint) = context::set_up(|| (subject.make)(processes));
+            made.ok().map(|_| (processes, blueprint.registers.len() as u64))
         };
         Algorithm {
             name: subject.name.to_owned(),
@@ -266,7 +266,7 @@ impl Algorithm {
 impl Exploration {
     /// The record of an exploration of `subject`.
     pub fn of(subject: &Subject, task: &Task, outcome: Outcome) -> Self {
-        let looked_at = outcome.answered();
+        let checked = outcome.answered();
         let (violated, because, trace) = match outcome.violation {
             Some(violation) => (Some(violation.property), Some(violation.because), violation.trace),
             None => (None, None, Vec::new()),
@@ -278,7 +278,7 @@ impl Exploration {
             passages: task.passages,
             deaths: task.deaths,
             only: task.property,
-            properties: looked_at,
+            properties: checked,
             in_part: outcome.in_part,
             bounds: outcome.bounds,
             states: outcome.states,
@@ -293,11 +293,7 @@ impl Exploration {
 
     /// The size, as in "3 × 2, 2 passages each".
     pub fn size(&self, is_mutex: bool) -> String {
-        let mut size = if is_mutex {
-            format!("{} processes", self.processes)
-        } else {
-            format!("{} × {}", self.processes, self.sessions)
-        };
+        let mut size = size(self.processes, self.sessions, is_mutex);
         if let Some(passages) = self.passages {
             let plural = if passages == 1 { "" } else { "s" };
             let _ = write!(size, ", {passages} passage{plural} each");
@@ -307,6 +303,11 @@ impl Exploration {
         }
         size
     }
+}
+
+/// "3 processes", or "3 × 2" for a group lock.
+pub(super) fn size(processes: usize, sessions: u64, is_mutex: bool) -> String {
+    if is_mutex { format!("{processes} processes") } else { format!("{processes} × {sessions}") }
 }
 
 /// Where nothing was violated `grouplock-lab check` prints `null` for the trace.

@@ -1,8 +1,9 @@
-//! What a run of the lab found, as tables and as a page.
+//! The results of the lab, as tables and as a page.
 //!
-//! * [`dossier`]: everything that is known about some algorithms, as data. [`plan`] fills it.
-//! * [`paper`]: the tables that two papers print, in their own words. [`table`]: the same tables, measured.
-//! * [`pages`]: the tables of our pages, made from a dossier in a file.
+//! * [`dossier`]: all results about some algorithms, as data. [`plan`] says what to explore for it.
+//! * [`paper`]: the tables that two papers print, in their words. [`table`]: the same tables,
+//!   measured.
+//! * [`pages`]: the tables of the pages, made from a dossier in a file.
 //! * [`html`]: one page with the tables, plots, and counterexamples that can be played.
 //!
 //! ```
@@ -27,7 +28,7 @@ pub mod table;
 pub use dossier::{Algorithm, Broken, CollectError, Dossier, Exploration, Mutant, RmrPoint};
 pub use paper::Paper;
 pub use plan::{Plan, Task};
-pub use table::{Cell, Quoted, Row, Standing, Table};
+pub use table::{Cell, Quoted, Row, Support, Table};
 
 /// A number with its thousands set apart.
 fn grouped(number: u64, separator: char) -> String {

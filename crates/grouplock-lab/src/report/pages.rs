@@ -1,13 +1,13 @@
-//! The tables of our pages, made from the evidence.
+//! The tables of the pages, made from the evidence.
 //!
-//! A page says where a table goes: a line `<!-- evidence: TABLE NAME… -->`, then the table, then a line
-//! `<!-- end of evidence -->`. [`fill`] replaces what stands between the two lines.
+//! A page has a line `<!-- evidence: TABLE NAME… -->`, then the table, then a line
+//! `<!-- end of evidence -->`. [`fill`] replaces the text between the two lines.
 //!
 //! | table | shows |
 //! |---|---|
 //! | `claims NAME` | what the source of one algorithm claims |
 //! | `explored NAME…` | every exploration of these algorithms, or of all if none is named |
-//! | `properties NAME…` | for each property, how far it was looked at |
+//! | `properties NAME…` | for each property, how far it was checked |
 //! | `references NAME…` | remote memory references: the largest found, and the proven bound |
 //! | `mutants NAME…` | the mutants of these texts, or all |
 
@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 use grouplock_algorithms::claims::{Claim, Kind};
 
-use super::dossier::{Algorithm, Dossier};
+use super::dossier::{Algorithm, Dossier, size};
 use super::grouped;
 use super::question::{hardware, plain};
 use crate::explore::Verdict;
@@ -31,17 +31,17 @@ pub enum PageError {
     /// A table begins and does not end.
     #[error("line {0}: a table begins here, and no line `{CLOSE}` ends it")]
     Endless(usize),
-    /// In this line a table is asked for that does not exist.
+    /// This line names a table that does not exist.
     #[error(
         "line {0}: {1:?} is no table: expected claims, explored, properties, references or mutants"
     )]
     Unknown(usize, String),
-    /// In this line something is asked for of which the evidence says nothing.
+    /// The evidence has nothing for this line.
     #[error("line {0}: the evidence has nothing for {1:?}")]
     Nothing(usize, String),
 }
 
-/// The page with its tables made anew.
+/// The page with new tables.
 ///
 /// # Errors
 /// If a table has no end, is not known, or would be empty.
@@ -84,14 +84,14 @@ fn markdown(head: &[&str], rows: &[Vec<String>]) -> Option<String> {
     Some(text)
 }
 
-/// Whether `algorithm` is one of `names`, with whatever lock it uses; all are if none is named.
+/// Whether `algorithm` is one of `names`, with any lock inside; all are if there are no names.
 fn is_named(algorithm: &str, names: &[&str]) -> bool {
     names.is_empty() || names.contains(&algorithm) || names.contains(&plain(algorithm))
 }
 
 /// What the source of the one named algorithm claims, two claims a row.
 fn claims(evidence: &Dossier, names: &[&str]) -> Option<String> {
-    // Of an algorithm that uses another lock, what ships counts.
+    // If an algorithm uses another lock, the variant that ships counts.
     let named = evidence.algorithms.iter().filter(|a| is_named(&a.name, names));
     let claims = named.max_by_key(|algorithm| algorithm.name.len())?.claims;
     let mut cells = vec![(
@@ -170,7 +170,7 @@ fn explored(evidence: &Dossier, names: &[&str]) -> Option<String> {
     markdown(&["lock", "size", "states", "seconds", "verdict"], &rows)
 }
 
-/// For each algorithm and property: exhausted up to, found false, or not looked at.
+/// For each algorithm and property: exhausted up to a size, found false, not claimed or not checked.
 fn properties(evidence: &Dossier, names: &[&str]) -> Option<String> {
     let algorithms: Vec<&Algorithm> = evidence
         .algorithms
@@ -184,14 +184,15 @@ fn properties(evidence: &Dossier, names: &[&str]) -> Option<String> {
     let rows: Vec<_> = Property::CLAIMABLE
         .into_iter()
         .map(|property| {
-            let cells = algorithms.iter().map(|algorithm| standing(evidence, algorithm, property));
+            let cells =
+                algorithms.iter().map(|algorithm| checked_up_to(evidence, algorithm, property));
             [property.name().to_owned()].into_iter().chain(cells).collect()
         })
         .collect();
     if algorithms.is_empty() { None } else { markdown(&head, &rows) }
 }
 
-fn standing(evidence: &Dossier, algorithm: &Algorithm, property: Property) -> String {
+fn checked_up_to(evidence: &Dossier, algorithm: &Algorithm, property: Property) -> String {
     let about = || {
         let all = evidence.explorations.iter();
         all.filter(|e| e.algorithm == algorithm.name && e.properties.contains(property))
@@ -207,8 +208,8 @@ fn standing(evidence: &Dossier, algorithm: &Algorithm, property: Property) -> St
     match (furthest, property.claim(&algorithm.claims)) {
         (Some(furthest), _) => furthest.size(is_mutex),
         (None, Claim::NotApplicable) => String::new(),
-        (None, Claim::No) => "not claimed".to_owned(),
-        (None, _) => "not looked at".to_owned(),
+        (None, Claim::No) => "–".to_owned(),
+        (None, _) => "not checked".to_owned(),
     }
 }
 
@@ -263,11 +264,7 @@ fn mutants(evidence: &Dossier, names: &[&str]) -> Option<String> {
     let rows: Vec<_> = about
         .map(|mutant| {
             let breaks = mutant.property.map_or("**nothing** (exhausted)", Property::name);
-            let size = if mutant.sessions == 1 {
-                format!("{} processes", mutant.processes)
-            } else {
-                format!("{} × {}", mutant.processes, mutant.sessions)
-            };
+            let size = size(mutant.processes, mutant.sessions, mutant.sessions == 1);
             let steps =
                 if mutant.property.is_some() { mutant.steps.to_string() } else { String::new() };
             vec![

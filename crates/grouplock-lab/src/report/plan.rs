@@ -10,7 +10,7 @@ use crate::rmr;
 use crate::subject::Subject;
 
 /// One exploration to make.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// The algorithm's name in the registry.
     pub algorithm: String,
@@ -36,10 +36,7 @@ pub struct Task {
 impl Task {
     /// All claims of `algorithm`, any number of passages.
     pub fn new(algorithm: &str, processes: usize, sessions: u64) -> Self {
-        let algorithm = algorithm.to_owned();
-        let (passages, deaths, basic, property) = (None, None, false, None);
-        let memory_model = MemoryModel::Sc;
-        Task { algorithm, processes, sessions, passages, deaths, basic, property, memory_model }
+        Task { algorithm: algorithm.to_owned(), processes, sessions, ..Task::default() }
     }
 
     /// At most so many passages each, for algorithms whose numbers grow for ever.

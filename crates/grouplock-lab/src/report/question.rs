@@ -1,10 +1,10 @@
-//! The answers that a dossier gives to what the columns of a table ask of an algorithm.
+//! What a dossier says about an algorithm, for each column of a table.
 
 use grouplock_algorithms::Claims;
 use grouplock_algorithms::claims::{Bound, Claim, Growth, Limit, Primitive};
 
 use super::dossier::{Algorithm, Dossier, Exploration};
-use super::table::{Cell, Standing};
+use super::table::{Cell, Support};
 use crate::explore::Verdict;
 use crate::property::Property;
 use crate::rmr::{fit, rounded_up};
@@ -72,7 +72,7 @@ impl<'a> Case<'a> {
             return cell;
         }
         let (measured, how) = (format!("no {label}"), evidence.how());
-        Cell { measured, how, standing: Standing::Supported, ..cell }
+        Cell { measured, how, support: Support::Supported, ..cell }
     }
 
     /// All of `properties` that are claimed.
@@ -91,7 +91,7 @@ impl<'a> Case<'a> {
                 cell.measured = format!("{first} {}; {label} {}", cell.measured, other.measured);
                 cell.how = format!("{first} {}; {label} {}", cell.how, other.how);
             }
-            cell.standing = cell.standing.max(other.standing);
+            cell.support = cell.support.max(other.support);
         }
         cell
     }
@@ -135,7 +135,7 @@ impl<'a> Case<'a> {
             (Some((processes, registers)), Some(grows)) => Cell {
                 measured: grows.to_string(),
                 how: format!("counted up to {processes} processes (registers: {registers})"),
-                standing: standing(claimed, grows),
+                support: support(claimed, grows),
                 ..Cell::unmeasured(claimed.to_string())
             },
             _ => Cell::unmeasured(claimed.to_string()),
@@ -157,46 +157,40 @@ impl<'a> Case<'a> {
         let sampled = format!("sampled to {last} processes");
         let broken =
             self.dossier.broken.iter().filter(|b| self.names.contains(&b.algorithm.as_str()));
-        if let Some(least) = broken.min_by_key(|broken| broken.processes) {
-            // What others of its sizes cost is no sign that it works.
+        let (measured, how, support) = if let Some(least) =
+            broken.min_by_key(|broken| broken.processes)
+        {
+            // What other sizes cost does not show that the lock works.
             let measured = format!("breaks with {} processes", least.processes);
-            return Cell {
-                measured,
-                how: least.because.clone(),
-                standing: Standing::Partly,
-                ..cell
-            };
-        }
-        if let Some(bound) = points.iter().find_map(|point| point.bound) {
+            (measured, least.because.clone(), Support::Partly)
+        } else if let Some(bound) = points.iter().find_map(|point| point.bound) {
             let measured = format!("O(1), at most {bound}; largest found {found}");
             let how = format!("proven for any number of processes; {sampled}");
-            let standing = standing(claimed.claimed, Growth::Constant);
-            return Cell { measured, how, standing, ..cell };
-        }
-        if points.iter().any(|point| point.remote_spinning) {
+            (measured, how, support(claimed.claimed, Growth::Constant))
+        } else if points.iter().any(|point| point.remote_spinning) {
             let measured = "∞: waits on remote memory".to_owned();
-            let standing = standing(claimed.claimed, Growth::Unbounded);
-            return Cell { measured, how: sampled, standing, ..cell };
-        }
-        if claimed.amortised {
+            (measured, sampled, support(claimed.claimed, Growth::Unbounded))
+        } else if claimed.amortised {
             let means = points.iter().filter_map(|point| Some((point.processes, point.amortised?)));
             let means: Vec<_> = means.map(|(n, mean)| (n, rounded_up(mean))).collect();
             let most = means.iter().map(|&(_, mean)| mean).max().unwrap_or(0);
             let grows = suggested(&means);
             let told = grows.map_or_else(String::new, |grows| format!("{grows} amortised, "));
-            let standing = grows.map_or(Standing::Partly, |g| standing(claimed.claimed, g));
             let measured =
                 format!("{told}at most {most} on the mean of a run, largest passage {found}");
-            return Cell { measured, how: sampled, standing, ..cell };
-        }
-        let sizes: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();
-        let (measured, standing) = match suggested(&sizes) {
-            Some(grows) => {
-                (format!("{grows}, largest found {found}"), standing(claimed.claimed, grows))
+            let support = grows.map_or(Support::Partly, |g| support(claimed.claimed, g));
+            (measured, sampled, support)
+        } else {
+            let sizes: Vec<_> = points.iter().map(|point| (point.processes, point.max)).collect();
+            match suggested(&sizes) {
+                Some(grows) => {
+                    let measured = format!("{grows}, largest found {found}");
+                    (measured, sampled, support(claimed.claimed, grows))
+                }
+                None => (format!("largest found {found}"), sampled, Support::Partly),
             }
-            None => (format!("largest found {found}"), Standing::Partly),
         };
-        Cell { measured, how: sampled, standing, ..cell }
+        Cell { measured, how, support, ..cell }
     }
 
     /// Exhausting any number of passages shows that there are finitely many states, so that registers are bounded.
@@ -212,7 +206,7 @@ impl<'a> Case<'a> {
         Cell {
             measured: "finitely many states".to_owned(),
             how: format!("exhausted up to {}, any number of passages", largest.size(false)),
-            standing: Standing::Supported,
+            support: Support::Supported,
             ..cell
         }
     }
@@ -259,21 +253,21 @@ impl Evidence<'_> {
     }
 
     fn cell(&self, claimed: String, claim: Claim) -> Cell {
-        let (measured, standing) = match (self.refuted, self.exhausted.first(), self.limited) {
-            (Some(_), _, _) => ("refuted", Standing::Refuted),
-            (None, Some(_), _) => ("holds", Standing::Supported),
-            (None, None, Some(_)) => ("nothing found", Standing::Partly),
-            (None, None, None) => ("not measured", Standing::Unmeasured),
+        let (measured, support) = match (self.refuted, self.exhausted.first(), self.limited) {
+            (Some(_), _, _) => ("refuted", Support::Refuted),
+            (None, Some(_), _) => ("holds", Support::Supported),
+            (None, None, Some(_)) => ("nothing found", Support::Partly),
+            (None, None, None) => ("not measured", Support::Unmeasured),
         };
-        let (claimed, measured, standing) = match (claim, standing) {
+        let (claimed, measured, support) = match (claim, support) {
             // Known to be false, though this run did not go far enough to see it.
-            (Claim::Refuted(_), Standing::Supported) => {
-                (format!("{claimed}, refuted"), "no violation so far", Standing::Partly)
+            (Claim::Refuted(_), Support::Supported) => {
+                (format!("{claimed}, refuted"), "no violation so far", Support::Partly)
             }
-            (Claim::Refuted(_), _) => (format!("{claimed}, refuted"), measured, standing),
-            _ => (claimed, measured, standing),
+            (Claim::Refuted(_), _) => (format!("{claimed}, refuted"), measured, support),
+            _ => (claimed, measured, support),
         };
-        Cell { claimed, measured: measured.to_owned(), how: self.how(), standing, printed: None }
+        Cell { claimed, measured: measured.to_owned(), how: self.how(), support, printed: None }
     }
 
     fn how(&self) -> String {
@@ -308,11 +302,11 @@ fn suggested(points: &[(usize, u64)]) -> Option<Growth> {
     Some(fit(points)).filter(|&growth| growth != Growth::NotStated)
 }
 
-fn standing(claimed: Growth, measured: Growth) -> Standing {
+fn support(claimed: Growth, measured: Growth) -> Support {
     match claimed {
-        Growth::NotStated => Standing::Supported,
-        _ if measured <= claimed => Standing::Supported,
-        _ => Standing::Refuted,
+        Growth::NotStated => Support::Supported,
+        _ if measured <= claimed => Support::Supported,
+        _ => Support::Refuted,
     }
 }
 

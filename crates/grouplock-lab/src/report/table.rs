@@ -61,13 +61,14 @@ pub struct Cell {
     /// By which means, and how far they reached.
     pub how: String,
     /// How the two go together.
-    pub standing: Standing,
+    #[serde(rename = "standing")]
+    pub support: Support,
 }
 
 /// How a claim stands after measuring, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
+pub enum Support {
     /// What was measured agrees with it.
     Supported,
     /// Nothing speaks against it so far.
@@ -81,8 +82,8 @@ pub enum Standing {
 impl Cell {
     pub(super) fn unmeasured(claimed: String) -> Self {
         let measured = "not measured".to_owned();
-        let standing = Standing::Unmeasured;
-        Cell { printed: None, claimed, measured, how: String::new(), standing }
+        let support = Support::Unmeasured;
+        Cell { printed: None, claimed, measured, how: String::new(), support }
     }
 }
 

@@ -1,42 +1,50 @@
-//! What a passage costs at most, proven for any number of processes.
+//! The largest cost of a passage, proven for any number of processes.
 //!
-//! The bound is the longest path through the local automaton of one process, from its remainder section back to it.
-//! Every access counts, except those that the model makes free and those that are shown below to find a copy. A lock that
-//! uses another is taken over an [ideal one](crate::ideal), and a passage through that costs what is proven for the real
-//! one.
+//! The bound is the longest path through the local automaton of one process, from its remainder
+//! section back to it. Every access counts, except the accesses that the model makes free and those
+//! that are shown below to find a copy. A lock that uses another lock is taken over an [ideal
+//! one](crate::ideal); a passage through that costs what is proven for the real one.
 //!
 //! # Why it holds for any number of processes
-//! The automaton is that of the real code, but what a process observes does not come from executions of a few processes.
-//! It comes from one set for each kind of register, which holds
+//! The automaton is that of the real code. But the values that a process observes do not come from
+//! executions of a few processes. They come from one set for each kind of register, which contains
 //!
-//! * what the register contains at first, and every value that a process writes into it in any state that is reached;
-//! * for a pointer, every object of its type: each one that the process knows, and one that it does not know.
+//! * what the register holds at first, and every value that a process writes to it in any state
+//!   that is reached;
+//! * for a pointer, every object of its type: each one that the process knows, and one that it does
+//!   not know.
 //!
-//! A compare-and-swap both succeeds and fails. The search is repeated until no set grows. Then every step of every
-//! execution, with any number of processes, is in the automaton: the first step that was not would have observed a value
-//! that nobody wrote. This rests on three things.
+//! A compare-and-swap both succeeds and fails. The search repeats until no set grows. Then the
+//! automaton contains every step of every execution with any number of processes: the first missing
+//! step would have observed a value that no process wrote. This has three conditions:
 //!
-//! 1. The code of a process depends neither on the number of processes nor on its own number. Only locks that take any
-//!    number of processes are looked at, and their processes must all begin in the same local state.
-//! 2. Sessions are compared for equality and nothing else. So two of them, and what a register holds at first, are enough.
-//! 3. The automaton merges executions by what the text says is dead (`Memory::live`), and checks that as it does for
-//!    explorations.
+//! 1. The code of a process depends neither on the number of processes nor on its own number. Only
+//!    locks for any number of processes are taken, and all processes must begin in the same local
+//!    state.
+//! 2. Sessions are compared for equality and nothing else. So two sessions, and what a register
+//!    holds at first, are enough.
+//! 3. The automaton merges executions by what the text says is dead (`Memory::live`), and checks
+//!    that as in an exploration.
 //!
-//! Executions that cannot happen are in there too, so the true worst case may be smaller.
+//! The automaton also contains executions that cannot happen, so the true worst case may be
+//! smaller.
 //!
-//! # Looks that find a copy
-//! A process *owns* an object that was made for it when it joined, if it has held a pointer to it ever since. It learns
-//! what others write into such an object: whatever is written through a pointer that the writer does not own. Say that it
-//! has accessed a register of its own before in this passage, and now reads a value that others never write there. Then
-//! nobody wrote since, or the value would be another one, so the copy is current and the read is free. (With
-//! [`CcWriteThrough`](super::Model::CcWriteThrough) a write leaves no copy, so there the earlier access must be a read. A
-//! compare-and-swap by others may take a copy away and write nothing, so where others do that, nothing is free.)
+//! # Reads that find a copy
+//! A process *owns* an object that was made for it when it joined, if it has held a pointer to it
+//! ever since. The search learns what others write to such an object: everything that is written
+//! through a pointer that the writer does not own. Suppose that a process has accessed a register
+//! of its own before in this passage, and now reads a value that others never write there. Then no
+//! process has written it since, so the copy is current and the read is free. (With
+//! [`CcWriteThrough`](super::Model::CcWriteThrough) a write leaves no copy, so the earlier access
+//! must be a read. A compare-and-swap by others may remove a copy and write nothing; if others do
+//! that, nothing is free.)
 //!
 //! # Waits
-//! A wait is bounded if no value that others write into the register lets it go on waiting, and the register lies in an
-//! object of one's own. A look in vain has then seen a value from before any such write, which is free or costs one, as
-//! above; the next write by another process ends the wait, for one reference more. On distributed memory both cost nothing.
-//! No other wait is bounded here, and no loop.
+//! A wait is bounded if the register is in an object of the process's own, and every value that
+//! others write to it ends the wait. A read that does not end the wait then saw a value from before
+//! any such write; it is free or costs one, as above. The next write by another process ends the
+//! wait, for one more reference. On distributed memory both cost nothing. No other wait is bounded
+//! here, and no loop.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,10 +54,11 @@ use rustc_hash::FxHashMap;
 
 use super::model::{Model, PerModel};
 use super::{RmrError, named};
-use crate::automaton::run::{Op, Phase};
+use crate::automaton::run::Op;
 use crate::automaton::{Automaton, Edge, LocalId, Target};
 use crate::layout::Layout;
 use crate::subject::Subject;
+use crate::trace::Section;
 use crate::value::{Obs, Val};
 use crate::{ideal, registry};
 
@@ -91,7 +100,7 @@ pub fn bounds(name: &str) -> Result<Option<Bounds>, RmrError> {
     let subject = all.iter().find(|subject| subject.name == name);
     // An ideal latch is no lock whose cost could be added.
     let subject = subject.filter(|subject| !subject.dies);
-    let search = subject.and_then(|subject| Search::of(subject, inner, PROCESSES).ok());
+    let search = subject.and_then(|subject| PathSearch::of(subject, inner, PROCESSES).ok());
     Ok(search.map(|search| Bounds(search.passage)))
 }
 
@@ -106,7 +115,7 @@ pub fn bounds_with(subject: &Subject, processes: usize) -> Option<(Bounds, usize
     if subject.dies {
         return None;
     }
-    let search = Search::of(subject, [0; 4], processes).ok()?;
+    let search = PathSearch::of(subject, [0; 4], processes).ok()?;
     Some((Bounds(search.passage), search.longest.len(), search.cells.len()))
 }
 
@@ -125,7 +134,7 @@ struct Unproven;
 
 /// Registers that may hold the same values: one that lies in no object, or one place in all objects of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Cell {
+enum RegisterKind {
     Global(usize),
     Field(usize, usize),
 }
@@ -139,25 +148,25 @@ struct Contents {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Known {
+struct KnownObject {
     class: usize,
     own: bool,
 }
 
 /// A process somewhere in its passage.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct State {
+struct PassageState {
     local: LocalId,
-    known: Vec<Known>,
+    known: Vec<KnownObject>,
     /// The registers that it has accessed in this passage, and whether the last access was a read.
     touched: BTreeMap<Target, bool>,
 }
 
-impl State {
-    fn cell(&self, target: Target) -> Cell {
+impl PassageState {
+    fn cell(&self, target: Target) -> RegisterKind {
         match target {
-            Target::Global(register) => Cell::Global(register),
-            Target::Field(object, field) => Cell::Field(self.known[object].class, field),
+            Target::Global(register) => RegisterKind::Global(register),
+            Target::Field(object, field) => RegisterKind::Field(self.known[object].class, field),
         }
     }
 
@@ -181,7 +190,7 @@ impl State {
     /// Where `obs` leads over `edge`.
     fn after(&self, obs: Obs, edge: &Edge) -> Self {
         let mut known = self.known.clone();
-        known.extend(obs.as_stranger().map(|class| Known { class, own: false }));
+        known.extend(obs.as_stranger().map(|class| KnownObject { class, own: false }));
         let mut touched = BTreeMap::new();
         for (&target, &read) in &self.touched {
             let Target::Field(object, field) = target else {
@@ -193,26 +202,30 @@ impl State {
             }
         }
         let known = edge.env.iter().map(|&old| known[usize::from(old)]).collect();
-        State { local: edge.target, known, touched }
+        PassageState { local: edge.target, known, touched }
     }
 }
 
-struct Search {
+struct PathSearch {
     automaton: Automaton,
     /// What a passage through the ideal lock stands for.
     inner: PerModel<u64>,
-    cells: BTreeMap<Cell, Contents>,
+    cells: BTreeMap<RegisterKind, Contents>,
     /// The longest path from a state to the end of the passage; none while it is being looked for.
-    longest: FxHashMap<State, Option<PerModel<u64>>>,
+    longest: FxHashMap<PassageState, Option<PerModel<u64>>>,
     /// Where passages begin.
-    idle: Vec<State>,
+    idle: Vec<PassageState>,
     /// The accesses on the path that is being looked at.
     accesses: usize,
     passage: PerModel<u64>,
 }
 
-impl Search {
-    fn of(subject: &Subject, inner: PerModel<u64>, processes: usize) -> Result<Search, Unproven> {
+impl PathSearch {
+    fn of(
+        subject: &Subject,
+        inner: PerModel<u64>,
+        processes: usize,
+    ) -> Result<PathSearch, Unproven> {
         // Sessions that index an array are not only compared.
         let indexed = matches!(subject.claims.sessions, Limit::Fixed(_));
         if subject.claims.processes != Limit::None || indexed {
@@ -225,8 +238,8 @@ impl Search {
             return Err(Unproven);
         }
         let known = objects.iter().map(|&object| at_first(object, layout)).collect();
-        let start = State { local: *local, known, touched: BTreeMap::new() };
-        let mut search = Search {
+        let start = PassageState { local: *local, known, touched: BTreeMap::new() };
+        let mut search = PathSearch {
             inner,
             cells: initial(layout),
             automaton,
@@ -241,7 +254,7 @@ impl Search {
     }
 
     /// Looks at all passages. Returns whether no register can hold anything new.
-    fn settles(&mut self, start: &State, sessions: u64) -> Result<bool, Unproven> {
+    fn settles(&mut self, start: &PassageState, sessions: u64) -> Result<bool, Unproven> {
         let before = self.cells.clone();
         self.longest.clear();
         self.idle = vec![start.clone()];
@@ -257,16 +270,16 @@ impl Search {
     }
 
     /// Where `obs` leads; `None` if the code panics.
-    fn follow(&mut self, state: &State, obs: Obs) -> Result<Option<State>, Unproven> {
+    fn follow(&mut self, state: &PassageState, obs: Obs) -> Result<Option<PassageState>, Unproven> {
         let edge = self.automaton.edge(state.local, obs).map_err(|_| Unproven)?;
         Ok(edge.panic.is_none().then(|| state.after(obs, &edge)))
     }
 
     /// The longest path from `state` to the end of the passage.
-    fn longest(&mut self, mut state: State) -> Result<PerModel<u64>, Unproven> {
+    fn longest(&mut self, mut state: PassageState) -> Result<PerModel<u64>, Unproven> {
         let node = self.automaton.node(state.local);
-        let Some((target, op)) = node.step.filter(|_| node.phase != Phase::Remainder) else {
-            if node.phase == Phase::Inside {
+        let Some((target, op)) = node.step.filter(|_| node.section != Section::Remainder) else {
+            if node.section == Section::Inside {
                 let left = self.follow(&state, Obs::PASS)?;
                 return left.map_or(Ok([0; 4]), |left| self.longest(left));
             }
@@ -288,7 +301,7 @@ impl Search {
         }
         let awaits = node.head == Some(state.local);
         let mut touching = state.clone();
-        touching.touched.insert(target, op.looks());
+        touching.touched.insert(target, op.only_reads());
         let (mut vain, mut longest) = ([0; 4], [0; 4]);
         for (told, obs) in self.observed(&state, target, op)? {
             let cost = self.cost(&state, target, op, told);
@@ -314,7 +327,7 @@ impl Search {
     /// `op` writes is noted.
     fn observed(
         &mut self,
-        state: &State,
+        state: &PassageState,
         target: Target,
         op: Op,
     ) -> Result<Vec<(Obs, Option<Obs>)>, Unproven> {
@@ -343,7 +356,7 @@ impl Search {
                 let value = state.told(value);
                 all.flat_map(|told| {
                     let waited = (told == value).then_some(Obs::WAITED);
-                    [(told, waited), (told, Some(Obs::GIVES_UP))]
+                    [(told, waited), (told, Some(Obs::WITHDRAWS))]
                 })
                 .collect()
             }
@@ -355,13 +368,13 @@ impl Search {
     }
 
     /// Whether another process may have written this into the register since `state`'s process last accessed it.
-    fn may_come_from_others(&self, state: &State, target: Target, told: Obs) -> bool {
+    fn may_come_from_others(&self, state: &PassageState, target: Target, told: Obs) -> bool {
         let by_others = &self.cells[&state.cell(target)].by_others;
         !state.is_own(target) || by_others.contains(&told) || by_others.contains(&Obs::FAILED)
     }
 
     /// What an access costs at most; for one that looks, if the register holds what is `told`.
-    fn cost(&self, state: &State, target: Target, op: Op, told: Obs) -> PerModel<u64> {
+    fn cost(&self, state: &PassageState, target: Target, op: Op, told: Obs) -> PerModel<u64> {
         let is_ideal =
             |register: usize| self.automaton.layout.registers[register].site.name == ideal::NAME;
         match (op, target) {
@@ -369,7 +382,7 @@ impl Search {
             (_, Target::Global(register)) if is_ideal(register) => return [0; 4],
             _ => {}
         }
-        let is_current = op.looks() && !self.may_come_from_others(state, target, told);
+        let is_current = op.only_reads() && !self.may_come_from_others(state, target, told);
         let copy = state.touched.get(&target).filter(|_| is_current);
         let [cached, read] = [copy.is_some(), copy == Some(&true)];
         [!cached, !cached, !read, !state.is_own(target)].map(u64::from)
@@ -377,19 +390,19 @@ impl Search {
 }
 
 /// An object that process 0 knows when it has joined.
-fn at_first(object: usize, layout: &Layout) -> Known {
+fn at_first(object: usize, layout: &Layout) -> KnownObject {
     let object = &layout.objects[object];
     let is_home = |&register: &usize| layout.registers[register].site.home == Home::Process(0);
-    Known { class: object.class, own: object.registers.iter().all(is_home) }
+    KnownObject { class: object.class, own: object.registers.iter().all(is_home) }
 }
 
-fn initial(layout: &Layout) -> BTreeMap<Cell, Contents> {
-    let mut cells: BTreeMap<Cell, Contents> = BTreeMap::new();
+fn initial(layout: &Layout) -> BTreeMap<RegisterKind, Contents> {
+    let mut cells: BTreeMap<RegisterKind, Contents> = BTreeMap::new();
     for (number, register) in layout.registers.iter().enumerate() {
         let class = |object: usize| layout.objects[object].class;
-        let cell = register
-            .object
-            .map_or(Cell::Global(number), |(object, field)| Cell::Field(class(object), field));
+        let cell = register.object.map_or(RegisterKind::Global(number), |(object, field)| {
+            RegisterKind::Field(class(object), field)
+        });
         let value = register.initial;
         let told = value.as_object().map_or(Obs::value(value), |o| Obs::stranger(class(o)));
         cells.entry(cell).or_default().all.insert(told);

@@ -1,4 +1,4 @@
-//! How many processes a passage met: by that, an adaptive algorithm's cost is bounded.
+//! How many processes a passage met: this bounds the cost of an adaptive algorithm.
 
 use serde::Serialize;
 
@@ -6,25 +6,10 @@ use super::MOST_PROCESSES;
 use super::model::{Model, PerModel};
 
 /// A set of processes, by their numbers.
-#[derive(Clone, Copy, Debug, Default)]
-struct Set([u64; MOST_PROCESSES / 64]);
+type Set = [bool; MOST_PROCESSES];
 
-impl Set {
-    fn insert(&mut self, p: usize) {
-        self.0[p / 64] |= 1 << (p % 64);
-    }
-
-    fn remove(&mut self, p: usize) {
-        self.0[p / 64] &= !(1 << (p % 64));
-    }
-
-    fn len(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
-    }
-
-    fn iter(self) -> impl Iterator<Item = usize> {
-        (0..MOST_PROCESSES).filter(move |p| self.0[p / 64] >> (p % 64) & 1 == 1)
-    }
+fn count(set: &Set) -> usize {
+    set.iter().filter(|&&is_in| is_in).count()
 }
 
 /// What a passage met; itself counts.
@@ -48,18 +33,18 @@ pub struct Crowd {
 impl Crowd {
     pub fn new(processes: usize) -> Self {
         Crowd {
-            present: Set::default(),
-            met: vec![Set::default(); processes],
+            present: [false; MOST_PROCESSES],
+            met: vec![[false; MOST_PROCESSES]; processes],
             most: vec![0; processes],
         }
     }
 
     /// `p` begins a passage.
     pub fn begin(&mut self, p: usize) {
-        self.present.insert(p);
-        let now = self.present.len();
-        for q in self.present.iter() {
-            self.met[q].insert(p);
+        self.present[p] = true;
+        let now = count(&self.present);
+        for q in (0..self.met.len()).filter(|&q| self.present[q]) {
+            self.met[q][p] = true;
             self.most[q] = self.most[q].max(now);
         }
         (self.met[p], self.most[p]) = (self.present, now);
@@ -67,8 +52,8 @@ impl Crowd {
 
     /// `p` ends its passage.
     pub fn end(&mut self, p: usize) -> Contention {
-        self.present.remove(p);
-        Contention { point: self.most[p], interval: self.met[p].len() }
+        self.present[p] = false;
+        Contention { point: self.most[p], interval: count(&self.met[p]) }
     }
 }
 

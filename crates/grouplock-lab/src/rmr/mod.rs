@@ -1,8 +1,10 @@
-//! The meter of remote memory references (RMR): what a passage costs when only accesses that leave the processor count.
+//! The meter of remote memory references (RMR): the cost of a passage if only accesses that leave
+//! the processor count.
 //!
-//! The locks of `grouplock-algorithms` run unchanged on [`SimMemory`](crate::memory::SimMemory), up to [`MOST_PROCESSES`] simulated processes
-//! of them. Every access is a step of a scheduler, and is charged to the passage that makes it (entry section
-//! and exit section together) by four definitions at once: see [`Model`].
+//! The locks of `grouplock-algorithms` run unchanged on [`SimMemory`](crate::memory::SimMemory),
+//! with up to [`MOST_PROCESSES`] simulated processes. Every access is a step of a scheduler. Four
+//! definitions at once charge it to the passage that makes it, entry and exit section together: see
+//! [`Model`].
 //!
 //! ```
 //! use grouplock_lab::rmr::{Model, Options, measure};
@@ -17,32 +19,38 @@
 //! # Schedules
 //! | name | what it does |
 //! |---|---|
-//! | random, round robin | prefer nobody; processes stay inside and outside for random times |
-//! | victim | lets one process run exactly when its next step counts |
+//! | random, round robin | prefer no process; processes stay inside and outside for random times |
+//! | victim | runs one process exactly when its next step counts |
 //! | staircase | the schedule by which He, Gopalakrishnan and Gafni show that the Burns-Lamport lock costs Ω(N²) |
-//! | late | where waiters can give up: one process has done its doorway and no more while all before it give up |
+//! | late | if waiters can withdraw: one process has done only its doorway while all before it withdraw |
 //! | searched | priorities and points where they change, improved step by step for the most expensive passage |
 //!
-//! All are repeatable: equal options give equal figures. The largest cost that is *found* like this is a lower bound of the
-//! true one. For an upper bound, proven for any number of processes, see [`bounds`].
+//! All are repeatable: equal options give equal figures. The largest cost *found* is a lower bound
+//! of the true one. [`bounds`] gives an upper bound, proven for any number of processes.
 //!
-//! Where waiters can give up, each of these is run as well with every other request given up, after a random time, if it has to wait.
+//! If waiters can withdraw, each of these also runs with every other request withdrawn after a
+//! random time if it has to wait.
 //!
-//! An [ideal latch](crate::ideal_latch) costs what its accesses cost: whoever waits for it pays nothing before it has it. Nobody dies here.
+//! An [ideal latch](crate::ideal_latch) costs what its accesses cost: waiting for it is free. No
+//! process dies here.
 //!
 //! # Contention
-//! An *adaptive* bound counts not all processes but those that a passage meets. A passage's *point contention* is the largest number of
-//! processes that were in a passage at once during it, its *interval contention* the number of processes whose passages overlap
-//! it; the passage itself counts in both, so both are at least one and the first is at most the second. A passage lasts
-//! from the first step of its entry section to the last one of its exit section, or until it has given up. The meter keeps the largest cost for each value of
-//! either ([`Measurement::by_point_contention`], [`Measurement::by_interval_contention`]). They are found by the same schedules, some of which let a few
-//! processes take part only; so these are lower bounds too.
+//! An *adaptive* bound counts only the processes that a passage meets. The *point contention* of a
+//! passage is the largest number of processes that are in a passage at one time during it. Its
+//! *interval contention* is the number of processes whose passages overlap it. Both include the
+//! passage itself, so both are at least one, and the first is at most the second. A passage lasts
+//! from the first step of its entry section to the last step of its exit section, or of its
+//! withdrawal. The meter keeps the largest cost for each value of both
+//! ([`Measurement::by_point_contention`], [`Measurement::by_interval_contention`]). The same
+//! schedules find them; in some of these only a few processes take part. So these are lower bounds
+//! too.
 //!
 //! # Waiting
-//! A process that waits reads what it waits on, and if in vain is blocked until somebody writes one of the registers
-//! it read; then it looks again. With coherent caches that is what a spinning process pays: one reference for
-//! each time its copy is taken away. On distributed memory a wait on a register of another process has no bound,
-//! and is reported as [`Measurement::remote_spinning`].
+//! A process that waits reads what it waits on. If the wait goes on, the process is blocked until
+//! another process writes one of the registers that it read; then it reads again. With coherent
+//! caches a spinning process pays the same: one reference for each time that its copy is
+//! invalidated. On distributed memory a wait on a register of another process has no bound; it is
+//! reported as [`Measurement::remote_spinning`].
 
 mod bound;
 #[doc(hidden)]

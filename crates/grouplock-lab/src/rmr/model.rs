@@ -5,10 +5,10 @@
 //! | [`Cc`](Model::Cc) | if the copy is not current | if it changes the value | if either of the two does |
 //! | [`CcWriteBack`](Model::CcWriteBack) | if there is no copy | unless owned exclusively | unless owned exclusively |
 //! | [`CcWriteThrough`](Model::CcWriteThrough) | if there is no valid copy | always | always |
-//! | [`Dsm`](Model::Dsm) | if the register is not one's own | the same | the same |
+//! | [`Dsm`](Model::Dsm) | if the register is not the process's own | the same | the same |
 //!
-//! Where a register lies matters on DSM only: with coherent caches all of memory is equally far. Caches are
-//! empty at first, never full, and hold one register per line.
+//! The home of a register matters on DSM only: with coherent caches all memory is equally far.
+//! Caches are empty at first, never full, and hold one register per line.
 
 use std::fmt;
 use std::str::FromStr;
@@ -114,10 +114,7 @@ impl Effect {
         let written = operation.written(held);
         let changes = written.is_some_and(|value| value != held);
         match operation {
-            Operation::Read
-            | Operation::WaitFor(_)
-            | Operation::WaitUnless(_)
-            | Operation::WaitOther(_) => Effect::Read,
+            _ if operation.only_reads() => Effect::Read,
             Operation::Write(_) => Effect::Write { changes },
             _ => Effect::Update { writes: written.is_some(), changes },
         }
@@ -172,7 +169,7 @@ impl Caches {
     }
 
     /// Whether `process` looks at memory that is not its own when it looks at `register`.
-    pub(crate) fn is_far(&self, process: usize, register: usize) -> bool {
+    pub(crate) fn is_remote(&self, process: usize, register: usize) -> bool {
         self.homes[register] != Home::Process(process)
     }
 
@@ -180,7 +177,7 @@ impl Caches {
     pub fn peek(&self, process: usize, register: usize, effect: Effect) -> PerModel<bool> {
         let stale = |protocol| !self.is_current(protocol, process, register);
         let shared = || self.owners[register] != Some(process as u16);
-        let far = self.is_far(process, register);
+        let far = self.is_remote(process, register);
         match effect {
             Effect::Read => [stale(CC), stale(BACK), stale(THROUGH), far],
             Effect::Write { changes } => [changes, shared(), true, far],

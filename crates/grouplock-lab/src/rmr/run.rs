@@ -5,15 +5,15 @@ use std::fmt;
 use grouplock_algorithms::claims::Kind;
 
 use super::RmrError;
-use super::schedule::Plan;
+use super::schedule::Strategy;
 use super::tally::{PassageId, Tally};
 use super::world::World;
-use crate::memory::context::{self, Plan as Made};
+use crate::memory::context::{self, Blueprint};
 use crate::subject::Subject;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    pub(crate) plan: Plan,
+    pub(crate) strategy: Strategy,
     pub(crate) workload: Workload,
     pub(crate) seed: u64,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Case {
 impl Case {
     /// What to call it in a report about a lock of this kind with so many processes.
     pub(crate) fn name(&self, kind: Kind, processes: usize) -> String {
-        let mut name = self.plan.to_string();
+        let mut name = self.strategy.to_string();
         if kind == Kind::Group {
             name = format!("{name}, {}", self.workload.sessions);
         }
@@ -102,7 +102,7 @@ impl Workload {
     }
 
     /// After how many idle steps the request is given up that has to wait, if it is.
-    pub(crate) fn gives_up(&self, process: usize, passage: usize) -> Option<u32> {
+    pub(crate) fn withdraws_after(&self, process: usize, passage: usize) -> Option<u32> {
         match self.withdraws {
             Withdraws::None => None,
             Withdraws::Half => {
@@ -146,13 +146,13 @@ pub(crate) fn run(
     processes: usize,
     case: &Case,
     told: Option<PassageId>,
-) -> Result<(Tally, Made), RmrError> {
+) -> Result<(Tally, Blueprint), RmrError> {
     let (joined, made) = context::set_up(|| (lock.make)(processes));
     let joined = joined.expect("it was made before");
     let mut world = World::new(joined, &made, case.workload, Tally::telling(told));
-    let mut schedule = case.plan.start(processes, case.seed);
+    let mut schedule = case.strategy.start(processes, case.seed);
     let limit = most_steps(processes, case.workload.passages);
-    let driven = context::hushed(|| {
+    let driven = context::catch_quietly(|| {
         while !world.ready.is_empty() {
             if world.tally.steps >= limit {
                 return Err(Failure::Endless(limit));

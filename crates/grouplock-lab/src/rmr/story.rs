@@ -1,4 +1,4 @@
-//! The most expensive passage, told step by step.
+//! The most expensive passage, step by step.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::model::Model;
 use super::run;
 use super::survey::survey;
-use super::tally::{Passage, Step};
+use super::tally::{CountedAccess, Passage};
 use super::{Options, RmrError, find};
 use crate::layout::object_at;
-use crate::memory::context::{Operation, Plan};
+use crate::memory::context::{Blueprint, Operation};
 use crate::registry;
 use crate::subject::Subject;
 
@@ -89,7 +89,7 @@ pub fn worst_passage(
     })
 }
 
-fn told(lock: &Subject, made: &Plan, model: Model, step: &Step) -> AccessTold {
+fn told(lock: &Subject, made: &Blueprint, model: Model, step: &CountedAccess) -> AccessTold {
     let at = step.access.at;
     // A lock inside has a text of its own.
     let mut texts =
@@ -101,14 +101,11 @@ fn told(lock: &Subject, made: &Plan, model: Model, step: &Step) -> AccessTold {
     AccessTold {
         register: register(&made.registers[step.access.register].site),
         operation: match step.access.operation {
-            Operation::Read
-            | Operation::WaitFor(_)
-            | Operation::WaitUnless(_)
-            | Operation::WaitOther(_) => "read",
             Operation::Write(_) => "write",
             Operation::Fas(_) => "fetch-and-store",
             Operation::Cas(..) | Operation::AwaitCas(..) => "compare-and-swap",
             Operation::Faa(..) => "fetch-and-add",
+            _ => "read",
         },
         held: word(step.held, made),
         written: step.written.map(|written| word(written, made)),
@@ -130,7 +127,7 @@ fn register(site: &Site) -> String {
 }
 
 /// Addresses differ from run to run; the order in which objects were made does not.
-fn word(word: Word, made: &Plan) -> String {
+fn word(word: Word, made: &Blueprint) -> String {
     match word {
         Word::Number(number) => number.to_string(),
         Word::Pointer(pointer) => match pointer.addr() {

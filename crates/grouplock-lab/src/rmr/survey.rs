@@ -1,11 +1,11 @@
-//! Many runs of one lock: fair ones, spiteful ones, and a search for worse.
+//! Many runs of one lock: fair schedules, adverse schedules, and a search for worse ones.
 
 use grouplock_algorithms::claims::Kind;
 
 use super::contention::Largest;
 use super::model::{Model, PerModel};
 use super::run::{self, Case, Sessions, Withdraws, Workload};
-use super::schedule::{Plan, Priorities};
+use super::schedule::{Priorities, Strategy};
 use super::tally::{Passage, Tally};
 use super::{Options, RmrError};
 use crate::subject::Subject;
@@ -47,7 +47,7 @@ impl Survey {
         self.remote_spinning |= tally.remote_spinning;
         self.by_point.merge(&tally.by_point);
         self.by_interval.merge(&tally.by_interval);
-        if matches!(case.plan, Plan::RoundRobin | Plan::Random) {
+        if matches!(case.strategy, Strategy::RoundRobin | Strategy::Random) {
             self.fair_passages += tally.passages;
             for (sum, more) in self.fair_sums.iter_mut().zip(tally.sums) {
                 *sum += more;
@@ -88,14 +88,14 @@ fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
         Kind::Mutual => &[Sessions::Own],
         Kind::Group => &[own, Sessions::Drawn(2), Sessions::Drawn(4), Sessions::One],
     };
-    let mut plans = vec![Plan::RoundRobin];
-    plans.extend([const { Plan::Random }; 4]);
+    let mut strategies = vec![Strategy::RoundRobin];
+    strategies.extend([const { Strategy::Random }; 4]);
     for model in [Model::Cc, Model::CcWriteBack, Model::CcWriteThrough] {
-        plans.push(Plan::Victim { process: 0, model });
+        strategies.push(Strategy::Victim { process: 0, model });
     }
-    plans.push(Plan::Victim { process: processes - 1, model: Model::Cc });
+    strategies.push(Strategy::Victim { process: processes - 1, model: Model::Cc });
     let mut cases = Vec::new();
-    for plan in plans {
+    for strategy in strategies {
         for &sessions in workloads {
             let seed = options.seed.wrapping_add(cases.len() as u64);
             let passages = options.passages;
@@ -104,7 +104,7 @@ fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
                 let workload =
                     Workload { sessions, active, passages, dwells: true, withdraws, seed };
                 if lock.withdraws || withdraws == Withdraws::None {
-                    cases.push(Case { plan: plan.clone(), workload, seed });
+                    cases.push(Case { strategy: strategy.clone(), workload, seed });
                 }
             }
         }
@@ -114,10 +114,10 @@ fn cases(lock: &Subject, processes: usize, options: &Options) -> Vec<Case> {
     let active = processes;
     let withdraws = Withdraws::None;
     let workload = Workload { sessions, active, passages: 1, dwells: false, withdraws, seed };
-    cases.push(Case { plan: Plan::Staircase, workload, seed });
+    cases.push(Case { strategy: Strategy::Staircase, workload, seed });
     if lock.withdraws {
         let workload = Workload { withdraws: Withdraws::All, ..workload };
-        cases.push(Case { plan: Plan::Late, workload, seed });
+        cases.push(Case { strategy: Strategy::Late, workload, seed });
     }
     cases
 }
@@ -173,8 +173,8 @@ fn search(
             let active = if climb.few { rng.usize(2..=5).min(processes) } else { processes };
             start(lock, active, processes, options.passages, &mut rng)
         };
-        let plan = Plan::Searched(priorities.clone());
-        let case = Case { plan, workload, seed: workload.seed };
+        let strategy = Strategy::Searched(priorities.clone());
+        let case = Case { strategy, workload, seed: workload.seed };
         let (tally, _) = run::run(lock, processes, &case, None)?;
         survey.add(&case, &tally);
         steps += tally.steps + SET_UP * processes as u64;

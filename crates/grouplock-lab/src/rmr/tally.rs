@@ -32,7 +32,7 @@ pub(crate) type PassageId = (usize, usize);
 
 /// A step of the passage that is told.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+pub(crate) struct CountedAccess {
     pub(crate) access: Access,
     pub(crate) held: Word,
     pub(crate) written: Option<Word>,
@@ -56,7 +56,7 @@ pub(crate) struct Tally {
     pub(crate) remote_spinning: bool,
     told: Option<PassageId>,
     /// The first steps of the passage that is told, and how many more there were.
-    pub(crate) story: Vec<Step>,
+    pub(crate) story: Vec<CountedAccess>,
     pub(crate) left_out: u64,
 }
 
@@ -70,7 +70,7 @@ impl Tally {
         self.told == Some((passage.process, passage.number))
     }
 
-    pub(crate) fn tell(&mut self, step: Step) {
+    pub(crate) fn tell(&mut self, step: CountedAccess) {
         if self.story.len() < MOST_STEPS {
             self.story.push(step);
         } else {

@@ -8,10 +8,10 @@ use grouplock_algorithms::memory::Word;
 use super::contention::Crowd;
 use super::model::{Caches, Effect, PerModel};
 use super::run::Workload;
-use super::tally::{Passage, Step, Tally};
-use crate::memory::context::{Access, Cue, Operation, Plan, Wish};
+use super::tally::{CountedAccess, Passage, Tally};
+use crate::memory::context::{Access, Blueprint, Cue, Operation, Wish};
 use crate::memory::running::{Running, recycle, start};
-use crate::subject::Process as Member;
+use crate::subject;
 
 #[derive(Clone, Copy, Debug)]
 enum Next {
@@ -21,7 +21,7 @@ enum Next {
     Leave(u32),
     Access(Access),
     /// Gives up, after as many idle steps.
-    GiveUp(u32),
+    Withdraw(u32),
     /// Takes this step, which blocks, when somebody has made it possible.
     Blocked(Access),
     /// Nothing before somebody writes what it waits on.
@@ -29,7 +29,7 @@ enum Next {
     Nothing,
 }
 
-pub(super) struct Process {
+pub(super) struct Runner {
     running: Running,
     next: Next,
     /// The passage it is in, or was in last.
@@ -48,7 +48,7 @@ pub(super) struct Process {
 }
 
 pub(crate) struct World {
-    pub(super) processes: Vec<Process>,
+    pub(super) processes: Vec<Runner>,
     contents: Vec<Word>,
     caches: Caches,
     /// Per register: how often something that may write was done to it.
@@ -67,14 +67,14 @@ pub(crate) struct World {
 impl World {
     /// All processes in their remainder sections, nothing in the caches.
     pub(crate) fn new(
-        joined: Vec<Box<dyn Member>>,
-        plan: &Plan,
+        joined: Vec<Box<dyn subject::Process>>,
+        blueprint: &Blueprint,
         workload: Workload,
         tally: Tally,
     ) -> Self {
-        let (count, registers) = (joined.len(), plan.registers.len());
-        let homes = plan.registers.iter().map(|register| register.site.home).collect();
-        let process = |member| Process {
+        let (count, registers) = (joined.len(), blueprint.registers.len());
+        let homes = blueprint.registers.iter().map(|register| register.site.home).collect();
+        let process = |member| Runner {
             running: start(Rc::new(RefCell::new(member)), None),
             next: Next::Nothing,
             passage: Passage::default(),
@@ -88,7 +88,7 @@ impl World {
         };
         let mut world = World {
             processes: joined.into_iter().map(process).collect(),
-            contents: plan.registers.iter().map(|register| register.initial).collect(),
+            contents: blueprint.registers.iter().map(|register| register.initial).collect(),
             caches: Caches::new(count, homes),
             writes: vec![0; registers],
             waiters: vec![Vec::new(); registers],
@@ -113,8 +113,8 @@ impl World {
         matches!(self.processes[p].next, Next::Leave(_))
     }
 
-    pub(super) fn would_give_up(&self, p: usize) -> bool {
-        matches!(self.processes[p].next, Next::GiveUp(_))
+    pub(super) fn would_withdraw(&self, p: usize) -> bool {
+        matches!(self.processes[p].next, Next::Withdraw(_))
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -142,10 +142,10 @@ impl World {
         let process = &mut self.processes[p];
         process.steps += 1;
         match &mut process.next {
-            Next::Start(idle @ 1..) | Next::Leave(idle @ 1..) | Next::GiveUp(idle @ 1..) => {
+            Next::Start(idle @ 1..) | Next::Leave(idle @ 1..) | Next::Withdraw(idle @ 1..) => {
                 *idle -= 1;
             }
-            Next::GiveUp(0) => self.go_on(p, Some(Cue::Waited(false))),
+            Next::Withdraw(0) => self.go_on(p, Some(Cue::Waited(false))),
             Next::Start(0) => {
                 let session = self.workload.session(p, process.begun);
                 process.begun += 1;
@@ -178,7 +178,7 @@ impl World {
         let process = &mut self.processes[p];
         process.passage.count(counts);
         if self.tally.is_told(&process.passage) {
-            self.tally.tell(Step { access, held, written, counts });
+            self.tally.tell(CountedAccess { access, held, written, counts });
         }
         if effect == Effect::Read {
             process.round.push((register, self.writes[register]));
@@ -235,8 +235,8 @@ impl World {
                 }
                 Wish::RoundBegins(_) => process.round.clear(),
                 Wish::RoundEnds(false) => {
-                    let is_far = |&(register, _): &_| self.caches.is_far(p, register);
-                    self.tally.remote_spinning |= process.round.iter().any(is_far);
+                    let is_remote = |&(register, _): &_| self.caches.is_remote(p, register);
+                    self.tally.remote_spinning |= process.round.iter().any(is_remote);
                     let is_old = |&(register, seen): &_| self.writes[register] != seen;
                     if !process.round.iter().any(is_old) {
                         process.ticket += 1;
@@ -246,9 +246,9 @@ impl World {
                         break Next::Wait;
                     }
                 }
-                Wish::MayGiveUp => {
-                    if let Some(idle) = self.workload.gives_up(p, process.begun) {
-                        break Next::GiveUp(idle);
+                Wish::MayWithdraw => {
+                    if let Some(idle) = self.workload.withdraws_after(p, process.begun) {
+                        break Next::Withdraw(idle);
                     }
                 }
                 Wish::RoundEnds(true) | Wish::Forget(_) | Wish::Live(..) => {}

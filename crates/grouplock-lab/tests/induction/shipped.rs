@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use grouplock_lab::local::{Answer, Code, Operation, Place};
+use grouplock_lab::local::{Answer, Code, Operation, Point};
 use grouplock_lab::registry;
 use grouplock_lab::value::Val;
 
@@ -114,7 +114,7 @@ fn compare(text: Text) -> Result<usize, String> {
     }
     let (names, p) = (Names::of(&code), 0);
     let mut seen = HashSet::new();
-    let mut due: Vec<(State, Place)> = vec![(first(p), places[p].clone())];
+    let mut due: Vec<(State, Point)> = vec![(first(p), places[p].clone())];
     while let Some((state, place)) = due.pop() {
         if !seen.insert((state, place.clone())) {
             continue;

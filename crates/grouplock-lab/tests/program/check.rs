@@ -46,7 +46,7 @@ fn a_question_that_was_not_looked_at_ends_with_3() {
     let missing = object["not_looked_at"].as_array().expect("it is a list");
     assert!(missing.contains(&"starvation-freedom".into()), "{missing:?}");
     let text = String::from_utf8(lab(&[&["check"], &question[..]].concat()).stdout).expect("text");
-    assert!(text.contains("holds: nothing; not looked at: "), "{text}");
+    assert!(text.contains("holds: nothing; not checked: "), "{text}");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_wrong_question_ends_with_2() {
         (&["handover", "--processes", "0"], "0 processes"),
         (&["handover", "--memory-limit", "0"], "--memory-limit"),
         (&["handover", "--passages", "0"], "--passages"),
-        (&["handover", "--property", "strong-fifo"], "means nothing for handover"),
+        (&["handover", "--property", "strong-fifo"], "does not apply to handover"),
         (&["--replay", "/nonexistent"], "cannot read"),
     ] {
         let output = lab(&[&["check"], question].concat());
@@ -96,7 +96,7 @@ fn the_list_names_each_algorithm_with_its_claims() {
 }
 
 #[test]
-fn one_property_is_looked_at_alone_and_the_others_are_named() {
+fn one_property_is_checked_alone_and_the_others_are_named() {
     let (code, object) = checked(&["burns-lamport", "--property", "fcfs"]);
     assert_eq!(
         (code, &object["property"]),
@@ -113,6 +113,6 @@ fn one_property_is_looked_at_alone_and_the_others_are_named() {
     assert!(object["missed"].as_f64().is_some_and(|missed| missed > 0.0 && missed < 1e-9));
     let text = String::from_utf8(lab(&["check", "handover", "--property", "fcfs"]).stdout);
     let text = text.expect("it is text");
-    assert!(text.contains("holds: fcfs; not looked at: mutual-exclusion, "), "{text}");
+    assert!(text.contains("holds: fcfs; not checked: mutual-exclusion, "), "{text}");
     assert!(!text.contains("all claims hold"), "{text}");
 }

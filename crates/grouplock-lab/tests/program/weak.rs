@@ -29,7 +29,7 @@ fn the_memory_model_is_named_and_what_was_not_looked_at() {
     let text = String::from_utf8(output.stdout).expect("it is text");
     let told = [
         "2 processes, memory tso: holds: mutual-exclusion, ",
-        "; executions without end not looked at: deadlock-freedom; not looked at: starvation",
+        "; infinite executions not checked: deadlock-freedom; not checked: starvation",
     ];
     assert!(told.iter().all(|told| text.contains(told)), "{text}");
 }
@@ -40,11 +40,11 @@ fn what_does_not_go_with_store_buffers_is_refused() {
         (&["mcs", "--memory", "arm"][..], "there is no memory model \"arm\""),
         (
             &["mcs", "--memory", "tso", "--property", "starvation-freedom"],
-            "starvation-freedom is looked at with --memory sc only, not with tso",
+            "starvation-freedom is checked with --memory sc only, not with tso",
         ),
         (
             &["mcs", "--memory", "pso", "--property", "bounded-exit"],
-            "bounded-exit is looked at with --memory sc only, not with pso",
+            "bounded-exit is checked with --memory sc only, not with pso",
         ),
         (&["--memory", "tso", "--replay", "some.json"], "cannot be used with"),
     ] {
@@ -71,7 +71,7 @@ fn an_execution_is_repeated_on_the_memory_that_its_file_names() {
     assert!(String::from_utf8_lossy(&output.stdout).contains(r#""memory": "tso""#));
     let output = repeat("");
     assert_eq!(output.status.code(), Some(2), "no write is on its way");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("does not fit: at move 2"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("process 0 cannot make move 2"));
 }
 
 /// Rows with so many states at most are explored again.

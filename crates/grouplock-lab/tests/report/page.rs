@@ -76,3 +76,23 @@ fn an_excerpt_reaches_around_what_is_executed_and_not_beyond_the_file() {
     let rest = serde_json::json!({ "mcs.rs": { "from": last - 5, "lines": lines[last - 6..] } });
     assert_eq!(excerpts(&[of(last - 1)]), rest);
 }
+
+/// Evidence keeps the lines of the text as it was. The page shows the lines of the text as it is.
+#[test]
+fn a_line_is_found_again_after_its_text_has_changed() {
+    let text = registry::find("mcs").expect("it is registered").claims.text;
+    let lines = 1..=text.contents.lines().count() as u32;
+    let mut nine = lines.filter(|&line| text.paper_line(line) == Some("9"));
+    let (line, None) = (nine.next().expect("line 9 is in the text"), nine.next()) else {
+        panic!("line 9 is one line");
+    };
+    let recorded = |line: u32| Step {
+        source: Some(format!("mcs.rs:{line}")),
+        paper_line: Some("9".to_owned()),
+        ..Step::default()
+    };
+    let page = page(1, vec![recorded(line), recorded(line + 1), recorded(1)]);
+    for step in data(&page)["steps"].as_array().expect("it is a list") {
+        assert_eq!(step["source"], format!("mcs.rs:{line}"));
+    }
+}

@@ -1,7 +1,7 @@
 //! What a table of a paper says.
 
 use grouplock_lab::report::{
-    Broken, Cell, Dossier, Exploration, Paper, RmrPoint, Standing, Table, Task,
+    Broken, Cell, Dossier, Exploration, Paper, RmrPoint, Support, Table, Task,
 };
 use grouplock_lab::{Property, Verdict};
 
@@ -30,7 +30,7 @@ fn what_was_exhausted_says_how_far() {
     let fairness = cell(&table, "handover", "Fairness");
     assert_eq!(fairness.measured, "holds");
     assert_eq!(fairness.how, "exhausted up to 2 × 2 (ideal inner lock)");
-    assert_eq!(fairness.standing, Standing::Supported);
+    assert_eq!(fairness.support, Support::Supported);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_claim_that_an_exploration_refutes_says_so() {
     let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier);
     let fairness = cell(&table, "handover", "Fairness");
     assert_eq!(fairness.measured, "FCFS refuted; FIFE not measured");
-    assert_eq!(fairness.standing, Standing::Refuted);
+    assert_eq!(fairness.support, Support::Refuted);
     assert_eq!(cell(&table, "handover", "exclusion").measured, "not measured");
 }
 
@@ -68,7 +68,7 @@ fn a_claim_known_to_be_false_does_not_look_true_because_a_run_was_short() {
     let exclusion = cell(&table, "maor-taubenfeld", "exclusion");
     assert_eq!(exclusion.claimed, "yes, refuted");
     assert_eq!(exclusion.measured, "no violation so far");
-    assert_eq!(exclusion.standing, Standing::Partly);
+    assert_eq!(exclusion.support, Support::Partly);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn only_a_proven_bound_is_told_as_at_most() {
     let rmr = cell(&table, "handover", "RMR in CC");
     assert_eq!(rmr.measured, "O(1), at most 31; largest found 29");
     assert_eq!(rmr.how, "proven for any number of processes; sampled to 8 processes");
-    assert_eq!(rmr.standing, Standing::Supported);
+    assert_eq!(rmr.support, Support::Supported);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_lock_that_broke_has_no_figures_and_no_tick() {
     let table = Table::measured(Paper::MAOR_TAUBENFELD, &dossier);
     let rmr = cell(&table, "handover", "RMR in CC");
     assert_eq!((&*rmr.measured, &*rmr.how), ("breaks with 8 processes", "it stood still"));
-    assert_eq!(rmr.standing, Standing::Partly);
+    assert_eq!(rmr.support, Support::Partly);
 }
 
 #[test]
@@ -194,6 +194,6 @@ fn what_is_lacking_is_shown() {
     let entering = cell(&table, "rooms", "entering");
     assert_eq!((&*entering.claimed, &*entering.measured), ("✗", "no CO"));
     assert!(entering.how.contains("steps at 2 × 1"), "{}", entering.how);
-    assert_eq!(entering.standing, Standing::Supported);
+    assert_eq!(entering.support, Support::Supported);
     assert_eq!(cell(&table, "forums", "entering").measured, "not measured");
 }

@@ -1,8 +1,9 @@
-//! [`handover_withdraw`](grouplock_algorithms::handover_withdraw) in steps, as `GroupLock` uses it, under the explorer: trying, changing the session, and waiters that
-//! are away. The lock is explored as it ships, and with one thing wrong.
+//! [`handover_withdraw`](grouplock_algorithms::handover_withdraw) in steps, as `GroupLock` uses it,
+//! under the explorer: trying, changing the session, and waiters that sleep. The lab explores the
+//! lock as it ships, and with one fault.
 //!
-//! Mutual exclusion and deadlock are looked at, and what every exploration looks at. Executions without end are not: a passage that tries in vain enters
-//! nothing, and may do so for ever.
+//! It checks mutual exclusion, deadlock, and what every exploration checks. It does not check
+//! infinite executions: a passage that tries without success enters nothing, and may do so forever.
 
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "one promise covers a whole passage")]
 #![allow(clippy::items_after_statements, reason = "each mutant stands beside its conviction")]
@@ -49,7 +50,8 @@ ways! {
     Moving: Waits(1), Waits(2), Moves(1), Moved(1);
 }
 
-/// Who tries looks at what may be dead: there, and in a mutant, the text is not believed on that.
+/// A request that tries reads contents that may be dead. So there, and in a mutant, the statements
+/// of the text about dead contents are not used.
 fn explore<A: Steps, W: Ways>(processes: usize, passages: Option<u8>, believed: bool) -> Outcome {
     let subject = Subject::withdrawing::<Passages<A, W>>("handover-steps");
     let mut options = Options::new(&subject, processes, W::ALL.len() as u64);

@@ -1,4 +1,4 @@
-//! Simulated memory whose waiters go away, as those of `GroupLock` do.
+//! Simulated memory whose waiters sleep, as those of `GroupLock` do.
 
 use grouplock_algorithms::memory::Ordering::SeqCst;
 use grouplock_algorithms::memory::{Flag, Memory, Ptr, Register, Site, Value, Word};
@@ -8,7 +8,7 @@ use grouplock_lab::ideal::{self, IdealLock};
 use grouplock_lab::memory::{SimMemory, SimRegister};
 use std::ptr::NonNull;
 
-/// The memory of the lab, but for its flags.
+/// The memory of the lab with other flags.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Away;
 
@@ -42,22 +42,23 @@ impl Memory for Away {
     }
 }
 
-/// The word of a flag on which a waiter sleeps, and who signals makes its next step.
+/// The word of a flag on which a waiter sleeps: the process that signals makes its next step.
 const AWAY: u64 = 2;
-/// The same, and somebody is about to signal.
+/// The same, and a process is about to signal.
 const STANDS_IN: u64 = 3;
 /// The signal has come, and the step has been made.
 const DONE: u64 = 4;
 
 /// A flag by the contract of the one that `GroupLock` uses: one word, which is 0, 1 or one of the above.
 ///
-/// Two of its calls look first and swap then. Here each is one step or two compare-and-swaps, which comes to the same: once a waiter is away only
-/// the one who signals changes the word, and there is one such at a time.
+/// Two of its calls read first and then swap. Here each is one step or two compare-and-swaps, which
+/// is equivalent: once a waiter sleeps, only the process that signals changes the word, and there
+/// is one such process at a time.
 #[derive(Debug)]
 pub(crate) struct Go(SimRegister<u64>);
 
 impl Go {
-    /// The waiter goes away, unless the signal has come.
+    /// The waiter sleeps, unless the signal has come.
     #[track_caller]
     pub(crate) fn go_away(&self) {
         self.0.cas(0, AWAY, SeqCst);
@@ -101,7 +102,7 @@ impl Flag for Go {
 
     #[track_caller]
     fn signal_unless_away(&self) -> bool {
-        // While a process waits it goes away once, and comes back once.
+        // While a process waits it sleeps once, and wakes once.
         for _ in 0..3 {
             if self.0.cas(AWAY, STANDS_IN, SeqCst) {
                 return false;

@@ -1,4 +1,5 @@
-//! What a process does in a passage, which the explorer chooses: to it, each way is a session.
+//! What a process does in a passage. The explorer chooses it: each way is a session to the
+//! explorer.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -61,25 +62,27 @@ macro_rules! steps {
 }
 pub(crate) use steps;
 
-/// A way through the lock. The session is the one that the explorer takes the process to be in while it is inside.
+/// A way through the lock. The session is the one that the explorer assigns to the process while it
+/// is inside.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Way {
-    /// Asks, goes away, waits.
+    /// Requests, sleeps, waits.
     Waits(u64),
-    /// Asks, goes away, and gives up.
+    /// Requests, sleeps, and withdraws.
     GivesUp(u64),
     Tries(u64),
-    /// Enters alone, and makes the room that of this session as it leaves.
+    /// Enters alone, and changes the room to this session as it leaves.
     Opens(u64),
-    /// The same, but the room is that of the session while it is inside.
+    /// The same, but the room has the session while it is inside.
     Opened(u64),
-    /// Enters the session, and before it leaves makes the room that of the other one if nobody else is there.
+    /// Enters the session, and before it leaves changes the room to the other one if no other
+    /// process is inside.
     Moves(u64),
-    /// Enters the other session, and stays only if it could make the room that of this one.
+    /// Enters the other session, and stays only if it could change the room to this one.
     Moved(u64),
 }
 
-/// The session of those who are alone.
+/// The session of processes that are alone.
 const ALONE: u64 = 0;
 
 impl Way {
@@ -116,7 +119,7 @@ pub(crate) struct Passages<A, W> {
 #[derive(Debug)]
 pub(crate) struct Process<P> {
     part: P,
-    /// The session in which it is alone. Zero if nobody is, as it tells processes apart.
+    /// The session in which it is alone. Zero if no process is, as it distinguishes processes.
     own: u64,
     /// While inside.
     way: Option<Way>,

@@ -3,20 +3,18 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use clap::Args;
 use grouplock_algorithms::claims::{Claim, Kind};
 use grouplock_lab::report::Task;
 use grouplock_lab::{
-    MemoryModel, Options, Outcome, Properties, Property, Sampling, Schedule, Subject, Turn,
+    MemoryModel, Move, Options, Outcome, Properties, Property, Sampling, Schedule, Subject,
     Verdict, Violation, check, registry, replay, sample, trace,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{Answer, read, say, show, write};
+use crate::{Answer, Size, read, say, show, stop_on_ctrl_c, write};
 
 /// What to explore.
 #[derive(Debug, Args)]
@@ -24,35 +22,29 @@ pub(crate) struct Arguments {
     /// The algorithm, as `grouplock-lab list` calls it.
     #[arg(required_unless_present = "replay")]
     algorithm: Option<String>,
-    /// How many processes.
-    #[arg(long, short = 'p', default_value_t = 2)]
-    processes: usize,
-    /// How many sessions, for a group lock.
-    #[arg(long, short = 's', default_value_t = 2)]
-    sessions: u64,
-    /// How many passages each process makes at most; any number if not given.
-    #[arg(long, value_parser = clap::value_parser!(u8).range(1..))]
-    passages: Option<u8>,
-    /// How many processes die at most, of an algorithm whose processes may die; any number if not given.
+    #[command(flatten)]
+    size: Size,
+    /// How many processes die at most, if processes of the algorithm may die; any number if not given.
     #[arg(long)]
     deaths: Option<u8>,
-    /// The result as one JSON object.
+    /// Print the result as one JSON object.
     #[arg(long)]
     json: bool,
     /// How much memory the exploration may take, in GiB.
     #[arg(long, default_value_t = 4.0)]
     memory_limit: f64,
-    /// When a write is seen by others: `sc`, at once; `tso`, in the order in which its process wrote (x86); `pso`, a relaxed one in any
-    /// order. With the last two, only mutual exclusion, deadlock, the order of service and ranges of registers are looked at.
+    /// When others see a write: `sc`, at once; `tso`, in the order in which its process wrote (x86);
+    /// `pso`, a relaxed write in any order. With the last two, only mutual exclusion, deadlock, the
+    /// order of service and ranges of registers are checked.
     #[arg(long, value_name = "MODEL", default_value_t, conflicts_with = "replay")]
     memory: MemoryModel,
     /// Check mutual exclusion and deadlock freedom only: fewer states.
     #[arg(long)]
     basic: bool,
-    /// Look at this property alone, claimed or not, and go on where another one is violated.
+    /// Check this property alone, claimed or not, and go on where another one is violated.
     #[arg(long, value_name = "PROPERTY", conflicts_with_all = ["basic", "replay"])]
     property: Option<Property>,
-    /// Draw executions at random instead of exploring all: for sizes that cannot be exhausted.
+    /// Draw executions at random instead of exploring all, for sizes that cannot be exhausted.
     #[arg(long, value_enum, value_name = "SCHEDULE", conflicts_with = "replay")]
     sample: Option<Drawn>,
     /// How many executions to draw.
@@ -64,14 +56,15 @@ pub(crate) struct Arguments {
     /// How often priorities change in an execution drawn by priority.
     #[arg(long, default_value_t = 5, requires = "sample")]
     changes: usize,
-    /// What the draws depend on: the same seed draws the same executions.
+    /// The seed of the draws: the same seed draws the same executions.
     #[arg(long, default_value_t = 1, requires = "sample")]
     seed: u64,
-    /// Where to write the execution that violates something, for `--replay`. Without --json it is written in any case, to
-    /// `ALGORITHM-NxM.trace.json` unless this says otherwise.
+    /// Where to write an execution that violates a property, for `--replay`. Without --json it is always
+    /// written, by default to `ALGORITHM-NxM.trace.json`.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Repeat the execution in this file instead of exploring. Algorithm, sizes, memory and property are taken from the file.
+    /// Repeat the execution in this file instead of exploring. The file gives algorithm, sizes, memory
+    /// and property.
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     replay: Option<PathBuf>,
 }
@@ -85,12 +78,12 @@ pub(crate) enum Drawn {
     Pct,
 }
 
-/// An execution that can be repeated, as it lies in a file.
+/// An execution that can be repeated, as a file contains it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Recording {
     #[serde(flatten)]
     task: Task,
-    schedule: Vec<Turn>,
+    schedule: Vec<Move>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Answer {
@@ -98,13 +91,11 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
         arguments.replay.as_deref().map(|file| read(file, "trace of this program")).transpose()?;
     let task = recording.as_ref().map_or_else(|| arguments.task(), |known| known.task.clone());
     if let Some(asked) = arguments.algorithm.as_ref().filter(|asked| **asked != task.algorithm) {
-        Err(format!("{asked:?} was asked for, but the file tells of {:?}", task.algorithm))?;
+        Err(format!("the file is about {:?}, not about {asked:?}", task.algorithm))?;
     }
     let subject = registry::find(&task.algorithm)?;
     let options = arguments.options(&subject, &task)?;
-    // Ctrl-C ends the search, and what is known so far is told. Where it cannot be caught, it ends the program.
-    let stop = Arc::clone(&options.stop);
-    let _ = ctrlc::set_handler(move || stop.store(true, Ordering::Relaxed));
+    stop_on_ctrl_c(&options);
     let outcome = match (&recording, arguments.sample) {
         (Some(recording), _) => replay(&subject, &options, &recording.schedule),
         (None, Some(drawn)) => sample(&subject, &options, &arguments.sampling(drawn)),
@@ -119,9 +110,9 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
     if let (Some(file), Some(violation)) = (&file, &outcome.violation) {
         record(&task, &subject, &options, violation, file)?;
     }
-    let looked_at = outcome.answered();
-    let missing = looked_at.missing(&subject.claims, task.property);
-    // What was asked for by name was the question.
+    let checked = outcome.answered();
+    let missing = checked.missing(&subject.claims, task.property);
+    // If a property is given by name, the verdict is about that property.
     let unanswered = task.property.is_some_and(|asked| missing.contains(asked));
     let verdict = match outcome.verdict {
         Verdict::Holds if unanswered => Verdict::Limit,
@@ -137,7 +128,7 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
             "memory": task.memory_model,
             "deaths": task.deaths,
             "properties": options.properties,
-            "looked_at": looked_at,
+            "looked_at": checked,
             "in_part": outcome.in_part,
             "not_looked_at": missing,
             "bounds": outcome.bounds,
@@ -163,17 +154,21 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
 }
 
 impl Arguments {
-    /// Whether states are told apart by their fingerprints.
+    /// Whether states are distinguished by their fingerprints.
     fn explores(&self) -> bool {
         self.sample.is_none() && self.replay.is_none()
     }
 
     fn task(&self) -> Task {
-        let Arguments { processes, sessions, passages, deaths, basic, property, memory, .. } =
-            *self;
-        let algorithm = self.algorithm.clone().unwrap_or_default();
-        let memory_model = memory;
-        Task { algorithm, processes, sessions, passages, deaths, basic, property, memory_model }
+        let Size { processes, sessions, passages } = self.size;
+        Task {
+            passages,
+            deaths: self.deaths,
+            basic: self.basic,
+            property: self.property,
+            memory_model: self.memory,
+            ..Task::new(self.algorithm.as_deref().unwrap_or_default(), processes, sessions)
+        }
     }
 
     /// What to explore, and how.
@@ -181,7 +176,7 @@ impl Arguments {
         let memory_limit = memory_limit(self.memory_limit)?;
         if task.deaths.is_some() && !subject.may_die() {
             return Err(format!(
-                "--deaths means nothing for {}: its processes do not die",
+                "--deaths does not apply to {}: its processes do not die",
                 subject.name
             ));
         }
@@ -194,13 +189,13 @@ impl Arguments {
         if let Some(property) = task.property
             && property.claim(&subject.claims) == Claim::NotApplicable
         {
-            return Err(format!("{property} means nothing for {}", subject.name));
+            return Err(format!("{property} does not apply to {}", subject.name));
         }
         if let Some(property) = task.property
-            && !task.memory_model.looks_at(property)
+            && !task.memory_model.checks(property)
         {
             let model = task.memory_model;
-            return Err(format!("{property} is looked at with --memory sc only, not with {model}"));
+            return Err(format!("{property} is checked with --memory sc only, not with {model}"));
         }
         Ok(Options { memory_limit, progress: show, ..task.options(subject) })
     }
@@ -223,7 +218,7 @@ pub(crate) fn memory_limit(gib: f64) -> Result<u64, String> {
     Ok((gib * f64::from(1 << 30)) as u64)
 }
 
-/// Writes the execution to `file`, from which it can be repeated.
+/// Writes the execution to `file`, so that it can be repeated.
 fn record(
     task: &Task,
     subject: &Subject,
@@ -240,7 +235,7 @@ fn record(
     if repeated.is_ok_and(|outcome| outcome.verdict == Verdict::Violated) {
         eprintln!("The execution is in {file}: `grouplock-lab check --replay {file}` repeats it.");
     } else {
-        // It would have to go on for ever, or is one of several.
+        // The violation is infinite, or needs several executions.
         eprintln!("The execution is in {file}. Once, and by itself, it violates nothing.");
     }
     Ok(())
@@ -254,13 +249,7 @@ fn as_text(
     missing: Properties,
 ) -> String {
     let is_mutex = subject.claims.kind == Kind::Mutual;
-    let mut size = format!("{} processes", task.processes);
-    if !is_mutex {
-        let _ = write!(size, " × {} sessions", task.sessions);
-    }
-    if let Some(passages) = task.passages {
-        let _ = write!(size, ", {passages} passages each");
-    }
+    let mut size = task.options(subject).size(subject);
     if task.memory_model != MemoryModel::Sc {
         let _ = write!(size, ", memory {}", task.memory_model);
     }
@@ -279,9 +268,9 @@ fn as_text(
             "all claims hold".to_owned()
         }
         Verdict::Holds => {
-            let looked_at = outcome.answered();
+            let checked = outcome.answered();
             let held =
-                Property::CLAIMABLE.into_iter().filter(|property| looked_at.contains(*property));
+                Property::CLAIMABLE.into_iter().filter(|property| checked.contains(*property));
             let held = held.collect::<Properties>().to_string();
             let held = if held.is_empty() { "nothing" } else { &held };
             format!("holds: {held}{}", outcome.in_part.tell_missing(missing))
@@ -290,13 +279,13 @@ fn as_text(
             "the execution, once and by itself, violates nothing".to_owned()
         }
         Verdict::Limit if arguments.sample.is_some() => {
-            "nothing was found, which proves nothing".to_owned()
+            "no violation found, which proves nothing".to_owned()
         }
         Verdict::Violated => "violated".to_owned(),
         Verdict::Limit if outcome.buffer_full => {
-            "a store buffer was full; nothing was found with shorter ones".to_owned()
+            "a store buffer was full; no violation found with shorter ones".to_owned()
         }
-        Verdict::Limit => "stopped at a limit; nothing was found so far".to_owned(),
+        Verdict::Limit => "stopped at a limit; no violation found so far".to_owned(),
     };
     let counted = if arguments.sample.is_some() { "steps" } else { "states" };
     let missed = match outcome.missed() {

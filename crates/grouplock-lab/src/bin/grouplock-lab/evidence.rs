@@ -12,28 +12,28 @@ use crate::{Answer, read, say, write};
 
 const KIND: &str = "file of evidence";
 
-/// What to find out anew, and where it is kept.
+/// What to explore, and where the results are kept.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The file of evidence. What it says of other algorithms is kept.
+    /// The file of evidence. Its results about other algorithms are kept.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The algorithms, with whatever lock they use; all if none is named.
+    /// The algorithms, with any lock inside; all if none is named.
     #[arg(value_name = "ALGORITHM")]
     algorithms: Vec<String>,
     /// How far to explore: `quick` (seconds) or `full` (minutes).
     #[arg(long, default_value = "full")]
     plan: Plan,
-    /// Explore, and keep the remote references that were counted before.
+    /// Explore only, and keep the remote references of the file.
     #[arg(long)]
     no_references: bool,
-    /// Count remote references, and keep what was explored before.
+    /// Count remote references only, and keep the explorations of the file.
     #[arg(long, conflicts_with = "no_references")]
     no_explorations: bool,
 }
 
-/// Explores one task after the other, and writes the file after each: what was found is not lost if
-/// the next one is interrupted.
+/// Explores one task after the other, and writes the file after each, so that an interruption loses
+/// only one.
 pub(crate) fn run(arguments: &Arguments) -> Answer {
     let file = &arguments.file;
     let mut evidence = if file.exists() { read(file, KIND)? } else { Dossier::default() };
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
         evidence.broken.retain(|broken| !named(&broken.algorithm));
         count(&mut evidence, arguments.plan, &named)?;
     }
-    // In the order of the plan, whichever was found out first.
+    // In the order of the plan.
     let place = |name: &str| tasks.iter().position(|task| task.algorithm == name);
     evidence.explorations.sort_by_key(|exploration| place(&exploration.algorithm));
     keep(file, &evidence)?;
@@ -74,13 +74,13 @@ fn keep(file: &Path, evidence: &Dossier) -> Result<(), Box<dyn Error>> {
     Ok(write(file, &(serde_json::to_string_pretty(evidence)? + "\n"))?)
 }
 
-/// Which pages, and from what.
+/// Which pages, and from which evidence.
 #[derive(Debug, Args)]
 pub(crate) struct PagesArguments {
     /// The file of evidence.
     #[arg(long, value_name = "FILE")]
     evidence: PathBuf,
-    /// Say which pages differ from the evidence, and change nothing. Exits with 1 if one does.
+    /// Print which pages differ from the evidence, and change nothing. Exits with 1 if one does.
     #[arg(long)]
     check: bool,
     /// The pages, in Markdown.
@@ -105,7 +105,7 @@ pub(crate) fn pages(arguments: &PagesArguments) -> Answer {
             say(&format!("{shown} differs from the evidence\n"));
         } else {
             write(page, &filled)?;
-            say(&format!("{shown}: tables made anew\n"));
+            say(&format!("{shown}: new tables\n"));
         }
     }
     Ok(ExitCode::from(u8::from(arguments.check && differs)))

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use crate::say;
 
-/// In which form.
+/// The form of the output.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

@@ -11,7 +11,7 @@ use grouplock_lab::rmr::RmrError;
 
 use crate::{Answer, read, say, show, write};
 
-/// Where to, and how far.
+/// Where to write, and how far to explore.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The file to write.
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Answer {
     let out = &arguments.out;
-    // Minutes of exploring should not end in a misspelt directory: try the file first.
+    // Try the file first, so that a wrong path does not waste minutes of exploration.
     let opened = OpenOptions::new().create(true).append(true).open(out);
     opened.map_err(|error| format!("cannot write {}: {error}", out.display()))?;
     let traces =
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
 /// Which tables, and how.
 #[derive(Debug, Args)]
 pub(crate) struct TableArguments {
-    /// The paper whose table is wanted, `maor-taubenfeld` or `he`; both if not given.
+    /// The paper of the table, `maor-taubenfeld` or `he`; both if not given.
     #[arg(long)]
     paper: Option<Paper>,
     /// The form of the output.
@@ -76,13 +76,13 @@ pub(crate) fn table(arguments: &TableArguments) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the findings come from.
+/// Where the results come from.
 #[derive(Debug, Args)]
 pub(crate) struct From {
     /// How far to explore: `quick` (seconds) or `full` (minutes).
     #[arg(long, default_value = "quick")]
     plan: Plan,
-    /// Explore nothing, and take what this file of evidence says.
+    /// Explore nothing, and use the results of this file of evidence.
     #[arg(long, value_name = "FILE", conflicts_with = "plan")]
     evidence: Option<PathBuf>,
 }
@@ -98,7 +98,7 @@ impl From {
     }
 }
 
-/// Makes explorations, and says on a terminal how it goes.
+/// Makes explorations, and shows the progress on a terminal.
 pub(crate) fn collect(tasks: &[Task]) -> Result<Dossier, CollectError> {
     let dossier = Dossier::collect(tasks, &mut |number, task| {
         let (of, Task { algorithm, processes, .. }) = (tasks.len(), task);
@@ -108,7 +108,7 @@ pub(crate) fn collect(tasks: &[Task]) -> Result<Dossier, CollectError> {
     dossier
 }
 
-/// Counts the references of the algorithms that are wanted, and says on a terminal how it goes.
+/// Counts the references of the `wanted` algorithms, and shows the progress on a terminal.
 pub(crate) fn count(
     dossier: &mut Dossier,
     plan: Plan,

@@ -27,23 +27,24 @@ pub(crate) struct Arguments {
     /// How many passages each process makes in a run.
     #[arg(long, default_value_t = Options::default().passages, value_parser = number::<usize>)]
     passages: usize,
-    /// Decides the random choices: the same seed gives the same figures.
+    /// The seed of the random choices: the same seed gives the same figures.
     #[arg(long, default_value_t = Options::default().seed, value_parser = number::<u64>)]
     seed: u64,
-    /// Tells the accesses of the most expensive passage, at the largest number of processes.
+    /// Print the accesses of the most expensive passage, at the largest number of processes.
     #[arg(long, conflicts_with = "json")]
     worst: bool,
-    /// Tells the largest cost found for each point contention (the largest number of processes in a passage at once, during the
-    /// one that is counted) and for each interval contention (the number of processes whose passages overlap it).
+    /// Print the largest cost found for each point contention (the largest number of processes that are in
+    /// a passage at one time during the counted one) and for each interval contention (the number of
+    /// processes whose passages overlap it).
     #[arg(long)]
     contention: bool,
-    /// A list of JSON objects: `max` is the largest cost found, `bound` one that is proven for any number of processes, or
-    /// null.
+    /// Print a list of JSON objects: `max` is the largest cost found, `bound` the bound that is proven for
+    /// any number of processes, or null.
     #[arg(long)]
     json: bool,
 }
 
-/// Reads a number; says what was expected if it is none.
+/// Reads a number.
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
     text.trim().parse().map_err(|_| "a whole number was expected, such as 8".to_owned())
 }
@@ -62,7 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
     let mut sizes = arguments.processes.clone();
     sizes.sort_unstable();
     sizes.dedup();
-    // What is wrong with the question is said before any work is done.
+    // Wrong arguments are reported before any work is done.
     let mut found = Vec::new();
     for name in names {
         let mut lock = None;
@@ -119,18 +120,18 @@ pub(crate) fn run(arguments: &Arguments) -> Answer {
     Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(BROKEN) })
 }
 
-/// What is known of one lock by one model.
+/// The results for one lock in one model.
 struct Found {
     lock: Subject,
     /// Proven for any number of processes.
     bound: Option<u64>,
     measured: Vec<Measurement>,
-    /// The sizes at which there is nothing to measure.
+    /// The sizes at which the lock breaks.
     broken: Vec<RmrError>,
 }
 
 impl Found {
-    /// What the cost comes to, against what is claimed.
+    /// The cost, compared with the claim.
     fn summary(&self, model: Model) -> String {
         let claims = self.lock.claims;
         let claim = if model == Model::Dsm { claims.rmr_dsm } else { claims.rmr_cc };
@@ -166,7 +167,7 @@ impl Found {
     }
 }
 
-/// One line per lock and size, and one on what each lock's cost comes to.
+/// One line per lock and size, and one summary per lock.
 fn table(model: Model, found: &[Found]) -> String {
     let mut text = format!("remote memory references per passage, {model}\n\n");
     _ = writeln!(
@@ -214,7 +215,7 @@ fn contention(measured: &Measurement) -> String {
     text
 }
 
-/// The passage that cost most, one line per access; what is found in the cache or at home is not marked.
+/// The most expensive passage, one line per access. Local accesses have no number.
 fn story(passage: &WorstPassage) -> String {
     let WorstPassage { algorithm, processes, process, cost, schedule, model, .. } = passage;
     let session = passage.session.map_or(String::new(), |session| format!(" in session {session}"));

@@ -7,18 +7,18 @@ mod step;
 
 use std::fmt::Write as _;
 
-use grouplock_algorithms::claims::Kind;
 use rustc_hash::FxHashMap;
 
 use super::ExportError;
-use super::table::{Local, Table};
-use crate::automaton::run::{Op, Phase};
+use super::local_table::{Local, LocalTable};
+use crate::automaton::run::Op;
 use crate::property::{Properties, Property};
+use crate::trace::{Section, place};
 use crate::value::{Obs, Val};
 use step::{FIRST_OBJECT, FIRST_POINTER, number};
 
 struct Promela<'a> {
-    table: &'a Table,
+    table: &'a LocalTable,
     properties: Properties,
     /// What the registers are called that lie in no object.
     globals: FxHashMap<usize, String>,
@@ -26,7 +26,7 @@ struct Promela<'a> {
     stride: usize,
 }
 
-pub(super) fn write(table: &Table, properties: Properties) -> Result<String, ExportError> {
+pub(super) fn write(table: &LocalTable, properties: Properties) -> Result<String, ExportError> {
     let layout = &table.layout;
     let mut globals: FxHashMap<usize, String> = FxHashMap::default();
     for (place, &register) in layout.globals.iter().enumerate() {
@@ -63,22 +63,16 @@ impl Promela<'_> {
     }
 
     fn header(&self) -> String {
-        let Table { subject, processes, sessions, passages, .. } = *self.table;
         let states = self.table.locals.len();
-        let passages = passages.map_or(String::new(), |most| format!(", {most} passages each"));
-        let sessions = match subject.claims.kind {
-            Kind::Mutual => String::new(),
-            Kind::Group => format!(" × {sessions} sessions"),
-        };
         let mut text = format!(
             "/*
-{}, {processes} processes{sessions}{passages}: {}.
+{}, {}: {}.
 
 Made by `grouplock-lab export`. To check it, with this text in model.pml:
 
     spin -a model.pml
 ",
-            subject.name, self.properties
+            self.table.subject.name, self.table.size, self.properties
         );
         let (ignored, looks) = if self.stops() {
             ("", "assertions, and that nobody waits when nobody can move (invalid end states)")
@@ -181,7 +175,7 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
 
     /// Where the processes are.
     fn processes(&self) -> String {
-        let Table { processes, sessions, ref first, .. } = *self.table;
+        let LocalTable { processes, sessions, ref first, .. } = *self.table;
         let list = |numbers: &mut dyn Iterator<Item = usize>| {
             numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(", ")
         };
@@ -200,15 +194,15 @@ unreachable contents are not blanked, and no steps are taken together. Edges tha
             let _ = writeln!(text, "#define known(p, i) knows[(p) * {most} + (i)]");
             let _ = writeln!(text, "byte knows[{}] = {{ {known} }};", processes * most);
         }
-        let phases = [
-            ("idle", Phase::Remainder),
-            ("tries", Phase::Entering),
-            ("gives_up", Phase::Withdrawing),
-            ("inside", Phase::Inside),
+        let sections = [
+            ("idle", Section::Remainder),
+            ("tries", Section::Entering),
+            ("gives_up", Section::Withdrawing),
+            ("inside", Section::Inside),
         ];
         // Compared with zero, a formula takes it for one proposition. Each more takes Spin twice as long to understand.
-        for (name, phase) in phases {
-            let (from, to) = self.table.range(phase);
+        for (name, section) in sections {
+            let (from, to) = self.table.range(section);
             let _ = writeln!(text, "#define {name}(p) ((at[p] >= {from} && at[p] < {to}) != 0)");
         }
         let _ =
@@ -247,7 +241,7 @@ hidden byte mutual_exclusion, first_come_first_served, number_fits, this_edge_wa
 
     /// What is noted when a process asks, ends its doorway, enters and comes to rest.
     fn monitors(&self) -> String {
-        let Table { processes, sessions, subject, passages, .. } = *self.table;
+        let LocalTable { processes, sessions, subject, passages, .. } = *self.table;
         let fcfs = self.watches(Property::Fcfs);
         let each = |body: &str| {
             format!(
@@ -334,14 +328,11 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
     fn steps(&self) -> Result<String, ExportError> {
         let mut text = "/* The local states in which something is done: the step, and where what is observed leads. */\n".to_owned();
         for (number, local) in self.table.locals.iter().enumerate() {
-            if local.node.phase == Phase::Remainder {
+            if local.node.section == Section::Remainder {
                 continue;
             }
             let session = local.node.session;
-            let at = local.node.at.map_or_else(String::new, |at| {
-                let file = at.file().rsplit(['/', '\\']).next().unwrap_or_default();
-                format!("{file}:{}, ", at.line())
-            });
+            let at = local.node.at.map_or_else(String::new, |at| place(at) + ", ");
             let _ = write!(
                 text,
                 "/* {at}session {session} */\ninline step_{number}() {{\n\t{}\n}}\n",
@@ -353,11 +344,11 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
 
     /// The process: each step is one transition.
     fn process(&self) -> Result<String, ExportError> {
-        let Table { processes, sessions, passages, .. } = *self.table;
+        let LocalTable { processes, sessions, passages, .. } = *self.table;
         let mut text = format!("active [{processes}] proctype process() {{\n\tdo\n");
         let begins = if self.watches(Property::DeadlockFreedom) { "entered = 0; " } else { "" };
         for (number, local) in self.table.locals.iter().enumerate() {
-            if local.node.phase == Phase::Remainder {
+            if local.node.section == Section::Remainder {
                 for session in 1..=sessions {
                     let more =
                         passages.map_or(String::new(), |most| format!(" && passages[me] < {most}"));
@@ -384,7 +375,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
                 }
                 _ => continue,
             };
-            let gives_up = self.only(number, Obs::GIVES_UP);
+            let gives_up = self.only(number, Obs::WITHDRAWS);
             let _ = writeln!(
                 text,
                 "\t:: d_step {{ at[me] == {number}{in_vain} -> {begins}{gives_up} }}"
@@ -403,7 +394,7 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
         let edge = idle.edge(Obs::request(session)).filter(|edge| edge.panic.is_none());
         let Some(edge) = edge else { return String::new() };
         let node = &self.table.locals[edge.target as usize].node;
-        if node.phase == Phase::Entering && node.step.is_some_and(|(_, op)| !op.blocks()) {
+        if node.section == Section::Entering && node.step.is_some_and(|(_, op)| !op.blocks()) {
             format!("; step_{}()", edge.target)
         } else {
             String::new()

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use super::Promela;
-use crate::automaton::run::{Op, Phase};
+use crate::automaton::run::Op;
 use crate::automaton::{Edge, Note, Target};
 use crate::export::ExportError;
-use crate::export::table::Local;
+use crate::export::local_table::Local;
 use crate::property::Property;
+use crate::trace::Section;
 use crate::value::{Obs, Val};
 
 /// Pointers are larger than numbers, and objects larger than the marks beside them.
@@ -105,7 +106,7 @@ impl Promela<'_> {
         let local = &self.table.locals[from];
         let arity = local.node.arity;
         let mut text = "\n\tif".to_owned();
-        for (obs, edge) in local.edges.iter().filter(|(obs, _)| *obs != Obs::GIVES_UP) {
+        for (obs, edge) in local.edges.iter().filter(|(obs, _)| *obs != Obs::WITHDRAWS) {
             let condition = if let Some(class) = obs.as_stranger() {
                 let unknown = (0..arity).map(|i| format!(" && object(v) != known(me, {i})"));
                 format!(
@@ -136,17 +137,17 @@ impl Promela<'_> {
             return format!(" assert(the_code_does_not_panic) /* {message} */");
         }
         let mut text = self.learned(from, obs, edge);
-        let (was, target) = (self.table.phase(from), edge.target as usize);
-        let is = self.table.phase(target);
-        let entering = matches!(was, Phase::Remainder | Phase::Entering);
+        let (was, target) = (self.table.section(from), edge.target as usize);
+        let is = self.table.section(target);
+        let entering = matches!(was, Section::Remainder | Section::Entering);
         if self.watches(Property::Fcfs) && entering && edge.notes.contains(&Note::DoorwayEnd) {
             text.push_str(" ends_doorway();");
         }
         let _ = write!(text, " at[me] = {target}");
-        if is == Phase::Inside && was != Phase::Inside {
+        if is == Section::Inside && was != Section::Inside {
             text.push_str("; enters()");
         }
-        if is == Phase::Remainder {
+        if is == Section::Remainder {
             text.push_str("; rests()");
         }
         text

@@ -1,5 +1,5 @@
-//! A swim-lane picture of an execution: a lane for each process, time from left to right, a block for each section of
-//! its passages, coloured by session.
+//! A swim-lane picture of an execution: a lane for each process, time from left to right, a block
+//! for each section of its passages, coloured by session.
 
 use super::each;
 use crate::trace::{Section, Step};

@@ -1,7 +1,7 @@
-//! One page with everything, which needs nothing but itself.
+//! One self-contained page with all results.
 //!
-//! Tables, plots and pictures are drawn here and can be read without a script; the script adds what moves: playing
-//! a counterexample, the values under the pointer, setting a line of a plot apart.
+//! Tables, plots and pictures are drawn here and need no script. The script adds what moves:
+//! playing a counterexample, the values under the pointer, highlighting one line of a plot.
 
 mod lanes;
 mod player;

@@ -1,4 +1,4 @@
-//! Counterexamples that can be played forward and back.
+//! Counterexamples that can be played forward and backward.
 
 use std::collections::BTreeMap;
 
@@ -47,8 +47,9 @@ fn trace(number: usize, exploration: &Exploration, is_mutex: bool) -> String {
     let (picture, controls) = (picture(steps, is_mutex), controls(steps.len()));
     let texts: Vec<_> =
         registry::all().iter().flat_map(|subject| subject.claims.text.files()).collect();
-    let program = excerpts(steps, &texts);
-    let data = json(&Played { mutex: is_mutex, colours: lanes::COLOURS, steps, program });
+    let played: Vec<_> = steps.iter().map(|step| at_its_line(step, &texts)).collect();
+    let program = excerpts(&played, &texts);
+    let data = json(&Played { mutex: is_mutex, colours: lanes::COLOURS, steps: &played, program });
     let listing = listing(steps, is_mutex);
     format!(
         r#"<article class="trace" id="trace-{number}" tabindex="0" aria-labelledby="trace-{number}-name">
@@ -135,6 +136,24 @@ fn listing(steps: &[Step], is_mutex: bool) -> String {
     format!("<details class=\"listing\"><summary>All steps</summary>{table}</details>\n")
 }
 
+/// The text of the file of this name.
+fn named(file: &str, texts: &[Text]) -> Option<Text> {
+    texts.iter().find(|text| text.file.rsplit(['/', '\\']).next() == Some(file)).copied()
+}
+
+/// The step, with the line that has its paper line now. A text may have changed since the step was
+/// recorded.
+fn at_its_line(step: &Step, texts: &[Text]) -> Step {
+    let line = || {
+        let (file, line) = step.source.as_deref()?.rsplit_once(':')?;
+        let (text, line) = (named(file, texts)?, line.parse::<u32>().ok()?);
+        let lines = 1..=text.contents.lines().count() as u32;
+        let same = lines.filter(|&at| text.paper_line(at) == step.paper_line.as_deref());
+        Some(format!("{file}:{}", same.min_by_key(|at| at.abs_diff(line))?))
+    };
+    Step { source: line().or_else(|| step.source.clone()), ..step.clone() }
+}
+
 /// How many lines to show around each line that is executed.
 const AROUND: usize = 4;
 
@@ -155,7 +174,7 @@ fn excerpts(steps: &[Step], texts: &[Text]) -> BTreeMap<String, Excerpt> {
         *range = (range.0.min(line), range.1.max(line));
     }
     let excerpt = |(file, (first, last)): (&str, (usize, usize))| {
-        let text = texts.iter().find(|text| text.file.rsplit(['/', '\\']).next() == Some(file))?;
+        let text = named(file, texts)?;
         let from = first.saturating_sub(AROUND).max(1);
         let lines = text.contents.lines().skip(from - 1).take(last + AROUND + 1 - from).collect();
         Some((file.to_owned(), Excerpt { from, lines }))

@@ -6,7 +6,7 @@ use crate::explore::Verdict;
 use crate::property::Property;
 use crate::report::dossier::{Dossier, Exploration};
 use crate::report::paper::Paper;
-use crate::report::table::{Cell, Row, Standing, Table};
+use crate::report::table::{Cell, Row, Support, Table};
 
 pub(super) fn papers(dossier: &Dossier) -> String {
     let tables = each(Paper::ALL, |paper| {
@@ -39,11 +39,11 @@ class="sub">{source}</span></th>{cells}</tr>
 }
 
 fn cell_of(cell: &Cell, column: &str) -> String {
-    let (class, sign) = match cell.standing {
-        Standing::Supported => ("good", "✓"),
-        Standing::Partly => ("fair", "≈"),
-        Standing::Unmeasured => ("none", "–"),
-        Standing::Refuted => ("bad", "✗"),
+    let (class, sign) = match cell.support {
+        Support::Supported => ("good", "✓"),
+        Support::Partly => ("fair", "≈"),
+        Support::Unmeasured => ("none", "–"),
+        Support::Refuted => ("bad", "✗"),
     };
     let span = |class: &str, text: &str| format!(r#"<span class="{class}">{}</span>"#, E(text));
     let refuted = if cell.claimed.ends_with(", refuted") { " refuted" } else { "" };

@@ -1,8 +1,7 @@
-//! Who takes the next step.
+//! Which process takes the next step.
 
-mod late;
+mod goals;
 mod priorities;
-mod staircase;
 
 use std::fmt;
 
@@ -14,11 +13,11 @@ use super::model::Model;
 use super::world::World;
 
 /// Decides step by step: picks one of those that are ready, of whom there is at least one.
-pub(crate) type Schedule = Box<dyn FnMut(&World) -> usize>;
+pub(crate) type Scheduler = Box<dyn FnMut(&World) -> usize>;
 
 /// A schedule to be: with a seed and a number of processes it can be run, again and again in the same way.
 #[derive(Clone, Debug)]
-pub(crate) enum Plan {
+pub(crate) enum Strategy {
     /// Any that can, with equal chances.
     Random,
     RoundRobin,
@@ -35,16 +34,16 @@ pub(crate) enum Plan {
     Searched(Priorities),
 }
 
-impl Plan {
-    pub(crate) fn start(&self, processes: usize, seed: u64) -> Schedule {
+impl Strategy {
+    pub(crate) fn start(&self, processes: usize, seed: u64) -> Scheduler {
         let mut rng = Rng::with_seed(seed);
         match self {
-            Plan::Random => Box::new(move |world| random(world, &mut rng)),
-            Plan::RoundRobin => Box::new(round_robin()),
-            &Plan::Victim { process, model } => Box::new(victim(process, model, rng)),
-            Plan::Staircase => Box::new(staircase::staircase(processes)),
-            Plan::Late => Box::new(late::late(processes)),
-            Plan::Searched(priorities) => Box::new(priorities.clone().start()),
+            Strategy::Random => Box::new(move |world| random(world, &mut rng)),
+            Strategy::RoundRobin => Box::new(round_robin()),
+            &Strategy::Victim { process, model } => Box::new(victim(process, model, rng)),
+            Strategy::Staircase => Box::new(goals::staircase(processes)),
+            Strategy::Late => Box::new(goals::late(processes)),
+            Strategy::Searched(priorities) => Box::new(priorities.clone().start()),
         }
     }
 }
@@ -95,15 +94,15 @@ fn victim(victim: usize, model: Model, mut rng: Rng) -> impl FnMut(&World) -> us
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Plan::Random => f.write_str("random"),
-            Plan::RoundRobin => f.write_str("round robin"),
-            Plan::Victim { process, model } => write!(f, "victim {process} by {model}"),
-            Plan::Staircase => f.write_str("staircase after doorways"),
-            Plan::Late => f.write_str("late while all before it give up"),
-            Plan::Searched(_) => f.write_str("searched"),
+            Strategy::Random => f.write_str("random"),
+            Strategy::RoundRobin => f.write_str("round robin"),
+            Strategy::Victim { process, model } => write!(f, "victim {process} by {model}"),
+            Strategy::Staircase => f.write_str("staircase after doorways"),
+            Strategy::Late => f.write_str("late while all before it give up"),
+            Strategy::Searched(_) => f.write_str("searched"),
         }
     }
 }

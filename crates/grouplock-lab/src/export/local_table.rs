@@ -1,21 +1,18 @@
-//! The local automaton as plain tables, its local states numbered by phase.
+//! The local automaton as plain tables, with its local states numbered by section.
 
 use std::sync::Arc;
 
 use grouplock_algorithms::claims::Kind;
 use rustc_hash::FxHashMap;
 
-use crate::automaton::run::{Op, Phase};
+use crate::automaton::run::Op;
 use crate::automaton::{Edge, LocalId, Node, Note};
 use crate::explore::compile::Compiled;
 use crate::explore::{Options, lock};
 use crate::layout::Layout;
 use crate::subject::Subject;
+use crate::trace::Section;
 use crate::value::Obs;
-
-/// The order in which local states are numbered.
-pub(super) const PHASES: [Phase; 5] =
-    [Phase::Remainder, Phase::Entering, Phase::Withdrawing, Phase::Inside, Phase::Exiting];
 
 pub(super) struct Local {
     pub(super) node: Arc<Node>,
@@ -29,8 +26,10 @@ impl Local {
     }
 }
 
-pub(super) struct Table {
+pub(super) struct LocalTable {
     pub(super) subject: Subject,
+    /// In words.
+    pub(super) size: String,
     pub(super) processes: usize,
     pub(super) sessions: u64,
     pub(super) passages: Option<u8>,
@@ -40,7 +39,7 @@ pub(super) struct Table {
     pub(super) first: Vec<(usize, Vec<usize>)>,
 }
 
-impl Table {
+impl LocalTable {
     pub(super) fn of(subject: &Subject, options: &Options, compiled: &Compiled) -> Self {
         let automaton = lock(&compiled.automaton);
         let mut outgoing: FxHashMap<LocalId, Vec<(Obs, Arc<Edge>)>> = FxHashMap::default();
@@ -56,8 +55,7 @@ impl Table {
                 due.extend(outgoing.get(&local).into_iter().flatten().map(|(_, e)| e.target));
             }
         }
-        let place = |id: LocalId| PHASES.iter().position(|&p| p == automaton.node(id).phase);
-        reached.sort_unstable_by_key(|&id| (place(id), id));
+        reached.sort_unstable_by_key(|&id| (automaton.node(id).section, id));
         let numbers: FxHashMap<LocalId, usize> =
             reached.iter().enumerate().map(|(number, &id)| (id, number)).collect();
         let locals = reached.iter().map(|id| {
@@ -67,8 +65,9 @@ impl Table {
             Local { node: automaton.node(*id), edges: edges.collect() }
         });
         let first = compiled.first.iter().map(|(id, known)| (numbers[id], known.clone()));
-        Table {
+        LocalTable {
             subject: *subject,
+            size: options.size(subject),
             processes: options.processes,
             sessions: if subject.claims.kind == Kind::Mutual { 1 } else { options.sessions },
             passages: options.passages,
@@ -78,13 +77,13 @@ impl Table {
         }
     }
 
-    pub(super) fn phase(&self, local: usize) -> Phase {
-        self.locals[local].node.phase
+    pub(super) fn section(&self, local: usize) -> Section {
+        self.locals[local].node.section
     }
 
-    /// The first local state of a phase, and the first after them.
-    pub(super) fn range(&self, phase: Phase) -> (usize, usize) {
-        let is = |local: &Local| local.node.phase == phase;
+    /// The first local state of a section, and the first after them.
+    pub(super) fn range(&self, section: Section) -> (usize, usize) {
+        let is = |local: &Local| local.node.section == section;
         let from = self.locals.iter().position(is).unwrap_or(0);
         (from, from + self.locals.iter().filter(|local| is(local)).count())
     }
