@@ -7,7 +7,7 @@ use crate::value::{MOST_CLASSES, MOST_OBJECTS, Val};
 
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectInfo {
-    /// Objects of one kind can stand for each other.
+    /// Objects of one kind can replace each other.
     pub(crate) class: usize,
     pub(crate) registers: Vec<usize>,
     pub(crate) name: String,
@@ -120,7 +120,7 @@ pub(crate) fn object_at(address: usize, blueprint: &Blueprint) -> Option<usize> 
     blueprint.objects.iter().position(|object| object.place.addr() == address)
 }
 
-/// A value as a word of a run; numbers and pointers are told apart by the value.
+/// A value as a word of a run; the value says whether it is a number or a pointer.
 pub(crate) fn unpack(value: Val, blueprint: &Blueprint) -> Word {
     match (value.as_mark(), value.as_object(), value.as_number()) {
         (Some(mark), ..) => Word::Pointer(std::ptr::without_provenance(mark)),

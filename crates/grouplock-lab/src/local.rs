@@ -39,7 +39,7 @@ pub enum Answer {
 pub struct Code(Automaton);
 
 impl Code {
-    /// The code of `subject` with so many processes, and where each of them begins.
+    /// The code of `subject` with this number of processes, and where each of them begins.
     pub fn of(subject: &Subject, processes: usize) -> (Self, Vec<Point>) {
         let (automaton, first) = Automaton::new(subject, processes);
         let first = first.into_iter().map(|(local, known)| Point { local, known });
@@ -79,7 +79,7 @@ impl Code {
         Some((register, operation.renamed(|placeholder| place.known[placeholder])))
     }
 
-    /// Where an idle process comes to that asks for `session`.
+    /// Where an idle process gets if it requests `session`.
     ///
     /// # Errors
     /// If the code panics.
@@ -87,7 +87,7 @@ impl Code {
         self.follow(place, Obs::request(session))
     }
 
-    /// Where a process comes to whose operation is answered like this.
+    /// Where a process gets if its operation has this answer.
     ///
     /// # Errors
     /// If the code panics.

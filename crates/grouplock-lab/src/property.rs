@@ -292,7 +292,7 @@ impl Properties {
         Property::ALL.iter().copied().filter(move |&p| self.contains(p))
     }
 
-    /// The claims, and what was `asked` for, that are not in the set.
+    /// The claims, and the property `asked` for, that are not in the set.
     #[must_use]
     pub fn missing(self, claims: &Claims, asked: Option<Property>) -> Self {
         let counts = |p: Property| p.claim(claims).is_claimed() || asked == Some(p);
@@ -304,9 +304,7 @@ impl Properties {
     pub fn contains(self, property: Property) -> bool {
         self.0 & 1 << property as u32 != 0
     }
-}
 
-impl Properties {
     /// What is `missing`, in words: of the properties in this set, only infinite executions.
     pub fn tell_missing(self, missing: Self) -> String {
         let told = |what: &str, list: Self| match list {

@@ -93,7 +93,7 @@ pub fn find(name: &str) -> Result<Subject, UnknownName> {
     named("algorithm", &all(), |subject| subject.name, name)
 }
 
-/// The one of `all`, each of which is a `what`, that is called `asked`.
+/// The one of `all`, each of which is a `what`, with the name `asked`.
 pub(crate) fn named<T: Copy>(
     what: &'static str,
     all: &[T],

@@ -41,7 +41,7 @@ pub struct Subject {
     /// Whether waiters can withdraw.
     pub(crate) withdraws: bool,
     /// Whether processes may die.
-    pub(crate) dies: bool,
+    pub dies: bool,
 }
 
 impl Subject {
@@ -118,11 +118,6 @@ impl Subject {
     /// `explore/deaths.rs` says which registers it has.
     pub fn recovering<G: RawGroup<SimMemory> + 'static>(name: &'static str) -> Self {
         Subject { dies: true, ..Subject::group::<G>(name) }
-    }
-
-    /// Whether its processes may die.
-    pub fn may_die(&self) -> bool {
-        self.dies
     }
 }
 

@@ -11,7 +11,7 @@ use grouplock_algorithms::petrovic::{Bounded, Turns};
 
 use crate::memory::SimMemory;
 
-/// A turn that can be told apart from others, and nothing else.
+/// A turn that differs from others, and nothing else.
 #[derive(Debug)]
 pub struct Token(
     #[allow(dead_code, reason = "a token without size would have no place of its own")] u64,

@@ -27,7 +27,7 @@ pub(crate) enum What {
         old: Val,
         new: Val,
     },
-    /// It is told that somebody has died.
+    /// It learns of a death.
     Told,
     Die,
     Step {

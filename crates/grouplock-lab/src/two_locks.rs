@@ -14,8 +14,9 @@ use crate::memory::{SimMemory as M, SimRegister};
 
 /// The two locks.
 ///
-/// To the explorer, all processes are of one session, as those who hold different locks may be inside together. That nobody else
-/// holds the *same* lock is checked here, on the way in, and a breach is a panic.
+/// To the explorer all processes are of one session, because holders of different locks may be
+/// inside together. The entry checks that no other process holds the *same* lock; a breach is a
+/// panic.
 #[derive(Debug)]
 pub(crate) struct TwoLocks {
     locks: [DvirTaubenfeld2<M>; 2],
@@ -37,7 +38,7 @@ impl RawGroup<M> for TwoLocks {
             name: "dvir-taubenfeld-2-two-locks",
             text: Text::new(file!(), include_str!("two_locks.rs")),
             kind: Kind::Group,
-            // Of the two locks as a whole nobody claims any order.
+            // The sources claim no order for the two locks together.
             fcfs: Claim::No,
             fife: Claim::No,
             entering: Entering { concurrent_occupancy: Claim::No, ..Entering::OCCUPANCY },

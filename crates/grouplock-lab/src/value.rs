@@ -6,7 +6,7 @@ use std::fmt;
 ///
 /// | code | value |
 /// |---|---|
-/// | 0 | undefined: dead contents, which nobody may read |
+/// | 0 | undefined: dead contents, which no process may read |
 /// | 1 to 3 | `NIL` and the two marks that stand beside pointers |
 /// | 16 to 127 | object 0 to 111: in a global state an object itself, in the automaton a *placeholder* for one |
 /// | 256 and up | a number, 256 less |
@@ -88,9 +88,9 @@ impl fmt::Debug for Val {
 /// | 5 | a compare-and-swap succeeded |
 /// | 6 | on from a merge point |
 /// | 7 | what was waited for has come, where the process could have given up |
-/// | 8 | the process gives up |
+/// | 8 | the process withdraws |
 /// | 128 to 191 | an object that the process does not know, of kind 0 to 63 |
-/// | 192 to 255 | the process asks for session 0 to 63 |
+/// | 192 to 255 | the process requests session 0 to 63 |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Obs(pub u32);
 

@@ -193,7 +193,7 @@ fn hold_with_two_processes(are_meant: impl Fn(&str) -> bool) {
         let sessions = if subject.claims.sessions == Limit::Fixed(1) { 1 } else { 2 };
         let mut options = Options::new(subject, 2, sessions);
         // Where processes may die, the lab numbers the tickets anew.
-        if subject.claims.bounded_registers == Claim::No && !subject.may_die() {
+        if subject.claims.bounded_registers == Claim::No && !subject.dies {
             // Turns and tickets grow for ever.
             options.passages = Some(2);
         }

@@ -66,7 +66,7 @@ pub(crate) type LocalId = u32;
 pub(crate) enum Target {
     /// A register that lies in no object.
     Global(usize),
-    /// A place in the object a placeholder stands for.
+    /// A register in the object that a placeholder represents.
     Field(usize, usize),
 }
 
@@ -80,12 +80,12 @@ pub(crate) enum Note {
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) section: Section,
-    /// The session asked for in this passage; zero in the remainder section.
+    /// The requested session; zero in the remainder section.
     pub(crate) session: u64,
     /// How many objects it knows.
     pub(crate) arity: usize,
-    /// What it does next; nothing in the remainder section, inside if the exit section has no steps, and at other merge
-    /// points, where nobody stays.
+    /// Its next step; none in the remainder section, inside if the exit section has no steps, and
+    /// at other merge points, where no process stays.
     pub(crate) step: Option<(Target, Op)>,
     /// The ordering of that, as the text says; of nothing, the strongest.
     pub(crate) order: Ordering,
@@ -119,7 +119,7 @@ pub(crate) enum Trouble {
 struct Witness {
     before: Option<(usize, Cue<Val>)>,
     process: usize,
-    /// The object each placeholder stands for on this way.
+    /// The object that each placeholder represents on this way.
     env: Vec<usize>,
     /// The merging edges that it took in the present section, in the order of their numbers.
     merged: Arc<[u32]>,
@@ -148,14 +148,15 @@ pub(crate) struct Automaton {
     handles: FxHashMap<(LocalId, Obs), usize>,
     pub(crate) trouble: Option<Trouble>,
     runs: u64,
-    /// The length of all texts that merging edges and merge points are told apart by.
+    /// The length of all texts that distinguish merging edges and merge points.
     told: usize,
 }
 
 /// What an edge takes where steps are taken along it, about.
 pub(crate) const EDGE_BYTES: usize = size_of::<Edge>() + 100;
 
-/// With how many handles, at most, one edge to the remainder section is followed on: a text may count for ever there.
+/// The largest number of handles with which one edge to the remainder section is followed: a text
+/// may count without bound there.
 const MOST_HANDLES: usize = 16;
 
 impl Automaton {
@@ -188,7 +189,7 @@ impl Automaton {
 
     /// The local state of a process that has just joined.
     fn first(&mut self, p: usize) -> (LocalId, Vec<usize>) {
-        // Every object that `inspect` tells is known from now on.
+        // Every object that `inspect` reports is known from now on.
         let known = Known((0..self.layout.objects.len()).collect());
         let shown = self.execute(p, &[], &known).expect("everything is known");
         let Stop::Merge(merge, text, placeholders) = shown.stop else {
@@ -212,7 +213,8 @@ impl Automaton {
         (self.runs, self.nodes.len())
     }
 
-    /// The memory it takes, about. A text whose numbers grow for ever has local states without end.
+    /// About how much memory it takes. A text whose numbers grow without bound has infinitely many
+    /// local states.
     pub(crate) fn bytes(&self) -> u64 {
         let nodes = self.nodes.len() * (size_of::<Node>() + 160);
         let ways = self.witnesses.len() * (size_of::<Witness>() + 64);

@@ -39,11 +39,11 @@ impl Op {
 /// Why executions may be taken for one here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Merge {
-    /// The remainder section: all that counts is what `inspect` tells.
+    /// The remainder section: only what `inspect` reports counts.
     Remainder,
-    /// The critical section's entry: all that counts is the process's handle.
+    /// The entry to the critical section: only the handle of the process counts.
     Inside,
-    /// `Memory::live`: the handle, and the words that are told.
+    /// `Memory::live`: the handle and the given words count.
     Live { file: &'static str, line: u32, column: u32 },
 }
 
@@ -109,7 +109,7 @@ pub(super) fn execute(
     let mut running =
         start(Rc::clone(&me), Some(blueprint.objects.iter().map(|o| o.place).collect()));
     let mut driven = drive(&mut running, layout, script, known, &blueprint)?;
-    // Whoever is told of a death goes on waiting.
+    // A process that learns of a death continues to wait.
     if subject.dies && driven.section == Section::Withdrawing {
         driven.section = Section::Entering;
     }

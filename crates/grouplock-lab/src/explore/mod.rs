@@ -114,9 +114,7 @@ impl Options {
             stop: Arc::default(),
         }
     }
-}
 
-impl Options {
     /// The size, as in "3 processes × 2 sessions, 2 passages each".
     pub fn size(&self, subject: &Subject) -> String {
         let Options { processes, sessions, passages, .. } = self;

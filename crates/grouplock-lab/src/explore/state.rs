@@ -97,7 +97,7 @@ impl Clone for State {
     fn clone_from(&mut self, source: &Self) {
         self.memory.clone_from(&source.memory);
         self.procs.clone_from(&source.procs);
-        self.buffers.clone_from(&source.buffers);
+        self.buffers.0.clone_from(&source.buffers.0);
     }
 }
 

@@ -206,20 +206,15 @@ impl Picker {
             able.iter().max_by_key(|choice| weight(choice))?.process
         } else {
             // Each process counts once, however many sessions it may request.
-            let mut sum = 0;
             let mut last = None;
-            for choice in able.iter().filter(|c| last.replace(c.process) != Some(c.process)) {
-                sum += weight(choice);
-            }
-            let mut drawn = random.i64(0..sum);
-            last = None;
-            let mut of_each = able.iter().filter(|c| last.replace(c.process) != Some(c.process));
-            of_each
-                .find(|choice| {
-                    drawn -= weight(choice);
-                    drawn < 0
-                })?
-                .process
+            let of_each = able.iter().filter(|c| last.replace(c.process) != Some(c.process));
+            let of_each: Vec<&Move> = of_each.collect();
+            let mut drawn = random.i64(0..of_each.iter().map(|choice| weight(choice)).sum());
+            let drawn = of_each.iter().find(|choice| {
+                drawn -= weight(choice);
+                drawn < 0
+            });
+            drawn?.process
         };
         if self.pct && self.changes.contains(&step) {
             self.lowest -= 1;

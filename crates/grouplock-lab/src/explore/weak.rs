@@ -140,19 +140,8 @@ const ORDERED: u32 = 1 << 31;
 const DATA: u32 = ORDERED - 1;
 
 /// The buffers of all processes; none if writes reach memory at once.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Buffers(Vec<Vec<Pending>>);
-
-impl Clone for Buffers {
-    fn clone(&self) -> Self {
-        Buffers(self.0.clone())
-    }
-
-    /// Reuses the allocations.
-    fn clone_from(&mut self, source: &Self) {
-        self.0.clone_from(&source.0);
-    }
-}
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Buffers(pub(super) Vec<Vec<Pending>>);
 
 impl Buffers {
     /// Empty ones.

@@ -46,7 +46,7 @@ impl LocalTable {
         for (from, obs, edge) in automaton.edges() {
             outgoing.entry(from).or_default().push((obs, edge));
         }
-        // Merge points where nobody stays are left out: no edge leads there.
+        // Merge points where no process stays are omitted: no edge leads there.
         let mut reached: Vec<LocalId> = Vec::new();
         let mut due: Vec<LocalId> = compiled.first.iter().map(|(local, _)| *local).collect();
         while let Some(local) = due.pop() {

@@ -34,7 +34,7 @@ pub enum ExportError {
     #[error(transparent)]
     Check(#[from] CheckError),
     /// None of the requested properties can be exported.
-    #[error("none of the requested properties can be exported, only {}", exported())]
+    #[error("none of the requested properties can be exported, only {}", EXPORTED.map(Property::name).join(", "))]
     NoProperty,
     /// The order of arrival is requested for a text without a doorway.
     #[error("{0} has no doorway, so fcfs says nothing about it")]
@@ -51,10 +51,6 @@ pub enum ExportError {
     /// A register can hold a number that the model cannot.
     #[error("a register of the model cannot hold {0}")]
     Number(u64),
-}
-
-fn exported() -> String {
-    EXPORTED.map(Property::name).join(", ")
 }
 
 /// The claims of `subject` that can be exported.

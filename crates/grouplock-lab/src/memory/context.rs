@@ -22,13 +22,14 @@ pub enum Operation<V = Word> {
     Fas(V),
     /// Writes the second if it holds the first; observes whether it did.
     Cas(V, V),
-    /// Adds to a number of so many bits, which wraps around; observes the old value.
+    /// Adds to a number of this many bits, which wraps around; observes the old value.
     Faa(u64, u32),
     /// Waits until it holds the value.
     WaitFor(V),
-    /// The same, unless the process gives up; observes whether it did not.
+    /// The same, unless the process withdraws; observes whether it did not.
     WaitUnless(V),
-    /// Waits until it holds another value, unless the process gives up; observes the value, or that it gave up.
+    /// Waits until it holds another value, unless the process withdraws; observes the value, or
+    /// that it withdrew.
     WaitOther(V),
     /// Waits until it holds the first, and writes the second.
     AwaitCas(V, V),
@@ -90,7 +91,7 @@ impl<V> Operation<V> {
         self.may_withdraw() || matches!(self, Operation::WaitFor(_) | Operation::AwaitCas(..))
     }
 
-    /// Whether the process waits and can give up.
+    /// Whether the process waits and can withdraw.
     pub(crate) fn may_withdraw(&self) -> bool {
         matches!(self, Operation::WaitUnless(_) | Operation::WaitOther(_))
     }
@@ -138,11 +139,11 @@ pub(crate) enum Cue<V = Word> {
     /// It is done, and this is what the register held.
     Value(V),
     Swapped(bool),
-    /// What it waited for has come; or it gives up.
+    /// The awaited value has come; or the process withdraws.
     Waited(bool),
     /// The process goes on from a merge point.
     Pass,
-    /// The process leaves its remainder section and asks for a session.
+    /// The process leaves its remainder section and requests a session.
     Request(u64),
 }
 
@@ -151,7 +152,7 @@ pub(crate) enum Cue<V = Word> {
 pub(crate) struct Access {
     pub(crate) register: usize,
     pub(crate) operation: Operation,
-    /// The ordering that the text asks for.
+    /// The ordering in the text.
     pub(crate) order: Ordering,
     pub(crate) at: &'static Location<'static>,
 }
@@ -163,11 +164,11 @@ pub(crate) enum Wish {
     DoorwayEnd,
     Inside,
     Access(Access),
-    /// It starts to look whether what it waits for has come.
+    /// It begins a round of an `await`.
     RoundBegins(&'static Location<'static>),
-    /// It has looked; whether what it waits for has come.
+    /// It has ended the round; whether the condition holds.
     RoundEnds(bool),
-    /// It has looked in vain, and may give up.
+    /// The condition did not hold, and it may withdraw.
     MayWithdraw,
     /// If it is explored: the contents of this register are dead.
     Forget(usize),
@@ -178,7 +179,7 @@ pub(crate) enum Wish {
 /// The way out of a coroutine. It resumes with a cue, or with none if there are no more passages to make.
 pub(crate) type Suspend = Yielder<Option<Cue>, Wish>;
 
-/// A register, as told when it was made. What it holds at first is a word in a run, packed for an exploration.
+/// A register, as it was made. Its first value is a word in a run, packed for an exploration.
 #[derive(Clone, Debug)]
 pub(crate) struct BlueprintRegister<V = Word> {
     pub(crate) site: Site,
@@ -190,8 +191,8 @@ pub(crate) struct BlueprintRegister<V = Word> {
 }
 
 impl<V> BlueprintRegister<V> {
-    /// The process whose own it is, by name: an element of an array with one for each process. That nobody else
-    /// writes it is a guess, which the explorer watches.
+    /// The process that owns it by name: it is an element of an array with one for each process.
+    /// That no other process writes it is a guess, which the explorer checks.
     pub(crate) fn owner(&self) -> Option<usize> {
         match (self.site.home, self.site.index, self.object) {
             (Home::Process(p), Some(index), None) if p == index => Some(p),
@@ -231,7 +232,7 @@ fn with<R>(f: impl FnOnce(&mut Context) -> R) -> R {
     CONTEXT.with_borrow_mut(f)
 }
 
-/// Runs `f`, which makes a lock and lets its processes join, and tells what it made.
+/// Runs `f`, which makes a lock and lets its processes join, and returns what it made.
 pub(crate) fn set_up<R>(f: impl FnOnce() -> R) -> (R, Blueprint) {
     with(|context| *context = Context::SetUp(Blueprint::default()));
     let made = f();
@@ -334,7 +335,7 @@ pub(super) fn end_object(place: *const ()) {
     });
 }
 
-/// Whether there is an object at `place`, as far as can be told: where nothing is scripted everything is real.
+/// Whether there is an object at `place`. Without a script every pointer is real.
 pub(super) fn is_object(place: *const ()) -> bool {
     with(|context| match context {
         Context::Coroutine(_, Some(objects)) => objects.contains(&place),
@@ -342,7 +343,7 @@ pub(super) fn is_object(place: *const ()) -> bool {
     })
 }
 
-/// What a process learns from an operation; `None` if there is nobody to ask because the lock is being dropped.
+/// What a process learns from an operation; `None` if the lock is being dropped.
 pub(super) fn operate(
     register: usize,
     operation: Operation,
@@ -368,12 +369,13 @@ fn is_coroutine() -> bool {
     with(|context| matches!(context, Context::Coroutine(..)))
 }
 
-/// A look at a flag.
+/// A read of a flag.
 fn look(register: usize, at: &'static Location<'static>) -> Option<Cue> {
     operate(register, Operation::Read, Ordering::Acquire, at)
 }
 
-/// Waits until a flag holds `value`: one blocking step for an explorer, looks that count one by one for a meter.
+/// Waits until a flag holds `value`: one blocking step for an explorer, reads that count one by one
+/// for a meter.
 pub(super) fn wait_for(register: usize, value: Word, at: &'static Location<'static>) {
     if is_coroutine() && !is_explored() {
         await_until(|| look(register, at) == Some(Cue::Value(value)), at);
@@ -382,7 +384,7 @@ pub(super) fn wait_for(register: usize, value: Word, at: &'static Location<'stat
     }
 }
 
-/// The same, unless the process gives up. Returns whether the flag holds `value`.
+/// The same, unless the process withdraws. Returns whether the flag holds `value`.
 pub(super) fn wait_unless(register: usize, value: Word, at: &'static Location<'static>) -> bool {
     if is_explored() {
         let wait = Operation::WaitUnless(value);
@@ -391,7 +393,8 @@ pub(super) fn wait_unless(register: usize, value: Word, at: &'static Location<'s
     look_until(register, |held| held == value, at).is_some()
 }
 
-/// Waits until a register holds another value than `value`, and returns that, unless the process gives up.
+/// Waits until a register holds another value than `value`, and returns that, unless the process
+/// withdraws.
 pub(super) fn wait_other(
     register: usize,
     value: Word,
@@ -406,7 +409,8 @@ pub(super) fn wait_other(
     }
 }
 
-/// Looks at a register, each look by itself, until what it holds is `enough`, and returns that, unless the process gives up.
+/// Reads a register, each read by itself, until it holds `enough`, and returns that, unless the
+/// process withdraws.
 fn look_until(
     register: usize,
     enough: impl Fn(Word) -> bool,
@@ -418,7 +422,7 @@ fn look_until(
             Some(Cue::Value(held)) if enough(held) => Some(held),
             _ => None,
         };
-        // Before the round ends: there a process that looked in vain goes to sleep.
+        // Before the round ends, because there the process goes to sleep.
         let gives_up = held.is_none() && ask(Wish::MayWithdraw) == Some(Cue::Waited(false));
         if gives_up {
             return None;
@@ -441,10 +445,6 @@ pub(super) fn await_until(condition: impl Fn() -> bool, at: &'static Location<'s
         }
     }
     assert!(condition(), "waiting while a lock is set up or dropped");
-}
-
-pub(super) fn doorway_end() {
-    ask(Wish::DoorwayEnd);
 }
 
 pub(super) fn forget(register: usize) {

@@ -24,7 +24,7 @@ use grouplock_algorithms::memory::{
 
 use grouplock_algorithms::raw::GiveUp;
 
-use context::{Cue, Operation};
+use context::{Cue, Operation, Wish};
 
 /// Runs `f`, which makes things on this memory.
 #[doc(hidden)]
@@ -50,7 +50,7 @@ impl Memory for SimMemory {
     }
 
     fn doorway_end() {
-        context::doorway_end();
+        context::ask(Wish::DoorwayEnd);
     }
 
     #[track_caller]
@@ -83,7 +83,7 @@ pub struct SimRegister<T: Value> {
 }
 
 impl<T: Value> SimRegister<T> {
-    /// The operation's answer; `None` if there is nobody to ask.
+    /// The operation's answer; `None` if the lock is being dropped.
     #[track_caller]
     fn ask(&self, operation: Operation, order: Ordering) -> Option<Cue> {
         context::operate(self.id, operation, order, Location::caller())
@@ -146,7 +146,7 @@ impl<T: Value> Register<T> for SimRegister<T> {
         self.observed(self.ask(Operation::Faa(delta, bits), order))
     }
 
-    /// Whoever explores or schedules decides, and `give_up` is not asked.
+    /// The explorer or the scheduler decides, and `give_up` is not called.
     #[track_caller]
     fn await_other(&self, value: T, _: Ordering, _: GiveUp<'_>) -> Option<T> {
         context::wait_other(self.id, value.word(), Location::caller()).map(T::from_word)
@@ -182,7 +182,7 @@ impl Flag for SimFlag {
         context::wait_for(self.0.id, value.word(), Location::caller());
     }
 
-    /// Whoever explores or schedules decides, and `give_up` is not asked.
+    /// The explorer or the scheduler decides, and `give_up` is not called.
     #[track_caller]
     fn wait_unless(&self, value: bool, _: GiveUp<'_>) -> bool {
         context::wait_unless(self.0.id, value.word(), Location::caller())

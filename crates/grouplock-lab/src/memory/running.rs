@@ -25,8 +25,8 @@ pub(crate) fn recycle(mut running: Running) {
     STACKS.with_borrow_mut(|stacks| stacks.push(running.into_stack()));
 }
 
-/// A process that makes one passage after another until it is told to stop; with the places of the lock's objects, if it is
-/// explored.
+/// A process that makes one passage after another until it is stopped; with the addresses of the
+/// lock's objects, if it is explored.
 pub(crate) fn start(
     me: Rc<RefCell<Box<dyn Process>>>,
     objects: Option<Rc<[*const ()]>>,

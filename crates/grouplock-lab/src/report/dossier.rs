@@ -19,7 +19,7 @@ use crate::trace::Step;
 /// The numbers of processes for which registers are counted.
 const SPACE_SIZES: [usize; 5] = [2, 4, 8, 16, 32];
 
-/// What is known. In a file it is the evidence that our pages are made from.
+/// All results. In a file they are the evidence that the pages are made from.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Dossier {
     /// The algorithms, in the order of the registry. Not read from a file: their claims are code.
@@ -31,12 +31,12 @@ pub struct Dossier {
     pub rmr: Vec<RmrPoint>,
     /// Algorithms that broke while they were measured.
     pub broken: Vec<Broken>,
-    /// Texts with one thing wrong, and what the explorer made of them.
+    /// Mutants, and the results of their explorations.
     #[serde(default)]
     pub mutants: Vec<Mutant>,
 }
 
-/// A text with one thing wrong, explored.
+/// An explored mutant.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mutant {
     /// The algorithm it was made from.
@@ -47,7 +47,7 @@ pub struct Mutant {
     pub processes: usize,
     /// How many sessions; one for a mutex.
     pub sessions: u64,
-    /// Which property it breaks; none if all was explored and nothing found.
+    /// The property that it violates; `None` if the exploration was complete and found no violation.
     pub property: Option<Property>,
     /// States seen.
     pub states: u64,
@@ -75,14 +75,15 @@ pub struct Broken {
 pub struct Algorithm {
     /// The name: of the algorithm itself, or with the lock it uses after a `+`.
     pub name: String,
-    /// What is said of it.
+    /// What its source claims.
     #[serde(serialize_with = "write_claims")]
     pub claims: Claims,
     /// How many registers it has, by the number of processes.
     pub registers: Vec<(usize, u64)>,
 }
 
-/// An exploration and what came of it. `grouplock-lab check --json` prints the same, so that what it printed can be read back.
+/// An exploration and its result. `grouplock-lab check --json` prints the same keys, so a dossier can
+/// read its output.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Exploration {
     /// The algorithm's name.
@@ -91,21 +92,21 @@ pub struct Exploration {
     pub processes: usize,
     /// How many sessions; one for a mutex.
     pub sessions: u64,
-    /// How many passages each process could begin; any number if not told.
+    /// How many passages each process could begin; any number if `None`.
     pub passages: Option<u8>,
-    /// How many processes could die, where they can; any number if not told.
+    /// How many processes could die, if they can; any number if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deaths: Option<u8>,
-    /// The one property that was asked for, if not all claims were.
+    /// The one property that was checked, if not all claims were.
     #[serde(default)]
     pub only: Option<Property>,
-    /// What was checked, if that is known. Of a violated one, nothing is known of the others.
+    /// What was checked, if that is known. After a violation nothing is known about the others.
     #[serde(default, rename = "looked_at")]
     pub properties: Properties,
-    /// Properties of which every state was looked at, but not the executions that go on for ever.
+    /// The properties that were checked in every state, but not for infinite executions.
     #[serde(default)]
     pub in_part: Properties,
-    /// By how many of its own steps a process gets through, for the properties that bound them.
+    /// The bounds found for the properties that bound own steps.
     #[serde(default)]
     pub bounds: Vec<StepBound>,
     /// States seen.
@@ -139,10 +140,10 @@ pub struct RmrPoint {
     pub max: u64,
     /// The mean of all passages.
     pub mean: f64,
-    /// Where waiters can give up: the largest mean over all requests of one run.
+    /// If waiters can withdraw: the largest mean over all requests of one run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amortised: Option<f64>,
-    /// Whether somebody waited by reading remote memory again and again: then no number bounds the cost.
+    /// Whether a process waited by reading remote memory repeatedly: then the cost has no bound.
     pub remote_spinning: bool,
     /// What a passage costs at most, for any number of processes, if that is proven.
     pub bound: Option<u64>,
@@ -176,8 +177,8 @@ pub enum CollectError {
 }
 
 impl Dossier {
-    /// The claims of every algorithm of the registry, and the outcomes of `tasks`; `tell` hears of each, and its number,
-    /// before it starts.
+    /// The claims of every algorithm of the registry, and the outcomes of `tasks`. Calls `tell` with each
+    /// task and its number before it starts.
     ///
     /// # Errors
     /// If a task names no algorithm, or a size that the algorithm cannot take.
@@ -197,12 +198,12 @@ impl Dossier {
         Ok(Dossier { algorithms: registered(), explorations, ..Dossier::default() })
     }
 
-    /// Counts the remote memory references of every algorithm that is `wanted` and can be measured, for each number of
-    /// processes in `sizes`; `tell` hears of each before it starts.
+    /// Counts the remote memory references of every `wanted` algorithm that can be measured, for each
+    /// number of processes in `sizes`. Calls `tell` with each before it starts.
     ///
     /// # Errors
-    /// If the options make no sense. A size that an algorithm cannot take is left out; an algorithm that breaks meanwhile is
-    /// noted as [`broken`](Dossier::broken), as that too is a finding.
+    /// If the options are wrong. A size that an algorithm cannot have is skipped. An algorithm that breaks
+    /// is a result: it goes to [`broken`](Dossier::broken).
     pub fn count_references(
         &mut self,
         sizes: &[usize],
@@ -230,7 +231,7 @@ impl Dossier {
         Ok(())
     }
 
-    /// Adds an exploration that was made before. One that tells of a violation has certainly checked that property.
+    /// Adds an earlier exploration. The property that it found violated counts as checked.
     pub fn add(&mut self, mut exploration: Exploration) {
         let known = exploration.properties.iter().chain(exploration.violated);
         exploration.properties = known.collect();
@@ -249,7 +250,7 @@ impl Dossier {
 }
 
 impl Algorithm {
-    /// What can be told of `subject` without exploring it.
+    /// What is known about `subject` without an exploration.
     pub fn of(subject: &Subject) -> Self {
         let count = |&processes: &usize| {
             let (made, blueprint) = context::set_up(|| (subject.make)(processes));
@@ -310,7 +311,7 @@ pub(super) fn size(processes: usize, sessions: u64, is_mutex: bool) -> String {
     if is_mutex { format!("{processes} processes") } else { format!("{processes} × {sessions}") }
 }
 
-/// Where nothing was violated `grouplock-lab check` prints `null` for the trace.
+/// Without a violation `grouplock-lab check` prints `null` for the trace.
 fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Step>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

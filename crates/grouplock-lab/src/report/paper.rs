@@ -23,7 +23,7 @@ pub struct Paper {
     pub(super) notes: &'static [&'static str],
 }
 
-/// A column: its heading and what it asks of an algorithm.
+/// A column: its heading and its question about an algorithm.
 pub(super) type Column = (&'static str, fn(&Case<'_>) -> Cell);
 
 /// A row as printed: the algorithm as the lab and as the paper calls it, and a word for each column but the first, which

@@ -18,17 +18,17 @@ pub struct Task {
     pub processes: usize,
     /// How many sessions, for a group lock.
     pub sessions: u64,
-    /// How many passages each process may begin; any number if not told.
+    /// How many passages each process may begin; any number if `None`.
     pub passages: Option<u8>,
-    /// How many processes may die, where they can; any number if not told.
+    /// How many processes may die, if they can; any number if `None`.
     #[serde(default)]
     pub deaths: Option<u8>,
     /// Check no more than mutual exclusion and deadlock freedom: far fewer states.
     #[serde(default)]
     pub basic: bool,
-    /// Look at this property alone, and go on where another one is violated.
+    /// Check this property alone, and go on where another one is violated.
     pub property: Option<Property>,
-    /// When a write is seen by others.
+    /// When others see a write.
     #[serde(default, skip_serializing_if = "MemoryModel::is_sc")]
     pub memory_model: MemoryModel,
 }
@@ -39,7 +39,7 @@ impl Task {
         Task { algorithm: algorithm.to_owned(), processes, sessions, ..Task::default() }
     }
 
-    /// At most so many passages each, for algorithms whose numbers grow for ever.
+    /// At most this number of passages each, for algorithms whose numbers grow without bound.
     #[must_use]
     pub fn passages(self, passages: u8) -> Self {
         Task { passages: Some(passages), ..self }
@@ -198,10 +198,9 @@ impl Plan {
         }
         tasks
     }
-}
 
-impl Plan {
-    /// The numbers of processes for which remote references are counted, and how hard to look for expensive passages.
+    /// The numbers of processes for which remote references are counted, and the effort of the search for
+    /// expensive passages.
     pub fn references(self) -> (&'static [usize], rmr::Options) {
         let quick = rmr::Options {
             passages: 4,

@@ -63,7 +63,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// None of `properties` is claimed: whether even the weakest of them, which is the last, was seen to fail.
+    /// None of `properties` is claimed: whether even the weakest of them, the last, is known to
+    /// fail.
     fn lacks(&self, properties: &[(&str, Property)]) -> Cell {
         let cell = Cell::unmeasured("✗".to_owned());
         let Some(&(label, weakest)) = properties.last() else { return cell };

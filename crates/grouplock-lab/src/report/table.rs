@@ -65,7 +65,7 @@ pub struct Cell {
     pub support: Support,
 }
 
-/// How a claim stands after measuring, from best to worst.
+/// How far a claim is supported, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Support {

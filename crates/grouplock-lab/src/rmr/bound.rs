@@ -109,7 +109,8 @@ pub fn bounds_of(subject: &Subject) -> Option<Bounds> {
     bounds_with(subject, PROCESSES).map(|(bounds, ..)| bounds)
 }
 
-/// The same with the code run on so many processes, and how many states and registers were told apart.
+/// The same with the code run on this number of processes, and how many states and registers there
+/// were.
 #[doc(hidden)]
 pub fn bounds_with(subject: &Subject, processes: usize) -> Option<(Bounds, usize, usize)> {
     if subject.dies {
@@ -123,7 +124,7 @@ pub fn bounds_with(subject: &Subject, processes: usize) -> Option<(Bounds, usize
 /// apart from that it makes no difference.
 #[doc(hidden)]
 pub const PROCESSES: usize = 5;
-/// Where the search gives up: values of a register, states of a passage, accesses of a passage.
+/// The limits of the search: values of a register, states of a passage, accesses of a passage.
 const MOST_VALUES: usize = 16;
 const MOST_STATES: usize = 200_000;
 const MOST_ACCESSES: usize = 200;
@@ -139,11 +140,12 @@ enum RegisterKind {
     Field(usize, usize),
 }
 
-/// What a register may hold. A pointer stands here as [`Obs::stranger`], whatever object it points to.
+/// What a register may hold. A pointer is [`Obs::stranger`] here, whatever object it points to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Contents {
     all: BTreeSet<Obs>,
-    /// What is written by processes that do not own the object. [`Obs::FAILED`] stands for any compare-and-swap.
+    /// What processes write that do not own the object. [`Obs::FAILED`] represents any
+    /// compare-and-swap.
     by_others: BTreeSet<Obs>,
 }
 
@@ -174,13 +176,13 @@ impl PassageState {
         matches!(target, Target::Field(object, _) if self.known[object].own)
     }
 
-    /// The value, as it stands in [`Contents`].
+    /// The value, as it is in [`Contents`].
     fn told(&self, value: Val) -> Obs {
         let class = value.as_object().map(|object| self.known[object].class);
         class.map_or(Obs::value(value), Obs::stranger)
     }
 
-    /// What this process may observe if the register holds what is `told`.
+    /// What this process may observe if the register holds `told`.
     fn seen(&self, told: Obs) -> impl Iterator<Item = Obs> {
         let class = told.as_stranger();
         let alike = (0..self.known.len()).filter(move |&o| Some(self.known[o].class) == class);
@@ -208,14 +210,14 @@ impl PassageState {
 
 struct PathSearch {
     automaton: Automaton,
-    /// What a passage through the ideal lock stands for.
+    /// The cost of a passage through the ideal lock.
     inner: PerModel<u64>,
     cells: BTreeMap<RegisterKind, Contents>,
-    /// The longest path from a state to the end of the passage; none while it is being looked for.
+    /// The longest path from a state to the end of the passage; none during its computation.
     longest: FxHashMap<PassageState, Option<PerModel<u64>>>,
     /// Where passages begin.
     idle: Vec<PassageState>,
-    /// The accesses on the path that is being looked at.
+    /// The accesses on the present path.
     accesses: usize,
     passage: PerModel<u64>,
 }
@@ -373,7 +375,7 @@ impl PathSearch {
         !state.is_own(target) || by_others.contains(&told) || by_others.contains(&Obs::FAILED)
     }
 
-    /// What an access costs at most; for one that looks, if the register holds what is `told`.
+    /// The largest cost of an access; of a read, if the register holds `told`.
     fn cost(&self, state: &PassageState, target: Target, op: Op, told: Obs) -> PerModel<u64> {
         let is_ideal =
             |register: usize| self.automaton.layout.registers[register].site.name == ideal::NAME;

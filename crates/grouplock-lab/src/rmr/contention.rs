@@ -12,7 +12,8 @@ fn count(set: &Set) -> usize {
     set.iter().filter(|&&is_in| is_in).count()
 }
 
-/// What a passage met; itself counts.
+/// How many processes a passage met, itself included. So both are at least one, and the first is at
+/// most the second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contention {
     /// The largest number of processes that were in a passage at once during it.

@@ -35,15 +35,10 @@
 //! process dies here.
 //!
 //! # Contention
-//! An *adaptive* bound counts only the processes that a passage meets. The *point contention* of a
-//! passage is the largest number of processes that are in a passage at one time during it. Its
-//! *interval contention* is the number of processes whose passages overlap it. Both include the
-//! passage itself, so both are at least one, and the first is at most the second. A passage lasts
-//! from the first step of its entry section to the last step of its exit section, or of its
-//! withdrawal. The meter keeps the largest cost for each value of both
-//! ([`Measurement::by_point_contention`], [`Measurement::by_interval_contention`]). The same
-//! schedules find them; in some of these only a few processes take part. So these are lower bounds
-//! too.
+//! An *adaptive* bound counts only the processes that a passage meets: its [`Contention`]. A
+//! passage lasts from the first step of its entry section to the last step of its exit section, or
+//! of its withdrawal. The meter keeps the largest cost for each value of both kinds. In some
+//! schedules only a few processes take part. These costs are lower bounds too.
 //!
 //! # Waiting
 //! A process that waits reads what it waits on. If the wait goes on, the process is blocked until
@@ -95,21 +90,22 @@ pub struct Measurement {
     pub processes: usize,
     /// The cost of the most expensive passage that was found. Others may cost more.
     pub max: u64,
-    /// The mean over the passages of the random and round robin schedules. The others choose whom to hurt,
-    /// so a mean over them would say nothing.
+    /// The mean over the passages of the random and round robin schedules. The others choose a victim, so
+    /// a mean over them says nothing.
     pub mean: f64,
-    /// Where waiters can give up or the claim is amortised: the largest mean over all requests of one run, those given up included.
+    /// If waiters can withdraw or the claim is amortised: the largest mean over all requests of one run,
+    /// with the withdrawn ones.
     pub amortised: Option<f64>,
     /// How many passages were made in all.
     pub passages: u64,
-    /// The most expensive passage found by point contention: the largest number of processes that were in a passage at once during it.
+    /// The most expensive passage found, by [point contention](Contention::point).
     pub by_point_contention: Vec<Contended>,
-    /// The same by interval contention: the number of processes whose passages overlap it.
+    /// The same by [interval contention](Contention::interval).
     pub by_interval_contention: Vec<Contended>,
     /// The schedule that gave `max`.
     pub schedule: String,
-    /// Whether a process waited for a register that was not in its own memory. On distributed memory that costs
-    /// without bound, whatever `max` says. With coherent caches it has no meaning and is false.
+    /// Whether a process waited for a register outside its own memory. On distributed memory that has no
+    /// bound, whatever `max` is. With coherent caches it is false.
     pub remote_spinning: bool,
 }
 
@@ -122,7 +118,7 @@ pub struct Options {
     pub seed: u64,
     /// How many schedules the search for expensive passages tries at most.
     pub search_rounds: usize,
-    /// How many steps it takes at most, about: large locks are searched for less long.
+    /// About how many steps it takes at most, which limits the search of large locks.
     pub search_steps: u64,
 }
 
@@ -136,16 +132,16 @@ impl Default for Options {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RmrError {
-    /// No algorithm that can be measured is called that.
+    /// No algorithm that can be measured has this name.
     #[error(transparent)]
     Unknown(#[from] UnknownName),
-    /// There cannot be so many processes.
+    /// There are too many processes, or none.
     #[error("{0} processes were asked for, but 1 to {MOST_PROCESSES} can be simulated")]
     Processes(usize),
     /// Without passages there is nothing to count.
     #[error("0 passages were asked for, but each process has to make at least 1")]
     Passages,
-    /// This lock does not take so many processes, and says why.
+    /// This lock cannot have this number of processes.
     #[error("{0}: {1}")]
     Capacity(String, #[source] CapacityError),
     /// The lock itself broke.

@@ -1,11 +1,4 @@
-//! What counts as a remote memory reference: four definitions, counted side by side.
-//!
-//! | model | a read counts | a write counts | a fetch-and-store, compare-and-swap or fetch-and-add counts |
-//! |---|---|---|---|
-//! | [`Cc`](Model::Cc) | if the copy is not current | if it changes the value | if either of the two does |
-//! | [`CcWriteBack`](Model::CcWriteBack) | if there is no copy | unless owned exclusively | unless owned exclusively |
-//! | [`CcWriteThrough`](Model::CcWriteThrough) | if there is no valid copy | always | always |
-//! | [`Dsm`](Model::Dsm) | if the register is not the process's own | the same | the same |
+//! What counts as a remote memory reference: four definitions ([`Model`]), counted side by side.
 //!
 //! The home of a register matters on DSM only: with coherent caches all memory is equally far.
 //! Caches are empty at first, never full, and hold one register per line.
@@ -26,18 +19,18 @@ pub enum Model {
     /// remote write access that overwrites a different value or by the first remote read access by a process that
     /// detects a value written by a different process".
     ///
-    /// * A write counts if it changes the value, even if nobody else ever looked at the register.
-    /// * A read counts if this process never looked before, or if another one has changed the value since. A change
-    ///   there and back again is a change.
-    /// * A write of the value that is there is free and disturbs nobody.
+    /// * A write counts if it changes the value, even if no other process ever read the register.
+    /// * A read counts if this process never read the register before, or if another one has
+    ///   changed the value since. A change there and back is a change.
+    /// * A write of the same value is free and invalidates nothing.
     /// * An operation that reads and writes counts once, if its read or its write would.
     Cc,
     /// Coherent caches as machines have them: write back, invalidate.
     ///
     /// * A read hits if this process has a copy; if not, it counts and leaves a shared copy.
-    /// * Anything that may write needs the register exclusively, a compare-and-swap that fails too. It hits if
-    ///   nobody else has touched the register since this process last wrote it. If not, it counts, and every
-    ///   other copy is gone, whether or not the value changed.
+    /// * Anything that may write needs the register exclusively, also a compare-and-swap that
+    ///   fails. It hits if no other process has accessed the register since this process last wrote
+    ///   it. Otherwise it counts, and every other copy is gone, whether or not the value changed.
     CcWriteBack,
     /// Coherent caches by the letter of He, Gopalakrishnan and Gafni 2018, section 1.1: write through, invalidate.
     ///
@@ -50,9 +43,9 @@ pub enum Model {
     /// Distributed shared memory: an access counts unless the register lies in the memory of the process
     /// ([`Home::Process`]).
     ///
-    /// A process that waits is charged for each look, and it looks only after somebody wrote. So a wait on a register
-    /// that lies elsewhere costs less here than it would: without bound. Such waits are reported apart
-    /// ([`Measurement::remote_spinning`](super::Measurement::remote_spinning)).
+    /// A waiting process pays for each read, and it reads only after another process wrote. So a
+    /// wait on a register elsewhere costs less here than it would: without bound. Such waits are
+    /// reported separately ([`Measurement::remote_spinning`](super::Measurement::remote_spinning)).
     Dsm,
 }
 
@@ -168,7 +161,7 @@ impl Caches {
         self.versions[protocol][register] += 1;
     }
 
-    /// Whether `process` looks at memory that is not its own when it looks at `register`.
+    /// Whether `register` is outside the memory of `process`.
     pub(crate) fn is_remote(&self, process: usize, register: usize) -> bool {
         self.homes[register] != Home::Process(process)
     }

@@ -19,7 +19,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// What to call it in a report about a lock of this kind with so many processes.
+    /// Its name in a report about a lock of this kind with this number of processes.
     pub(crate) fn name(&self, kind: Kind, processes: usize) -> String {
         let mut name = self.strategy.to_string();
         if kind == Kind::Group {
@@ -41,9 +41,9 @@ pub(crate) enum Sessions {
     One,
     /// Each process has one of its own.
     Own,
-    /// Each process has one of so many, which it shares with others.
+    /// Each process has one of this number, which it shares with others.
     Fixed(u64),
-    /// Each passage draws one of so many.
+    /// Each passage draws one of this number.
     Drawn(u64),
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for Sessions {
     }
 }
 
-/// Which requests are given up if they have to wait.
+/// Which requests are withdrawn if they have to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Withdraws {
     None,
@@ -101,7 +101,7 @@ impl Workload {
         }
     }
 
-    /// After how many idle steps the request is given up that has to wait, if it is.
+    /// After how many idle steps a request that has to wait is withdrawn, if it is.
     pub(crate) fn withdraws_after(&self, process: usize, passage: usize) -> Option<u32> {
         match self.withdraws {
             Withdraws::None => None,
@@ -132,15 +132,15 @@ pub enum Failure {
     /// Its code panics, with this message.
     #[error("panics ({0})")]
     Panicked(String),
-    /// Some have not made their passages and nobody can move.
+    /// Some processes have not made their passages and none can move.
     #[error("comes to a standstill")]
     Stuck,
-    /// It goes on for more than so many steps.
+    /// It continues for more than this number of steps.
     #[error("has not finished after {0} steps")]
     Endless(u64),
 }
 
-/// Runs `case`, and keeps the steps of one passage if it is told which.
+/// Runs `case`, and records the accesses of one passage if `told` names it.
 pub(crate) fn run(
     lock: &Subject,
     processes: usize,

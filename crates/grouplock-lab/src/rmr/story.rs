@@ -60,7 +60,8 @@ pub struct AccessTold {
     pub paper_line: Option<&'static str>,
 }
 
-/// Finds the most expensive passage as [`measure`](super::measure) does, and tells its steps.
+/// Finds the most expensive passage as [`measure`](super::measure) does, and describes its
+/// accesses.
 ///
 /// # Errors
 /// As [`measure`](super::measure).

@@ -30,7 +30,7 @@ impl Passage {
 /// A passage within a run: who makes it, and which of its passages it is, from one.
 pub(crate) type PassageId = (usize, usize);
 
-/// A step of the passage that is told.
+/// An access of the recorded passage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CountedAccess {
     pub(crate) access: Access,
@@ -52,16 +52,16 @@ pub(crate) struct Tally {
     /// The largest costs, by point contention and by interval contention.
     pub(crate) by_point: Largest,
     pub(crate) by_interval: Largest,
-    /// Whether somebody waited on registers of which one was not its own.
+    /// Whether a process waited on a register outside its own memory.
     pub(crate) remote_spinning: bool,
     told: Option<PassageId>,
-    /// The first steps of the passage that is told, and how many more there were.
+    /// The first accesses of the recorded passage, and how many more there were.
     pub(crate) story: Vec<CountedAccess>,
     pub(crate) left_out: u64,
 }
 
 impl Tally {
-    /// A tally that keeps the steps of one passage, if it is told which.
+    /// A tally that records the accesses of this passage.
     pub(crate) fn telling(told: Option<PassageId>) -> Self {
         Tally { told, ..Tally::default() }
     }

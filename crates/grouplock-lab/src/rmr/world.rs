@@ -20,11 +20,11 @@ enum Next {
     /// Leaves its critical section, after as many idle steps.
     Leave(u32),
     Access(Access),
-    /// Gives up, after as many idle steps.
+    /// Withdraws, after as many idle steps.
     Withdraw(u32),
-    /// Takes this step, which blocks, when somebody has made it possible.
+    /// Takes this blocking step when another process has made it possible.
     Blocked(Access),
-    /// Nothing before somebody writes what it waits on.
+    /// Nothing until another process writes what it waits on.
     Wait,
     Nothing,
 }
@@ -193,7 +193,7 @@ impl World {
         }
     }
 
-    /// Whoever waits on `register` looks again: its copy of the register is gone under one protocol or another.
+    /// The waiters on `register` read it again: at least one protocol has invalidated their copies.
     fn wake(&mut self, register: usize) {
         let mut waiters = std::mem::take(&mut self.waiters[register]);
         for (p, ticket) in waiters.drain(..) {
@@ -208,7 +208,7 @@ impl World {
                 _ => {}
             }
         }
-        // Nobody came meanwhile: who looks again waits only after a step of its own.
+        // No waiter came meanwhile: a process that reads again waits only after a step of its own.
         self.waiters[register] = waiters;
     }
 

@@ -174,13 +174,13 @@ impl Arguments {
     /// What to explore, and how.
     fn options(&self, subject: &Subject, task: &Task) -> Result<Options, String> {
         let memory_limit = memory_limit(self.memory_limit)?;
-        if task.deaths.is_some() && !subject.may_die() {
+        if task.deaths.is_some() && !subject.dies {
             return Err(format!(
                 "--deaths does not apply to {}: its processes do not die",
                 subject.name
             ));
         }
-        if task.memory_model != MemoryModel::Sc && subject.may_die() {
+        if task.memory_model != MemoryModel::Sc && subject.dies {
             return Err(format!(
                 "--memory {} is not explored for {}, whose processes may die; --memory sc is",
                 task.memory_model, subject.name
@@ -255,7 +255,7 @@ fn as_text(
     }
     match task.deaths {
         Some(deaths) => _ = write!(size, ", deaths: at most {deaths}"),
-        None if subject.may_die() => size.push_str(", any number of deaths"),
+        None if subject.dies => size.push_str(", any number of deaths"),
         None => {}
     }
     let mut text = String::new();

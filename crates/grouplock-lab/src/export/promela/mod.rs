@@ -57,7 +57,8 @@ impl Promela<'_> {
         self.properties.contains(property)
     }
 
-    /// Whether a process may stop for good in its remainder section. Else all may ask again, and nobody is ever left alone.
+    /// Whether a process may stop forever in its remainder section. Otherwise all may request
+    /// again, and none is ever alone.
     fn stops(&self) -> bool {
         self.watches(Property::DeadlockFreedom) || self.watches(Property::StarvationFreedom)
     }
@@ -239,7 +240,7 @@ hidden byte mutual_exclusion, first_come_first_served, number_fits, this_edge_wa
         if pairs.is_empty() { "false".to_owned() } else { pairs.join(" || ") }
     }
 
-    /// What is noted when a process asks, ends its doorway, enters and comes to rest.
+    /// What is noted when a process requests, ends its doorway, enters and becomes idle.
     fn monitors(&self) -> String {
         let LocalTable { processes, sessions, subject, passages, .. } = *self.table;
         let fcfs = self.watches(Property::Fcfs);
@@ -401,14 +402,15 @@ byte before[{processes}]; /* Those who had done so when it asked, and still have
         }
     }
 
-    /// What is asked of executions without end.
+    /// The formulas for infinite executions.
     fn formulas(&self) -> Result<String, ExportError> {
         let processes = self.table.processes;
         let mut text = String::new();
         if self.claims().is_empty() {
             return Ok(text);
         }
-        // Whoever could take an ideal lock again and again takes it: more than weak fairness, which Spin takes care of.
+        // A process that could take an ideal lock again and again takes it. That is more than weak
+        // fairness, which Spin provides.
         let mut fair = String::new();
         if self.table.has_ideal() {
             text.push_str("/* An ideal lock is fairer than Spin: whoever could take it again and again takes it. */\n");

@@ -169,7 +169,7 @@ passage</text>
     )
 }
 
-/// The same as numbers, for whoever cannot see or hover.
+/// The same as numbers, for readers who cannot see or hover.
 fn numbers(
     points: &[&RmrPoint],
     names: &[&str],

@@ -12,23 +12,24 @@ pub(crate) use priorities::Priorities;
 use super::model::Model;
 use super::world::World;
 
-/// Decides step by step: picks one of those that are ready, of whom there is at least one.
+/// Picks one of the processes that are ready at each step. At least one is.
 pub(crate) type Scheduler = Box<dyn FnMut(&World) -> usize>;
 
-/// A schedule to be: with a seed and a number of processes it can be run, again and again in the same way.
+/// How to schedule. With a seed and a number of processes it gives the same scheduler again and
+/// again.
 #[derive(Clone, Debug)]
 pub(crate) enum Strategy {
-    /// Any that can, with equal chances.
+    /// Any process that can move, with equal chances.
     Random,
     RoundRobin,
-    /// One process is let run exactly when its next step counts by this model.
+    /// One process runs exactly when its next step counts by this model.
     Victim {
         process: usize,
         model: Model,
     },
-    /// After their doorways, the last process is sent back by each lower one in turn, over and over.
+    /// After the doorways, each lower process in turn sends the last one back, over and over.
     Staircase,
-    /// One process has done its doorway and no more while all before it give up.
+    /// One process has done only its doorway while all before it withdraw.
     Late,
     /// Fixed priorities with points where they change: what the search for expensive passages varies.
     Searched(Priorities),
@@ -63,10 +64,10 @@ fn round_robin() -> impl FnMut(&World) -> usize {
     }
 }
 
-/// Runs `victim` when its next step counts, and others, at random, while it does not: so every copy that it has cached
-/// goes stale before it is used.
+/// Runs `victim` when its next step counts, and others at random while it does not. So every copy
+/// that it has cached becomes stale before it is used.
 fn victim(victim: usize, model: Model, mut rng: Rng) -> impl FnMut(&World) -> usize {
-    // For how many steps more the victim is kept waiting for its next step to count.
+    // For how many more steps the victim waits for its next step to count.
     let mut patience: usize = 0;
     move |world| {
         let is_ready = world.is_ready(victim);
@@ -76,7 +77,7 @@ fn victim(victim: usize, model: Model, mut rng: Rng) -> impl FnMut(&World) -> us
         if is_ready {
             let runs = match world.would_count(victim) {
                 Some(counts) => counts[model.index()] || patience == 0,
-                // Inside or outside: others may come and go meanwhile.
+                // Inside or outside: others may pass meanwhile.
                 None => rng.u8(..8) == 0,
             };
             if runs {

@@ -74,7 +74,7 @@ impl Priorities {
             // The earliest last, to be popped.
             changes.sort_by_key(|&(steps, _)| std::cmp::Reverse(steps));
         }
-        // The highest is looked for only when that may have changed.
+        // The highest is searched only when it may have changed.
         let (mut last, mut arrivals) = (None::<usize>, 0);
         move |world: &World| {
             let mut known = last;
