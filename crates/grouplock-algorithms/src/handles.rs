@@ -207,8 +207,9 @@ impl<L: RawMutex<M>, M: Memory> MutualProcess<'_, L, M> {
 }
 
 impl<L: WithdrawMutex<M>, M: Memory> MutualProcess<'_, L, M> {
-    /// Waits for the critical section and enters it; or gives up, and returns `None`, if it has to wait and `give_up` says so. While it
-    /// waits, `give_up` is asked again and again, once in a millisecond or more often.
+    /// Waits for the critical section and enters it. If it has to wait and `give_up` says so, it
+    /// withdraws and returns `None`. While it waits, it calls `give_up` at least once in a
+    /// millisecond.
     ///
     /// ```
     /// use grouplock_algorithms::{Mutual, jayanti_jayanti::JayantiJayanti};
@@ -302,8 +303,9 @@ impl<L: RawGroup<M>, M: Memory> GroupProcess<'_, L, M> {
 }
 
 impl<L: WithdrawGroup<M>, M: Memory> GroupProcess<'_, L, M> {
-    /// Waits until `session` can be attended, and enters; or gives up, and returns `None`, if it has to wait and `give_up` says so. While
-    /// it waits, `give_up` is asked again and again, once in a millisecond or more often.
+    /// Waits until it can enter `session`, and enters. If it has to wait and `give_up` says so, it
+    /// withdraws and returns `None`. While it waits, it calls `give_up` at least once in a
+    /// millisecond.
     ///
     /// ```
     /// use grouplock_algorithms::{Group, handover_withdraw::HandoverWithdraw};

@@ -72,7 +72,7 @@ impl<M: Memory, G: RawGroup<M>> RawMutex<M> for AsMutex<M, G> {
             kind: Kind::Mutual,
             strong_fifo: Claim::No,
             fife: Claim::NotApplicable,
-            // With a session each, a lone request conflicts with nobody; two requests always conflict.
+            // With a session each, a single request has no conflict; two requests always conflict.
             entering: Entering::alone(Claim::No),
             sessions: Limit::NotApplicable,
             ..group
@@ -184,7 +184,7 @@ impl<G: RawGroup<M>, M: Memory> ReaderWriter<'_, G, M> {
 
 impl<G: RawGroup<M>, M: Memory> Drop for ReaderWriter<'_, G, M> {
     fn drop(&mut self) {
-        // A process that is still inside keeps its session: nobody else may share it.
+        // A process that is still inside keeps its session: no other process may share it.
         if !self.process.is_inside() {
             self.names.give_back(self.as_writer);
         }

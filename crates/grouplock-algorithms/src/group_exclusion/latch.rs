@@ -112,7 +112,7 @@ impl<M: Memory> RecoverableMutex<M> for Gate<M> {
             name: "gate",
             source: "ours: the latch of grouplock's rooms, in short",
             text: text!("latch.rs"),
-            // It goes to whoever is quickest.
+            // The fastest process gets it.
             starvation_freedom: Claim::No,
             fcfs: Claim::No,
             strong_fifo: Claim::No,

@@ -123,7 +123,8 @@ impl<M: Memory> RawGroup<M> for PairwiseBakery<M> {
 
     fn new(processes: usize) -> Result<Self, CapacityError> {
         let slots = Slots::new(processes, usize::MAX, |i| Process { i })?;
-        // `wait[2][1]` is called `wait[2001]`: an index that is the process itself would say that nobody else writes it.
+        // `wait[2][1]` is called `wait[2001]`: the index of the process itself would say that no
+        // other process writes it.
         let wait = |i: usize, j: usize| Site {
             name: "wait",
             index: Some(i * 1000 + j),

@@ -411,7 +411,7 @@ impl<M: Memory, L: RecoverableMutex<M>> RawGroup<M> for Recoverable<M, L> {
             primitives: latch.primitives,
             processes: Limit::Fixed(u64::MAX),
             sessions: Limit::None,
-            // Tickets grow for ever.
+            // Tickets grow without bound.
             bounded_registers: Claim::No,
             ..Claims::GROUP
         }

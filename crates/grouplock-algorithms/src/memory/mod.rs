@@ -11,7 +11,7 @@
 //! | loom's (in this crate's tests) | one operation of a weak memory model | checking the orderings |
 //! | a simulated one | one step of a scheduler | exploring every interleaving, counting remote references |
 //!
-//! # What a simulated memory is told, and real memory ignores
+//! # Calls for simulated memory, which real memory ignores
 //!
 //! Some calls cost nothing on [`Native`]. They tell an explorer what the author of the algorithm
 //! knows:

@@ -94,7 +94,7 @@ const fn load_part(order: Ordering) -> Ordering {
 
 /// A flag of [`Native`] memory: a word on which the operating system lets a thread sleep.
 ///
-/// | word | the flag is | somebody sleeps |
+/// | word | the flag is | a thread sleeps |
 /// |---|---|---|
 /// | 0, 1 | false, true | no |
 /// | 2 | not what the sleeper waits for | yes, or is about to |
@@ -132,7 +132,8 @@ impl Flag for NativeFlag {
         }
     }
 
-    /// In naps: nobody would wake a sleeper when its time is over.
+    /// For at most a millisecond at a time, because no thread wakes a sleeper when its time is
+    /// over.
     #[inline]
     fn wait_unless(&self, value: bool, give_up: GiveUp<'_>) -> bool {
         let mut backoff = Backoff::new();

@@ -81,7 +81,7 @@ impl<M: Memory> RawMutex<M> for Clh<M> {
 
     fn new(_: usize) -> Result<Self, CapacityError> {
         let nodes = Nodes::new();
-        // As if somebody had been in and left.
+        // As if a process had been inside and left.
         let dummy = nodes.allocate(|| Node { locked: M::Flag::new(Site::shared("locked"), false) });
         Ok(Clh { tail: M::Register::new(Site::shared("Tail"), dummy), nodes })
     }
@@ -94,7 +94,7 @@ impl<M: Memory> RawMutex<M> for Clh<M> {
     }
 
     unsafe fn leave(&self, me: Process<M>) {
-        // The node it has now was its predecessor's, who is done with it: nobody else looks at it.
+        // Its node was its predecessor's, which no longer needs it: no other process reads it.
         self.nodes.give_back(me);
     }
 

@@ -99,8 +99,8 @@ impl<M: Memory> RawMutex<M> for DvirTaubenfeld1Swap<M> {
     }
 
     unsafe fn leave(&self, me: Process<M>) {
-        // Whoever takes these nodes over uses `n` first, as this process would have: the other
-        // one may still be looked at by a late successor, which is inside before the taker is.
+        // The next owner of these nodes uses `n` first, as this process would have: a late
+        // successor may still read the other one, and it is inside before the next owner is.
         self.nodes.give_back(me);
     }
 

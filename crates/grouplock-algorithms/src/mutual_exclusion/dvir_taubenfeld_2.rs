@@ -110,8 +110,8 @@ impl<M: Memory> DvirTaubenfeld2<M> {
         let node_0 = store.nodes.take(|_| store.node());
         // SAFETY: it was just taken from `store.nodes`, which we hold.
         let dummy = unsafe { node_0.as_ref() };
-        // "The process that left" is nobody, and nobody's name is zero: the first to come may enter.
-        // Relaxed: nobody else knows the node yet, and whoever shares the lock publishes it.
+        // No process has left, and zero names no process: the first process may enter. Relaxed: no
+        // other process knows the node yet, and sharing the lock publishes it.
         dummy.status.write(zero::<M>(), Relaxed);
         dummy.pid.write(zero::<M>(), Relaxed);
         DvirTaubenfeld2 { t: M::Register::new(Site::shared("T"), node_0), store }

@@ -154,7 +154,7 @@ impl<M: Memory> RawMutex<M> for JayantiJayanti<M> {
 
     fn new(_: usize) -> Result<Self, CapacityError> {
         let nodes = Nodes::new();
-        // As if somebody had been in and left.
+        // As if a process had been inside and left.
         let dummy = nodes.allocate(|| Node::new(Site::shared("node"), Node::<M>::TOKEN));
         Ok(JayantiJayanti { tail: M::Register::new(Site::shared("Tail"), dummy), nodes })
     }
@@ -167,7 +167,8 @@ impl<M: Memory> RawMutex<M> for JayantiJayanti<M> {
     }
 
     unsafe fn leave(&self, me: Process<M>) {
-        // If it gave up, its node may still be in the queue. Whoever joins next goes on with it, as this process would have.
+        // If it withdrew, its node may still be in the queue. The next process to join continues
+        // with it, as this process would have.
         self.nodes.give_back(me);
     }
 

@@ -100,7 +100,7 @@ impl<M: Memory> RawMutex<M> for Mcs<M> {
     }
 
     unsafe fn leave(&self, me: Process<M>) {
-        // A process that has left is out of the queue: nobody looks at its node any more.
+        // A process that has left is out of the queue: no other process reads its node any more.
         self.nodes.give_back(me);
     }
 
