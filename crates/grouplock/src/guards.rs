@@ -120,35 +120,26 @@ unsafe impl<T: ?Sized + Send + Sync, K> Send for Alone<T, K> {}
 // SAFETY: this is a `&mut T`, through which others see `&T`.
 unsafe impl<T: ?Sized + Sync, K> Sync for Alone<T, K> {}
 
-impl<T: ?Sized, K> Access for Sharing<T, K> {
-    type Target = T;
-    const EXCLUSIVE: bool = false;
+macro_rules! access {
+    ($access:ident, $exclusive:literal) => {
+        impl<T: ?Sized, K> Access for $access<T, K> {
+            type Target = T;
+            const EXCLUSIVE: bool = $exclusive;
 
-    #[inline]
-    fn to(data: NonNull<T>) -> Self {
-        Sharing(data, PhantomData)
-    }
+            #[inline]
+            fn to(data: NonNull<T>) -> Self {
+                $access(data, PhantomData)
+            }
 
-    #[inline]
-    fn data(&self) -> NonNull<T> {
-        self.0
-    }
+            #[inline]
+            fn data(&self) -> NonNull<T> {
+                self.0
+            }
+        }
+    };
 }
-
-impl<T: ?Sized, K> Access for Alone<T, K> {
-    type Target = T;
-    const EXCLUSIVE: bool = true;
-
-    #[inline]
-    fn to(data: NonNull<T>) -> Self {
-        Alone(data, PhantomData)
-    }
-
-    #[inline]
-    fn data(&self) -> NonNull<T> {
-        self.0
-    }
-}
+access!(Sharing, false);
+access!(Alone, true);
 
 mod sealed {
     pub trait Sealed {}

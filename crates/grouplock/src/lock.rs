@@ -165,9 +165,7 @@ impl<S, T> GroupLock<S, T> {
     ) -> Self {
         Self::over(Phases::with_priorities(aging, Box::new(priority)), value)
     }
-}
 
-impl<S, T> GroupLock<S, T> {
     /// The same lock, with a limit: at most `most(session)` holders of a session are inside
     /// together, and at least one. The next request waits in the queue until a holder leaves.
     ///

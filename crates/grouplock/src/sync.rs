@@ -3,40 +3,29 @@
 //! This file is the whole difference between the lock that runs and the lock that a model explores.
 
 #[cfg(loom)]
-pub(crate) use self::loom_seq_cst::AtomicUsize;
-#[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU32};
-#[cfg(all(loom, feature = "handover"))]
-pub(crate) use loom::sync::{
-    Mutex,
-    atomic::{AtomicPtr, AtomicU64},
-};
+use loom as base;
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize};
-#[cfg(all(shuttle, feature = "handover"))]
-pub(crate) use shuttle::sync::{
-    Mutex,
-    atomic::{AtomicPtr, AtomicU64},
-};
+use shuttle as base;
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize};
-#[cfg(all(not(any(loom, shuttle)), feature = "handover"))]
-pub(crate) use std::sync::{
-    Mutex,
-    atomic::{AtomicPtr, AtomicU64},
-};
-
-#[cfg(loom)]
-use loom::thread;
-#[cfg(shuttle)]
-use shuttle::thread;
-#[cfg(not(any(loom, shuttle)))]
-use std::thread;
+use std as base;
 
 use std::cell::UnsafeCell;
 use std::time::{Duration, Instant};
 
-pub(crate) use thread::Thread;
+#[cfg(loom)]
+pub(crate) use self::loom_seq_cst::AtomicUsize;
+#[cfg(not(loom))]
+pub(crate) use base::sync::atomic::AtomicUsize;
+pub(crate) use base::sync::atomic::{AtomicU8, AtomicU32};
+#[cfg(feature = "handover")]
+pub(crate) use base::sync::{
+    Mutex,
+    atomic::{AtomicPtr, AtomicU64},
+};
+use base::thread;
+#[cfg(feature = "handover")]
+pub(crate) use base::thread::yield_now;
+pub(crate) use base::thread::{Thread, current};
 
 /// A cell. Its users order the accesses to it, and loom checks that.
 pub(crate) struct Shared<T> {
@@ -75,11 +64,6 @@ impl<T> Shared<T> {
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
-}
-
-/// The calling thread.
-pub(crate) fn current() -> Thread {
-    thread::current()
 }
 
 /// Sleeps until the thread is unparked, until `until`, or wakes for no reason.
@@ -183,18 +167,11 @@ pub(crate) fn relax() {
     std::hint::spin_loop();
 }
 
-/// Yields the processor once.
-#[cfg(feature = "handover")]
-pub(crate) fn yield_now() {
-    thread::yield_now();
-}
-
 /// A word that threads can sleep on.
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) type Word = AtomicU32;
 #[cfg(any(loom, shuttle))]
-pub(crate) use self::model_word::Word;
-
+pub(crate) use self::model_word::{Word, wait, wake_all};
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use crate::futex::wait;
 
@@ -204,18 +181,6 @@ pub(crate) fn wake_all(word: &Word) {
     crate::futex::wake_all(word);
 }
 
-/// Sleeps while `word` has `value`. May return early.
-#[cfg(any(loom, shuttle))]
-pub(crate) fn wait(word: &Word, value: u32) {
-    word.wait(value);
-}
-
-/// Wakes all threads that sleep on `word`.
-#[cfg(any(loom, shuttle))]
-pub(crate) fn wake_all(word: &Word) {
-    word.wake_all();
-}
-
 /// The model of the operating system's calls to sleep on a word.
 #[cfg(any(loom, shuttle))]
 mod model_word {
@@ -223,10 +188,7 @@ mod model_word {
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::AtomicU32;
-    #[cfg(loom)]
-    use loom::sync::{Condvar, Mutex};
-    #[cfg(shuttle)]
-    use shuttle::sync::{Condvar, Mutex};
+    use super::base::sync::{Condvar, Mutex};
 
     pub(crate) struct Word {
         value: AtomicU32,
@@ -240,21 +202,22 @@ mod model_word {
         pub(crate) fn new(value: u32) -> Self {
             Word { value: AtomicU32::new(value), looking: Mutex::new(()), woken: Condvar::new() }
         }
+    }
 
-        pub(super) fn wait(&self, value: u32) {
-            let looking = self.looking.lock().expect("no thread panics while it holds it");
-            // Relaxed: what was written before an earlier waking is seen, as that locked `looking`
-            // too.
-            if self.value.load(Relaxed) == value {
-                drop(self.woken.wait(looking));
-            }
+    /// Sleeps while `word` has `value`. May return early.
+    pub(crate) fn wait(word: &Word, value: u32) {
+        let looking = word.looking.lock().expect("no thread panics while it holds it");
+        // Relaxed: waking locks `looking` too. So this thread sees what was written before.
+        if word.value.load(Relaxed) == value {
+            drop(word.woken.wait(looking));
         }
+    }
 
-        pub(super) fn wake_all(&self) {
-            let looking = self.looking.lock().expect("no thread panics while it holds it");
-            self.woken.notify_all();
-            drop(looking);
-        }
+    /// Wakes all threads that sleep on `word`.
+    pub(crate) fn wake_all(word: &Word) {
+        let looking = word.looking.lock().expect("no thread panics while it holds it");
+        word.woken.notify_all();
+        drop(looking);
     }
 
     impl Deref for Word {
@@ -279,18 +242,21 @@ pub(crate) fn stripes() -> usize {
     (4 * processors).next_power_of_two().clamp(8, 256)
 }
 
-/// The number of the calling thread. Threads get numbers in turn, so that few share a stripe.
+/// The stripe of the calling thread. Threads get numbers in turn, so that few share a stripe.
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) fn stripe_of_this_thread() -> usize {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    number_of_this_thread().unwrap_or(0)
+}
 
+/// The number of the calling thread. `None` late in its life, when thread-local values are gone.
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) fn number_of_this_thread() -> Option<usize> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        // Relaxed: the numbers need only be spread out.
-        static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+    std::thread_local! {
+        // Relaxed: the numbers need only differ.
+        static MINE: usize = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
-    // Thread-local values are gone late in the life of a thread. Then any stripe is right.
-    MINE.try_with(|mine| *mine).unwrap_or(0)
+    MINE.try_with(|mine| *mine).ok()
 }
 
 /// The number of the calling thread. A model gives the number, so that it is the same in every run.

@@ -244,6 +244,16 @@ impl<S: Eq + Clone> Striped<S> {
             self.leave_stripe(number as usize);
         }
     }
+
+    /// A snapshot of the central lock, plus the holders on the stripes.
+    fn with_stripes(&self, mut seen: Snapshot<S>) -> Snapshot<S> {
+        if self.mode.load(SeqCst) & STATE != OFF {
+            let on_stripes: usize = self.stripes.iter().map(|stripe| stripe.0.load(SeqCst)).sum();
+            seen.holders = (seen.holders + on_stripes).saturating_sub(1);
+            seen.session = seen.session.filter(|_| seen.holders > 0);
+        }
+        seen
+    }
 }
 
 /// A count on a stripe. Undone when dropped, also if a comparison panics.
@@ -255,18 +265,6 @@ struct Pin<'a, S: Eq + Clone> {
 impl<S: Eq + Clone> Drop for Pin<'_, S> {
     fn drop(&mut self) {
         self.lock.leave_stripe(self.number);
-    }
-}
-
-impl<S: Eq + Clone> Striped<S> {
-    /// A snapshot of the central lock, plus the holders on the stripes.
-    fn with_stripes(&self, mut seen: Snapshot<S>) -> Snapshot<S> {
-        if self.mode.load(SeqCst) & STATE != OFF {
-            let on_stripes: usize = self.stripes.iter().map(|stripe| stripe.0.load(SeqCst)).sum();
-            seen.holders = (seen.holders + on_stripes).saturating_sub(1);
-            seen.session = seen.session.filter(|_| seen.holders > 0);
-        }
-        seen
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 
 use crate::cores::Signal;
+use crate::sync;
 use crate::watch::Request;
 
 /// Threads have numbers from 1 on.
@@ -141,13 +142,7 @@ pub(super) fn end_wait(thread: u64, before: Option<Arc<Waiter>>) {
 
 /// The number of the calling thread.
 pub(super) fn this_thread() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(NO_THREAD + 1);
-    thread_local! {
-        // Relaxed: the numbers need only differ.
-        static MINE: u64 = NEXT.fetch_add(1, Relaxed);
-    }
-    // Thread-local values are gone late in the life of a thread.
-    MINE.try_with(|mine| *mine).unwrap_or(NO_THREAD)
+    sync::number_of_this_thread().map_or(NO_THREAD, |number| number as u64 + 1)
 }
 
 thread_local! {

@@ -80,14 +80,6 @@ impl<'a> RoomGuard<'a> {
         // Not `then_some`: that would make a guard in every case, and dropping it leaves.
         enter(room, None, deadline).then(|| RoomGuard(room))
     }
-
-    fn try_enter(room: &'a Room) -> Option<Self> {
-        room.try_enter(None).map(|()| RoomGuard(room))
-    }
-
-    fn keep(self) {
-        std::mem::forget(self);
-    }
 }
 
 impl Drop for RoomGuard<'_> {
@@ -123,8 +115,7 @@ impl RawRwLock {
             if !enter(&self.room, READERS, deadline) {
                 return false;
             }
-            if let Some(token) = RoomGuard::try_enter(token) {
-                token.keep();
+            if token.try_enter(None).is_some() {
                 return true;
             }
             // SAFETY: the caller has just entered.
@@ -196,12 +187,11 @@ unsafe impl RawRwLockUpgrade for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_upgradable(&self) -> Option<InsideUpgradable> {
         self.room.try_enter(READERS)?;
-        let Some(token) = RoomGuard::try_enter(&self.token.rooms().token) else {
+        if self.token.rooms().token.try_enter(None).is_none() {
             // SAFETY: the caller has just entered.
             unsafe { self.room.leave(&mut ()) };
             return None;
-        };
-        token.keep();
+        }
         Some(self.inside_upgradable())
     }
 
@@ -250,16 +240,12 @@ unsafe impl RawRwLockUpgradeDowngrade for RawRwLock {
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn downgrade_to_upgradable(&self, guard: Inside) -> InsideUpgradable {
-        let token_room = &self.token.rooms().token;
+        let token = &self.token.rooms().token;
         // Only the caller is inside, so another thread has the token only for a moment. This loop
         // tries and does not wait, because a wait could be withdrawn.
-        let token = loop {
-            if let Some(token) = RoomGuard::try_enter(token_room) {
-                break token;
-            }
+        while token.try_enter(None).is_none() {
             std::thread::yield_now();
-        };
-        token.keep();
+        }
         // SAFETY: the caller's promise.
         self.with_token(unsafe { self.downgrade(guard) })
     }

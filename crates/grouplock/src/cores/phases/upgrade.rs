@@ -73,9 +73,7 @@ impl<S: Eq + Clone> Phases<S> {
     pub(crate) unsafe fn try_upgrade(&self) -> bool {
         self.lock().close()
     }
-}
 
-impl<S: Eq + Clone> Phases<S> {
     /// If requests wait, leaves, lets them enter in order, and enters again after them.
     ///
     /// # Safety
