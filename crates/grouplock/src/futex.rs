@@ -1,5 +1,4 @@
-//! Sleeping on a word: by a call of the operating system, or by a mutex and a condition variable
-//! where it has none.
+//! Sleeping on a word: by a call of the system, or by a mutex and a condition variable.
 
 #[cfg(any(
     windows,
@@ -25,14 +24,12 @@ mod parked {
     use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
     struct Bucket {
-        /// A thread holds it from its look at the word until it sleeps. So no wake-up is lost in
-        /// between.
+        /// Held from the look at the word until the sleep, so that no wake-up is lost.
         looking: Mutex<()>,
         woken: Condvar,
     }
 
-    /// Enough buckets that words rarely share one. Words that share one wake each other's threads
-    /// without need.
+    /// Enough buckets that words rarely share one. Otherwise they wake each other's threads.
     static BUCKETS: [Bucket; 32] =
         [const { Bucket { looking: Mutex::new(()), woken: Condvar::new() } }; 32];
 
@@ -44,8 +41,7 @@ mod parked {
     /// Sleeps while `word` has `value`. May return early.
     pub(crate) fn wait(word: &AtomicU32, value: u32) {
         let (bucket, looking) = bucket(ptr::from_ref(word));
-        // Relaxed: waking locks `looking` too. So this thread sees what was written before the
-        // wake-up.
+        // Relaxed: waking locks `looking` too. So this thread sees what was written before.
         if word.load(Relaxed) == value {
             drop(bucket.woken.wait(looking));
         }

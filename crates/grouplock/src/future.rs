@@ -22,8 +22,7 @@ pub type ExclusiveArc<S, T, C = Phases<S>> = Request<Arc<GroupLock<S, T, C>>, S,
 
 const READY: &str = "the future was polled after it was ready";
 
-/// A request of a task: [`Enter`], [`Exclusive`], [`EnterArc`] or [`ExclusiveArc`]. Dropping it
-/// withdraws the request.
+/// A request of a task. Dropping it withdraws the request.
 #[must_use = "futures do nothing unless polled"]
 pub struct Request<H: Handle<C>, S, C: Core<Session = S>, A: Access> {
     /// `None` after the guard was made.
@@ -49,8 +48,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Future for Request<H, S, 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Request { lock: kept, session, waiting } = &mut *self;
-        // The future keeps the lock until the guard is made. If the poll panics, dropping the
-        // future withdraws the request.
+        // If the poll panics, the future still has the lock, and dropping it withdraws the request.
         let (lock, _) = kept.as_ref().expect(READY);
         let pass = ready!(lock.core().poll_enter(session.as_ref(), waiting, cx));
         let (lock, data) = kept.take().expect(READY);
@@ -137,8 +135,7 @@ impl<H: Handle<C>, S: fmt::Debug, C: Core<Session = S>, T: ?Sized> fmt::Debug
     }
 }
 
-/// Waits for a room that is set up, or for the right to set it up. The caller makes a guard of the
-/// pass.
+/// Waits for a room that is set up, or for the right to set it up. The result becomes a guard.
 pub(crate) struct EnterWith<'a, S, C: Core<Session = S>> {
     core: &'a C,
     session: &'a S,

@@ -1,8 +1,7 @@
 //! Guards. A holder has a guard, and dropping the guard leaves.
 //!
 //! There is one type, [`Guard`]. Its parameters say how it holds the lock (by a reference or an
-//! `Arc`) and what it may do with the data (share it or change it). The four cases have names of
-//! their own.
+//! `Arc`) and what it may do with the data (share or change it). The four cases have names.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,39 +16,31 @@ use crate::cores::{Core, Phases};
 use crate::future::Switch;
 use crate::watch::{self, Held};
 
-/// Inside a session, with shared access to the data, until dropped. From [`GroupLock::enter`] and
-/// similar calls.
+/// Inside a session, with shared access to the data, until dropped. From [`GroupLock::enter`].
 ///
 /// Functions of the guard are associated functions, so that they hide no method of the data:
 /// [`SessionGuard::session(&guard)`](Guard::session), [`switch`](Guard::switch),
-/// [`switch_async`](Guard::switch_async), [`again`](Guard::again), [`epoch`](Guard::epoch),
-/// [`map`](Guard::map).
+/// [`again`](Guard::again), [`epoch`](Guard::epoch), [`map`](Guard::map).
 pub type SessionGuard<'a, S, T, C = Phases<S>, K = Whole> = Guard<&'a C, S, C, Sharing<T, K>>;
 
-/// Alone inside, with `&mut` access to the data, until dropped. From [`GroupLock::exclusive`] and
-/// similar calls.
+/// Alone inside, with `&mut` access to the data, until dropped. From [`GroupLock::exclusive`].
 ///
-/// Associated functions: [`ExclusiveGuard::downgrade(guard, session)`](Guard::downgrade),
-/// `ExclusiveGuard::map(guard, part)`.
+/// Associated functions: [`downgrade(guard, session)`](Guard::downgrade), `map(guard, part)`.
 pub type ExclusiveGuard<'a, S, T, C = Phases<S>, K = Whole> = Guard<&'a C, S, C, Alone<T, K>>;
 
-/// A [`SessionGuard`] that owns a share of its lock instead of borrowing it. From
-/// [`GroupLock::enter_arc`]. `U` is the part of the data that a [mapped](Guard::map) guard shows.
-/// `K` is then [`Part`].
+/// A [`SessionGuard`] that owns a share of its lock. From [`GroupLock::enter_arc`]. `U` is the part
+/// of the data that a [mapped](Guard::map) guard shows. `K` is then [`Part`].
 pub type OwnedSessionGuard<S, T, C = Phases<S>, U = T, K = Whole> =
     Guard<Arc<GroupLock<S, T, C>>, S, C, Sharing<U, K>>;
 
-/// An [`ExclusiveGuard`] that owns a share of its lock instead of borrowing it. From
-/// [`GroupLock::exclusive_arc`].
+/// An [`ExclusiveGuard`] that owns a share of its lock. From [`GroupLock::exclusive_arc`].
 pub type OwnedExclusiveGuard<S, T, C = Phases<S>, U = T, K = Whole> =
     Guard<Arc<GroupLock<S, T, C>>, S, C, Alone<U, K>>;
 
-/// The type of all guards: [`SessionGuard`], [`ExclusiveGuard`], [`OwnedSessionGuard`] and
-/// [`OwnedExclusiveGuard`].
+/// The type of all guards. The type aliases of this module are its four cases.
 ///
 /// A guard may be sent to another thread and be dropped there. A leaked guard (by
-/// [`std::mem::forget`], say) keeps its session inside forever: conflicting requests wait forever,
-/// and nothing else happens.
+/// [`std::mem::forget`], say) keeps its session inside forever: conflicting requests wait forever.
 #[must_use = "the room is left at once if the guard is dropped"]
 #[clippy::has_significant_drop]
 pub struct Guard<H: Handle<C>, S, C: Core<Session = S>, A: Access> {
@@ -114,8 +105,7 @@ pub struct Part;
 unsafe impl<T: ?Sized + Sync, K> Send for Sharing<T, K> {}
 // SAFETY: this is a `&T`.
 unsafe impl<T: ?Sized + Sync, K> Sync for Sharing<T, K> {}
-// SAFETY: this is a `&mut T`. If another thread downgrades it, it becomes a `&T` there, while other
-// threads also get `&T`.
+// SAFETY: this is a `&mut T`, which the other thread can downgrade to `&T` while others get `&T`.
 unsafe impl<T: ?Sized + Send + Sync, K> Send for Alone<T, K> {}
 // SAFETY: this is a `&mut T`, through which others see `&T`.
 unsafe impl<T: ?Sized + Sync, K> Sync for Alone<T, K> {}
@@ -151,8 +141,7 @@ mod sealed {
 
 impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Guard<H, S, C, A> {
     /// # Safety
-    /// `pass` is inside the lock of `lock` and `data`, alone if `A` is [`Alone`]. From now on the
-    /// guard owns it.
+    /// `pass` is inside `lock`, which has `data`; alone if `A` is [`Alone`]. The guard owns it.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub(crate) unsafe fn new(lock: H, pass: C::Pass, data: A) -> Self {
@@ -218,7 +207,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized, K> Guard<H, S, C, Sharing
     /// assert_eq!(&*name, "one");
     /// ```
     ///
-    /// The new guard cannot switch, because the part may not exist afterwards:
+    /// It cannot switch, because the part may not exist afterwards:
     ///
     /// ```compile_fail,E0308
     /// # use grouplock::{GroupLock, SessionGuard};
@@ -243,11 +232,10 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C
     /// first, as if the guard were dropped. A guard that is the only one, and may enter before the
     /// waiters, changes its session at once.
     ///
-    /// Other holders may have been inside in between. So facts about the data from before the call
-    /// may be false after it.
+    /// Other holders may have been inside in between, so what was known of the data may be false.
     ///
     /// **Not for tasks**: this blocks the thread. On an executor with one thread it may block
-    /// forever, because the tasks that must leave run on the same thread. Tasks call
+    /// forever, because the tasks that must leave need that thread. Use
     /// [`switch_async`](Guard::switch_async).
     ///
     /// ```
@@ -266,8 +254,7 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C
         watch::about_to_wait();
         this.inside();
         let _away = this.held.away();
-        // SAFETY: the guard's pass is inside a session. No reference to the data exists, because
-        // the guard is borrowed mutably.
+        // SAFETY: the guard's pass is inside a session, and `&mut` proves that no data is borrowed.
         let inside = unsafe { this.lock.core().switch(&mut this.pass, session, None) };
         debug_assert!(inside, "without a deadline, waiting ends inside");
     }
@@ -352,9 +339,8 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C
 impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized, K>
     Guard<H, S, C, Sharing<T, K>>
 {
-    /// A second guard of the same session, without a wait. A holder that asks for its session again
-    /// with [`enter`](GroupLock::enter) may have to wait behind a conflicting request that arrived
-    /// in between, and so for itself.
+    /// A second guard of the same session, without a wait. A holder that asks again with
+    /// [`enter`](GroupLock::enter) may wait behind a conflicting request, and so for itself.
     ///
     /// ```
     /// use grouplock::{GroupLock, Policy, SessionGuard};
@@ -377,15 +363,13 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized, K>
         let data = Sharing::to(this.inside().0);
         // SAFETY: the guard's pass is inside a session.
         let pass = unsafe { this.lock.core().again(&this.pass) };
-        // SAFETY: the pass is inside the same lock. A part of the data that `map` chose exists as
-        // long as there is a holder.
+        // SAFETY: the pass is inside the same lock. A part exists while there is a holder.
         unsafe { Guard::new(this.lock.clone(), pass, data) }
     }
 
     /// A number that changes when the room changes to another session, and when a
     /// [set-up](GroupLock::enter_with) begins, even one that fails. It does not change at other
-    /// times. A holder that has left and entered again can compare it to learn whether that
-    /// happened.
+    /// times. A holder that has left and entered again can compare it.
     ///
     /// ```
     /// use grouplock::{GroupLock, SessionGuard};
@@ -408,8 +392,7 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized, K>
 impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized, K> Guard<H, S, C, Alone<T, K>> {
     /// Makes the guard show a part of the data.
     ///
-    /// The new guard cannot be downgraded, because other holders could change the part through the
-    /// whole:
+    /// It cannot be downgraded, because other holders could change the part through the whole:
     ///
     /// ```compile_fail,E0308
     /// # use grouplock::{ExclusiveGuard, GroupLock};
@@ -449,8 +432,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Alone<T>> 
         this.open(|core, pass| unsafe { core.downgrade(pass, session) })
     }
 
-    /// `open` opens the room to a session. If it panics, the guard is leaked and the room stays
-    /// taken.
+    /// `open` opens the room to a session. If it panics, the guard leaks and the room stays taken.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub(crate) fn open(self, open: impl FnOnce(&C, &mut C::Pass)) -> Guard<H, S, C, Sharing<T>> {
         let data = Sharing::to(self.inside().0);

@@ -1,17 +1,15 @@
-//! A lock with *sessions*: any number of holders share a session, and different sessions exclude
-//! each other.
+//! A lock with *sessions*: holders of one session share, different sessions exclude each other.
 //!
 //! A mutex is the case in which every request has a session of its own. A readers-writers lock is
 //! the case in which readers share a session and each writer has its own. [`GroupLock`] is the
 //! general case. Backups may overlap each other but not migrations. Any number of jobs use a
-//! machine while it is set up for red, then for blue. Threads insert into a table together, or look
-//! up together, but not both.
+//! machine while it is set up for red, then for blue. Threads insert together, or look up together,
+//! but not both.
 //!
 //! # A room that is set up for one thing at a time
 //!
 //! A machine serves one model, database or mode at a time, for any number of requests. A change is
-//! expensive. A request that finds the wrong one loads its own, alone. Other requests for it wait
-//! for that and share it.
+//! expensive. A request that finds the wrong one loads its own, alone. Then others share it.
 //!
 //! ```
 //! use grouplock::{GroupLock, Policy};
@@ -57,8 +55,7 @@
 //!
 //! # Tasks
 //!
-//! Tasks use the same lock, on any executor, also at the same time as threads. A dropped future
-//! leaves nothing in the queue.
+//! Tasks use the same lock as threads, on any executor. A dropped future leaves the queue.
 //!
 //! ```
 //! use std::time::Duration;
@@ -117,18 +114,16 @@
 //! A [`Policy`] decides which session enters next, and states what a waiter can rely on: `Eventual`
 //! (the default), `Fifo`, `Batch`, `BatchFor`, `Priority`. A [core](cores) is the lock without
 //! data: `Phases` (the default), `Striped` for one session on many processors, and, with feature
-//! `handover`, `Handover` for a constant number of remote memory references. All have the same
-//! calls.
+//! `handover`, `Handover` for a constant number of remote memory references.
 //!
 //! # Features
 //!
 //! No feature is on by default, and a feature that is off costs nothing.
 //!
 //! * `lock_api`: `Mutex` and `RwLock` with the calls of `parking_lot`, through `lock_api` 0.5;
-//!   needs Rust 1.95. See module `raw`. With `send_guard`, their guards may be sent to other
-//!   threads.
-//! * `deadlock_detection`: reports threads that wait for themselves or for each other. See module
-//!   `deadlock`.
+//!   needs Rust 1.95. With `send_guard`, their guards may be sent to other threads. See module
+//!   `raw`.
+//! * `deadlock_detection`: reports threads that wait for themselves or each other.
 //! * `tracing`: events and spans for long waits. See module `long_waits`.
 //! * `handover`: the core `cores::Handover`.
 //!
@@ -136,8 +131,7 @@
 //! word. The crate needs Rust 1.88, and 1.95 with `lock_api`. It builds for
 //! `wasm32-unknown-unknown`. That target has one thread and no clock, so no thread can wait there.
 //!
-//! There is no `no_std`: a lock that waits needs threads that sleep, a clock for its policies, and
-//! memory for its queue. The rest, the policy as data and the snapshot, is of no use alone.
+//! There is no `no_std`: a lock that waits needs threads that sleep, a clock and memory.
 //!
 //! # What it costs
 //!

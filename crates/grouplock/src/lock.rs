@@ -14,8 +14,7 @@ use crate::{
     ExclusiveGuard, OwnedExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard, Snapshot, watch,
 };
 
-/// A lock with sessions. Holders of the same session share the data. Different sessions exclude
-/// each other.
+/// A lock with sessions. Holders of a session share the data. Sessions exclude each other.
 ///
 /// `S` is the type of sessions: an enum, a number, a string, anything that can be compared and
 /// cloned. There is no table of sessions and no limit to their number. `T` is the data:
@@ -54,8 +53,7 @@ use crate::{
 ///
 /// # Order
 ///
-/// The [`Policy`] decides which session enters next. The default favours speed, and still no
-/// request starves.
+/// The [`Policy`] decides which session enters next. By default it is fast, and no request starves.
 ///
 /// # Panics and poisoning
 ///
@@ -69,8 +67,7 @@ use crate::{
 ///   stays usable. There is one exception: a thread that leaves compares sessions of waiting
 ///   requests. A panic of that comparison ends there, and the two sessions count as different.
 /// * If a set-up panics, the request fails with that panic, and the room is not set up.
-/// * If a waker or the destructor of a session panics, the panic hook reports it, and the panic
-///   ends there.
+/// * If a waker or the destructor of a session panics, the panic hook reports it. It ends there.
 ///
 /// Comparisons, clones and priorities may run while the short internal lock is held, so they must
 /// not use the same lock. The lock keeps the last session until another session enters.
@@ -189,8 +186,7 @@ impl<S, T> GroupLock<S, T> {
 }
 
 impl<S, T> GroupLock<S, T, Striped<S>> {
-    /// A lock for read-mostly use. Processors that enter the same session do not share a cache
-    /// line. See [`Striped`].
+    /// A lock for one session on many processors. See [`Striped`].
     ///
     /// For another policy, use `GroupLock::over(Striped::new(policy), value)`.
     pub fn striped(value: T) -> Self {
@@ -224,15 +220,13 @@ impl<S, T: ?Sized, C> GroupLock<S, T, C> {
 }
 
 impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
-    /// The number of this lock in reports of the features `deadlock_detection` and `tracing`: the
-    /// address of its core.
+    /// The number of this lock in reports: the address of its core.
     pub fn address(&self) -> usize {
         self.core.address()
     }
 
     /// # Safety
-    /// `pass` is inside, alone if `A` is [`Alone`](crate::guards::Alone). `handle` belongs to this
-    /// lock.
+    /// `pass` is inside, alone if `A` is [`Alone`](crate::guards::Alone). `handle` is of this lock.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn guard<H: Handle<C>, A>(&self, handle: H, pass: C::Pass) -> Guard<H, S, C, A>
@@ -263,7 +257,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         unsafe { self.guard(&self.core, pass) }
     }
 
-    /// [`enter`](GroupLock::enter), with a guard that keeps the lock alive instead of borrowing it.
+    /// [`enter`](GroupLock::enter), with a guard that owns a share of the lock.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -282,8 +276,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         unsafe { self.guard(Arc::clone(self), pass) }
     }
 
-    /// [`exclusive`](GroupLock::exclusive), with a guard that keeps the lock alive instead of
-    /// borrowing it.
+    /// [`exclusive`](GroupLock::exclusive), with a guard that owns a share of the lock.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn exclusive_arc(self: &Arc<Self>) -> OwnedExclusiveGuard<S, T, C> {
         watch::about_to_wait();
@@ -347,9 +340,8 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
     /// The request joins the queue when the future is first polled. Dropping the future withdraws
     /// the request. If it was admitted meanwhile, the room passes to other requests.
     ///
-    /// A future whose request was admitted keeps the room until it is polled or dropped. If it is
-    /// neither, because its task waits for something else, say, it keeps other sessions out, as a
-    /// guard does.
+    /// An admitted future keeps the room until it is polled or dropped. If neither happens, because
+    /// its task waits for something else, say, it keeps other sessions out, as a guard does.
     pub fn enter_async(&self, session: S) -> Enter<'_, S, T, C> {
         Enter::new(&self.core, self.data(), Some(session))
     }
@@ -379,14 +371,12 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         Some(unsafe { self.guard(&self.core, pass) })
     }
 
-    /// [`exclusive`](GroupLock::exclusive) for tasks. Cancel safe as
-    /// [`enter_async`](GroupLock::enter_async).
+    /// [`exclusive`](GroupLock::exclusive) for tasks. Cancel safe as `enter_async`.
     pub fn exclusive_async(&self) -> Exclusive<'_, S, T, C> {
         Exclusive::new(&self.core, self.data(), None)
     }
 
-    /// [`try_enter`](GroupLock::try_enter), with a guard that keeps the lock alive instead of
-    /// borrowing it.
+    /// [`try_enter`](GroupLock::try_enter), with a guard that owns a share of the lock.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_enter_arc(self: &Arc<Self>, session: S) -> Option<OwnedSessionGuard<S, T, C>> {
         let pass = self.core.try_enter(Some(session))?;
@@ -394,8 +384,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         Some(unsafe { self.guard(Arc::clone(self), pass) })
     }
 
-    /// [`try_exclusive`](GroupLock::try_exclusive), with a guard that keeps the lock alive instead
-    /// of borrowing it.
+    /// [`try_exclusive`](GroupLock::try_exclusive), with a guard that owns a share of the lock.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_exclusive_arc(self: &Arc<Self>) -> Option<OwnedExclusiveGuard<S, T, C>> {
         let pass = self.core.try_enter(None)?;
@@ -403,14 +392,12 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         Some(unsafe { self.guard(Arc::clone(self), pass) })
     }
 
-    /// [`enter_async`](GroupLock::enter_async), with a future and a guard that keep the lock alive
-    /// instead of borrowing it.
+    /// [`enter_async`](GroupLock::enter_async); future and guard own a share of the lock.
     pub fn enter_arc_async(self: &Arc<Self>, session: S) -> EnterArc<S, T, C> {
         EnterArc::new(Arc::clone(self), self.data(), Some(session))
     }
 
-    /// [`exclusive_async`](GroupLock::exclusive_async), with a future and a guard that keep the
-    /// lock alive instead of borrowing it.
+    /// The same for [`exclusive_async`](GroupLock::exclusive_async).
     pub fn exclusive_arc_async(self: &Arc<Self>) -> ExclusiveArc<S, T, C> {
         ExclusiveArc::new(Arc::clone(self), self.data(), None)
     }
@@ -429,16 +416,13 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
     /// assert_eq!((&**one, &**two), ("weights of A", "weights of A"));
     /// ```
     ///
-    /// * While the room is set up for the session, this costs what [`enter`](GroupLock::enter)
-    ///   does.
-    /// * If `set_up` panics, the room is left and is not set up. The next request with set-up does
-    ///   it again.
+    /// * While the room is set up, this costs as much as [`enter`](GroupLock::enter).
+    /// * If `set_up` panics, the room is left and not set up. The next request with set-up does it.
     /// * [`enter`](GroupLock::enter) needs no set-up and does none. It may find the room as another
     ///   session left it. If it changes the session, the room is not set up: a request for the same
     ///   session with set-up waits until it can be alone.
     /// * [`exclusive`](GroupLock::exclusive), and [`downgrade`](Guard::downgrade) to the same
-    ///   session, leave the room set up. A holder that changes the data there is responsible for
-    ///   that.
+    ///   session, leave the room set up. The holder is responsible for its changes.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn enter_with(&self, session: S, set_up: impl FnOnce(&mut T)) -> SessionGuard<'_, S, T, C> {
@@ -450,11 +434,10 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         guard
     }
 
-    /// [`enter_with`](GroupLock::enter_with), with a set-up that may fail. If it fails, the room is
-    /// left and is not set up.
+    /// [`enter_with`](GroupLock::enter_with), with a set-up that may fail.
     ///
     /// # Errors
-    /// Those of `set_up`.
+    /// Those of `set_up`. The room is left then, and is not set up.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn enter_with_result<E>(
@@ -518,11 +501,10 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         guard
     }
 
-    /// [`enter_with_async`](GroupLock::enter_with_async), with a set-up that may fail. If it fails,
-    /// the room is left and is not set up.
+    /// [`enter_with_async`](GroupLock::enter_with_async), with a set-up that may fail.
     ///
     /// # Errors
-    /// Those of `set_up`.
+    /// Those of `set_up`. The room is left then, and is not set up.
     pub async fn enter_with_result_async<E>(
         &self,
         session: S,

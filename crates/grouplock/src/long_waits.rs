@@ -13,8 +13,8 @@
 //! The target is `grouplock`. `lock` is the number from
 //! [`GroupLock::address`](crate::GroupLock::address), in hexadecimal. A task reports only the event
 //! `waited`, when it is polled and is inside, or when it is dropped: while it waits, no code reads
-//! the clock for it. A [`Handover`](crate::cores::Handover) reports nothing. A subscriber that
-//! panics does no harm.
+//! the clock for it. A [`Handover`](crate::cores::Handover) reports nothing. A panic of a
+//! subscriber does no harm.
 //!
 //! ```
 //! use std::time::Duration;

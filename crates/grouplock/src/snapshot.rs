@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// The holders and the waiters at one moment, from
-/// [`GroupLock::snapshot`](crate::GroupLock::snapshot).
+/// The holders and the waiters at one moment. From `GroupLock::snapshot`.
 ///
 /// It may be out of date when you read it. A thread that only tries to enter is counted while it
 /// compares its session with the one inside. The lock reads the count before and after it copies

@@ -87,8 +87,7 @@ pub(crate) fn is_over(until: Instant, now: Instant) -> bool {
     cfg!(any(loom, shuttle)) || now >= until
 }
 
-/// How often a thread looks at a word again before it sleeps. Once in a model, so that sleeping is
-/// explored.
+/// How often a thread looks at a word again before it sleeps. Once in a model, to explore sleep.
 pub(crate) const PATIENT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 100 };
 
 /// How often a request that does not wait tries to take the internal lock.
@@ -99,8 +98,7 @@ pub(crate) const TRY_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 32 };
 /// A thread that joins the queue sleeps, and must wake up before it can enter. If a thread that has
 /// just left joined the queue at once, the next thread would find it there. From then on every
 /// entry would need a thread to wake up. So a thread spins long enough for another thread to wake
-/// up, enter and leave. Shuttle explores two rounds. Loom explores none, or as many as a model
-/// says.
+/// up, enter and leave. Shuttle explores two rounds, loom as many as a model says.
 #[cfg(not(loom))]
 fn spin_rounds() -> u32 {
     if cfg!(shuttle) { 2 } else { 30 }
@@ -192,8 +190,7 @@ mod model_word {
 
     pub(crate) struct Word {
         value: AtomicU32,
-        /// A thread holds it from its look at the value until it sleeps. So no wake-up is lost in
-        /// between.
+        /// Held from the look at the value until the sleep, so that no wake-up is lost.
         looking: Mutex<()>,
         woken: Condvar,
     }
@@ -229,8 +226,7 @@ mod model_word {
     }
 }
 
-/// After so many entries in a row without a waiter, a striped lock favours the session of the last
-/// one. Models and miri have few entries.
+/// After so many entries in a row without a waiter, a striped lock favours the last session.
 pub(crate) const ENTRIES_TO_FAVOUR: u32 = if cfg!(any(loom, shuttle, miri)) { 1 } else { 64 };
 
 /// The number of stripes of a striped lock: enough that concurrent threads rarely share one.

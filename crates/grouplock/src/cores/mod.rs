@@ -1,7 +1,6 @@
 //! The cores: locks without data. A [`GroupLock`](crate::GroupLock) is a core with data.
 //!
-//! All cores have the same calls. Policies exist in `Phases` and `Striped`, limits in `Phases`
-//! only.
+//! All cores have the same calls. `Phases` and `Striped` have policies. `Phases` has limits.
 //!
 //! | core | what it is for | policies |
 //! |---|---|---|
@@ -25,8 +24,7 @@ pub(crate) use self::phases::{Signal, discard};
 pub use self::striped::Striped;
 use crate::{Snapshot, watch};
 
-/// Only locks of this crate are cores: guards rely on their promises, and the trait may get more
-/// calls.
+/// Only locks of this crate are cores: guards rely on them, and the trait may get more calls.
 mod sealed {
     pub trait Sealed {}
     #[cfg(feature = "handover")]
@@ -42,8 +40,7 @@ mod sealed {
 /// # Safety
 /// While a holder of a session is inside, no request for another session and no request to be alone
 /// enters. While a holder that asked to be alone is inside, no request enters. A withdrawn request
-/// does not enter. Everything that a holder did before it left happens before a conflicting request
-/// enters.
+/// does not enter. What a holder did happens before a conflicting request enters.
 pub unsafe trait Core: sealed::Sealed {
     /// The type of sessions.
     type Session;
@@ -60,8 +57,7 @@ pub unsafe trait Core: sealed::Sealed {
     /// Leaves.
     ///
     /// # Safety
-    /// This core gave `pass` to a request for a session, and `pass` has not left. It must not be
-    /// used afterwards.
+    /// This core gave `pass` to a request for a session. It is inside, and is not used afterwards.
     unsafe fn leave(&self, pass: &mut Self::Pass);
 
     /// Leaves as a holder that is alone.
@@ -94,8 +90,7 @@ pub unsafe trait Core: sealed::Sealed {
     /// Waits until inside, at most until `deadline`.
     fn enter_until(&self, session: Option<Self::Session>, deadline: Instant) -> Option<Self::Pass>;
 
-    /// Enters. Or puts a request into the queue and its state into `waiting`. Later calls return
-    /// whether it was admitted.
+    /// Enters, or puts a request into the queue and its state into `waiting`. Then polls that.
     fn poll_enter(
         &self,
         session: Option<&Self::Session>,
@@ -108,12 +103,10 @@ pub unsafe trait Core: sealed::Sealed {
     fn cancel(&self, waiting: Self::Waiting, exclusive: bool);
 
     /// Leaves the session of `pass` and enters `session`, but waits at most until `deadline`. The
-    /// new request arrives before the old one leaves. Returns whether `pass` is inside. If not, it
-    /// has left.
+    /// new request arrives before the old one leaves. If this returns `false`, `pass` has left.
     ///
     /// # Safety
-    /// As [`leave`](Core::leave), but afterwards `pass` is for `session`. If this panics, it has
-    /// changed nothing.
+    /// As [`leave`](Core::leave), but `pass` is for `session` then. A panic leaves it as it was.
     unsafe fn switch(
         &self,
         pass: &mut Self::Pass,
@@ -127,9 +120,8 @@ pub unsafe trait Core: sealed::Sealed {
     /// As [`switch`](Core::switch).
     unsafe fn try_switch(&self, pass: &mut Self::Pass, session: Self::Session) -> bool;
 
-    /// [`switch`](Core::switch), if no wait is needed. Otherwise `pass` has left, and a request for
-    /// `session` is in the queue. [`poll_enter`](Core::poll_enter) or [`cancel`](Core::cancel)
-    /// continues with it.
+    /// [`switch`](Core::switch), if no wait is needed. Otherwise `pass` has left, and a request is
+    /// in the queue for [`poll_enter`](Core::poll_enter) or [`cancel`](Core::cancel).
     ///
     /// # Safety
     /// As [`switch`](Core::switch).
@@ -151,8 +143,7 @@ pub unsafe trait Core: sealed::Sealed {
     /// alone to set the room up, and returns `true`.
     fn enter_with(&self, session: &Self::Session) -> (Self::Pass, bool);
 
-    /// As [`enter_with`](Core::enter_with), for a task. [`cancel`](Core::cancel) withdraws the
-    /// request.
+    /// [`enter_with`](Core::enter_with) for a task. [`cancel`](Core::cancel) withdraws the request.
     fn poll_enter_with(
         &self,
         session: &Self::Session,
@@ -168,8 +159,7 @@ pub unsafe trait Core: sealed::Sealed {
     /// up. Afterwards `pass` is for `session`.
     unsafe fn finish_set_up(&self, pass: &mut Self::Pass, session: Self::Session);
 
-    /// A number that changes when the room changes to another session or a set-up begins, and only
-    /// then. The caller is a holder.
+    /// A number that changes with each change of session and each set-up. The caller is a holder.
     fn epoch(&self) -> u64;
 
     /// Opens the room, in which the holder is alone, to `session`.

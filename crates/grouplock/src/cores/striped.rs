@@ -1,5 +1,4 @@
-//! `striped`: each holder of the favoured session is counted on a cache line that few threads
-//! share.
+//! `striped`: many cache lines count the holders of the favoured session.
 //!
 //! ```text
 //!   mode: OFF → ON → DRAINING → OFF …        central: a `Phases`
@@ -11,9 +10,8 @@
 //! While the mode is ON, all stripes together are *one* holder of the central lock: the favoured
 //! session is inside there, even if every stripe is empty. A request for that session adds its
 //! count to a stripe and then reads the mode again. A request that must wait at the central lock
-//! changes the mode to DRAINING. Then the thread that leaves the last stripe leaves the central
-//! lock on behalf of all stripes. The order of the waiters and all policies are those of the
-//! central lock.
+//! changes the mode to DRAINING. Then the last thread that leaves a stripe leaves the central lock
+//! on behalf of all stripes. The central lock decides the order of the waiters, by its policy.
 //!
 //! # Invariants
 //!
@@ -30,8 +28,8 @@
 //! counts. This is Dekker's pattern, so all these steps are sequentially consistent. The step that
 //! leaves a stripe is also a release. It pairs with the acquire of the thread that finds the stripe
 //! empty. The mode becomes ON under the internal lock of the central lock, and only if no request
-//! waits. A request joins the queue under the same lock and reads the mode afterwards. So a request
-//! that joins later finds the mode ON.
+//! waits. A request joins the queue under the same lock and then reads the mode, so it sees an ON
+//! that came before.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -50,12 +48,10 @@ const DRAINING: usize = 2;
 const STATE: usize = 3;
 const EPOCH: usize = 4;
 
-/// A core for many processors that nearly always enter the same session. They do not share a cache
-/// line. A request for another session, or to be alone, reads every stripe. So this core pays only
-/// if such requests are rare.
+/// A core for many processors that nearly always enter the same session. They rarely share a cache
+/// line. Requests for other sessions, or to be alone, read every stripe, so they should be rare.
 ///
-/// The favoured session changes by itself: after many entries in a row without a waiter, the
-/// session of the last entry is favoured.
+/// After many entries in a row without a waiter, the session of the last entry is favoured.
 ///
 /// ```
 /// use grouplock::GroupLock;
@@ -149,28 +145,24 @@ impl<S: Eq + Clone> Striped<S> {
         }
     }
 
-    /// A request must wait. Ends the favour. The next favour needs as many entries in a row as the
-    /// first.
+    /// Ends the favour, because a request waits, and begins to count entries again.
     fn revoke_and_restart(&self) {
         self.entries.store(0, Relaxed);
         self.revoke();
     }
 
-    /// The caller has read `mode`, which is DRAINING. If all stripes are empty, they leave the
-    /// central lock.
+    /// The caller has read `mode`, which is DRAINING. Empty stripes leave the central lock.
     #[cold]
     fn drain(&self, mode: usize) {
         let empty = self.stripes.iter().all(|stripe| stripe.0.load(SeqCst) == 0);
         let off = mode - DRAINING + OFF + EPOCH;
         if empty && self.mode.compare_exchange(mode, off, SeqCst, SeqCst).is_ok() {
-            // SAFETY: the stripes hold the central lock while the mode is DRAINING, and this thread
-            // has just ended that.
+            // SAFETY: the stripes held the central lock until this step ended DRAINING.
             unsafe { self.central.leave(&mut ()) };
         }
     }
 
-    /// The caller has entered at the central lock, alone or for a session. Favours the session
-    /// after enough entries.
+    /// The caller has entered at the central lock. After enough entries, favours the session.
     #[inline]
     fn entered(&self, alone: bool) -> Pass {
         // Relaxed, and two steps: a lost count does no harm.
@@ -182,8 +174,7 @@ impl<S: Eq + Clone> Striped<S> {
         CENTRAL
     }
 
-    /// The caller is a holder of a session at the central lock. Favours that session, unless a
-    /// request waits.
+    /// The caller is a holder of a session at the central lock. Favours it, unless a request waits.
     #[cold]
     fn favour(&self) {
         self.entries.store(0, Relaxed);

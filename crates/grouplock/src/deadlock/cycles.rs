@@ -5,8 +5,8 @@
 //! the owners of all holdings of the lock that it waits for, and a cycle is a deadlock.
 //!
 //! Threads enter and leave during the search. A cycle is reported only if each thread of it is
-//! still in the same wait afterwards. Then all were waiting at one moment, and a waiting thread
-//! neither enters nor leaves.
+//! still in the same wait afterwards. Then all were waiting at one moment. A waiting thread does
+//! not leave.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

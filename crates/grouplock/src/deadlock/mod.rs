@@ -3,8 +3,7 @@
 //! A thread that waits for a lock while it is inside another session of the same lock waits for
 //! itself. Two threads that each hold a lock and wait for the other lock wait for each other. With
 //! this feature, a thread that has waited for [a second](set_grace) looks for such a cycle, over
-//! all locks of this crate in the process. The last thread that began to wait reports the cycle,
-//! with the source lines of all calls:
+//! all locks of this crate in the process. The last thread of it reports it, with the source lines:
 //!
 //! ```text
 //! grouplock: deadlock
@@ -35,14 +34,11 @@
 //!
 //! # What it does not see
 //!
-//! * Tasks. They run on many threads, and many tasks run on one. Guards from `enter_async` and
-//!   similar calls belong to no thread, and a task that waits is not a thread that waits. So
-//!   nothing about tasks is reported.
+//! * Tasks. They run on many threads, and many tasks run on one. So their guards belong to no
+//!   thread, and their waits are not waits of a thread.
 //! * Waits with a deadline, because they end by themselves.
-//! * Waits at a [`Handover`](crate::cores::Handover), and for everything outside this crate:
-//!   channels, joins, other locks.
-//! * The names of sessions, because they need not be `Debug`. A report shows their type, and where
-//!   they were requested.
+//! * Waits at a [`Handover`](crate::cores::Handover), and for other things: channels, joins.
+//! * The names of sessions, because they need not be `Debug`. A report shows type and source line.
 //! * With feature `send_guard`, guards of [`Mutex`](crate::Mutex) and [`RwLock`](crate::RwLock):
 //!   they can be sent, and the lock cannot see which thread uses them. Without that feature they
 //!   cannot be sent, and there is no false alarm.
@@ -71,16 +67,14 @@ use crate::foreign::contain;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub enum Action {
-    /// The deadlock is printed to the standard error, and the thread continues to wait. The
-    /// default.
+    /// The deadlock is printed to the standard error, and the thread waits on. The default.
     #[default]
     Print,
     /// The function is called, on the thread that began to wait last, and the thread continues to
     /// wait. A panic of the function ends there.
     Call(fn(&Deadlock)),
     /// The thread that began to wait last withdraws its request and panics. If it cannot withdraw
-    /// (it [switches](crate::guards::Guard::switch), or upgrades a lock), this is
-    /// [`Action::Print`].
+    /// (it [switches](crate::guards::Guard::switch) or upgrades), this is [`Action::Print`].
     Panic,
 }
 

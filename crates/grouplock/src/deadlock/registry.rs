@@ -68,8 +68,7 @@ impl Waiter {
         Waiter { request, at, thread: std::thread::current(), number, signal }
     }
 
-    /// Returns whether it is still in the queue. A thread that was admitted may not have woken up
-    /// yet.
+    /// Returns whether it is still in the queue. An admitted thread may not have woken up yet.
     pub(super) fn waits(&self) -> bool {
         !self.signal.is_granted()
     }
@@ -125,8 +124,7 @@ pub(super) fn wait_of(thread: u64) -> Option<Arc<Waiter>> {
     lock_map(&WAITS).get(&thread).cloned()
 }
 
-/// The thread begins to wait. Returns the wait that it was in before: there is one if a comparison
-/// of sessions uses another lock.
+/// The thread begins to wait. Returns its wait before: a comparison of sessions may use a lock.
 pub(super) fn add_wait(thread: u64, waiter: Arc<Waiter>) -> Option<Arc<Waiter>> {
     lock_map(&WAITS).insert(thread, waiter)
 }

@@ -2,8 +2,7 @@
 //!
 //! A readers-writers lock is a group lock with one session, that of the readers. A mutex is a group
 //! lock without sessions. Both use the default core, [`Phases`](crate::cores::Phases), through the
-//! crate [`lock_api`] 0.5, which has the data and the guards. A program that uses `parking_lot`
-//! changes one line:
+//! crate [`lock_api`] 0.5, which has the data and the guards. `parking_lot` has the same calls:
 //!
 //! ```
 //! use grouplock::{Mutex, RwLock};
@@ -23,32 +22,26 @@
 //!
 //! * The order is that of [`Policy::EVENTUAL`](crate::Policy::EVENTUAL): any request may take a
 //!   free lock, but no reader or writer in the queue is overtaken for longer than a millisecond.
-//!   `unlock_fair` and `bump` hand the lock to the requests that have waited longest: no later
-//!   request gets it before them.
+//!   After `unlock_fair` and `bump`, no later request enters before the first waiters.
 //! * No poisoning: a guard that a panic drops unlocks.
 //! * `RwLock<()>` has 24 bytes and `Mutex<()>` 16. Neither allocates memory before a request waits
 //!   (or asks for an upgradable lock).
-//! * Guards stay on their thread, as those of `parking_lot` and std do. With feature `send_guard`
-//!   they may be sent.
-//! * A lock that is dropped or forgotten while it is locked does no harm. A leaked guard locks
-//!   forever.
+//! * Guards stay on their thread, as in `parking_lot` and std. Feature `send_guard` changes that.
+//! * A lock that is dropped while it is locked does no harm. A leaked guard locks forever.
 //!
 //! # Upgradable readers
 //!
 //! [`RwLock::upgradable_read`](lock_api::RwLock::upgradable_read) shares with readers and excludes
 //! other upgradable readers. That is not a session: two requests for a session always share. So an
-//! upgradable reader is a reader that also has the one token of the lock. An upgrade exchanges the
-//! place among the readers for the first place in the queue. No request can overtake the first one,
-//! so no writer enters in between.
+//! upgradable reader is a reader that also has the one token of the lock. To upgrade, it leaves the
+//! readers and becomes the first in the queue in one step, so no writer enters in between.
 //!
 //! # What there is not
 //!
 //! * Recursive reading. Suppose that a thread reads, a writer begins to wait, and the thread asks
 //!   to read again. It waits behind the writer, and the writer waits for it. If the lock let it
-//!   pass, it would have to let every reader pass, and writers would starve. `lock_api` 0.5 has no
-//!   call for it either.
-//! * A condition variable. Use `std::thread::park`, a channel, or a [`GroupLock`](crate::GroupLock)
-//!   with a session for each phase.
+//!   pass, it would have to let every reader pass, and writers would starve.
+//! * A condition variable. Use `std::thread::park`, a channel, or a session for each phase.
 //! * A reentrant mutex. You can build it over this mutex:
 //!   `lock_api::ReentrantMutex<grouplock::RawMutex, G, T>`, with your own `GetThreadId`.
 
@@ -67,15 +60,12 @@ use crate::watch::Held;
 pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 /// Holds the mutex until dropped.
 pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
-/// Holds the mutex until dropped, and shows a part of the data. From
-/// [`MutexGuard::map`](lock_api::MutexGuard::map).
+/// Holds the mutex until dropped, and shows a part of the data. From `MutexGuard::map`.
 pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawMutex, T>;
-/// Holds the mutex until dropped, and owns a share of it. From
-/// [`Mutex::lock_arc`](lock_api::Mutex::lock_arc).
+/// Holds the mutex until dropped, and owns a share of it. From `Mutex::lock_arc`.
 pub type ArcMutexGuard<T> = lock_api::ArcMutexGuard<RawMutex, T>;
 
-/// Protects data that many holders may read or one may write. See [`raw`](self) and
-/// [`lock_api::RwLock`].
+/// Protects data that many may read or one may write. See [`raw`](self) and [`lock_api::RwLock`].
 pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
 /// Reads until dropped.
 pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
@@ -83,20 +73,15 @@ pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
 pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 /// Reads until dropped, and can become a writer.
 pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<'a, RawRwLock, T>;
-/// Reads a part of the data until dropped. From
-/// [`RwLockReadGuard::map`](lock_api::RwLockReadGuard::map).
+/// Reads a part of the data until dropped. From `RwLockReadGuard::map`.
 pub type MappedRwLockReadGuard<'a, T> = lock_api::MappedRwLockReadGuard<'a, RawRwLock, T>;
-/// Writes a part of the data until dropped. From
-/// [`RwLockWriteGuard::map`](lock_api::RwLockWriteGuard::map).
+/// Writes a part of the data until dropped. From `RwLockWriteGuard::map`.
 pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, RawRwLock, T>;
-/// Reads until dropped, and owns a share of the lock. From
-/// [`RwLock::read_arc`](lock_api::RwLock::read_arc).
+/// Reads until dropped, and owns a share of the lock. From `RwLock::read_arc`.
 pub type ArcRwLockReadGuard<T> = lock_api::ArcRwLockReadGuard<RawRwLock, T>;
-/// Writes until dropped, and owns a share of the lock. From
-/// [`RwLock::write_arc`](lock_api::RwLock::write_arc).
+/// Writes until dropped, and owns a share of the lock. From `RwLock::write_arc`.
 pub type ArcRwLockWriteGuard<T> = lock_api::ArcRwLockWriteGuard<RawRwLock, T>;
-/// Reads until dropped, can become a writer, and owns a share of the lock. From
-/// [`RwLock::upgradable_read_arc`](lock_api::RwLock::upgradable_read_arc).
+/// Reads until dropped, can become a writer, and owns a share of the lock.
 pub type ArcRwLockUpgradableReadGuard<T> = lock_api::ArcRwLockUpgradableReadGuard<RawRwLock, T>;
 
 #[cfg(not(feature = "send_guard"))]
@@ -104,8 +89,7 @@ type Marker = lock_api::GuardNoSend;
 #[cfg(feature = "send_guard")]
 type Marker = lock_api::GuardSend;
 
-/// The state of a guard. It is empty, unless feature `deadlock_detection` is on. Dropping it leaves
-/// the lock locked.
+/// The state of a guard: empty without feature `deadlock_detection`. Dropping it does not unlock.
 pub struct Inside {
     held: Held,
     _marker: Marker,

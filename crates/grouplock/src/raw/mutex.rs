@@ -15,7 +15,7 @@ pub struct RawMutex {
 }
 
 // SAFETY: a holder that is alone excludes all others. Entering acquires what leaving released. Only
-// a wait unwinds (with feature `deadlock_detection`). It is withdrawn then and holds nothing.
+// a wait unwinds (by `deadlock_detection`), and holds nothing then.
 unsafe impl lock_api::RawMutex for RawMutex {
     const INIT: Self = RawMutex { room: Room::named(()) };
 

@@ -22,8 +22,8 @@ pub(super) const READERS: Option<()> = Some(());
 const WRITER: Option<()> = None;
 
 // SAFETY: readers share a session, and a holder that is alone excludes all others. Entering
-// acquires what leaving released. Only a wait unwinds (with feature `deadlock_detection`). It is
-// withdrawn then and holds nothing.
+// acquires what leaving released. Only a wait unwinds (by `deadlock_detection`), and holds nothing
+// then.
 unsafe impl lock_api::RawRwLock for RawRwLock {
     const INIT: Self = RawRwLock { room: Room::named(()), token: Token::new() };
 

@@ -2,16 +2,14 @@
 //!
 //! An upgradable reader is a reader that has the *token*. To get it, a thread does three things:
 //!
-//! 1. It passes the gate. One thread at a time is in the gate, so requests for the token are served
-//!    in order.
+//! 1. It passes the gate. One thread at a time is in the gate, so the token is given in order.
 //! 2. It waits until the token is free, but does not keep it.
 //! 3. It enters as a reader and takes the token. If the token is not free, because a writer has
 //!    become an upgradable reader meanwhile, it leaves and continues at 2.
 //!
 //! So, except for a moment in 2, only a holder has the token. Therefore a writer, which is alone
 //! inside, can always become an upgradable reader: the token is free, or will be in a moment. And
-//! no holder waits for the token. So an upgradable reader that wants to be alone can always become
-//! alone.
+//! no holder waits for the token. So an upgradable reader can always become alone.
 
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
@@ -28,8 +26,7 @@ use super::{Inside, RawRwLock, Room, lock_api};
 use crate::cores::Core;
 use crate::watch::{self, Held};
 
-/// The token and its gate. They are allocated when the first request needs them, because most locks
-/// never have an upgradable reader.
+/// The token and its gate, allocated on first use: most locks have no upgradable reader.
 pub(super) struct Token(AtomicPtr<Rooms>);
 
 struct Rooms {
@@ -160,8 +157,7 @@ impl RawRwLock {
         watch::about_to_wait();
         let alone = {
             let _away = guard.inside.held.away();
-            // SAFETY: by the caller's promise, it is a reader. It has the token, so no other reader
-            // does this.
+            // SAFETY: by the caller's promise, it is a reader, and the only one with the token.
             unsafe { self.room.upgrade(deadline) }
         };
         if !alone {

@@ -10,17 +10,15 @@ use crate::cores::{Core, Phases};
 use crate::guards::{Alone, Guard, Handle, Sharing};
 use crate::{OwnedSessionGuard, SessionGuard};
 
-/// Inside phase `P`, until dropped. From [`Phased::enter`](super::Phased::enter) and similar calls.
+/// Inside phase `P`, until dropped. From [`Phased::enter`](super::Phased::enter).
 pub type PhaseGuard<'a, P, T, C = Phases<<P as Phase<T>>::Name>> =
     InPhase<P, SessionGuard<'a, <P as Phase<T>>::Name, T, C>>;
 
-/// A [`PhaseGuard`] that owns a share of its lock instead of borrowing it. From
-/// [`Phased::enter_arc`](super::Phased::enter_arc).
+/// A [`PhaseGuard`] that owns a share of its lock. From `Phased::enter_arc`.
 pub type OwnedPhaseGuard<P, T, C = Phases<<P as Phase<T>>::Name>> =
     InPhase<P, OwnedSessionGuard<<P as Phase<T>>::Name, T, C>>;
 
-/// The type of [`PhaseGuard`] and [`OwnedPhaseGuard`]: a phase, and a guard of the session with its
-/// name.
+/// The type of both guards: a phase, and a guard of the session with its name.
 #[must_use = "the phase is left at once if the guard is dropped"]
 #[clippy::has_significant_drop]
 pub struct InPhase<P, G> {
@@ -48,21 +46,17 @@ where
     H: Handle<C>,
     C: Core<Session = P::Name>,
 {
-    /// The view of the data in this phase. It borrows the guard, so the phase is not left while a
-    /// view is in use.
+    /// The view of the data. It borrows the guard, so the phase is not left meanwhile.
     #[inline]
     pub fn view(&self) -> P::View<'_> {
         self.phase.view(Inside::new(&*self.inside))
     }
 
-    /// Leaves this phase and waits for `phase`, as [`SessionGuard::switch`](Guard::switch). It does
-    /// nothing if both have the same name.
+    /// Leaves this phase and waits for `phase`, as [`SessionGuard::switch`](Guard::switch) does.
     ///
-    /// Other holders may have been inside in between. So facts about the data from before the call
-    /// may be false after it.
+    /// Other holders may have been inside in between, so what was known of the data may be false.
     ///
-    /// If making or cloning the name of `phase` panics, the panic continues and the old phase is
-    /// left.
+    /// If making or cloning the name of `phase` panics, the old phase is left.
     pub fn switch<Q>(self, phase: Q) -> InPhase<Q, Guard<H, P::Name, C, Sharing<T>>>
     where
         Q: Phase<T, Name = P::Name>,
@@ -75,8 +69,7 @@ where
     /// [`switch`](InPhase::switch), for tasks.
     ///
     /// # Cancel safety
-    /// If the future is dropped, the old phase is left and the request for the new phase is
-    /// withdrawn.
+    /// If the future is dropped, the old phase is left, and the new request is withdrawn.
     pub async fn switch_async<Q>(self, phase: Q) -> InPhase<Q, Guard<H, P::Name, C, Sharing<T>>>
     where
         Q: Phase<T, Name = P::Name>,
@@ -86,8 +79,7 @@ where
         InPhase { phase, inside }
     }
 
-    /// Opens the room, in which the guard is alone, to `phase`, as
-    /// [`ExclusiveGuard::downgrade`](Guard::downgrade).
+    /// Opens the room to `phase`, as [`ExclusiveGuard::downgrade`](Guard::downgrade).
     pub fn downgrade(alone: Guard<H, P::Name, C, Alone<T>>, phase: P) -> Self {
         let inside = Guard::downgrade(alone, phase.name());
         InPhase { phase, inside }
@@ -106,8 +98,7 @@ where
     }
 }
 
-/// The future of [`Phased::enter_async`](super::Phased::enter_async) and similar calls. `R` waits
-/// for the session.
+/// The future of [`Phased::enter_async`](super::Phased::enter_async). `R` waits for the session.
 #[must_use = "futures do nothing unless polled"]
 #[derive(Debug)]
 pub struct EnterPhase<P, R> {

@@ -9,12 +9,10 @@ use crate::cores::{Core, Phases};
 use crate::future::{Enter, EnterArc, Exclusive};
 use crate::{ExclusiveGuard, GroupLock, Snapshot};
 
-/// A [`GroupLock`] whose sessions are [phases](Phase). A guard shows the view of its phase, and
-/// nothing else of the data.
+/// A [`GroupLock`] whose sessions are [phases](Phase). A guard shows the view of its phase only.
 ///
 /// `N` is the type of the names of phases, `T` is the data, and `C` is the core, as in
-/// `GroupLock<N, T, C>`. It has the same calls, at the same cost. The [module](crate::views) has an
-/// example.
+/// `GroupLock<N, T, C>`. It has the same calls. The [module](crate::views) has an example.
 // Transparent, for `plain`.
 #[repr(transparent)]
 pub struct Phased<N, T, C = Phases<N>> {
@@ -61,12 +59,10 @@ impl<N, T, C> Phased<N, T, C> {
         self.lock.get_mut()
     }
 
-    /// The same lock without views, for guards that own a share of it. It is private, because it
-    /// shows `&T`.
+    /// The same lock without views, for owned guards. It is private, because it shows `&T`.
     fn plain(self: &Arc<Self>) -> Arc<GroupLock<N, T, C>> {
         let shared = Arc::into_raw(Arc::clone(self));
-        // SAFETY: the pointer is from `into_raw`. The two types have the same layout, because
-        // `Phased` is transparent.
+        // SAFETY: the pointer is from `into_raw`, and `Phased` is transparent.
         unsafe { Arc::from_raw(shared.cast()) }
     }
 }
@@ -79,14 +75,14 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
         InPhase::new(phase, inside)
     }
 
-    /// Waits until the room is empty, and enters alone.
-    /// [`PhaseGuard::downgrade`](InPhase::downgrade) opens the room to a phase.
+    /// Waits until the room is empty, and enters alone. `PhaseGuard::downgrade` opens it to a
+    /// phase.
     #[inline]
     pub fn exclusive(&self) -> ExclusiveGuard<'_, N, T, C> {
         self.lock.exclusive()
     }
 
-    /// [`enter`](Phased::enter), with a guard that keeps the lock alive instead of borrowing it.
+    /// [`enter`](Phased::enter), with a guard that owns a share of the lock.
     pub fn enter_arc<P: Phase<T, Name = N>>(
         self: &Arc<Self>,
         phase: P,
@@ -102,7 +98,7 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
         Some(InPhase::new(phase, inside))
     }
 
-    /// Waits at most for `timeout` until `phase` can be entered, as [`GroupLock::try_enter_for`].
+    /// Waits at most for `timeout` to enter `phase`, as [`GroupLock::try_enter_for`].
     pub fn try_enter_for<P: Phase<T, Name = N>>(
         &self,
         phase: P,
@@ -112,8 +108,7 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
         Some(InPhase::new(phase, inside))
     }
 
-    /// Waits at most until `deadline` until `phase` can be entered, as
-    /// [`GroupLock::try_enter_until`].
+    /// Waits at most until `deadline` to enter `phase`, as [`GroupLock::try_enter_until`].
     pub fn try_enter_until<P: Phase<T, Name = N>>(
         &self,
         phase: P,
@@ -135,8 +130,7 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
         EnterPhase::new(phase, request)
     }
 
-    /// [`enter_async`](Phased::enter_async), with a future and a guard that keep the lock alive
-    /// instead of borrowing it.
+    /// [`enter_async`](Phased::enter_async); future and guard own a share of the lock.
     ///
     /// # Cancel safety
     /// As [`GroupLock::enter_async`]: dropping the future withdraws the request.

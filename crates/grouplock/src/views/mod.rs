@@ -2,8 +2,7 @@
 //!
 //! A guard of a [`GroupLock`](crate::GroupLock) gives `&T`. Often the purpose of a session is that
 //! only some operations run together: insertions with insertions, lookups with lookups. Here each
-//! session is a type, a [`Phase`], which builds a *view* of the data. The lock, [`Phased`], shows
-//! nothing but views.
+//! session is a type, a [`Phase`], which builds a *view* of the data. [`Phased`] shows only views.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -148,8 +147,7 @@ pub use self::lock::Phased;
 /// 2. While one exists, no code has `&mut T`, neither from [`exclusive`](Phased::exclusive) nor
 ///    from [`get_mut`](Phased::get_mut), and the data is not moved.
 /// 3. Everything that is done with the views of a phase happens before everything that is done with
-///    the views of the next phase. Within a phase, use your own atomics. Between phases, no fence
-///    or ordering is needed.
+///    the views of the next phase. Only within a phase are atomics or fences needed.
 ///
 /// For this, `name` must return the same name at each call, and names must compare as [`Eq`] says.
 /// You control that: your phases choose their names.
@@ -159,8 +157,7 @@ pub use self::lock::Phased;
 /// * That your phases are the only ones. Other code can write a `Phase<T>` of its own, with any
 ///   name, and get `&T` inside it. It gets no `Inside` for your phases, and so none of your views.
 ///   Whatever you make public on `&T` itself (a `Debug`, say) must be sound in every phase.
-/// * That a view is dropped. A program can leak it together with its guard. Then the phase is never
-///   left.
+/// * That a view is dropped. A program can leak it with its guard. Then the phase is never left.
 ///
 /// ```
 /// use grouplock::views::{Inside, Phase, Phased};
@@ -185,8 +182,7 @@ pub use self::lock::Phased;
 /// assert_eq!(known.enter(Year(1980)).view(), ["mutual exclusion", "readers, writers"]);
 /// ```
 pub trait Phase<T>: Sized {
-    /// The name of a session, the `S` of [`GroupLock`](crate::GroupLock). All phases of a lock have
-    /// one type of names: an enum, say.
+    /// The type of names of sessions, the `S` of [`GroupLock`](crate::GroupLock): an enum, say.
     type Name: Eq + Clone;
 
     /// What a holder can do with the data.

@@ -1,9 +1,7 @@
-//! The calls to the debug features. Without these features, everything here is empty and compiles
-//! to nothing.
+//! The calls to the debug features. Without these features, everything here compiles to nothing.
 //!
 //! A blocking call records where it was made ([`about_to_wait`]). A guard keeps a [`Held`]. A
-//! thread that is about to sleep makes a [`Wait`], asks it before each sleep, and ends it. A task
-//! keeps a [`TaskWait`].
+//! thread asks a [`Wait`] before each sleep. A task keeps a [`TaskWait`].
 
 #[cfg(not(all(feature = "deadlock_detection", feature = "tracing", not(any(loom, shuttle)))))]
 mod off;

@@ -9,8 +9,8 @@
 //! success, the word is reserved for it.
 //!
 //! So an exit costs a constant number of remote references, as in the papers: a bounded number of
-//! looks at the word, the constant of the queue, and for the first thread a constant for each of at
-//! most `MAX_FAILED_WAKES` wake-ups.
+//! looks, the constant of the queue, and a constant for each of at most `MAX_FAILED_WAKES`
+//! wake-ups.
 
 use std::fmt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -33,8 +33,7 @@ const RESERVED: u32 = 4;
 /// After so many wake-ups without success, the word is reserved for the first thread.
 const MAX_FAILED_WAKES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
 
-/// A thread looks so often before it sleeps. The pauses between the looks take some microseconds
-/// together.
+/// A thread looks so often before it sleeps, with pauses of some microseconds in all.
 const ROUNDS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 10 };
 
 pub(super) struct ExitLock {
@@ -45,8 +44,7 @@ pub(super) struct ExitLock {
 impl ExitLock {
     #[inline]
     fn take(&self, from: u32) -> bool {
-        // Acquire: pairs with the release in `release`. Relaxed on failure: the caller reads
-        // nothing then.
+        // Acquire: pairs with the release in `release`. Relaxed on failure: nothing is read then.
         self.word.compare_exchange(from, HELD, Acquire, Relaxed).is_ok()
     }
 
@@ -66,8 +64,7 @@ impl ExitLock {
         if self.spin() {
             return;
         }
-        // SAFETY: the process joined the queue when it joined this lock. It is idle outside this
-        // function.
+        // SAFETY: the process joined the queue with this lock. It is idle outside this function.
         unsafe { self.queue.acquire(me) };
         self.wait_first();
         // SAFETY: acquired above.
@@ -119,8 +116,7 @@ impl RawMutex<Park> for ExitLock {
     }
 
     unsafe fn leave(&self, me: Process<Park>) {
-        // SAFETY: the process joined the queue when it joined this lock. It is idle, as the caller
-        // promises.
+        // SAFETY: the process joined the queue with this lock. It is idle, as the caller promises.
         unsafe { self.queue.leave(me) };
     }
 

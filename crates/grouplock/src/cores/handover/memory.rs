@@ -1,5 +1,4 @@
-//! The memory of the algorithm. Registers are atomics. A thread that sleeps or a task waits on a
-//! flag.
+//! The memory of the algorithm. Registers are atomics. Sleeping threads and tasks wait on flags.
 //!
 //! | word of a flag | waiter |
 //! |---|---|
@@ -89,8 +88,7 @@ impl Flag for Go {
         while !self.holds(value) {
             match sleeps {
                 Ok(_) => sync::wait(&self.word, ASLEEP),
-                // This thread was away and has come back to withdraw. The other thread is about to
-                // signal.
+                // This thread was away and came back to withdraw. A signal will come soon.
                 Err(_) => sync::yield_now(),
             }
         }
@@ -116,8 +114,7 @@ impl Flag for Go {
     }
 
     fn signal_unless_away(&self) -> bool {
-        // Relaxed: the compare-and-swap decides. It fails if the waiter goes to sleep at this
-        // moment. The waiter does that once.
+        // Relaxed: the compare-and-swap decides. It fails at most once: the waiter sleeps.
         let mut word = self.word.load(Relaxed);
         loop {
             let away = matches!(word, AWAY | TASK);
@@ -142,8 +139,7 @@ impl Flag for Go {
     }
 
     fn comes_back(&self) -> bool {
-        // Relaxed, both times: only success matters. The caller reads nothing of another thread
-        // because of it.
+        // Relaxed, both times: only success matters. The caller reads nothing because of it.
         let word = self.word.load(Relaxed);
         match word {
             AWAY | TASK => self.word.compare_exchange(word, 0, Relaxed, Relaxed).is_ok(),
@@ -199,14 +195,13 @@ impl Go {
         discard(old);
     }
 
-    /// Makes the thread wake the task later, after it has released the exit lock: a waker runs
-    /// foreign code.
+    /// Wakes the task later, after the exit lock was released: a waker runs foreign code.
     #[cold]
     fn wake(&self) {
         let waker = locked(&self.waker).take();
-        // The waker may belong to the next waiter of this flag. That waiter is then woken without a
-        // reason. On some systems no thread-local value outlives the destructors. There, the task
-        // is woken now.
+        // The waker may belong to the next waiter of this flag, which then wakes without a reason.
+        // On some systems no thread-local value outlives the destructors. There, the task is woken
+        // now.
         let late = waker.and_then(|waker| {
             let mut waker = Some(waker);
             _ = TO_WAKE.try_with(|list| list.borrow_mut().extend(waker.take()));
@@ -220,8 +215,8 @@ impl Go {
 
 thread_local! {
     /// The tasks that this thread has admitted and not woken yet. The list has no destructor, so it
-    /// still exists when the destructor of another thread-local value leaves a room. An empty list
-    /// owns no memory.
+    /// exists when a destructor of another thread-local value leaves a room. Empty, it owns no
+    /// memory.
     static TO_WAKE: RefCell<ManuallyDrop<VecDeque<Waker>>> =
         const { RefCell::new(ManuallyDrop::new(VecDeque::new())) };
 }
@@ -250,8 +245,7 @@ impl fmt::Debug for Go {
     }
 }
 
-/// Registers of a model. Each value fits into a pointer. A number becomes an address without
-/// provenance.
+/// Registers of a model. Each value fits into a pointer. Numbers have no provenance.
 #[cfg(any(loom, shuttle))]
 mod model {
     use std::marker::PhantomData;

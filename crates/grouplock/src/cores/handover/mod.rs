@@ -1,7 +1,6 @@
 //! `handover`: first come first served, with a constant number of remote memory references.
 //!
-//! The queue is that of the algorithm, [`grouplock_algorithms::handover_withdraw`]. This module
-//! makes a lock of it:
+//! The queue is that of the algorithm, [`grouplock_algorithms::handover_withdraw`]. In addition:
 //!
 //! * [`memory`]: how a thread sleeps and a task is woken;
 //! * [`exit_lock`]: the lock between holders that leave;
@@ -49,8 +48,7 @@ type Process = <Algorithm as RawGroup<Park>>::Process;
 /// requests are withdrawn or waiters sleep: the thread that admits a session makes a step for each
 /// sleeping waiter of it, so that all of them enter together.
 ///
-/// It is for machines with very many processors, and for people who study it. A number identifies a
-/// session. Needs feature `handover`.
+/// It is for machines with very many processors, and for study. A number identifies a session.
 ///
 /// ```
 /// use grouplock::{GroupLock, cores::Handover};
@@ -61,28 +59,24 @@ type Process = <Algorithm as RawGroup<Park>>::Process;
 /// assert_eq!(lock.try_enter(8).map(|inside| inside.len()), Some(4));
 /// ```
 ///
-/// It has every call of the default core, except policies and
-/// [`at_most`](crate::GroupLock::at_most). What differs:
+/// It has no policies and no [`at_most`](crate::GroupLock::at_most). What else differs:
 ///
 /// * **A thread that leaves, withdraws or drops a future may wait** for the exit lock of the
 ///   algorithm. Each thread makes a constant number of steps under that lock. If the operating
-///   system stops a thread there, other threads cannot leave until it continues. No thread waits
-///   there until a holder leaves.
+///   system stops a thread there, other threads cannot leave until it continues. No other wait is
+///   needed to leave.
 /// * **`try_*`** enters if the room is empty, or if its session is inside and no request waits. It
 ///   does not wait until a holder leaves. If the end of the queue changes meanwhile, it may have to
 ///   withdraw its request, and then it may wait for the exit lock.
 /// * **Set-up is in order, too**: with [`enter_with`](crate::GroupLock::enter_with), the first
 ///   request that finds the room not set up asks to be alone, and other requests of the session
-///   queue behind it. An earlier request for the session without set-up goes first, and finds the
-///   room as it is.
-/// * Features `deadlock_detection` and `tracing` do not see waits at this core, and `Debug` shows
-///   no holders.
+///   queue behind it. An earlier request for the session without set-up goes first.
+/// * `deadlock_detection` and `tracing` do not see its waits, and `Debug` shows no holders.
 pub struct Handover<S> {
     algorithm: Algorithm,
     pool: Pool<S>,
     room: RoomState,
-    /// The number of requests to be alone so far, plus [`ALONE`]: each of them is a session of its
-    /// own.
+    /// The next number for a request to be alone: each of them is a session of its own.
     alone: AtomicU64,
 }
 
@@ -144,15 +138,6 @@ impl<S> Handover<S> {
 }
 
 impl<S: Copy + Into<u32>> Handover<S> {
-    /// The number of the session that is asked for.
-    fn number(&self, session: Option<S>) -> u64 {
-        match session {
-            Some(session) => number_of(session),
-            // Relaxed: the numbers need only differ.
-            None => self.alone.fetch_add(1, Relaxed),
-        }
-    }
-
     /// Submits a request. Returns whether it is inside.
     #[inline]
     fn ask(&self, session: Option<S>) -> (Owned<S>, bool) {
@@ -167,7 +152,11 @@ impl<S: Copy + Into<u32>> Handover<S> {
         session: Option<S>,
         ask: impl FnOnce(&mut Process, Session) -> bool,
     ) -> (Owned<S>, bool) {
-        let number = self.number(session);
+        let number = match session {
+            Some(session) => number_of(session),
+            // Relaxed: the numbers need only differ.
+            None => self.alone.fetch_add(1, Relaxed),
+        };
         let record = self.pool.take(&self.algorithm);
         record.set_request(number, session);
         // SAFETY: the record is ours.
@@ -176,8 +165,7 @@ impl<S: Copy + Into<u32>> Handover<S> {
         (record, inside)
     }
 
-    /// Waits until the request is inside. At `deadline` it withdraws the request. Returns whether
-    /// it is inside.
+    /// Waits until the request is inside, or withdraws it at `deadline`. Returns which.
     #[cold]
     fn wait(&self, record: Owned<S>, deadline: Option<Instant>) -> bool {
         for _ in 0..PATIENT_LOOKS {
@@ -295,8 +283,7 @@ impl<S: Copy + Into<u32>> Handover<S> {
         record.set_request(number, Some(session));
         // SAFETY: the record is ours.
         let process = unsafe { record.process() };
-        // SAFETY: the process is inside. It asked for a session of its own, so no other process is
-        // inside.
+        // SAFETY: the process is inside, alone, because it asked for a session of its own.
         unsafe { self.algorithm.change(process, session_of(number), false) };
         pass.session = Some(session);
         wake_tasks();
@@ -471,8 +458,7 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
             return Poll::Pending;
         }
         *pass = self.pass(record, Some(*session));
-        // Foreign code. If it panicked here, the guard would seem to be inside the session that it
-        // has left.
+        // Foreign code. A panic here would leave a guard that seems inside the old session.
         discard(waker);
         Poll::Ready(())
     }

@@ -32,8 +32,7 @@ pub(super) struct Shown<S> {
     pub(super) since: Option<Instant>,
 }
 
-// SAFETY: only the owner uses `process` and `number`. A mutex or an atomic protects the other
-// fields.
+// SAFETY: only the owner uses `process` and `number`. The other fields are mutexes or atomics.
 unsafe impl<S: Send> Sync for Record<S> {}
 // SAFETY: a process is `Send`.
 unsafe impl<S: Send> Send for Record<S> {}
@@ -72,8 +71,7 @@ impl<S: Copy> Record<S> {
         // Relaxed: the caller has a guard, so the holding does not end meanwhile.
         let guards = self.guards.fetch_add(1, Relaxed);
         if guards >= u32::MAX / 2 {
-            // Only leaked guards can do that. The holding does not end then, however often this is
-            // tried.
+            // Only leaked guards can do that. The holding does not end then.
             self.guards.fetch_sub(1, Relaxed);
             panic!("too many guards of one stay");
         }
@@ -93,8 +91,7 @@ impl<S: Copy> Record<S> {
 
     /// Drops a guard. Returns whether it was the last one. If so, the caller owns the record.
     pub(super) fn drop_guard(&self) -> bool {
-        // AcqRel: everything that was done with any guard happens before the exit that the last one
-        // makes.
+        // AcqRel: what was done with any guard happens before the exit that the last one makes.
         let last = self.has_one_guard() || self.guards.fetch_sub(1, AcqRel) == 1;
         if last {
             // Relaxed: only the caller has the record.
@@ -125,8 +122,7 @@ impl<S> std::ops::Deref for Owned<S> {
 
     #[inline]
     fn deref(&self) -> &Record<S> {
-        // SAFETY: the core frees its records when it is dropped. Passes and requests are not used
-        // after that.
+        // SAFETY: the core frees its records when it is dropped. It outlives passes and requests.
         unsafe { self.0.as_ref() }
     }
 }
@@ -182,16 +178,14 @@ impl<S: Copy> Pool<S> {
     #[inline]
     pub(super) fn put(&self, record: Owned<S>) {
         let stripe = &self.stripes[stripe_of_this_thread() % self.stripes.len()].0;
-        // Release: pairs with the acquire in `take`. Relaxed on failure: then the mutex orders the
-        // accesses.
+        // Release: pairs with the acquire in `take`. Relaxed on failure: then the mutex orders.
         let put = stripe.compare_exchange(ptr::null_mut(), record.0.as_ptr(), Release, Relaxed);
         if put.is_err() {
             locked(&self.rest).idle.push(record.0);
         }
     }
 
-    /// What all records show, by the name of their process; and the number of guards beyond one per
-    /// holding.
+    /// What all records show, by the name of their process; and the number of further guards.
     pub(super) fn shown(&self) -> (Vec<(usize, Shown<S>)>, usize) {
         let rest = locked(&self.rest);
         let mut more = 0;
@@ -222,8 +216,7 @@ impl<S> Pool<S> {
 impl<S> Drop for Pool<S> {
     fn drop(&mut self) {
         for record in locked(&self.rest).all.drain(..) {
-            // SAFETY: the pointer comes from a box that `take_idle_or_new` leaked. No other code
-            // uses it any more.
+            // SAFETY: the pointer is from a box that `take_idle_or_new` leaked.
             drop(unsafe { Box::from_raw(record.as_ptr()) });
         }
     }

@@ -1,5 +1,4 @@
-//! The state of the room: which session was inside last, whether the room is set up for it, and the
-//! epoch. Holders write it.
+//! The last session of the room, whether the room is set up for it, and the epoch.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -13,8 +12,7 @@ const EPOCH: u64 = SET_UP << 1;
 
 pub(super) struct RoomState {
     word: AtomicU64,
-    /// The sessions for which a request has announced a set-up. Other requests of the session queue
-    /// behind it.
+    /// The sessions with an announced set-up. Other requests of the session queue behind it.
     announced: Mutex<Vec<u64>>,
 }
 
@@ -26,8 +24,7 @@ impl RoomState {
     /// A request without set-up has entered session `number`.
     #[inline]
     pub(super) fn entered(&self, number: u64) {
-        // Acquire: pairs with the release in `change`, for two requests of a session that enter
-        // together. The lock orders all others.
+        // Acquire: pairs with the release in `change`, for two requests that enter together.
         let word = self.word.load(Acquire);
         if word % SET_UP != number {
             self.change(word, number);
@@ -64,8 +61,7 @@ impl RoomState {
         self.word.load(Acquire) / EPOCH
     }
 
-    /// A request announces that it will set the room up for session `number`. Accepted if it is the
-    /// first one, or if it `insists`.
+    /// Announces a set-up for session `number`. Accepted if it is the first, or if it `insists`.
     pub(super) fn announce(&self, number: u64, insists: bool) -> bool {
         let mut announced = locked(&self.announced);
         let accepted = insists || !announced.contains(&number);

@@ -15,14 +15,12 @@ const MAX_MISSED: u32 = 2;
 type Asked<S> = (Waiting<S>, bool);
 
 impl<S: Copy + Into<u32>> Handover<S> {
-    /// Asks for `session`; or asks to be alone, if the room must be set up for it and no other
-    /// request has announced that.
+    /// Asks for `session`; or to be alone, if a set-up is needed and no other request announced it.
     fn ask_set_up(&self, session: S, missed: u32) -> Asked<S> {
         let number = number_of(session);
         let sets_up =
             !self.room.is_set_up(number) && self.room.announce(number, missed >= MAX_MISSED);
-        // A request that asks before the announcing request has asked will find the room not set
-        // up, and will ask again.
+        // A request that asks before the announcing one finds the room not set up, and asks again.
         let (record, inside) = self.ask((!sets_up).then_some(session));
         (Waiting { record, sets_up: sets_up.then_some(number), missed }, inside)
     }
@@ -49,8 +47,7 @@ impl<S: Copy + Into<u32>> Handover<S> {
         } else {
             let again = self.ask_set_up(session, missed.saturating_add(1));
             self.release(record);
-            // The announcing request may be about to ask. This thread should not ask before it
-            // again.
+            // The announcing request may be about to ask. It should ask first.
             sync::yield_now();
             Err(again)
         }

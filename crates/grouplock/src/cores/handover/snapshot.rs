@@ -7,8 +7,7 @@ use crate::Snapshot;
 use crate::snapshot::WaitingPhase;
 
 impl<S: Copy> Handover<S> {
-    /// The snapshot of a lock with these requests in its queue. Each is the number of a session and
-    /// the name of a process.
+    /// The snapshot of a lock with these requests in its queue: the number and the process of each.
     pub(super) fn snapshot_of(&self, queue: &[(u64, usize)]) -> Snapshot<S> {
         let (mut shown, more) = self.pool.shown();
         shown.sort_unstable_by_key(|(name, _)| *name);

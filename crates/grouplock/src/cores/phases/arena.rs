@@ -1,7 +1,6 @@
 //! Doubly linked lists whose nodes share one vector.
 //!
-//! A removed node is used again. So a queue that was long once allocates nothing more. A [`Slot`]
-//! finds a node without a search.
+//! Removed nodes are used again, so a queue that was long once allocates nothing more.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};

@@ -3,11 +3,9 @@
 //! A request *with set-up* shares the room only if `SET_UP` is set. If it is not set, the request
 //! enters alone, with `EXCLUSIVE` set and `SET_UP` clear. The room keeps its old name. Then there
 //! are two ways to end. The request opens the room to its session and sets `SET_UP`, and the
-//! waiters of its phase join. Or it leaves as every holder that was alone, and the room is not set
-//! up.
+//! waiters of its phase join. Or it leaves, and the room is not set up.
 //!
-//! `SET_UP` belongs to the name: a thread that renames the room clears it. While there is a holder
-//! of a session, it does not change.
+//! `SET_UP` belongs to the name: a thread that renames the room clears it.
 
 use std::borrow::Cow;
 use std::mem;
@@ -21,8 +19,7 @@ use super::word::{self, EXCLUSIVE, ONE, SET_UP};
 use super::{Core, Phases, Waiting};
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Enters if the room is set up for `session`, and no wait and no question under the internal
-    /// lock is needed.
+    /// Enters if the room is set up for `session`, without the internal lock and without a wait.
     #[inline]
     pub(in crate::cores) fn fast_set_up(&self, session: &S) -> bool {
         // Acquire: what earlier holders did, and the name.
@@ -49,8 +46,7 @@ impl<S: Eq + Clone> Phases<S> {
         self.word.load(Relaxed) & EXCLUSIVE != 0
     }
 
-    /// Waits until inside. Calls `queued` before it sleeps. Returns whether the caller is alone and
-    /// must set the room up.
+    /// Waits until inside. Calls `queued` before it sleeps. Returns whether the caller must set up.
     #[cold]
     pub(in crate::cores) fn wait_set_up(&self, session: &S, queued: impl FnOnce()) -> bool {
         let mut asked = Some(Cow::Borrowed(session));

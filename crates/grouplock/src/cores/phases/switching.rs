@@ -16,8 +16,7 @@ impl<S: Eq + Clone> Phases<S> {
     /// waiters. Otherwise `push` puts a request into the queue, and then the caller leaves.
     ///
     /// # Safety
-    /// The caller is a holder of a session. Afterwards it is a holder of the session that it asks
-    /// for, or it has left.
+    /// The caller is a holder of a session. Afterwards it holds the new session, or has left.
     unsafe fn leave_for<'s, P>(
         &self,
         mut asked: Asked<'s, S>,
@@ -39,8 +38,7 @@ impl<S: Eq + Clone> Phases<S> {
         Some(pushed)
     }
 
-    /// Calls `queued` before it sleeps. Returns whether the caller is inside. Without a deadline it
-    /// always is.
+    /// Calls `queued` before it sleeps. Returns whether the caller is inside.
     ///
     /// # Safety
     /// As [`Core::switch`](super::Core::switch).

@@ -74,8 +74,7 @@ fn join_queue(lock: &Phases<u8>) -> Place {
     lock.lock().push_thread(Some(Cow::Owned(2)), Instant::now(), Kind::Thread)
 }
 
-/// Returns whether new requests must ask while a thread waits for session 2. Then the thread
-/// withdraws.
+/// Returns whether new requests must ask while a thread waits for session 2.
 fn must_ask_past_a_thread(lock: &Phases<u8>) -> bool {
     let place = join_queue(lock);
     let asked = lock.word.load(SeqCst) & ASK != 0;
@@ -171,8 +170,7 @@ fn a_promise_outlasts_an_upgrade() {
 /// The room of [`a_snapshot_does_not_count_one_that_only_tries`].
 static VISITED: Phases<Visit> = Phases::new();
 
-/// A session of [`VISITED`]. While a snapshot copies it, a thread that only tries is counted, or is
-/// not counted any more.
+/// A session of [`VISITED`]. While a snapshot copies it, a try begins or ends to be counted.
 #[derive(Debug, PartialEq, Eq)]
 enum Visit {
     None,

@@ -1,5 +1,4 @@
-//! What feature `lock_api` needs beyond sessions: leaving in order, and becoming alone without
-//! leaving.
+//! What feature `lock_api` needs beyond sessions: fair exits, and upgrades from a session to alone.
 
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -13,8 +12,7 @@ use super::{Duty, Phases, Place};
 use crate::sync::{self, Shared, Word};
 
 impl<S> Phases<S> {
-    /// A lock whose last session was `name`. So the first request for it finds the same state as
-    /// later requests.
+    /// A lock whose last session was `name`, so that the first request is like later ones.
     pub(crate) const fn named(name: S) -> Self {
         Phases {
             word: Word::new(0),
@@ -33,15 +31,13 @@ impl<S> Phases<S> {
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Leaves. If a request waits, promises the room to the first phase: no later request enters
-    /// before it.
+    /// Leaves. If requests wait, promises the room to the first phase: no later request passes it.
     ///
     /// # Safety
     /// The caller is a holder, alone if `exclusive`. It is not a holder afterwards.
     pub(crate) unsafe fn leave_fairly(&self, exclusive: bool) {
         let count = if exclusive { ONE | EXCLUSIVE } else { ONE };
-        // Relaxed: only to see whether a request waits in the queue, or is about to. Invited
-        // threads do not count: they are awake.
+        // Relaxed: only to see whether a request waits, or is about to. Invited threads are awake.
         let word = self.word.load(Relaxed);
         // Release: as in `give_back`.
         if word & (LOCKED | NOTIFY | ASK) == 0
@@ -56,8 +52,7 @@ impl<S: Eq + Clone> Phases<S> {
         self.leave_behind(&locked, count);
     }
 
-    /// Undoes `count` with the door shut. If that leaves the room empty, the first phase gets it
-    /// when the internal lock is released.
+    /// Undoes `count` with the door shut. The internal lock's release hands an empty room over.
     fn leave_behind(&self, _locked: &Locked<'_, S>, count: u32) {
         // Relaxed: a request with a later step finds the door shut, and asks. If no request waits,
         // the release of the internal lock opens the door.
@@ -95,15 +90,13 @@ impl<S: Eq + Clone> Phases<S> {
     }
 
     /// Waits until all other holders have left, at most until `deadline`. Then the caller is alone.
-    /// No request enters before it. But two holders must not do this at the same time: the second
-    /// would enter before the first.
+    /// No request enters before it. Two holders must not do this at the same time.
     ///
     /// The caller undoes its count and becomes the first in the queue. That is equal to being
     /// inside: no other request gets the room.
     ///
     /// # Safety
-    /// The caller is a holder of a session. If this returns `true`, it is alone afterwards. If not,
-    /// it is still a holder of the session.
+    /// The caller is a holder of a session. If this returns `true`, it is alone afterwards.
     pub(crate) unsafe fn upgrade(&self, deadline: Option<Instant>) -> bool {
         let place = {
             let mut locked = self.lock();

@@ -41,8 +41,7 @@ impl Signal {
         Self::new(None)
     }
 
-    /// For the calling thread. A thread waits for one lock at a time, so it nearly always needs one
-    /// signal in its life.
+    /// For the calling thread. It waits for one lock at a time, so it rarely needs a second signal.
     pub(super) fn of_this_thread() -> Arc<Self> {
         #[cfg(not(any(loom, shuttle)))]
         {
@@ -57,8 +56,7 @@ impl Signal {
                 .ok()
                 .flatten()
                 .unwrap_or_else(|| Self::new(Some(sync::current())));
-            // Relaxed: the thread that writes it next gets it from the queue, under the internal
-            // lock.
+            // Relaxed: the next writer gets it from the queue, under the internal lock.
             mine.state.store(Standing::Waiting as u8, std::sync::atomic::Ordering::Relaxed);
             mine
         }
@@ -68,8 +66,7 @@ impl Signal {
 
     /// How the waiter stands.
     pub(super) fn standing(&self) -> Standing {
-        // Acquire: pairs with the release in `set`. So a waiter that finds itself inside sees what
-        // earlier holders did.
+        // Acquire: pairs with the release in `set`. So the waiter sees what earlier holders did.
         match self.state.load(Acquire) {
             state if state == Standing::Granted as u8 => Standing::Granted,
             state if state == Standing::Invited as u8 => Standing::Invited,
@@ -103,11 +100,10 @@ pub(super) struct Waiter {
 
 impl Waiter {
     /// Makes the waiter a holder, and wakes it unless it is `running`. It has been counted before.
-    /// From now on, it may leave.
     pub(super) fn enter(self, running: bool, wakes: &mut Wakes) {
         if !running {
             match self.kind {
-                Kind::Task(waker) => wakes.task(waker),
+                Kind::Task(waker) => wakes.push(Wake::Task(waker)),
                 Kind::Thread | Kind::Switching => wakes.thread(&self.signal),
             }
         }
@@ -120,8 +116,7 @@ impl Waiter {
 pub(super) enum Kind {
     /// A thread. It can be invited to try for a free room. Another thread may then enter before it.
     Thread,
-    /// A thread that has left its session for another. Its wait must end inside, so the room is
-    /// handed to it.
+    /// A thread that has left its session for another. It must enter, so the room is handed to it.
     Switching,
     /// A task, and its waker. It may be polled late, or never, so the room is handed to it.
     Task(Waker),
@@ -145,8 +140,7 @@ enum Wake {
 }
 
 thread_local! {
-    /// The vector that this thread used last. It is empty. So a thread allocates only when it wakes
-    /// for the first time.
+    /// The vector that this thread used last, empty. So only the first use allocates.
     static SPARE: Cell<Vec<Wake>> = const { Cell::new(Vec::new()) };
 }
 
@@ -154,10 +148,6 @@ thread_local! {
 const TOO_LARGE: usize = 1024;
 
 impl Wakes {
-    pub(super) fn task(&mut self, waker: Waker) {
-        self.push(Wake::Task(waker));
-    }
-
     /// Adds the thread that reads `signal`. The thread may need the signal for its next wait before
     /// it is woken from this one, so the signal itself is not kept.
     pub(super) fn thread(&mut self, signal: &Signal) {
