@@ -54,7 +54,7 @@ fn assert_free<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>) {
 for_every_lock! {
     /// A is inside, B waits, and another A waits behind B if the policy says so. When B withdraws,
     /// nothing is between the two A's.
-    fn whoever_waited_only_for_one_who_gave_up_enters(lock) {
+    fn a_request_behind_only_a_withdrawn_one_enters(lock) {
         let inside = lock.enter(1);
         let mut other = lock.enter_async(2);
         pending(&mut other);
@@ -75,7 +75,7 @@ for_every_lock! {
     }
 
     /// The same, if the request between them withdraws because of a timeout.
-    fn whoever_waited_only_for_one_whose_time_is_over_enters(lock) {
+    fn a_request_behind_only_one_that_timed_out_enters(lock) {
         let inside = lock.enter(1);
         let mut time = Duration::from_millis(30);
         try_again("a request to be alone was seen before its time was over", || {

@@ -116,7 +116,7 @@ fn a_set_up_that_fails_has_set_up_for_nobody() {
 }
 
 #[test]
-fn whoever_enters_without_set_up_does_none_and_changes_nothing_about_it() {
+fn entering_without_set_up_does_none_and_changes_nothing_about_it() {
     fn check<C: Core<Session = u8>>(lock: &Lock<C>) {
         // A room that was entered without set-up is not set up. A request with set-up waits to be
         // alone.
@@ -390,7 +390,7 @@ fn the_epoch_tells_changes_of_session_and_set_ups() {
 /// futures. A holder with set-up finds the data of its session. A request that sets up is alone.
 #[cfg(not(miri))]
 #[test]
-fn whoever_is_inside_with_set_up_finds_its_own_model() {
+fn a_holder_with_set_up_finds_its_own_model() {
     for &policy in POLICIES {
         storm(&GroupLock::with_policy(policy, Watched::default()));
         storm(&GroupLock::over(Striped::new(policy), Watched::default()));

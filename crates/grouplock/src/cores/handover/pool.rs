@@ -73,7 +73,7 @@ impl<S: Copy> Record<S> {
         if guards >= u32::MAX / 2 {
             // Only leaked guards can do that. The holding does not end then.
             self.guards.fetch_sub(1, Relaxed);
-            panic!("too many guards of one stay");
+            panic!("too many guards of one holding");
         }
     }
 
