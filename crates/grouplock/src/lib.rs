@@ -144,8 +144,8 @@
 pub mod cores;
 #[cfg(all(feature = "deadlock_detection", not(any(loom, shuttle))))]
 pub mod deadlock;
-#[cfg(not(any(loom, shuttle)))]
 mod foreign;
+#[cfg(not(any(loom, shuttle)))]
 mod futex;
 pub mod future;
 pub mod guards;
