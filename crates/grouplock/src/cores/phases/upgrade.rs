@@ -90,13 +90,15 @@ impl<S: Eq + Clone> Phases<S> {
     }
 
     /// Waits until all other holders have left, at most until `deadline`. Then the caller is alone.
-    /// No request enters before it. Two holders must not do this at the same time.
+    /// No request enters before it. Two holders must not do this at once: the second would pass the
+    /// first.
     ///
     /// The caller undoes its count and becomes the first in the queue. That is equal to being
     /// inside: no other request gets the room.
     ///
     /// # Safety
-    /// The caller is a holder of a session. If this returns `true`, it is alone afterwards.
+    /// The caller is a holder of a session. If this returns `true`, it is alone afterwards. If not,
+    /// it is still a holder of the session.
     pub(crate) unsafe fn upgrade(&self, deadline: Option<Instant>) -> bool {
         let place = {
             let mut locked = self.lock();
