@@ -1,8 +1,8 @@
-"""A gateway that swaps models: requests for the model that is loaded run together, those for another wait.
+"""A gateway that swaps models. Requests for the loaded model run together, requests for another model wait.
 
-The room is shared by all processes of the machine, so several gateways and jobs from a shell
-(`grouplock run gpu0 "model A" -- …`) take turns too. `batch:20` lets up to 20 requests for the model
-that is loaded overtake one for another: few swaps, and nobody waits for ever.
+All processes of the machine share the room. So several gateways and jobs from a shell
+(`grouplock run gpu0 "model A" -- …`) can use it together. With `batch:20`, up to 20 requests for the
+loaded model overtake a request for another model. So there are few swaps, and no request waits forever.
 
     python gateway.py [REQUESTS]
 """
@@ -17,7 +17,7 @@ import grouplock
 
 
 class Gpu:
-    """What is shared. Loading takes long, using it does not."""
+    """The shared resource. Loading takes long, using it does not."""
 
     def __init__(self, room):
         self.room = room
@@ -32,7 +32,7 @@ class Gpu:
         self.swaps += 1
 
     async def infer(self, model, prompt):
-        # Whoever finds another model loads; those of the same session wait for that, nobody else is inside.
+        # A request that finds another model loads its own, alone. Other requests for this model wait for that.
         async with self.room.enter_async(model, timeout=60, set_up=lambda: self.load(model)):
             self.inside += 1
             self.most = max(self.most, self.inside)

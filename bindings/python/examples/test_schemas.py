@@ -1,10 +1,11 @@
-"""Tests that share a database which has one schema at a time. Needs pytest and pytest-xdist:
+"""Tests that share a database, which has one schema at a time. Needs pytest and pytest-xdist:
 
     pytest -n 4 test_schemas.py
 
-Tests of one schema run together, in all workers and in other runs on this machine; those of the other schema wait.
-The first one in creates the schema, the last one out drops it. `batch:8`: tests of the schema that is there go
-first, until one that waits was passed over eight times. So it is created a few times, not for every test.
+Tests of one schema run together, in all workers and in other runs on this machine. Tests of the other schema wait.
+The first test that enters creates the schema, and the last one that leaves drops it. With `batch:8`, tests of the
+current schema go first, until a waiting test was overtaken eight times. So a schema is created a few times, not for
+every test.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ DATABASE = os.environ.get("DATABASE", os.path.join(tempfile.gettempdir(), "group
 
 
 def execute(statement, *values):
-    """Executes a statement, and returns what it finds."""
+    """Executes a statement, and returns the rows."""
     with contextlib.closing(sqlite3.connect(DATABASE, timeout=60)) as database, database:
         return database.execute(statement, values).fetchall()
 

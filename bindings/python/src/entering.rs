@@ -1,4 +1,4 @@
-//! A request that asyncio waits for.
+//! A request of an asyncio task.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use crate::errors::exception;
 use crate::inside::Inside;
 
-/// A request on its way. Nothing is left of it once it is withdrawn or nothing refers to it any more.
+/// A request that waits. `withdraw`, or the end of the object, withdraws it.
 #[pyclass(frozen, module = "grouplock._native")]
 pub(crate) struct Entering {
-    /// Nothing once it was granted, refused or withdrawn.
+    /// `None` after it was admitted, refused or withdrawn.
     request: Mutex<Option<Enter>>,
 }
 
@@ -29,7 +29,7 @@ impl Entering {
 
 #[pymethods]
 impl Entering {
-    /// The place inside, or None: then `wake` is called once when it is time to ask again, by any thread.
+    /// Returns the holding. Or returns None, and later some thread calls `wake` once: then poll again.
     fn poll(&self, py: Python<'_>, wake: Py<PyAny>) -> PyResult<Option<Inside>> {
         let waker = Waker::from(Arc::new(Call(wake)));
         let polled = py.detach(|| {
@@ -48,7 +48,7 @@ impl Entering {
         }
     }
 
-    /// Gives the request up; if it has been granted meanwhile, leaves.
+    /// Withdraws the request. If it was admitted meanwhile, leaves.
     fn withdraw(&self, py: Python<'_>) {
         py.detach(|| drop(self.take()));
     }
@@ -66,7 +66,7 @@ struct Call(Py<PyAny>);
 
 impl Wake for Call {
     fn wake(self: Arc<Self>) {
-        // An interpreter that is about to end waits for nobody. A loop that is closed says so, and needs no waking.
+        // An interpreter that is about to end is not called. A closed loop raises an error and needs no wake-up.
         Python::try_attach(|py| _ = self.0.call0(py));
     }
 }

@@ -1,11 +1,11 @@
-//! Errors of rooms as Python's exceptions.
+//! Errors of rooms as exceptions of Python.
 
 use grouplock_room::RoomError;
 use pyo3::prelude::*;
 use pyo3::types::PyAnyMethods;
 
-/// The exception for an error, with the text that the program shows. What a set-up or a tear-down has raised is raised
-/// as it is.
+/// The exception for an error, with the text that the program shows. An exception of a set-up or a
+/// tear-down is raised unchanged.
 pub(crate) fn exception(py: Python<'_>, error: RoomError) -> PyErr {
     let error = match error {
         RoomError::SetUp(raised) => match raised.downcast::<PyErr>() {
@@ -36,7 +36,7 @@ pub(crate) fn exception(py: Python<'_>, error: RoomError) -> PyErr {
     named(py, name, &error.to_string())
 }
 
-/// What is asked of a place inside that was left.
+/// The error of a call on a holding that was left.
 pub(crate) fn was_left(py: Python<'_>) -> PyErr {
     named(py, "Error", "the room was left; enter it again")
 }

@@ -1,4 +1,4 @@
-//! Being inside.
+//! Holdings.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,18 +8,18 @@ use pyo3::types::PyDict;
 
 use crate::errors::{exception, was_left};
 
-/// A place inside a room. Leaves it at the end of a `with`, by `leave`, or when nothing refers to it any more.
+/// A holding. It leaves the room at the end of a `with`, by `leave`, or when the object is deleted.
 #[pyclass(frozen, module = "grouplock")]
 pub(crate) struct Inside {
-    /// Nothing once it was left.
+    /// `None` after the room was left.
     guard: Mutex<Option<Guard<'static>>>,
-    /// The session, as it was asked for.
+    /// The session, as requested.
     #[pyo3(get)]
     session: String,
-    /// Grows with every change of session; all who are inside together have the same.
+    /// Grows with every phase. All holders of a phase have the same.
     #[pyo3(get)]
     epoch: u64,
-    /// What `status` calls this holder.
+    /// The identifier of this holder in `status`.
     #[pyo3(get)]
     holder: String,
 }
@@ -38,7 +38,7 @@ impl Inside {
         self.guard.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Does something with what is held, detached from the interpreter.
+    /// Uses the guard, detached from the interpreter.
     fn with_guard<T: Send>(
         &self,
         py: Python<'_>,
@@ -57,13 +57,13 @@ impl Inside {
 
 #[pymethods]
 impl Inside {
-    /// Whether the room is held: neither left nor lost.
+    /// Whether the holding is held: neither left nor lost.
     #[getter]
     fn held(&self, py: Python<'_>) -> bool {
         py.detach(|| self.standing()) == Standing::Held
     }
 
-    /// Raises `Lost` if the holding was lost, and `Error` if the room was left: others may be inside.
+    /// Raises `Lost` if the holding was lost, and `Error` if the room was left.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         match py.detach(|| self.standing()) {
             Standing::Held => Ok(()),
@@ -72,8 +72,8 @@ impl Inside {
         }
     }
 
-    /// If somebody died inside before, and nobody has acknowledged it: the last one's `epoch`, `session`, `pid` and
-    /// `command`. Else None.
+    /// The `epoch`, `session`, `pid` and `command` of the last death inside, if deaths are not
+    /// acknowledged. Otherwise None.
     #[getter]
     fn recovered<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let died = self.with_guard(py, |guard| Ok(guard.as_ref().and_then(Guard::recovered)))?;
@@ -86,18 +86,18 @@ impl Inside {
         Ok(Some(fields))
     }
 
-    /// What the dead left behind is repaired: nobody is told of them any more.
+    /// Acknowledges the deaths after the repair. They are not reported again.
     fn acknowledge(&self, py: Python<'_>) -> PyResult<()> {
         self.with_guard(py, |guard| guard.as_ref().map_or(Ok(()), Guard::acknowledge))
     }
 
-    /// For a set-up by asyncio: the session for which the room is set up.
+    /// For a set-up with asyncio: the session for which the room is set up.
     #[pyo3(name = "_prepared")]
     fn prepared(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.with_guard(py, |guard| guard.as_ref().map_or(Ok(None), Guard::prepared))
     }
 
-    /// For a set-up by asyncio: remembers for which session the room is set up.
+    /// For a set-up with asyncio: records the session for which the room is set up.
     #[pyo3(name = "_set_prepared")]
     fn set_prepared(&self, py: Python<'_>, session: Option<&str>) -> PyResult<()> {
         self.with_guard(py, |guard| {
@@ -105,7 +105,7 @@ impl Inside {
         })
     }
 
-    /// For a set-up by asyncio: lets others of the session in.
+    /// For a set-up with asyncio: other requests of the session may enter now.
     #[pyo3(name = "_downgrade")]
     fn downgrade(&self, py: Python<'_>) -> PyResult<()> {
         self.with_guard(py, |slot| {
@@ -115,19 +115,20 @@ impl Inside {
         })
     }
 
-    /// For a tear-down by asyncio: whether nobody else is inside; then nobody comes.
+    /// For a tear-down with asyncio: returns whether this is the only holder. Then no other request
+    /// enters.
     #[pyo3(name = "_try_alone")]
     fn try_alone(&self, py: Python<'_>) -> PyResult<bool> {
         self.with_guard(py, |guard| guard.as_ref().map_or(Ok(false), Guard::try_alone))
     }
 
-    /// Leaves the room; a second time does nothing. Raises `Lost` if the holding had ended before.
+    /// Leaves the room. A second call does nothing. Raises `Lost` if the holding had ended before.
     fn leave(&self, py: Python<'_>) -> PyResult<()> {
         let left = py.detach(|| self.take().map_or(Ok(()), Guard::leave));
         left.map_err(|error| exception(py, error))
     }
 
-    /// What was left cannot be used again: the block would run while others may be inside.
+    /// Fails after the room was left: the block would run while other sessions may be inside.
     fn __enter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
         match py.detach(|| slf.get().standing()) {
             Standing::Left => Err(was_left(py)),
@@ -135,7 +136,7 @@ impl Inside {
         }
     }
 
-    /// What went wrong inside matters more than that the room was lost.
+    /// An error of the block matters more than a loss of the holding.
     fn __exit__(
         &self,
         py: Python<'_>,

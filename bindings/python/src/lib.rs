@@ -1,7 +1,7 @@
-//! The native part of the Python package `grouplock`: rooms, without what Python says better.
+//! The native part of the Python package `grouplock`: rooms. Python code does the rest.
 //!
-//! Whatever may take longer than a moment runs detached from the interpreter. This also keeps it from deadlock: a waker,
-//! which needs the interpreter, may be called by a thread that has locked something that we are about to lock.
+//! Every call that may take long runs detached from the interpreter. This also prevents a deadlock:
+//! a thread may call a waker, which needs the interpreter, while it holds a lock that this call needs.
 
 mod entering;
 mod errors;

@@ -17,14 +17,14 @@ use crate::entering::Entering;
 use crate::errors::exception;
 use crate::inside::Inside;
 
-/// How often a wait looks whether Ctrl-C was pressed.
+/// The time between two checks for Ctrl-C during a wait.
 const GLANCE: Duration = Duration::from_millis(50);
 
 fn places() -> Places {
     Places::new().with(grouplock_quorum::opener()).with(grouplock_etcd::opener())
 }
 
-/// As the program chooses: what is given, else `GROUPLOCK_AT`, else the default of this machine.
+/// The place, as in the program: `at`, else `GROUPLOCK_AT`, else the default of this machine.
 fn place(at: Option<PathBuf>) -> Result<Place, RoomError> {
     let at = at.or_else(|| std::env::var_os("GROUPLOCK_AT").map(PathBuf::from));
     let place = match at {
@@ -82,7 +82,7 @@ impl Room {
         self.place.to_string()
     }
 
-    /// Whether it is on servers, so that leaving takes a while.
+    /// Whether the room is on servers. Then leaving takes time.
     #[getter]
     fn remote(&self) -> bool {
         !matches!(self.place, Place::Directory(_))
@@ -107,7 +107,7 @@ impl Room {
         }
     }
 
-    /// The same with functions to be called before others are let in, and when the last one leaves.
+    /// The same, with a set-up and a tear-down.
     fn enter_prepared(
         &self,
         py: Python<'_>,
@@ -148,8 +148,8 @@ impl Room {
         }
     }
 
-    /// The same for asyncio. `prepared` says that a set-up or tear-down comes with it, which Python does;
-    /// where rooms cannot be set up, this is refused in the words of the rooms.
+    /// The same for asyncio. `prepared`: there is a set-up or a tear-down, which Python code runs. If
+    /// the room cannot be set up, the request is refused with the usual message.
     fn begin(&self, session: &str, how: How, prepared: bool) -> PyResult<Entering> {
         let entry = self.request(session, how)?;
         let entry = if prepared && !self.room.capabilities().set_up {
@@ -160,15 +160,15 @@ impl Room {
         Ok(Entering::new(entry.enter_async()))
     }
 
-    /// Who is inside, who waits, what was before: the text of `grouplock status --json`.
+    /// The text of `grouplock status --json`.
     fn status(&self, py: Python<'_>) -> PyResult<String> {
         let snapshot = py.detach(|| self.room.snapshot()).map_err(|error| exception(py, error))?;
         serde_json::to_string(&snapshot)
-            .map_err(|error| PyRuntimeError::new_err(format!("the room cannot be told: {error}")))
+            .map_err(|error| PyRuntimeError::new_err(format!("the status cannot be written: {error}")))
     }
 }
 
-/// How to enter: what Python calls a named tuple.
+/// The options of an entry: the named tuple `How` of Python.
 #[derive(Clone, Copy)]
 struct How {
     timeout: Option<f64>,
@@ -249,7 +249,7 @@ pub(crate) fn rooms(py: Python<'_>, at: Option<PathBuf>) -> PyResult<Vec<String>
     Ok(names.iter().map(ToString::to_string).collect())
 }
 
-/// Removes a room that nobody uses from a directory.
+/// Removes a room that is not in use from a directory.
 #[pyfunction]
 #[pyo3(signature = (name, at=None))]
 pub(crate) fn remove(py: Python<'_>, name: &str, at: Option<PathBuf>) -> PyResult<()> {

@@ -1,4 +1,5 @@
-//! Tasks share a lock with sessions: requests for model A run together, then those for model B; a request that takes too long is given up.
+//! Tasks share a lock with sessions. Requests for model A run together, then requests for model B.
+//! A request that takes too long is withdrawn.
 //!
 //! `cargo run --release -p grouplock --example tasks`
 
@@ -25,7 +26,7 @@ async fn main() -> Result<(), tokio::task::JoinError> {
             let model = if number % 2 == 0 { Model::A } else { Model::B };
             let inside = gpu.enter_async(model).await;
             let waited = start.elapsed().as_millis();
-            // The guard may be held across an await: no thread is blocked.
+            // The task may hold the guard across an await: no thread is blocked.
             sleep(Duration::from_millis(20)).await;
             drop(inside);
             println!("request {number} had {model:?}, after {waited} ms");
@@ -35,7 +36,7 @@ async fn main() -> Result<(), tokio::task::JoinError> {
         task.await?;
     }
 
-    // A future that is dropped, by a timeout for example, leaves no trace in the queue.
+    // Dropping a future, by a timeout for example, withdraws its request.
     let inside = gpu.enter_async(Model::A).await;
     let late = timeout(Duration::from_millis(10), gpu.enter_async(Model::B)).await;
     println!("model B in time: {}; waiting now: {:?}", late.is_ok(), gpu.snapshot().waiting);

@@ -1,7 +1,9 @@
-//! A machine that has to be set up for one colour at a time, and then serves any number of jobs of that colour.
+//! A machine that is set up for one colour at a time, and then serves any number of jobs of that
+//! colour.
 //!
-//! Without a lock with sessions this takes a mutex, a condition variable, the colour, a count of those inside, and a decision about who goes
-//! next; docs/grouplock.md shows it. Here it takes `enter(colour)`.
+//! Without a lock with sessions this needs a mutex, a condition variable, the colour, a count of
+//! holders, and a rule for the next colour; docs/grouplock.md shows it. With one, it needs
+//! `enter(colour)`.
 //!
 //! `cargo run --release -p grouplock --example threads`
 
@@ -27,7 +29,7 @@ fn main() {
                 let (machine, most) = (&machine, &most);
                 let colour = [Colour::Red, Colour::Green, Colour::Blue][job % 3];
                 scope.spawn(move || {
-                    // One after the other, so that the order of arrival is the order of numbers.
+                    // One after the other, so that the numbers are in the order of arrival.
                     std::thread::sleep(Duration::from_millis(5 * job as u64));
                     let jobs = machine.enter(colour);
                     most.fetch_max(jobs.fetch_add(1, SeqCst) + 1, SeqCst);

@@ -1,4 +1,4 @@
-//! Sleeping on a word: by the operating system's call where it has one, else by a mutex and a condition variable.
+//! Sleeping on a word: by a call of the system, or by a mutex and a condition variable.
 
 #[cfg(any(
     windows,
@@ -11,11 +11,11 @@
 ))]
 pub(crate) use atomic_wait::{wait, wake_all};
 
-// A name that is imported by itself, as above, goes before the same name here.
+// An explicit import, as above, takes precedence over this glob import.
 #[allow(unused_imports, reason = "where the system has such a call")]
 pub(crate) use self::parked::*;
 
-/// Where the system has no such call. A program with one thread, on a platform without any, never comes here.
+/// For systems without such a call. A program with one thread never calls it.
 #[allow(dead_code, reason = "where the system has such a call")]
 mod parked {
     use std::ptr;
@@ -23,34 +23,34 @@ mod parked {
     use std::sync::atomic::Ordering::Relaxed;
     use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-    struct Place {
-        /// Held from the look at the word until the thread sleeps, so that nobody wakes it in between.
+    struct Bucket {
+        /// Held from the look at the word until the sleep, so that no wake-up is lost.
         looking: Mutex<()>,
         woken: Condvar,
     }
 
-    /// So many that words rarely share one. Those that do wake each other's threads for nothing.
-    static PLACES: [Place; 32] =
-        [const { Place { looking: Mutex::new(()), woken: Condvar::new() } }; 32];
+    /// Enough buckets that words rarely share one. Otherwise they wake each other's threads.
+    static BUCKETS: [Bucket; 32] =
+        [const { Bucket { looking: Mutex::new(()), woken: Condvar::new() } }; 32];
 
-    fn place(word: *const AtomicU32) -> (&'static Place, MutexGuard<'static, ()>) {
-        let place = &PLACES[word.addr() / 8 % PLACES.len()];
-        (place, place.looking.lock().unwrap_or_else(PoisonError::into_inner))
+    fn bucket(word: *const AtomicU32) -> (&'static Bucket, MutexGuard<'static, ()>) {
+        let bucket = &BUCKETS[word.addr() / 8 % BUCKETS.len()];
+        (bucket, bucket.looking.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Sleeps while `word` holds `value`, or less.
+    /// Sleeps while `word` has `value`. May return early.
     pub(crate) fn wait(word: &AtomicU32, value: u32) {
-        let (place, looking) = place(ptr::from_ref(word));
-        // Relaxed: whatever was written before a thread was woken is seen, as waking locks `looking` too.
+        let (bucket, looking) = bucket(ptr::from_ref(word));
+        // Relaxed: waking locks `looking` too. So this thread sees what was written before.
         if word.load(Relaxed) == value {
-            drop(place.woken.wait(looking));
+            drop(bucket.woken.wait(looking));
         }
     }
 
-    /// Wakes all that sleep on `word`.
+    /// Wakes all threads that sleep on `word`.
     pub(crate) fn wake_all(word: *const AtomicU32) {
-        let (place, looking) = place(word);
-        place.woken.notify_all();
+        let (bucket, looking) = bucket(word);
+        bucket.woken.notify_all();
         drop(looking);
     }
 }
@@ -63,7 +63,7 @@ mod tests {
 
     use super::parked::{wait, wake_all};
 
-    /// Two threads count in turn. A wake-up that is lost ends this for good.
+    /// Two threads count in turn. If a wake-up is lost, the test does not end.
     #[test]
     fn no_wake_up_is_lost() {
         const LAST: u32 = if cfg!(miri) { 50 } else { 2_000 };

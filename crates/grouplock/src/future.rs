@@ -1,4 +1,4 @@
-//! Entering, for tasks.
+//! Futures that enter.
 
 use std::fmt;
 use std::future::Future;
@@ -22,23 +22,23 @@ pub type ExclusiveArc<S, T, C = Phases<S>> = Request<Arc<GroupLock<S, T, C>>, S,
 
 const READY: &str = "the future was polled after it was ready";
 
-/// A request that a task waits for: [`Enter`], [`Exclusive`], [`EnterArc`] or [`ExclusiveArc`]. It is given up when dropped.
+/// A request of a task. Dropping it withdraws the request.
 #[must_use = "futures do nothing unless polled"]
 pub struct Request<H: Handle<C>, S, C: Core<Session = S>, A: Access> {
-    /// Both are gone once the guard is made.
+    /// `None` after the guard was made.
     lock: Option<(H, A)>,
     session: Option<S>,
     waiting: Option<C::Waiting>,
 }
 
 impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Request<H, S, C, A> {
-    /// `data` is that of `lock`. There is a session unless `A` is [`Alone`].
+    /// `data` belongs to `lock`. There is a session unless `A` is [`Alone`].
     pub(crate) fn new(lock: H, data: A, session: Option<S>) -> Self {
         Request { lock: Some((lock, data)), session, waiting: None }
     }
 }
 
-// Nothing in the futures is pinned: the queue does not point into them.
+// The futures pin nothing: the queue does not point into them.
 impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Unpin for Request<H, S, C, A> {}
 impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Unpin for Switch<'_, H, S, C, T> {}
 
@@ -47,12 +47,12 @@ impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Future for Request<H, S, 
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Request { lock: place, session, waiting } = &mut *self;
-        // The lock stays in its place until the guard is made: if polling panics, dropping the future gives the request up.
-        let (lock, _) = place.as_ref().expect(READY);
+        let Request { lock: kept, session, waiting } = &mut *self;
+        // If the poll panics, the future still has the lock, and dropping it withdraws the request.
+        let (lock, _) = kept.as_ref().expect(READY);
         let pass = ready!(lock.core().poll_enter(session.as_ref(), waiting, cx));
-        let (lock, data) = place.take().expect(READY);
-        // SAFETY: the pass was given to a request of this lock, to be alone if `A` says so.
+        let (lock, data) = kept.take().expect(READY);
+        // SAFETY: this lock gave the pass to a request, which asked to be alone if `A` says so.
         Poll::Ready(unsafe { Guard::new(lock, pass, data) }.of_task())
     }
 }
@@ -80,7 +80,7 @@ pub struct Switch<'g, H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> {
     guard: &'g mut Guard<H, S, C, Sharing<T>>,
     session: S,
     waiting: Option<C::Waiting>,
-    /// The guard's access to the data, while the guard is outside.
+    /// The access of the guard to the data, while the guard is outside.
     data: Option<Sharing<T>>,
     done: bool,
 }
@@ -101,8 +101,9 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Future for Switch<'_, H, 
         let core = guard.lock.core();
         if waiting.is_none() {
             guard.held.leave();
-            // SAFETY: the guard's pass is inside a session, as there was no earlier poll. No reference to the data exists, as the guard is
-            // borrowed mutably. From here to the end of the function no foreign code runs, so the guard is outside when it must be.
+            // SAFETY: the guard's pass is inside a session, because there was no earlier poll. No
+            // reference to the data exists, because the guard is borrowed mutably. No foreign code
+            // runs from here to the end of the function. So the guard is outside when it must be.
             if unsafe { core.poll_switch(&mut guard.pass, session, waiting, cx) }.is_pending() {
                 *data = guard.data.take();
                 return Poll::Pending;
@@ -134,7 +135,7 @@ impl<H: Handle<C>, S: fmt::Debug, C: Core<Session = S>, T: ?Sized> fmt::Debug
     }
 }
 
-/// Waits for a room that is set up, or that is to be. The pass must be made a guard.
+/// Waits for a room that is set up, or for the right to set it up. The result becomes a guard.
 pub(crate) struct EnterWith<'a, S, C: Core<Session = S>> {
     core: &'a C,
     session: &'a S,

@@ -1,7 +1,7 @@
-//! Guards: whoever has one is inside.
+//! Guards. A holder has a guard, and dropping the guard leaves.
 //!
-//! There is one type, [`Guard`]. It says by what it holds the lock (a reference or an `Arc`) and what it may do with the data (share it
-//! or change it). Users know its four cases by name.
+//! There is one type, [`Guard`]. Its parameters say how it holds the lock (by a reference or an
+//! `Arc`) and what it may do with the data (share or change it). The four cases have names.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,43 +16,43 @@ use crate::cores::{Core, Phases};
 use crate::future::Switch;
 use crate::watch::{self, Held};
 
-/// Inside a session, with shared access to the data, until dropped. By [`GroupLock::enter`] and its kin.
+/// Inside a session, with shared access to the data, until dropped. From [`GroupLock::enter`].
 ///
-/// What concerns the guard and not the data is an associated function, so that it hides no method of the data:
-/// [`SessionGuard::session(&guard)`](Guard::session), [`switch`](Guard::switch), [`switch_async`](Guard::switch_async),
+/// Functions of the guard are associated functions, so that they hide no method of the data:
+/// [`SessionGuard::session(&guard)`](Guard::session), [`switch`](Guard::switch),
 /// [`again`](Guard::again), [`epoch`](Guard::epoch), [`map`](Guard::map).
 pub type SessionGuard<'a, S, T, C = Phases<S>, K = Whole> = Guard<&'a C, S, C, Sharing<T, K>>;
 
-/// Alone inside, with the data to oneself, until dropped. By [`GroupLock::exclusive`] and its kin.
+/// Alone inside, with `&mut` access to the data, until dropped. From [`GroupLock::exclusive`].
 ///
-/// Associated functions: [`ExclusiveGuard::downgrade(guard, session)`](Guard::downgrade), `ExclusiveGuard::map(guard, part)`.
+/// Associated functions: [`downgrade(guard, session)`](Guard::downgrade), `map(guard, part)`.
 pub type ExclusiveGuard<'a, S, T, C = Phases<S>, K = Whole> = Guard<&'a C, S, C, Alone<T, K>>;
 
-/// A [`SessionGuard`] that owns a share of its lock instead of borrowing it. By [`GroupLock::enter_arc`]. `U` is the part of the data that a
-/// [mapped](Guard::map) guard shows, and `K` is [`Part`] then.
+/// A [`SessionGuard`] that owns a share of its lock. From [`GroupLock::enter_arc`]. `U` is the part
+/// of the data that a [mapped](Guard::map) guard shows. `K` is then [`Part`].
 pub type OwnedSessionGuard<S, T, C = Phases<S>, U = T, K = Whole> =
     Guard<Arc<GroupLock<S, T, C>>, S, C, Sharing<U, K>>;
 
-/// An [`ExclusiveGuard`] that owns a share of its lock instead of borrowing it. By [`GroupLock::exclusive_arc`].
+/// An [`ExclusiveGuard`] that owns a share of its lock. From [`GroupLock::exclusive_arc`].
 pub type OwnedExclusiveGuard<S, T, C = Phases<S>, U = T, K = Whole> =
     Guard<Arc<GroupLock<S, T, C>>, S, C, Alone<U, K>>;
 
-/// What all guards are: [`SessionGuard`], [`ExclusiveGuard`], [`OwnedSessionGuard`] and [`OwnedExclusiveGuard`].
+/// The type of all guards. The type aliases of this module are its four cases.
 ///
-/// A guard may be sent to another thread and be dropped there. Leaking one (with [`std::mem::forget`], say) keeps its session inside for
-/// good: conflicting requests wait forever, and nothing else happens.
+/// A guard may be sent to another thread and be dropped there. A leaked guard (by
+/// [`std::mem::forget`], say) keeps its session inside forever: conflicting requests wait forever.
 #[must_use = "the room is left at once if the guard is dropped"]
 #[clippy::has_significant_drop]
 pub struct Guard<H: Handle<C>, S, C: Core<Session = S>, A: Access> {
     pub(crate) lock: H,
     pub(crate) pass: C::Pass,
-    /// `None` while the guard is outside: a switch was begun and not finished.
+    /// `None` while the guard is outside: a switch began and has not finished.
     pub(crate) data: Option<A>,
     pub(crate) held: Held,
     sessions: PhantomData<fn(S) -> S>,
 }
 
-/// By what a guard holds its lock: a reference to the core, or an `Arc` of the lock.
+/// How a guard holds its lock: by a reference to the core, or by an `Arc` of the lock.
 pub trait Handle<C>: sealed::Sealed {
     #[doc(hidden)]
     fn core(&self) -> &C;
@@ -84,60 +84,52 @@ pub trait Access: sealed::Sealed {
     fn data(&self) -> NonNull<Self::Target>;
 }
 
-/// Shared access, as by `&T`. `K` says whether it is to all of the data: [`Whole`] or [`Part`].
-// Not a reference: those who get the room later may write while the guard is being dropped.
+/// Shared access, as by `&T`. `K` says whether it covers all of the data: [`Whole`] or [`Part`].
+// Not a reference: a later holder may write while the guard is being dropped.
 pub struct Sharing<T: ?Sized, K = Whole>(NonNull<T>, PhantomData<K>);
 
-/// Access to oneself, as by `&mut T`, and with its variance. `K` is as in [`Sharing`].
+/// Access as by `&mut T`, with the same variance. `K` is as in [`Sharing`].
 pub struct Alone<T: ?Sized, K = Whole>(NonNull<T>, PhantomData<(*mut T, K)>);
 
 /// All of the data.
 #[derive(Debug)]
 pub struct Whole;
 
-/// A part of the data, chosen by [`map`](Guard::map) at a moment of this stay. In another stay it need not be there; and others of a session may see
-/// it through the whole, say as that of a [`Cell`](std::cell::Cell). So a guard of a part cannot switch and cannot be downgraded.
+/// A part of the data, which [`map`](Guard::map) chose during this holding. During another holding
+/// it may not exist. And other holders of a session may see it through the whole, as the content of
+/// a [`Cell`](std::cell::Cell), say. So a guard of a part cannot switch and cannot be downgraded.
 #[derive(Debug)]
 pub struct Part;
 
-// SAFETY: it is a `&T`.
+// SAFETY: this is a `&T`.
 unsafe impl<T: ?Sized + Sync, K> Send for Sharing<T, K> {}
-// SAFETY: it is a `&T`.
+// SAFETY: this is a `&T`.
 unsafe impl<T: ?Sized + Sync, K> Sync for Sharing<T, K> {}
-// SAFETY: it is a `&mut T`, and becomes a `&T` where it was sent to when it is downgraded, while those who stayed get `&T` too.
+// SAFETY: this is a `&mut T`, which the other thread can downgrade to `&T` while others get `&T`.
 unsafe impl<T: ?Sized + Send + Sync, K> Send for Alone<T, K> {}
-// SAFETY: it is a `&mut T`, of which others see `&T`.
+// SAFETY: this is a `&mut T`, through which others see `&T`.
 unsafe impl<T: ?Sized + Sync, K> Sync for Alone<T, K> {}
 
-impl<T: ?Sized, K> Access for Sharing<T, K> {
-    type Target = T;
-    const EXCLUSIVE: bool = false;
+macro_rules! access {
+    ($access:ident, $exclusive:literal) => {
+        impl<T: ?Sized, K> Access for $access<T, K> {
+            type Target = T;
+            const EXCLUSIVE: bool = $exclusive;
 
-    #[inline]
-    fn to(data: NonNull<T>) -> Self {
-        Sharing(data, PhantomData)
-    }
+            #[inline]
+            fn to(data: NonNull<T>) -> Self {
+                $access(data, PhantomData)
+            }
 
-    #[inline]
-    fn data(&self) -> NonNull<T> {
-        self.0
-    }
+            #[inline]
+            fn data(&self) -> NonNull<T> {
+                self.0
+            }
+        }
+    };
 }
-
-impl<T: ?Sized, K> Access for Alone<T, K> {
-    type Target = T;
-    const EXCLUSIVE: bool = true;
-
-    #[inline]
-    fn to(data: NonNull<T>) -> Self {
-        Alone(data, PhantomData)
-    }
-
-    #[inline]
-    fn data(&self) -> NonNull<T> {
-        self.0
-    }
-}
+access!(Sharing, false);
+access!(Alone, true);
 
 mod sealed {
     pub trait Sealed {}
@@ -149,7 +141,7 @@ mod sealed {
 
 impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Guard<H, S, C, A> {
     /// # Safety
-    /// `pass` is inside the lock that `lock` and `data` belong to, alone if `A` is [`Alone`]. It is the guard's from now on.
+    /// `pass` is inside `lock`, which has `data`; alone if `A` is [`Alone`]. The guard owns it.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub(crate) unsafe fn new(lock: H, pass: C::Pass, data: A) -> Self {
@@ -157,7 +149,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Guard<H, S, C, A> {
         Guard { lock, pass, data: Some(data), held, sessions: PhantomData }
     }
 
-    /// The guard was made for a task.
+    /// Marks the guard as made for a task.
     pub(crate) fn of_task(mut self) -> Self {
         self.held.of_task();
         self
@@ -176,10 +168,10 @@ impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Guard<H, S, C, A> {
         }
     }
 
-    /// The same stay, with another access.
+    /// The same holding, with another access.
     fn with<B: Access>(self, data: B) -> Guard<H, S, C, B> {
         let this = ManuallyDrop::new(self);
-        // SAFETY: each field is read once, and the guard that they come from is not dropped.
+        // SAFETY: each field is read once, and the old guard is not dropped.
         let lock = unsafe { ptr::read(&raw const this.lock) };
         // SAFETY: as above.
         let pass = unsafe { ptr::read(&raw const this.pass) };
@@ -196,7 +188,7 @@ fn outside() -> ! {
 }
 
 impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized, K> Guard<H, S, C, Sharing<T, K>> {
-    /// The session one is inside.
+    /// The session that the guard is inside.
     #[inline]
     pub fn session(this: &Self) -> &S {
         this.held.touch();
@@ -205,7 +197,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized, K> Guard<H, S, C, Sharing
         unsafe { this.lock.core().session(&this.pass) }
     }
 
-    /// A guard of the same stay that shows a part of the data.
+    /// Makes the guard show a part of the data.
     ///
     /// ```
     /// use grouplock::{GroupLock, SessionGuard};
@@ -215,13 +207,13 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized, K> Guard<H, S, C, Sharing
     /// assert_eq!(&*name, "one");
     /// ```
     ///
-    /// It cannot switch, as the part need not be there afterwards:
+    /// It cannot switch, because the part may not exist afterwards:
     ///
     /// ```compile_fail,E0308
     /// # use grouplock::{GroupLock, SessionGuard};
     /// let lock = GroupLock::new(vec![1]);
     /// let mut first = SessionGuard::map(lock.enter('a'), |data| &data[0]);
-    /// SessionGuard::switch(&mut first, 'b'); // meanwhile another might empty the vector
+    /// SessionGuard::switch(&mut first, 'b'); // meanwhile another holder might empty the vector
     /// ```
     pub fn map<U: ?Sized>(
         this: Self,
@@ -233,16 +225,18 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized, K> Guard<H, S, C, Sharing
 }
 
 impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Sharing<T>> {
-    /// Leaves the session and waits for `session`. Nothing happens if that is the session already.
+    /// Leaves the session and waits for `session`. It does nothing if that is the session already.
     ///
-    /// The new request arrives *before* the old session is left: nobody who comes later goes before it unless the [policy](crate::Policy)
-    /// would have let them anyway. Those who wait already go first, as they would if the guard were dropped. A guard that is alone and may
-    /// go before those who wait changes its session on the spot.
+    /// The new request arrives *before* the old session is left. So no later request enters before
+    /// it, unless the [policy](crate::Policy) allows that anyway. Requests that wait already go
+    /// first, as if the guard were dropped. A guard that is the only one, and may enter before the
+    /// waiters, changes its session at once.
     ///
-    /// Nothing learnt from the data before the call need be true after it: others may have been inside.
+    /// Other holders may have been inside in between, so what was known of the data may be false.
     ///
-    /// **Not for tasks**: this blocks the thread. On an executor with one thread it may block for ever, as those who are to leave run on that
-    /// thread too. Tasks call [`switch_async`](Guard::switch_async).
+    /// **Not for tasks**: this blocks the thread. On an executor with one thread it may block
+    /// forever, because the tasks that must leave need that thread. Use
+    /// [`switch_async`](Guard::switch_async).
     ///
     /// ```
     /// use grouplock::{GroupLock, SessionGuard};
@@ -253,19 +247,20 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C
     /// assert_eq!(*SessionGuard::session(&guard), "serving");
     /// ```
     ///
-    /// Two holders of a session who switch to two others wait for each other's leaving and not for each other, so they cannot deadlock.
+    /// Two holders of a session can switch to two other sessions without a deadlock. Each waits
+    /// only until the other has left the old session.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn switch(this: &mut Self, session: S) {
-        watch::asks();
+        watch::about_to_wait();
         this.inside();
         let _away = this.held.away();
-        // SAFETY: the guard's pass is inside a session. No reference to the data exists, as the guard is borrowed mutably.
+        // SAFETY: the guard's pass is inside a session, and `&mut` proves that no data is borrowed.
         let inside = unsafe { this.lock.core().switch(&mut this.pass, session, None) };
         debug_assert!(inside, "without a deadline, waiting ends inside");
     }
 
-    /// [`switch`](Guard::switch), if that takes no waiting: if it is the session already, or the guard is alone inside and may go before
-    /// those who wait. Otherwise nothing has happened.
+    /// [`switch`](Guard::switch), if no wait is needed: if it is the session already, or if the
+    /// guard is the only one inside and may enter before the waiters. Otherwise it changes nothing.
     ///
     /// ```
     /// use grouplock::{GroupLock, SessionGuard};
@@ -286,7 +281,8 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C
         unsafe { this.lock.core().try_switch(&mut this.pass, session) }
     }
 
-    /// [`switch`](Guard::switch), but waits no longer than `timeout`. If that was too short the session has been left, and the guard is gone.
+    /// [`switch`](Guard::switch), but waits at most for `timeout`. If that is too short, the
+    /// session has been left, and the guard is gone.
     ///
     /// ```
     /// use std::time::Duration;
@@ -306,7 +302,7 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C
         this.inside();
         let inside = {
             let _away = this.held.away();
-            // SAFETY: the guard's pass is inside a session, and nobody else has the guard.
+            // SAFETY: the guard's pass is inside a session, and this function owns the guard.
             unsafe { this.lock.core().switch(&mut this.pass, session, Some(deadline)) }
         };
         if !inside {
@@ -320,8 +316,9 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C
     /// [`switch`](Guard::switch), for tasks.
     ///
     /// # Cancel safety
-    /// The old session is left when the future is first polled and has to wait. If the future is dropped before it is ready, the request is
-    /// given up and the guard is outside for good: dropping it does nothing, and every other use panics.
+    /// The old session is left when the first poll of the future has to wait. If the future is
+    /// dropped before it is ready, the request is withdrawn and the guard stays outside: dropping
+    /// it does nothing, and every other use panics.
     ///
     /// ```
     /// use grouplock::{GroupLock, SessionGuard};
@@ -342,8 +339,8 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized> Guard<H, S, C
 impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized, K>
     Guard<H, S, C, Sharing<T, K>>
 {
-    /// A second guard of the same stay, at once: whoever is inside a session and asks for it again with [`enter`](GroupLock::enter) may
-    /// have to wait behind a conflicting request that came in between, and so for itself.
+    /// A second guard of the same session, without a wait. A holder that asks again with
+    /// [`enter`](GroupLock::enter) may wait behind a conflicting request, and so for itself.
     ///
     /// ```
     /// use grouplock::{GroupLock, Policy, SessionGuard};
@@ -357,7 +354,7 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized, K>
     /// ```
     ///
     /// # Panics
-    /// If [as many](GroupLock::MOST_HOLDERS) are inside as can be.
+    /// If the room already has [the maximum](GroupLock::MOST_HOLDERS) of holders.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn again(this: &Self) -> Self
     where
@@ -366,12 +363,13 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized, K>
         let data = Sharing::to(this.inside().0);
         // SAFETY: the guard's pass is inside a session.
         let pass = unsafe { this.lock.core().again(&this.pass) };
-        // SAFETY: the pass is inside the same lock. A part of the data that `map` chose is there as long as somebody is inside.
+        // SAFETY: the pass is inside the same lock. A part exists while there is a holder.
         unsafe { Guard::new(this.lock.clone(), pass, data) }
     }
 
-    /// A number that changes when the room changes to another session, and when a [set-up](GroupLock::enter_with) begins, also one that fails; and
-    /// only then. Whoever has left and is inside again learns from it whether that happened meanwhile.
+    /// A number that changes when the room changes to another session, and when a
+    /// [set-up](GroupLock::enter_with) begins, even one that fails. It does not change at other
+    /// times. A holder that has left and entered again can compare it.
     ///
     /// ```
     /// use grouplock::{GroupLock, SessionGuard};
@@ -392,9 +390,9 @@ impl<H: Handle<C>, S: Eq + Clone, C: Core<Session = S>, T: ?Sized, K>
 }
 
 impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized, K> Guard<H, S, C, Alone<T, K>> {
-    /// A guard of the same stay that shows a part of the data.
+    /// Makes the guard show a part of the data.
     ///
-    /// It cannot be downgraded, as others could change the part through the whole:
+    /// It cannot be downgraded, because other holders could change the part through the whole:
     ///
     /// ```compile_fail,E0308
     /// # use grouplock::{ExclusiveGuard, GroupLock};
@@ -413,7 +411,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized, K> Guard<H, S, C, Alone<T
 }
 
 impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Alone<T>> {
-    /// Opens the room to `session` without leaving it: nobody else is inside in between.
+    /// Opens the room to `session` without leaving it. No other holder is inside in between.
     ///
     /// ```
     /// use grouplock::{ExclusiveGuard, GroupLock};
@@ -430,11 +428,11 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Alone<T>> 
         S: Eq + Clone,
         C: Core<Session = S>,
     {
-        // SAFETY: the pass has the room to itself.
+        // SAFETY: the pass is alone inside.
         this.open(|core, pass| unsafe { core.downgrade(pass, session) })
     }
 
-    /// `open` opens the room to a session. If it panics, the guard is leaked and the room stays taken.
+    /// `open` opens the room to a session. If it panics, the guard leaks and the room stays taken.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub(crate) fn open(self, open: impl FnOnce(&C, &mut C::Pass)) -> Guard<H, S, C, Sharing<T>> {
         let data = Sharing::to(self.inside().0);
@@ -442,7 +440,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized> Guard<H, S, C, Alone<T>> 
         let Guard { lock, pass, .. } = &mut *this;
         open(lock.core(), pass);
         let mut opened = ManuallyDrop::into_inner(this).with(data);
-        opened.held.now(false);
+        opened.held.set_exclusive(false);
         opened
     }
 }
@@ -460,7 +458,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Deref for Guard<H, S, C, 
     #[inline]
     fn deref(&self) -> &A::Target {
         self.held.touch();
-        // SAFETY: whoever is inside may read; nobody else writes until it has left.
+        // SAFETY: a holder may read. No other code writes until it has left.
         unsafe { self.inside().data().as_ref() }
     }
 }
@@ -469,7 +467,7 @@ impl<H: Handle<C>, S, C: Core<Session = S>, T: ?Sized, K> DerefMut for Guard<H, 
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         self.held.touch();
-        // SAFETY: nobody else is inside.
+        // SAFETY: no other holder is inside.
         unsafe { self.inside().data().as_mut() }
     }
 }
@@ -483,10 +481,10 @@ impl<H: Handle<C>, S, C: Core<Session = S>, A: Access> Drop for Guard<H, S, C, A
         self.held.leave();
         let core = self.lock.core();
         if A::EXCLUSIVE {
-            // SAFETY: the guard's pass has the room to itself, and the guard is gone after this.
+            // SAFETY: the guard's pass is alone inside, and the guard is not used after this.
             unsafe { core.leave_exclusive(&mut self.pass) };
         } else {
-            // SAFETY: the guard's pass is inside a session, and the guard is gone after this.
+            // SAFETY: the guard's pass is inside a session, and the guard is not used after this.
             unsafe { core.leave(&mut self.pass) };
         }
     }

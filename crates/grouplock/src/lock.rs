@@ -7,17 +7,18 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::cores::{Core, Phases, Striped, discard};
+use crate::cores::{Core, Phases, Striped, discard, enter_for};
 use crate::future::{Enter, EnterArc, EnterWith, Exclusive, ExclusiveArc};
 use crate::guards::{Access, Guard, Handle};
 use crate::{
     ExclusiveGuard, OwnedExclusiveGuard, OwnedSessionGuard, Policy, SessionGuard, Snapshot, watch,
 };
 
-/// A lock with sessions. Those who ask for the same session share the data; those who ask for different sessions exclude each other.
+/// A lock with sessions. Holders of a session share the data. Sessions exclude each other.
 ///
-/// `S` is what sessions are called: an enum, a number, a string, anything that can be compared and cloned. There is no table of sessions and
-/// no limit to their number. `T` is the data: [`enter`](GroupLock::enter) gives `&T`, [`exclusive`](GroupLock::exclusive) gives `&mut T`.
+/// `S` is the type of sessions: an enum, a number, a string, anything that can be compared and
+/// cloned. There is no table of sessions and no limit to their number. `T` is the data:
+/// [`enter`](GroupLock::enter) gives `&T`, [`exclusive`](GroupLock::exclusive) gives `&mut T`.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +35,7 @@ use crate::{
 ///     for _ in 0..4 {
 ///         // All four may be loading at the same time …
 ///         scope.spawn(|| lock.enter(Phase::Load).fetch_add(1, Ordering::Relaxed));
-///         // … but nobody is while others serve.
+///         // … but none does while others serve.
 ///         scope.spawn(|| {
 ///             let inside = lock.enter(Phase::Serve);
 ///             assert_eq!(inside.load(Ordering::Relaxed), inside.load(Ordering::Relaxed));
@@ -46,35 +47,40 @@ use crate::{
 ///
 /// # Threads and tasks
 ///
-/// One lock serves both at once: `enter` blocks the thread, [`enter_async`](GroupLock::enter_async) makes a future that runs on any executor,
-/// and there are non-blocking and timed forms. A request that is given up, by a timeout or by dropping its future, leaves no trace.
+/// One lock serves both at once. `enter` blocks the thread. [`enter_async`](GroupLock::enter_async)
+/// makes a future that runs on any executor. There are non-blocking and timed calls. A request that
+/// is withdrawn, by a timeout or by dropping its future, leaves nothing in the queue.
 ///
-/// # Who goes next
+/// # Order
 ///
-/// Says the [`Policy`]. The default favours speed and still lets nobody starve.
+/// The [`Policy`] decides which session enters next. By default it is fast, and no request starves.
 ///
 /// # Panics and poisoning
 ///
-/// There is no poisoning. If a holder panics, its guard is dropped like any other and the session is left. Whoever needs to know that an
-/// update was cut short must record that in the data.
+/// There is no poisoning. If a holder panics, its guard is dropped as usual and the session is
+/// left. If a program must know that an update was interrupted, it must record that in the data.
 ///
-/// Foreign code that the lock runs: comparing, cloning and dropping sessions, a function of priorities, a set-up, and the wakers of tasks.
+/// The lock runs foreign code: comparisons, clones and destructors of sessions, a function of
+/// priorities, a set-up, and the wakers of tasks.
 ///
-/// * If a comparison, a clone or a priority panics, the request fails with that panic and the lock stays usable. Only a comparison of a waiting
-///   request, which another thread makes while it leaves, goes no further: the two count as different.
-/// * If a set-up panics, the request fails with that panic, and the room is set up for nobody.
-/// * If a waker panics, or the dropping of a name, the panic hook reports it and it goes no further.
+/// * If a comparison, a clone or a priority panics, the request fails with that panic and the lock
+///   stays usable. There is one exception: a thread that leaves compares sessions of waiting
+///   requests. A panic of that comparison ends there, and the two sessions count as different.
+/// * If a set-up panics, the request fails with that panic, and the room is not set up.
+/// * If a waker or the destructor of a session panics, the panic hook reports it. It ends there.
 ///
-/// Comparisons, clones and priorities may run while the lock's short internal lock is held, so they must not use the same lock. The lock keeps
-/// the last session's name until another session enters.
+/// Comparisons, clones and priorities may run while the short internal lock is held, so they must
+/// not use the same lock. The lock keeps the last session until another session enters.
 ///
 /// # Misuse
 ///
-/// * A thread that is inside a session and asks for another one of the same lock waits for itself, as with any lock. So does one that asks for
-///   the same session again if another request has come in between (as with the read locks of std). Feature `deadlock_detection` reports
-///   it. [`SessionGuard::switch`](Guard::switch) is the way to change sessions, [`SessionGuard::again`](Guard::again) to enter the same once more.
-/// * At most 8,388,608 holders can share a session (`GroupLock::MOST_HOLDERS`). The next one waits until the room has been empty. That takes
-///   leaked guards.
+/// * A thread that is inside a session and asks for another session of the same lock waits for
+///   itself, as with any lock. So does a thread that asks for its session again, if another request
+///   has arrived in between (as with the read locks of std). Feature `deadlock_detection` reports
+///   it. To change the session, use [`SessionGuard::switch`](Guard::switch). To enter the same
+///   session once more, use [`SessionGuard::again`](Guard::again).
+/// * At most 8,388,608 holders can share a session (`GroupLock::MOST_HOLDERS`). The next request
+///   waits until the room has been empty. Only leaked guards can reach that number.
 /// * A future borrows its lock: dropping the lock first does not compile.
 ///
 /// ```compile_fail,E0505
@@ -87,7 +93,8 @@ use crate::{
 ///
 /// # Cores
 ///
-/// `C` is the lock without data. The default, [`Phases`], is right nearly always; see [`cores`](crate::cores) for the others.
+/// `C` is the core, the lock without data. The default, [`Phases`], is right nearly always; see
+/// [`cores`](crate::cores) for the others.
 pub struct GroupLock<S, T: ?Sized, C = Phases<S>> {
     pub(crate) core: C,
     sessions: std::marker::PhantomData<fn(S) -> S>,
@@ -96,11 +103,12 @@ pub struct GroupLock<S, T: ?Sized, C = Phases<S>> {
 
 // SAFETY: the lock owns the core and the data.
 unsafe impl<S, T: ?Sized + Send, C: Send> Send for GroupLock<S, T, C> {}
-// SAFETY: threads get `&T` at the same time (`Sync`) and `&mut T` one after the other (`Send`); the core says itself whether it can be shared.
+// SAFETY: threads get `&T` at the same time (`Sync`) and `&mut T` one after the other (`Send`). The
+// core itself says whether it can be shared.
 unsafe impl<S, T: ?Sized + Send + Sync, C: Sync> Sync for GroupLock<S, T, C> {}
 
 impl<S, T> GroupLock<S, T> {
-    /// How many holders can share a session at once.
+    /// The maximum number of holders of a session.
     pub const MOST_HOLDERS: usize = crate::cores::MOST_HOLDERS;
 
     /// A lock with the default policy, [`Policy::EVENTUAL`].
@@ -127,16 +135,16 @@ impl<S, T> GroupLock<S, T> {
         Self::over(Phases::with_policy(policy), value)
     }
 
-    /// A lock with [`Policy::Priority`], where `priority` says which priority a session has, and, given `None`, which one exclusive requests
-    /// have. The larger goes first.
+    /// A lock with [`Policy::Priority`]. `priority` returns the priority of a session, and for
+    /// `None` that of exclusive requests. A larger number goes first.
     ///
-    /// `priority` is called while the lock's short internal lock is held: it must not use the same lock.
+    /// `priority` runs while the short internal lock is held: it must not use the same lock.
     ///
     /// ```
     /// use std::time::Duration;
     /// use grouplock::GroupLock;
     ///
-    /// // Interactive work goes before batch work; but 3 × 100 ms of waiting make up for it.
+    /// // Interactive work goes before batch work that has waited up to 3 × 100 ms longer.
     /// let lock = GroupLock::with_priorities(
     ///     Duration::from_millis(100),
     ///     |session: Option<&&str>| match session {
@@ -154,11 +162,9 @@ impl<S, T> GroupLock<S, T> {
     ) -> Self {
         Self::over(Phases::with_priorities(aging, Box::new(priority)), value)
     }
-}
 
-impl<S, T> GroupLock<S, T> {
-    /// The same lock, with a limit: at most `most(session)` holders of a session are inside together, and at least one. The next waits in the queue until
-    /// one of them leaves.
+    /// The same lock, with a limit: at most `most(session)` holders of a session are inside
+    /// together, and at least one. The next request waits in the queue until a holder leaves.
     ///
     /// ```
     /// use grouplock::GroupLock;
@@ -168,9 +174,10 @@ impl<S, T> GroupLock<S, T> {
     /// assert!(lock.try_enter("heavy").is_none());
     /// ```
     ///
-    /// Entering such a lock always takes the short internal lock, under which `most` is called too: it must not use the same lock. A second guard by
-    /// [`SessionGuard::again`](Guard::again) does not wait, and counts. If `most` panics, the limit is one. If the session cannot be cloned when the room
-    /// becomes free, because that panics, all who wait for it enter.
+    /// Each entry into such a lock takes the short internal lock, and `most` runs under it: it must
+    /// not use the same lock. A second guard from [`SessionGuard::again`](Guard::again) does not
+    /// wait, and counts. If `most` panics, the limit is one. If the room becomes free and a clone
+    /// of the session panics, all waiters of that session enter.
     #[must_use]
     pub fn at_most(self, most: impl Fn(&S) -> usize + Send + Sync + 'static) -> Self {
         let GroupLock { core, data, .. } = self;
@@ -179,9 +186,9 @@ impl<S, T> GroupLock<S, T> {
 }
 
 impl<S, T> GroupLock<S, T, Striped<S>> {
-    /// A lock for read-mostly use: many processors that enter the same session do not share a cache line. See [`Striped`].
+    /// A lock for one session on many processors. See [`Striped`].
     ///
-    /// For another policy than the default, `GroupLock::over(Striped::new(policy), value)`.
+    /// For another policy, use `GroupLock::over(Striped::new(policy), value)`.
     pub fn striped(value: T) -> Self {
         Self::over(Striped::new(Policy::EVENTUAL), value)
     }
@@ -193,14 +200,14 @@ impl<S, T, C> GroupLock<S, T, C> {
         GroupLock { core, sessions: std::marker::PhantomData, data: UnsafeCell::new(value) }
     }
 
-    /// Gives the data back.
+    /// Returns the data.
     pub fn into_inner(self) -> T {
         self.data.into_inner()
     }
 }
 
 impl<S, T: ?Sized, C> GroupLock<S, T, C> {
-    /// The data, without locking: whoever has the lock to itself has the data to itself.
+    /// The data, without locking: the exclusive borrow of the lock proves that there are no guards.
     pub fn get_mut(&mut self) -> &mut T {
         self.data.get_mut()
     }
@@ -213,13 +220,13 @@ impl<S, T: ?Sized, C> GroupLock<S, T, C> {
 }
 
 impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
-    /// The number by which the features `deadlock_detection` and `tracing` call this lock: the address of its core.
+    /// The number of this lock in reports: the address of its core.
     pub fn address(&self) -> usize {
         self.core.address()
     }
 
     /// # Safety
-    /// `pass` is inside, alone if `A` is [`Alone`](crate::guards::Alone), and `handle` is one of this lock.
+    /// `pass` is inside, alone if `A` is [`Alone`](crate::guards::Alone). `handle` is of this lock.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn guard<H: Handle<C>, A>(&self, handle: H, pass: C::Pass) -> Guard<H, S, C, A>
@@ -234,23 +241,23 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn enter(&self, session: S) -> SessionGuard<'_, S, T, C> {
-        watch::asks();
+        watch::about_to_wait();
         let pass = self.core.enter(Some(session));
         // SAFETY: the pass is inside a session.
         unsafe { self.guard(&self.core, pass) }
     }
 
-    /// Waits until nobody is inside, and enters alone.
+    /// Waits until the room is empty, and enters alone.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn exclusive(&self) -> ExclusiveGuard<'_, S, T, C> {
-        watch::asks();
+        watch::about_to_wait();
         let pass = self.core.enter(None);
-        // SAFETY: the pass has the room to itself.
+        // SAFETY: the pass is alone inside.
         unsafe { self.guard(&self.core, pass) }
     }
 
-    /// [`enter`](GroupLock::enter), with a guard that keeps the lock alive instead of borrowing it.
+    /// [`enter`](GroupLock::enter), with a guard that owns a share of the lock.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -263,23 +270,25 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
     /// ```
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn enter_arc(self: &Arc<Self>, session: S) -> OwnedSessionGuard<S, T, C> {
-        watch::asks();
+        watch::about_to_wait();
         let pass = self.core.enter(Some(session));
         // SAFETY: the pass is inside a session.
         unsafe { self.guard(Arc::clone(self), pass) }
     }
 
-    /// [`exclusive`](GroupLock::exclusive), with a guard that keeps the lock alive instead of borrowing it.
+    /// [`exclusive`](GroupLock::exclusive), with a guard that owns a share of the lock.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn exclusive_arc(self: &Arc<Self>) -> OwnedExclusiveGuard<S, T, C> {
-        watch::asks();
+        watch::about_to_wait();
         let pass = self.core.enter(None);
-        // SAFETY: the pass has the room to itself.
+        // SAFETY: the pass is alone inside.
         unsafe { self.guard(Arc::clone(self), pass) }
     }
 
-    /// Enters `session` if that takes no waiting. Goes before those who wait only if the policy lets it. As it never waits, it also fails if it has to ask
-    /// whether it may, and another thread is at the queue just then: to join it, to let waiters in, or to take a [`snapshot`](GroupLock::snapshot).
+    /// Enters `session` if no wait is needed. It enters before waiting requests only if the policy
+    /// allows it. Sometimes it must take the internal lock to learn that. It never waits for that
+    /// lock. So it also fails if another thread holds the internal lock at that moment: to join the
+    /// queue, to admit waiters, or to take a [`snapshot`](GroupLock::snapshot).
     ///
     /// ```
     /// use grouplock::GroupLock;
@@ -298,21 +307,22 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         Some(unsafe { self.guard(&self.core, pass) })
     }
 
-    /// Waits until `session` can be entered, but no longer than `timeout`. With a timeout of zero, this is
-    /// [`try_enter`](GroupLock::try_enter); with one beyond the end of time, [`enter`](GroupLock::enter).
+    /// Waits until `session` can be entered, at most for `timeout`. With a timeout of zero, this is
+    /// [`try_enter`](GroupLock::try_enter). With a timeout beyond the range of the clock, it is
+    /// [`enter`](GroupLock::enter).
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_enter_for(
         &self,
         session: S,
         timeout: Duration,
     ) -> Option<SessionGuard<'_, S, T, C>> {
-        let pass = self.enter_within(Some(session), timeout)?;
+        let pass = enter_for(&self.core, Some(session), timeout)?;
         // SAFETY: the pass is inside a session.
         Some(unsafe { self.guard(&self.core, pass) })
     }
 
-    /// Waits until `session` can be entered, but no longer than until `deadline`. With a deadline in the past, this is
-    /// [`try_enter`](GroupLock::try_enter).
+    /// Waits until `session` can be entered, at most until `deadline`. With a deadline in the past,
+    /// this is [`try_enter`](GroupLock::try_enter).
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_enter_until(
         &self,
@@ -327,46 +337,46 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
     /// Waits, as a task, until `session` can be entered. Runs on any executor.
     ///
     /// # Cancel safety
-    /// The request takes its place in the queue when the future is first polled, and gives it up when the future is dropped. If the room had
-    /// been granted to it by then, it is passed on.
+    /// The request joins the queue when the future is first polled. Dropping the future withdraws
+    /// the request. If it was admitted meanwhile, the room passes to other requests.
     ///
-    /// A future that has been granted the room keeps it until it is polled or dropped. One that is neither, for instance because its task
-    /// is waiting for something else, keeps others out, as a guard would.
+    /// An admitted future keeps the room until it is polled or dropped. If neither happens, because
+    /// its task waits for something else, say, it keeps other sessions out, as a guard does.
     pub fn enter_async(&self, session: S) -> Enter<'_, S, T, C> {
         Enter::new(&self.core, self.data(), Some(session))
     }
 
-    /// [`exclusive`](GroupLock::exclusive), if that takes no waiting.
+    /// [`exclusive`](GroupLock::exclusive), if no wait is needed.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_exclusive(&self) -> Option<ExclusiveGuard<'_, S, T, C>> {
         let pass = self.core.try_enter(None)?;
-        // SAFETY: the pass has the room to itself.
+        // SAFETY: the pass is alone inside.
         Some(unsafe { self.guard(&self.core, pass) })
     }
 
-    /// [`exclusive`](GroupLock::exclusive), but waits no longer than `timeout`.
+    /// [`exclusive`](GroupLock::exclusive), but waits at most for `timeout`.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_exclusive_for(&self, timeout: Duration) -> Option<ExclusiveGuard<'_, S, T, C>> {
-        let pass = self.enter_within(None, timeout)?;
-        // SAFETY: the pass has the room to itself.
+        let pass = enter_for(&self.core, None, timeout)?;
+        // SAFETY: the pass is alone inside.
         Some(unsafe { self.guard(&self.core, pass) })
     }
 
-    /// [`exclusive`](GroupLock::exclusive), but waits no longer than until `deadline`.
+    /// [`exclusive`](GroupLock::exclusive), but waits at most until `deadline`.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_exclusive_until(&self, deadline: Instant) -> Option<ExclusiveGuard<'_, S, T, C>> {
         let pass = self.core.enter_until(None, deadline)?;
-        // SAFETY: the pass has the room to itself.
+        // SAFETY: the pass is alone inside.
         Some(unsafe { self.guard(&self.core, pass) })
     }
 
-    /// [`exclusive`](GroupLock::exclusive) for tasks. Cancel safe as [`enter_async`](GroupLock::enter_async).
+    /// [`exclusive`](GroupLock::exclusive) for tasks. Cancel safe as `enter_async`.
     pub fn exclusive_async(&self) -> Exclusive<'_, S, T, C> {
         Exclusive::new(&self.core, self.data(), None)
     }
 
-    /// [`try_enter`](GroupLock::try_enter), with a guard that keeps the lock alive instead of borrowing it.
+    /// [`try_enter`](GroupLock::try_enter), with a guard that owns a share of the lock.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_enter_arc(self: &Arc<Self>, session: S) -> Option<OwnedSessionGuard<S, T, C>> {
         let pass = self.core.try_enter(Some(session))?;
@@ -374,26 +384,27 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         Some(unsafe { self.guard(Arc::clone(self), pass) })
     }
 
-    /// [`try_exclusive`](GroupLock::try_exclusive), with a guard that keeps the lock alive instead of borrowing it.
+    /// [`try_exclusive`](GroupLock::try_exclusive), with a guard that owns a share of the lock.
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_exclusive_arc(self: &Arc<Self>) -> Option<OwnedExclusiveGuard<S, T, C>> {
         let pass = self.core.try_enter(None)?;
-        // SAFETY: the pass has the room to itself.
+        // SAFETY: the pass is alone inside.
         Some(unsafe { self.guard(Arc::clone(self), pass) })
     }
 
-    /// [`enter_async`](GroupLock::enter_async), with a future and a guard that keep the lock alive instead of borrowing it.
+    /// [`enter_async`](GroupLock::enter_async); future and guard own a share of the lock.
     pub fn enter_arc_async(self: &Arc<Self>, session: S) -> EnterArc<S, T, C> {
         EnterArc::new(Arc::clone(self), self.data(), Some(session))
     }
 
-    /// [`exclusive_async`](GroupLock::exclusive_async), with a future and a guard that keep the lock alive instead of borrowing it.
+    /// The same for [`exclusive_async`](GroupLock::exclusive_async).
     pub fn exclusive_arc_async(self: &Arc<Self>) -> ExclusiveArc<S, T, C> {
         ExclusiveArc::new(Arc::clone(self), self.data(), None)
     }
 
-    /// Waits until `session` can be entered in a room that is set up for it, and enters. If the room is not set up for it, because another
-    /// session was inside last or nobody was, calls `set_up` first, alone; then the others of the session are let in.
+    /// Waits until `session` can be entered in a room that is set up for it, and enters. If the
+    /// room is not set up for it, because another session was inside last or none was, calls
+    /// `set_up` first, alone. Then other requests of the session enter.
     ///
     /// ```
     /// use grouplock::GroupLock;
@@ -405,12 +416,13 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
     /// assert_eq!((&**one, &**two), ("weights of A", "weights of A"));
     /// ```
     ///
-    /// * While the room is set up for the session, this costs what [`enter`](GroupLock::enter) does.
-    /// * If `set_up` panics, the room is left and is set up for nobody. The next request with set-up does it again.
-    /// * [`enter`](GroupLock::enter) asks for no set-up and does none. It may find the room as another session left it, and what it brings
-    ///   inside is not set up: who wants the same session with set-up waits until it can be alone.
-    /// * [`exclusive`](GroupLock::exclusive) and [`downgrade`](Guard::downgrade) to the same session leave the room set up: whoever changes the data
-    ///   there answers for it.
+    /// * While the room is set up, this costs as much as [`enter`](GroupLock::enter).
+    /// * If `set_up` panics, the room is left and not set up. The next request with set-up does it.
+    /// * [`enter`](GroupLock::enter) needs no set-up and does none. It may find the room as another
+    ///   session left it. If it changes the session, the room is not set up: a request for the same
+    ///   session with set-up waits until it can be alone.
+    /// * [`exclusive`](GroupLock::exclusive), and [`downgrade`](Guard::downgrade) to the same
+    ///   session, leave the room set up. The holder is responsible for its changes.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn enter_with(&self, session: S, set_up: impl FnOnce(&mut T)) -> SessionGuard<'_, S, T, C> {
@@ -422,10 +434,10 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         guard
     }
 
-    /// [`enter_with`](GroupLock::enter_with), with a set-up that may fail. Then the room is left and is set up for nobody.
+    /// [`enter_with`](GroupLock::enter_with), with a set-up that may fail.
     ///
     /// # Errors
-    /// Those of `set_up`.
+    /// Those of `set_up`. The room is left then, and is not set up.
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn enter_with_result<E>(
@@ -433,10 +445,10 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         session: S,
         set_up: impl FnOnce(&mut T) -> Result<(), E>,
     ) -> Result<SessionGuard<'_, S, T, C>, E> {
-        watch::asks();
+        watch::about_to_wait();
         let (pass, alone) = self.core.enter_with(&session);
         if alone {
-            // SAFETY: the pass has the room to itself.
+            // SAFETY: the pass is alone inside.
             return Self::set_up_alone(unsafe { self.guard(&self.core, pass) }, session, set_up);
         }
         discard(session);
@@ -444,7 +456,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         Ok(unsafe { self.guard(&self.core, pass) })
     }
 
-    /// The guard is of a request that was told to set the room up.
+    /// The guard belongs to a request that must set the room up.
     #[cold]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn set_up_alone<E>(
@@ -453,7 +465,7 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         set_up: impl FnOnce(&mut T) -> Result<(), E>,
     ) -> Result<SessionGuard<'_, S, T, C>, E> {
         set_up(&mut alone)?;
-        // SAFETY: the pass was told to set the room up.
+        // SAFETY: the pass was admitted to set the room up.
         Ok(alone.open(|core, pass| unsafe { core.finish_set_up(pass, session) }))
     }
 
@@ -473,8 +485,9 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
     /// ```
     ///
     /// # Cancel safety
-    /// While it waits, as [`enter_async`](GroupLock::enter_async). If the future is dropped while `set_up` is running, that is dropped where it
-    /// is; the room is left and is set up for nobody. A set-up that must not stop half-way belongs in a task of its own, whose end `set_up` awaits.
+    /// While it waits, as [`enter_async`](GroupLock::enter_async). If the future is dropped while
+    /// `set_up` runs, that is dropped too, where it is. The room is left and is not set up. A
+    /// set-up that must not stop half-way needs a task of its own, and `set_up` awaits its end.
     pub async fn enter_with_async(
         &self,
         session: S,
@@ -488,10 +501,10 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
         guard
     }
 
-    /// [`enter_with_async`](GroupLock::enter_with_async), with a set-up that may fail. Then the room is left and is set up for nobody.
+    /// [`enter_with_async`](GroupLock::enter_with_async), with a set-up that may fail.
     ///
     /// # Errors
-    /// Those of `set_up`.
+    /// Those of `set_up`. The room is left then, and is not set up.
     pub async fn enter_with_result_async<E>(
         &self,
         session: S,
@@ -504,15 +517,15 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
             let guard: SessionGuard<'_, S, T, C> = unsafe { self.guard(&self.core, pass) };
             return Ok(guard.of_task());
         }
-        // SAFETY: the pass has the room to itself.
+        // SAFETY: the pass is alone inside.
         let guard: ExclusiveGuard<'_, S, T, C> = unsafe { self.guard(&self.core, pass) };
         let mut guard = guard.of_task();
         set_up(&mut guard).await?;
-        // SAFETY: the pass was told to set the room up.
+        // SAFETY: the pass was admitted to set the room up.
         Ok(guard.open(|core, pass| unsafe { core.finish_set_up(pass, session) }))
     }
 
-    /// Who is inside and who waits. For people who debug: it is out of date when you look at it.
+    /// The holders and the waiters. For people who debug: it is out of date when you read it.
     ///
     /// ```
     /// use grouplock::GroupLock;
@@ -524,18 +537,6 @@ impl<S: Eq + Clone, T: ?Sized, C: Core<Session = S>> GroupLock<S, T, C> {
     /// ```
     pub fn snapshot(&self) -> Snapshot<S> {
         self.core.snapshot()
-    }
-
-    #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn enter_within(&self, session: Option<S>, timeout: Duration) -> Option<C::Pass> {
-        if timeout.is_zero() {
-            return self.core.try_enter(session);
-        }
-        if let Some(deadline) = Instant::now().checked_add(timeout) {
-            return self.core.enter_until(session, deadline);
-        }
-        watch::asks();
-        Some(self.core.enter(session))
     }
 }
 
@@ -552,7 +553,7 @@ impl<S, T> From<T> for GroupLock<S, T> {
 }
 
 impl<S: fmt::Debug, T: ?Sized, C: Core<Session = S>> fmt::Debug for GroupLock<S, T, C> {
-    /// Shows who is inside and who waits, not the data: to see that, enter. Never waits.
+    /// Shows the holders and the waiters, not the data: to see the data, enter. Never waits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut form = f.debug_struct("GroupLock");
         if let Some(seen) = self.core.try_snapshot() {

@@ -1,29 +1,29 @@
 //! Feature `tracing`: events and spans for long waits, by the crate [`tracing`].
 //!
-//! Nothing happens while nobody waits for long. A thread that has waited for the [threshold](set_threshold) tells so, once, while it waits
-//! on:
+//! Waits that are not long report nothing. A thread that has waited for the
+//! [threshold](set_threshold) reports that once, and then continues to wait:
 //!
 //! | what | level | when | fields |
 //! |---|---|---|---|
 //! | span `long_wait` | `WARN` | from the threshold to the end of the wait | `lock`, `exclusive`, `sessions` |
 //! | event `still waiting` | `WARN` | at the threshold, in that span | `lock`, `waited_ms`, `policy`, `holders`, `waiting_phases`, `waiters` |
-//! | event `waited` | `WARN` | at the end of a long wait, in that span | `lock`, `waited_ms`, `inside`: whether it got in |
-//! | event `strict order` | `DEBUG` | a waiter has lost its patience, see [`Policy::Eventual`](crate::Policy::Eventual) | `lock`, `waited_ms` |
+//! | event `waited` | `WARN` | at the end of a long wait, in that span | `lock`, `waited_ms`, `inside`: whether it entered |
+//! | event `strict order` | `DEBUG` | the patience of a waiter is over, see [`Policy::Eventual`](crate::Policy::Eventual) | `lock`, `waited_ms` |
 //!
-//! The target is `grouplock`. `lock` is the number that [`GroupLock::address`](crate::GroupLock::address) tells, in
-//! hexadecimal. For a task there is the event
-//! `waited` only, when it is polled and finds itself inside, or is dropped: while it waits nobody looks at the clock for it.
-//! A [`Handover`](crate::cores::Handover) tells nothing. A subscriber that panics does no harm.
+//! The target is `grouplock`. `lock` is the number from
+//! [`GroupLock::address`](crate::GroupLock::address), in hexadecimal. A task reports only the event
+//! `waited`, when it is polled and is inside, or when it is dropped: while it waits, no code reads
+//! the clock for it. A [`Handover`](crate::cores::Handover) reports nothing. A panic of a
+//! subscriber does no harm.
 //!
 //! ```
 //! use std::time::Duration;
 //!
-//! // Tells of waits of 5 ms and more; without this, of 100 ms.
+//! // Reports waits of 5 ms and more. The default is 100 ms.
 //! grouplock::long_waits::set_threshold(Duration::from_millis(5));
 //! assert_eq!(grouplock::long_waits::threshold(), Duration::from_millis(5));
 //! ```
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,24 +33,25 @@ use ::tracing::span::EnteredSpan;
 use ::tracing::{Level, debug, span, warn};
 
 use crate::cores::Signal;
-use crate::watch::{Crowd, GiveUp, Observer, Request};
+use crate::foreign::contain;
+use crate::watch::{Crowd, Observer, PanicReason, Request};
 
 /// In nanoseconds.
 static THRESHOLD: AtomicU64 = AtomicU64::new(100_000_000);
 
-/// Says how long a wait is long, in the whole process, for waits that begin from now on.
+/// Sets how long a wait must be to be long, in the whole process, for waits that begin from now on.
 pub fn set_threshold(threshold: Duration) {
     // Relaxed: nothing else depends on it.
     THRESHOLD.store(u64::try_from(threshold.as_nanos()).unwrap_or(u64::MAX), Relaxed);
 }
 
-/// How long a wait is long.
+/// How long a wait must be to be long.
 pub fn threshold() -> Duration {
     // Relaxed: as above.
     Duration::from_nanos(THRESHOLD.load(Relaxed))
 }
 
-/// Addresses are read by people.
+/// People read addresses in hexadecimal.
 fn hex(lock: usize) -> impl ::tracing::Value {
     ::tracing::field::display(format!("{lock:#x}"))
 }
@@ -59,30 +60,30 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// A thread that sleeps until it is let in.
+/// A thread that sleeps until it is admitted.
 pub(crate) struct Wait {
     request: Request,
     since: Instant,
-    /// `None` once it has been told, or if no wait is long.
-    tell_at: Option<Instant>,
+    /// When to report. `None` after the report, or if no wait is long.
+    report_at: Option<Instant>,
     span: Option<EnteredSpan>,
-    /// For how long it had waited when it made the lock strict, until that is told.
+    /// How long it had waited when the lock turned to strict order, until that is reported.
     strict: Option<Duration>,
 }
 
 impl Observer for Wait {
-    fn begin(request: Request, _: &Arc<Signal>, _endless: bool, _bound: bool) -> Self {
+    fn begin(request: Request, _: &Arc<Signal>, _no_deadline: bool, _must_finish: bool) -> Self {
         let since = Instant::now();
-        let tell_at = since.checked_add(threshold());
-        Wait { request, since, tell_at, span: None, strict: None }
+        let report_at = since.checked_add(threshold());
+        Wait { request, since, report_at, span: None, strict: None }
     }
 
     fn next_look(&self) -> Option<Instant> {
-        self.tell_at
+        self.report_at
     }
 
-    fn look(&mut self, crowd: &dyn Fn() -> Crowd) -> Option<GiveUp> {
-        contain(|| self.tell(crowd));
+    fn look(&mut self, crowd: &dyn Fn() -> Crowd) -> Option<PanicReason> {
+        contain(|| self.report(crowd));
         None
     }
 
@@ -92,9 +93,9 @@ impl Observer for Wait {
 
     fn end(mut self, inside: bool) {
         contain(move || {
-            self.tell_strict();
-            // Let in at the last moment, it may not have told yet.
-            if self.span.is_some() || self.tell_at.is_some_and(|time| Instant::now() >= time) {
+            self.report_strict();
+            // A thread that was admitted at the last moment may not have reported yet.
+            if self.span.is_some() || self.report_at.is_some_and(|time| Instant::now() >= time) {
                 waited(self.request, self.since, inside);
             }
         });
@@ -102,13 +103,13 @@ impl Observer for Wait {
 }
 
 impl Wait {
-    fn tell(&mut self, crowd: &dyn Fn() -> Crowd) {
-        self.tell_strict();
-        let Some(tell_at) = self.tell_at else { return };
-        if Instant::now() < tell_at {
+    fn report(&mut self, crowd: &dyn Fn() -> Crowd) {
+        self.report_strict();
+        let Some(report_at) = self.report_at else { return };
+        if Instant::now() < report_at {
             return;
         }
-        self.tell_at = None;
+        self.report_at = None;
         let Request { lock, exclusive, sessions } = self.request;
         self.span = Some(
             span!(target: "grouplock", Level::WARN, "long_wait", lock = hex(lock), exclusive, sessions)
@@ -127,7 +128,7 @@ impl Wait {
         );
     }
 
-    fn tell_strict(&mut self) {
+    fn report_strict(&mut self) {
         if let Some(waited) = self.strict.take() {
             let lock = self.request.lock;
             let waited_ms = milliseconds(waited);
@@ -136,18 +137,12 @@ impl Wait {
     }
 }
 
-/// Runs a subscriber. If it panics, that has been reported by the panic hook, and goes no further: who waits must go on waiting, and who is
-/// inside must get its guard.
-fn contain(tell: impl FnOnce()) {
-    let _ = catch_unwind(AssertUnwindSafe(tell));
-}
-
 fn waited(Request { lock, .. }: Request, since: Instant, inside: bool) {
     let waited_ms = milliseconds(since.elapsed());
     warn!(target: "grouplock", lock = hex(lock), waited_ms, inside, "waited");
 }
 
-/// A task that waits.
+/// A waiting task.
 #[derive(Debug)]
 pub(crate) struct TaskWait {
     since: Instant,
@@ -159,7 +154,7 @@ impl TaskWait {
         TaskWait { since: Instant::now(), threshold: threshold() }
     }
 
-    /// The wait is over. Runs foreign code: not to be called with the internal lock held.
+    /// Ends the wait. Runs foreign code: the caller must not hold the internal lock.
     pub(crate) fn end(&self, request: Request, inside: bool) {
         if self.since.elapsed() >= self.threshold {
             contain(|| waited(request, self.since, inside));

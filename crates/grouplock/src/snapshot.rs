@@ -1,32 +1,34 @@
-//! What is going on, for people who debug.
+//! Snapshots, for people who debug.
 
 use std::time::Duration;
 
-/// Who is inside and who waits, at one moment. By [`GroupLock::snapshot`](crate::GroupLock::snapshot).
+/// The holders and the waiters at one moment. From `GroupLock::snapshot`.
 ///
-/// It may be out of date when you look at it. A thread that only tries to enter is counted for a moment too, as long as it compares its session with the one
-/// inside. The lock looks before and after it copies those who wait, and tells the fewer: so it counts here only if the comparison takes longer than that.
+/// It may be out of date when you read it. A thread that only tries to enter is counted while it
+/// compares its session with the one inside. The lock reads the count before and after it copies
+/// the waiters, and shows the smaller number. So such a thread appears here only if its comparison
+/// takes longer than the copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot<S> {
     /// The session inside, if there is one.
     pub session: Option<S>,
-    /// Whether somebody has the room to itself.
+    /// Whether a holder is alone inside.
     pub exclusive: bool,
-    /// How many are inside.
+    /// The number of holders.
     pub holders: usize,
-    /// Those who wait, in the order in which they will enter.
+    /// The waiting requests, in the order in which they will enter.
     pub waiting: Vec<WaitingPhase<S>>,
 }
 
-/// Requests that wait and will enter together.
+/// Waiting requests that will enter together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WaitingPhase<S> {
-    /// The session they asked for, `None` if it is one that asked to be alone.
+    /// The session of the requests. `None`: one request that asked to be alone.
     pub session: Option<S>,
-    /// How many there are.
+    /// The number of requests.
     pub waiters: usize,
-    /// For how long the first of them has waited.
+    /// How long the first of them has waited.
     pub age: Duration,
 }

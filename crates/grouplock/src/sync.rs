@@ -1,44 +1,33 @@
-//! What the lock is built on: std's atomics and parking, or the same things from loom or shuttle.
+//! The atomics and the parking of the lock: those of std, loom or shuttle.
 //!
-//! This file is the whole difference between the lock that runs and the lock that is explored.
+//! This file is the whole difference between the lock that runs and the lock that a model explores.
 
 #[cfg(loom)]
-pub(crate) use self::loom_seq_cst::AtomicUsize;
-#[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU8, AtomicU32};
-#[cfg(all(loom, feature = "handover"))]
-pub(crate) use loom::sync::{
-    Mutex,
-    atomic::{AtomicPtr, AtomicU64},
-};
+use loom as base;
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize};
-#[cfg(all(shuttle, feature = "handover"))]
-pub(crate) use shuttle::sync::{
-    Mutex,
-    atomic::{AtomicPtr, AtomicU64},
-};
+use shuttle as base;
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize};
-#[cfg(all(not(any(loom, shuttle)), feature = "handover"))]
-pub(crate) use std::sync::{
-    Mutex,
-    atomic::{AtomicPtr, AtomicU64},
-};
-
-#[cfg(loom)]
-use loom::thread;
-#[cfg(shuttle)]
-use shuttle::thread;
-#[cfg(not(any(loom, shuttle)))]
-use std::thread;
+use std as base;
 
 use std::cell::UnsafeCell;
 use std::time::{Duration, Instant};
 
-pub(crate) use thread::Thread;
+#[cfg(loom)]
+pub(crate) use self::loom_seq_cst::AtomicUsize;
+#[cfg(not(loom))]
+pub(crate) use base::sync::atomic::AtomicUsize;
+pub(crate) use base::sync::atomic::{AtomicU8, AtomicU32};
+#[cfg(feature = "handover")]
+pub(crate) use base::sync::{
+    Mutex,
+    atomic::{AtomicPtr, AtomicU64},
+};
+use base::thread;
+#[cfg(feature = "handover")]
+pub(crate) use base::thread::yield_now;
+pub(crate) use base::thread::{Thread, current};
 
-/// A cell that others order the accesses to. Loom watches that they do.
+/// A cell. Its users order the accesses to it, and loom checks that.
 pub(crate) struct Shared<T> {
     value: UnsafeCell<T>,
     #[cfg(loom)]
@@ -56,7 +45,7 @@ impl<T> Shared<T> {
         Shared { value: UnsafeCell::new(value), watch: loom::cell::UnsafeCell::new(()) }
     }
 
-    /// To be read through.
+    /// A pointer for reading.
     #[inline]
     pub(crate) fn read(&self) -> *const T {
         #[cfg(loom)]
@@ -64,7 +53,7 @@ impl<T> Shared<T> {
         self.value.get()
     }
 
-    /// To be written through.
+    /// A pointer for writing.
     #[inline]
     pub(crate) fn write(&self) -> *mut T {
         #[cfg(loom)]
@@ -77,14 +66,9 @@ impl<T> Shared<T> {
     }
 }
 
-/// The thread that runs this.
-pub(crate) fn current() -> Thread {
-    thread::current()
-}
-
-/// Sleeps until the thread is unparked, `until` has come, or for no reason.
+/// Sleeps until the thread is unparked, until `until`, or wakes for no reason.
 ///
-/// In a model there is no clock: a wait that has an end may end at once.
+/// A model has no clock: a wait with an end may end at once.
 pub(crate) fn park(until: Option<Instant>) {
     #[cfg(any(loom, shuttle))]
     match until {
@@ -98,22 +82,23 @@ pub(crate) fn park(until: Option<Instant>) {
     }
 }
 
-/// Whether `until` has come, for one who has slept. In a model, it always has.
+/// Returns whether `until` has come, for a thread that has slept. In a model, it always has.
 pub(crate) fn is_over(until: Instant, now: Instant) -> bool {
     cfg!(any(loom, shuttle)) || now >= until
 }
 
-/// How often a thread looks again at a word before it sleeps. In a model once, so that sleeping is explored.
+/// How often a thread looks at a word again before it sleeps. Once in a model, to explore sleep.
 pub(crate) const PATIENT_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 100 };
 
-/// How often a request that does not wait tries for the internal lock of another thread.
+/// How often a request that does not wait tries to take the internal lock.
 pub(crate) const TRY_LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 32 };
 
 /// How many rounds a thread spins before it joins the queue.
 ///
-/// A thread that joins the queue sleeps, and it takes a thread's waking up to hand it the room. If a thread that has just left joined at once, the
-/// next one would find it there, and from then on every entry would take a change of threads. So it looks for long enough that another thread
-/// wakes up, passes and leaves. Shuttle explores two rounds; loom none, or as many as a model says.
+/// A thread that joins the queue sleeps, and must wake up before it can enter. If a thread that has
+/// just left joined the queue at once, the next thread would find it there. From then on every
+/// entry would need a thread to wake up. So a thread spins long enough for another thread to wake
+/// up, enter and leave. Shuttle explores two rounds, loom as many as a model says.
 #[cfg(not(loom))]
 fn spin_rounds() -> u32 {
     if cfg!(shuttle) { 2 } else { 30 }
@@ -126,29 +111,31 @@ fn spin_rounds() -> u32 {
 
 #[cfg(loom)]
 std::thread_local! {
-    /// For the model that is explored on this thread.
+    /// For the model that runs on this thread.
     pub static LOOM_SPIN_ROUNDS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
-/// And for how long, at most. A thread that gives up its processor may not get it back for milliseconds. Nobody knows of it meanwhile, so it should not
-/// do that twice. With a fifth of this time, threads begin to queue that had only to look once more.
+/// How long a thread spins at most. A thread that yields its processor may not get it back for
+/// milliseconds. It is not in the queue meanwhile, so it should not yield twice after such a pause.
+/// With a fifth of this time, threads begin to queue that had only to look once more.
 const SPIN_TIME: Duration = Duration::from_micros(500);
 
-/// The pauses between a thread's looks at the word.
+/// The pauses between the looks of a thread at the word.
 pub(crate) struct Spin {
     round: u32,
-    /// From the first round on that looks at the clock.
+    /// The end of the spinning. Set in the first round that reads the clock.
     until: Option<Instant>,
     deadline: Option<Instant>,
 }
 
 impl Spin {
-    /// That ends at `deadline`, if it has not ended before.
+    /// Spins at most until `deadline`.
     pub(crate) fn until(deadline: Option<Instant>) -> Self {
         Spin { round: 0, until: None, deadline }
     }
 
-    /// Pauses before one more look. Each pause is twice as long as the one before, then the processor is given up. Whether there is to be a look.
+    /// Pauses before one more look. Each of the first pauses is twice as long as the one before.
+    /// Later pauses yield the processor. Returns whether to look again.
     pub(crate) fn pause(&mut self) -> bool {
         if self.round == spin_rounds() {
             return false;
@@ -170,7 +157,7 @@ impl Spin {
     }
 }
 
-/// Lets the processor, or the model, turn to another thread for a moment.
+/// Pauses for a moment. In a model, another thread runs.
 pub(crate) fn relax() {
     #[cfg(any(loom, shuttle))]
     thread::yield_now();
@@ -178,54 +165,32 @@ pub(crate) fn relax() {
     std::hint::spin_loop();
 }
 
-/// Gives the processor up once.
-#[cfg(feature = "handover")]
-pub(crate) fn yield_now() {
-    thread::yield_now();
-}
-
-/// A number that threads can sleep on.
+/// A word that threads can sleep on.
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) type Word = AtomicU32;
 #[cfg(any(loom, shuttle))]
-pub(crate) use self::model_word::Word;
-
+pub(crate) use self::model_word::{Word, wait, wake_all};
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) use crate::futex::wait;
 
-/// Wakes all that sleep on `word`.
+/// Wakes all threads that sleep on `word`.
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) fn wake_all(word: &Word) {
     crate::futex::wake_all(word);
 }
 
-/// Sleeps while `word` holds `value`, or less.
-#[cfg(any(loom, shuttle))]
-pub(crate) fn wait(word: &Word, value: u32) {
-    word.wait(value);
-}
-
-/// Wakes all that sleep on `word`.
-#[cfg(any(loom, shuttle))]
-pub(crate) fn wake_all(word: &Word) {
-    word.wake_all();
-}
-
-/// What the operating system does for those who sleep on a word.
+/// The model of the operating system's calls to sleep on a word.
 #[cfg(any(loom, shuttle))]
 mod model_word {
     use std::ops::Deref;
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::AtomicU32;
-    #[cfg(loom)]
-    use loom::sync::{Condvar, Mutex};
-    #[cfg(shuttle)]
-    use shuttle::sync::{Condvar, Mutex};
+    use super::base::sync::{Condvar, Mutex};
 
     pub(crate) struct Word {
         value: AtomicU32,
-        /// Held from the look at the value until the thread sleeps, so that nobody wakes it in between.
+        /// Held from the look at the value until the sleep, so that no wake-up is lost.
         looking: Mutex<()>,
         woken: Condvar,
     }
@@ -234,20 +199,22 @@ mod model_word {
         pub(crate) fn new(value: u32) -> Self {
             Word { value: AtomicU32::new(value), looking: Mutex::new(()), woken: Condvar::new() }
         }
+    }
 
-        pub(super) fn wait(&self, value: u32) {
-            let looking = self.looking.lock().expect("nobody panics with it");
-            // Relaxed: what was written before an earlier waking is seen, as that locked `looking` too.
-            if self.value.load(Relaxed) == value {
-                drop(self.woken.wait(looking));
-            }
+    /// Sleeps while `word` has `value`. May return early.
+    pub(crate) fn wait(word: &Word, value: u32) {
+        let looking = word.looking.lock().expect("no thread panics while it holds it");
+        // Relaxed: waking locks `looking` too. So this thread sees what was written before.
+        if word.value.load(Relaxed) == value {
+            drop(word.woken.wait(looking));
         }
+    }
 
-        pub(super) fn wake_all(&self) {
-            let looking = self.looking.lock().expect("nobody panics with it");
-            self.woken.notify_all();
-            drop(looking);
-        }
+    /// Wakes all threads that sleep on `word`.
+    pub(crate) fn wake_all(word: &Word) {
+        let looking = word.looking.lock().expect("no thread panics while it holds it");
+        word.woken.notify_all();
+        drop(looking);
     }
 
     impl Deref for Word {
@@ -259,11 +226,10 @@ mod model_word {
     }
 }
 
-/// So many entries in a row without anybody waiting make the session of the last one the favoured one of a striped lock. In a model and under miri,
-/// there are few.
-pub(crate) const CALM: u32 = if cfg!(any(loom, shuttle, miri)) { 1 } else { 64 };
+/// After so many entries in a row without a waiter, a striped lock favours the last session.
+pub(crate) const ENTRIES_TO_FAVOUR: u32 = if cfg!(any(loom, shuttle, miri)) { 1 } else { 64 };
 
-/// How many stripes a striped lock has: enough that threads that run at the same time rarely share one.
+/// The number of stripes of a striped lock: enough that concurrent threads rarely share one.
 pub(crate) fn stripes() -> usize {
     if cfg!(any(loom, shuttle)) {
         return 2;
@@ -272,21 +238,24 @@ pub(crate) fn stripes() -> usize {
     (4 * processors).next_power_of_two().clamp(8, 256)
 }
 
-/// A number for the thread that runs this. Threads get them in turn, so that few share a stripe.
+/// The stripe of the calling thread. Threads get numbers in turn, so that few share a stripe.
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) fn stripe_of_this_thread() -> usize {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        // Relaxed: the numbers need only be spread out.
-        static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed);
-    }
-    // Late in the life of a thread its locals are gone; any stripe will do.
-    MINE.try_with(|mine| *mine).unwrap_or(0)
+    number_of_this_thread().unwrap_or(0)
 }
 
-/// A number for the thread that runs this: in a model, the one that the model gave it, so that it is the same in every run.
+/// The number of the calling thread. `None` late in its life, when thread-local values are gone.
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) fn number_of_this_thread() -> Option<usize> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    std::thread_local! {
+        // Relaxed: the numbers need only differ.
+        static MINE: usize = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+    MINE.try_with(|mine| *mine).ok()
+}
+
+/// The number of the calling thread. A model gives the number, so that it is the same in every run.
 #[cfg(any(loom, shuttle))]
 pub(crate) fn stripe_of_this_thread() -> usize {
     let shown = format!("{:?}", thread::current().id());
@@ -294,8 +263,9 @@ pub(crate) fn stripe_of_this_thread() -> usize {
     digits.parse().unwrap_or(0)
 }
 
-/// Loom takes sequentially consistent accesses for acquire and release, but models sequentially consistent fences. So an access is put between two:
-/// where all accesses to the variables concerned are sequentially consistent, that allows the interleavings and nothing else.
+/// Loom treats sequentially consistent accesses as acquire and release, but it models sequentially
+/// consistent fences. So each access here is between two fences. If all accesses to the variables
+/// are sequentially consistent, that allows exactly the interleavings.
 #[cfg(loom)]
 mod loom_seq_cst {
     use loom::sync::atomic::fence;

@@ -1,6 +1,7 @@
-//! Waiting allocates nothing for a thread and once for a task, however often it is repeated; and names are moved into the lock, not cloned.
+//! Waiting allocates nothing for a thread and once for a task, however often it is repeated.
+//! Sessions are moved into the lock, not cloned.
 //!
-//! A program of its own, as it counts what each thread allocates.
+//! A separate program, because it counts the allocations of each thread.
 #![cfg(not(any(loom, shuttle, miri)))]
 
 mod common;
@@ -14,17 +15,17 @@ use std::time::Duration;
 use common::{pending, ready, wait_until, waiters};
 use grouplock::{GroupLock, Policy, SessionGuard};
 
-/// Counts for the thread that allocates.
+/// Counts the allocations of the calling thread.
 struct Counting;
 
 thread_local! {
     static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: everything is passed on to the system's allocator, with the caller's promises.
+// SAFETY: all calls go to the allocator of the system, with the caller's promises.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATED.try_with(|count| count.set(count.get() + 1));
+        _ = ALLOCATED.try_with(|count| count.set(count.get() + 1));
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
@@ -38,14 +39,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// How often this thread allocates in `deed`, and what that gives.
+/// How often this thread allocates in `deed`, and the result of `deed`.
 fn count<R>(deed: impl FnOnce() -> R) -> (u64, R) {
     let before = ALLOCATED.get();
     let result = deed();
     (ALLOCATED.get() - before, result)
 }
 
-/// In the first rounds, vectors grow.
+/// Vectors grow in the first rounds.
 const ROUNDS: usize = 60;
 const WARM_UP: usize = 10;
 
@@ -57,13 +58,15 @@ const POLICIES: [Policy; 5] = [
     Policy::BatchFor { wait: Duration::from_millis(1) },
 ];
 
+/// The allocator of this program notices an allocation.
 #[test]
 fn the_counter_counts() {
     assert_eq!(count(|| drop(Box::new(5))).0, 1);
     assert_eq!(count(|| ()).0, 0);
 }
 
-/// A thread that wakes somebody for the first time allocates what it will use again. It depends on the scheduler when a thread does.
+/// A thread that wakes another for the first time allocates memory that it uses again. The
+/// scheduler decides when that is.
 fn wake_a_task() {
     let lock = GroupLock::new(());
     let inside = lock.exclusive();
@@ -73,7 +76,8 @@ fn wake_a_task() {
     drop(ready(&mut waiting));
 }
 
-/// Two threads wait, for sessions of their own, round after round. What they allocated after the warm-up, and what the holder did who let them in.
+/// Two threads wait, each for its own session, round after round. Returns what they allocated after
+/// the warm-up, and what the holder that admitted them allocated.
 fn allocated_by_threads(policy: Policy) -> (u64, u64) {
     let lock = GroupLock::with_policy(policy, ());
     let (waited, round) = (AtomicU64::new(0), AtomicU64::new(0));

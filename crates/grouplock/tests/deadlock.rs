@@ -1,4 +1,4 @@
-//! Feature `deadlock_detection`: what is reported, and what is not.
+//! Feature `deadlock_detection`: which waits it reports, and which not.
 #![cfg(feature = "deadlock_detection")]
 
 mod common;
@@ -15,14 +15,14 @@ use grouplock::{ExclusiveGuard, GroupLock, SessionGuard};
 
 const GRACE: Duration = Duration::from_millis(100);
 
-/// What has been reported by [`Action::Call`] since the test began.
+/// What [`Action::Call`] has reported since the test began.
 static REPORTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn reports() -> MutexGuard<'static, Vec<String>> {
     REPORTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The settings are the process's: one test at a time.
+/// The settings are those of the process, so one test runs at a time.
 fn alone(action: Action) -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,7 +36,7 @@ fn record(deadlock: &Deadlock) {
     reports().push(deadlock.to_string());
 }
 
-/// The message of the panic that `what` ends in; fails if it does not, or not in time.
+/// The message of the panic of `what`. Fails if there is none in time.
 fn panic_of(what: impl FnOnce() + Send + 'static) -> String {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
@@ -45,11 +45,12 @@ fn panic_of(what: impl FnOnce() + Send + 'static) -> String {
             Ok(text) => *text,
             Err(_) => "a panic with no text".to_owned(),
         });
-        let _ = tell.send(message);
+        _ = tell.send(message);
     });
     told.recv_timeout(LATE).expect("a deadlock was not noticed").expect_err("no deadlock")
 }
 
+/// A thread that asks for another session of a lock that it holds.
 #[test]
 fn another_session_of_the_same_lock() {
     let _turn = alone(Action::Panic);
@@ -65,12 +66,13 @@ fn another_session_of_the_same_lock() {
     assert!(message.contains("for a session of the lock"), "{message}");
     assert!(message.contains(&format!("{:#x} (sessions: &str)", lock.address())), "{message}");
     assert!(message.contains(&format!("inside a session since {}:{line}:", file!())), "{message}");
-    // The request was given up, and the guard dropped by the panic.
+    // The request was withdrawn, and the panic dropped the guard.
     let seen = lock.snapshot();
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0));
     assert!(lock.try_exclusive().is_some());
 }
 
+/// A thread that asks to be alone in a lock that it holds.
 #[test]
 fn to_be_alone_beside_oneself() {
     let _turn = alone(Action::Panic);
@@ -78,7 +80,7 @@ fn to_be_alone_beside_oneself() {
         let message = panic_of(move || {
             if striped {
                 let lock = GroupLock::striped(());
-                // Often enough that the session is a favoured one.
+                // Enough entries for the session to be favoured.
                 (0..200).for_each(|_| drop(lock.enter(1)));
                 let _one = lock.enter(1);
                 let _two = lock.exclusive();
@@ -99,7 +101,7 @@ fn to_be_alone_beside_oneself() {
     assert!(message.contains("is alone since"), "{message}");
 }
 
-/// The same session again, with another request in between.
+/// A thread asks for its session again, with another request in between.
 #[test]
 fn the_same_session_again() {
     let _turn = alone(Action::Panic);
@@ -118,6 +120,7 @@ fn the_same_session_again() {
     assert!(message.contains("for a session of the lock"), "{message}");
 }
 
+/// Each thread holds a lock and waits for the lock of the next.
 #[test]
 fn a_circle_of_threads() {
     let _turn = alone(Action::Panic);
@@ -141,8 +144,8 @@ fn a_circle_of_threads() {
         .filter_map(|thread| thread.join().err())
         .map(|panic| *panic.downcast::<String>().unwrap())
         .collect();
-    // One gives way, and the others go on.
-    let [message] = &panics[..] else { panic!("{} threads gave up", panics.len()) };
+    // One thread panics, and the others continue.
+    let [message] = &panics[..] else { panic!("{} threads panicked", panics.len()) };
     for me in 0..3 {
         let next = (me + 1) % 3;
         assert!(message.contains(&format!("thread `number {me}` waits at")), "{message}");
@@ -151,7 +154,8 @@ fn a_circle_of_threads() {
     }
 }
 
-/// By default a thread waits on. What ends the deadlock here is that the guard is dropped by somebody else.
+/// By default a thread continues to wait. Here the deadlock ends because another thread drops the
+/// guard.
 #[test]
 fn a_report_changes_nothing() {
     let _turn = alone(Action::Call(record));
@@ -162,7 +166,8 @@ fn a_report_changes_nothing() {
         send.send(theirs.enter_arc(1)).unwrap();
         drop(theirs.enter(2));
     });
-    // Not used: it counts as being with the other thread still. This is the false alarm that the documentation tells of.
+    // The guard is not used, so it still counts for the other thread. The documentation describes
+    // this false alarm.
     let guard = receive.recv().unwrap();
     wait_until("there is a report", || !reports().is_empty());
     let [deadlock] = &check_deadlock()[..] else { panic!("there is one") };
@@ -196,7 +201,7 @@ fn a_reporter_that_panics_does_no_harm() {
     thread.join().unwrap();
 }
 
-/// A guard that was sent to another thread, and is used there, is that thread's.
+/// A guard that was sent to another thread, and is used there, belongs to that thread.
 #[test]
 fn a_guard_that_was_sent_is_no_false_alarm() {
     let _turn = alone(Action::Panic);
@@ -213,10 +218,10 @@ fn a_guard_that_was_sent_is_no_false_alarm() {
             drop(guard);
         });
         wait_until("the guard is used there", || used.load(SeqCst));
-        // Panics if it is taken for ours.
+        // Panics if the guard counts for this thread.
         drop(lock.enter(2));
         let guard = lock.exclusive();
-        // Dropped there, before the grace is over, without being used.
+        // Dropped there without use, before the grace is over.
         set_grace(LATE);
         scope.spawn(|| {
             let guard = guard;
@@ -227,7 +232,7 @@ fn a_guard_that_was_sent_is_no_false_alarm() {
     });
 }
 
-/// … and if that thread waits for the lock, it is a deadlock of that thread.
+/// If that thread waits for the lock, it is a deadlock of that thread.
 #[test]
 fn a_guard_that_was_sent_is_found_where_it_is() {
     let _turn = alone(Action::Panic);
@@ -248,13 +253,13 @@ fn long_waits_are_no_false_alarm() {
     let (one, two) = (GroupLock::new(()), GroupLock::new(()));
     thread::scope(|scope| {
         let guard = one.enter(1);
-        // Waits for us, holding another lock; we wait for nobody.
+        // Waits for this thread, and holds another lock. This thread does not wait.
         scope.spawn(|| {
             let _two = two.enter(1);
             let _one = one.enter(2);
         });
         wait_until("it waits", || !one.snapshot().waiting.is_empty());
-        // Waits for that one.
+        // Waits for the other thread.
         scope.spawn(|| drop(two.exclusive()));
         wait_until("both wait", || !two.snapshot().waiting.is_empty());
         thread::sleep(3 * GRACE);
@@ -291,7 +296,7 @@ fn leaving_switching_and_downgrading_are_noticed() {
     assert!(message.contains(&since), "{message}");
 }
 
-/// A thread that switches cannot give up: its deadlock is printed, and it waits on.
+/// A thread that switches cannot withdraw: its deadlock is printed, and it continues to wait.
 #[test]
 fn switching_with_another_guard() {
     let _turn = alone(Action::Panic);
@@ -312,7 +317,8 @@ fn switching_with_another_guard() {
     assert_eq!(thread.join().unwrap(), 2);
 }
 
-/// A guard that was leaked is still inside; but it is gone with its lock, and the next lock at its address is another.
+/// A leaked guard is still inside. Its registration ends with the lock, and the next lock at that
+/// address is another one.
 #[test]
 fn leaked_guards_go_with_their_lock() {
     let _turn = alone(Action::Panic);
@@ -344,7 +350,7 @@ fn leaked_guards_go_with_their_lock() {
     }
 }
 
-/// Guards of tasks are nobody's: nothing is said about them.
+/// Guards of tasks belong to no thread, so nothing is reported about them.
 #[test]
 fn tasks_are_not_watched() {
     use std::task::{Context, Poll, Waker};

@@ -1,11 +1,14 @@
-//! The shipped lock under loom: all executions that the memory model allows, of two or three participants with one or two requests each.
+//! The lock under loom: all executions that the memory model allows, of two or three participants
+//! with one or two requests each.
 //!
-//! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p grouplock --test loom`, or `cargo xtask test loom`. Each model has a bound on
-//! involuntary switches, or is small enough to do without; and it must come to its end within [`LIMIT`]. Some models of three participants
-//! take minutes: `cargo xtask soak` runs those, and afterwards all others without a bound, for a while each.
+//! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p grouplock --test loom`, or
+//! `cargo xtask test loom`. Each model has a bound on involuntary switches, or is small enough
+//! without one. It must end within [`LIMIT`]. Some models of three participants take minutes:
+//! `cargo xtask soak` runs them, and then all others without a bound, each for a limited time.
 //!
-//! The data is a cell of loom, which objects to accesses that nothing orders; and so are, in a model, the queue and the name inside the lock.
-//! There is no clock: `patience` is zero or without end, and a wait that has an end may end at any time. Loom reports it when everybody sleeps.
+//! The data is a cell of loom, which reports unordered accesses. In a model, the queue and the name
+//! inside the lock are such cells, too. There is no clock: `patience` is zero or infinite, and a
+//! wait with an end may end at any time. Loom reports when all threads sleep.
 #![cfg(loom)]
 
 use std::future::Future;
@@ -22,9 +25,9 @@ use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
 use loom::cell::UnsafeCell;
 use loom::thread::{self, Thread};
 
-/// For reading, together.
+/// Holders of this session read.
 const READ: u8 = 0;
-/// For writing; used by one participant in each model.
+/// Holders of this session write. One participant of a model uses it.
 const WRITE: u8 = 1;
 /// The same, for another participant.
 const WRITE_TOO: u8 = 2;
@@ -33,44 +36,44 @@ const IMPATIENT: Policy = Policy::Eventual { patience: Duration::ZERO };
 const PATIENT: Policy = Policy::Eventual { patience: Duration::MAX };
 const BATCH: Policy = Policy::Batch { passes: 1 };
 
-/// In this time a model must be explored, also on a busy machine.
+/// The time limit for a model, also on a busy machine.
 const LIMIT: Duration = Duration::from_secs(1800);
 
-/// Long enough to queue up; the model decides when it is over.
+/// Long enough to join the queue. The model decides when it is over.
 const SOME_TIME: Duration = Duration::from_secs(3600);
 
 #[derive(Default)]
 struct Data(UnsafeCell<usize>);
 
-// SAFETY: loom watches the accesses.
+// SAFETY: loom checks the accesses.
 unsafe impl Sync for Data {}
 // SAFETY: as above.
 unsafe impl Send for Data {}
 
 impl Data {
     fn read(&self) {
-        // SAFETY: loom objects if anyone writes meanwhile.
+        // SAFETY: loom reports a concurrent write.
         self.0.with(|data| unsafe { *data });
     }
 
     fn write(&self) {
-        // SAFETY: loom objects if anyone else is at it.
+        // SAFETY: loom reports a concurrent access.
         self.0.with_mut(|data| unsafe { *data += 1 });
     }
 
     /// Sets the data up for `session`.
     fn set_up(&self, session: u8) {
-        // SAFETY: loom objects if anyone else is at it.
+        // SAFETY: loom reports a concurrent access.
         self.0.with_mut(|data| unsafe { *data = 100 + usize::from(session) });
     }
 
-    /// Whether it is set up for `session`.
+    /// Returns whether it is set up for `session`.
     fn is_for(&self, session: u8) -> bool {
-        // SAFETY: loom objects if anyone writes meanwhile.
+        // SAFETY: loom reports a concurrent write.
         self.0.with(|data| unsafe { *data }) == 100 + usize::from(session)
     }
 
-    /// What is done inside `session`.
+    /// What a holder of `session` does.
     fn inside(&self, session: u8) {
         if session == READ { self.read() } else { self.write() }
     }
@@ -86,7 +89,7 @@ fn exclusive<C: Core<Session = u8>>(lock: &Lock<C>) {
     lock.exclusive().write();
 }
 
-/// Alone, and leaves the data as it is.
+/// Enters alone, and does not change the data.
 fn exclusive_idle<C: Core<Session = u8>>(lock: &Lock<C>) {
     drop(lock.exclusive());
 }
@@ -120,7 +123,7 @@ fn switch_async<C: Core<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
     guard.inside(to);
 }
 
-/// As a task that gives up unless the switch is done at once. The guard is outside then.
+/// As a task that withdraws unless the switch is done at once. The guard is outside then.
 fn give_up_switch<C: Core<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
     let mut guard = lock.enter(from);
     let mut switch = SessionGuard::switch_async(&mut guard, to);
@@ -131,7 +134,7 @@ fn give_up_switch<C: Core<Session = u8>>(lock: &Lock<C>, from: u8, to: u8) {
     }
 }
 
-/// Enters a session in which nobody writes, with set-up.
+/// Enters a session of readers, with set-up.
 fn enter_with<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     let guard = lock.enter_with(session, |data| data.set_up(session));
     assert!(guard.is_for(session));
@@ -152,7 +155,7 @@ fn enter_with_async<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     assert!(guard.is_for(session));
 }
 
-/// As a task that is dropped in the queue, when it has been granted the room, or in the middle of its set-up.
+/// As a task that is dropped in the queue, after it was admitted, or in the middle of its set-up.
 fn give_up_set_up<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     let set_up = async |data: &mut Data| {
         data.write();
@@ -177,7 +180,7 @@ fn enter_async<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     block_on(lock.enter_async(session)).inside(session);
 }
 
-/// As a task that gives up unless it gets in at once. It may have been granted the room by then.
+/// As a task that withdraws unless it enters at once. It may have been admitted before.
 fn give_up<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     let mut future = pin!(lock.enter_async(session));
     if let Poll::Ready(guard) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -185,7 +188,7 @@ fn give_up<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     }
 }
 
-/// The same, for the room alone.
+/// The same, for a request to be alone.
 fn give_up_exclusive<C: Core<Session = u8>>(lock: &Lock<C>) {
     let mut future = pin!(lock.exclusive_async());
     if let Poll::Ready(guard) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -193,7 +196,7 @@ fn give_up_exclusive<C: Core<Session = u8>>(lock: &Lock<C>) {
     }
 }
 
-/// Polls twice, with two wakers, and gives up then.
+/// Polls twice, with two wakers, and then withdraws.
 fn poll_again_and_give_up<C: Core<Session = u8>>(lock: &Lock<C>, session: u8) {
     let mut future = pin!(lock.enter_async(session));
     for _ in 0..2 {
@@ -233,11 +236,11 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Explores what `participants` do to a lock, all of it if there is no `bound`, else all with at most so many involuntary switches. In the
-/// end nobody is inside and nobody waits.
+/// Explores what `participants` do to a lock: all executions if there is no `bound`, otherwise all
+/// with at most so many involuntary switches. At the end there are no holders and no waiters.
 ///
-/// With `GROUPLOCK_LOOM_SECONDS` there is no bound, and each model is explored for so long, or to its end if that comes first; which of them, it
-/// prints.
+/// With `GROUPLOCK_LOOM_SECONDS` there is no bound. Each model is explored for that time, or to its
+/// end. The test prints which.
 fn explore<C: Core<Session = u8> + Send + Sync + 'static>(
     bound: Option<usize>,
     new: impl Fn() -> C + Send + Sync + 'static,
@@ -252,7 +255,7 @@ fn explore<C: Core<Session = u8> + Send + Sync + 'static>(
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = if seconds.is_some() { None } else { bound };
     builder.max_duration = Some(time);
-    // So often it looks at the clock.
+    // How often it reads the clock.
     builder.checkpoint_interval = 1_000;
     builder.max_branches = 100_000;
     let executions = Arc::new(AtomicUsize::new(0));
@@ -261,7 +264,8 @@ fn explore<C: Core<Session = u8> + Send + Sync + 'static>(
     builder.check(move || {
         count.fetch_add(1, Relaxed);
         let lock = Arc::new(GroupLock::over(new(), Data::default()));
-        // Not this thread: loom does not expect a thread that joins others to be unparked, as one that was just served may be.
+        // Not this thread: loom does not expect an unpark of a thread that joins others, and a
+        // thread that was just admitted may get one.
         let threads: Vec<_> = participants
             .iter()
             .map(|participant| {
@@ -274,9 +278,9 @@ fn explore<C: Core<Session = u8> + Send + Sync + 'static>(
         }
         let seen = lock.snapshot();
         assert_eq!((seen.holders, seen.waiting.len()), (0, 0));
-        lock.try_exclusive().expect("nobody is inside").write();
+        lock.try_exclusive().expect("the room is empty").write();
     });
-    // Loom says nothing when its time is over.
+    // Loom does not report that its time is over.
     let ended = start.elapsed() < time;
     let so_far = if ended { "to its end" } else { "not to its end" };
     println!("{} executions, {so_far}, in {:.1?}", executions.load(Relaxed), start.elapsed());
@@ -309,7 +313,7 @@ macro_rules! striped_models {
     };
 }
 
-/// Two participants, with at most two or three involuntary switches, and one in full.
+/// Two participants, with at most two or three involuntary switches, and one model without a bound.
 mod two {
     use super::*;
 
@@ -395,7 +399,7 @@ mod three {
     }
 }
 
-/// One of a session at a time: so even those who share it may write.
+/// At most one holder of a session: so holders that share it may write.
 mod at_most_one {
     use super::*;
 
@@ -455,7 +459,8 @@ mod striped {
     }
 }
 
-/// Over the algorithm with constant cost. Its own models, without tasks, are in `grouplock-algorithms`.
+/// Over the algorithm with constant cost. Its own models, without tasks, are in
+/// `grouplock-algorithms`.
 #[cfg(feature = "handover")]
 mod handover {
     use super::*;
@@ -489,7 +494,8 @@ mod handover {
         downgrade_three: Some(1) => [|l| enter_async(l, READ), |l| downgrade(l, READ), |l| enter(l, WRITE)];
     }
 
-    /// A task that is let in at the moment when it begins to wait lets its fellows in, also if nobody polls it again.
+    /// A task may be admitted at the moment when it begins to wait. Then it admits others of its
+    /// session, even if it is never polled again.
     #[test]
     fn a_task_let_in_as_it_begins_to_wait_keeps_no_fellow_out() {
         let mut model = loom::model::Builder::new();
@@ -507,8 +513,8 @@ mod handover {
     }
 }
 
-/// Threads look before they queue. Two that conflict, and one that gives up: a request that joins the queue while another looks is not lost, and the one that looks
-/// asks before it enters.
+/// Threads spin before they queue. Two requests conflict, and one withdraws. A request that joins
+/// the queue while another spins is not lost, and a request that spins asks before it enters.
 mod looking {
     use super::*;
 

@@ -1,9 +1,12 @@
-//! The shipped lock under shuttle: six participants, threads and tasks, in schedules drawn at random and by changing priorities (PCT).
+//! The lock under shuttle: six participants, threads and tasks, in schedules drawn at random and by
+//! changing priorities (PCT).
 //!
-//! Run with `RUSTFLAGS="--cfg shuttle" cargo test --release -p grouplock --test shuttle`, or `cargo xtask test shuttle`. Shuttle reports when everybody
-//! sleeps, and prints the schedule of a failure, which `shuttle::replay` repeats.
+//! Run with `RUSTFLAGS="--cfg shuttle" cargo test --release -p grouplock --test shuttle`, or
+//! `cargo xtask test shuttle`. Shuttle reports when all threads sleep. It prints the schedule of a
+//! failure, which `shuttle::replay` repeats.
 //!
-//! How long participants stay inside and outside is drawn with a few very long stays: schedules in which everybody does the same miss most mistakes.
+//! The times that participants spend inside and outside are random, with a few very long ones. If
+//! all participants did the same, most mistakes would be missed.
 #![cfg(shuttle)]
 
 use std::pin::pin;
@@ -22,22 +25,22 @@ use shuttle::sync::Barrier;
 use shuttle::{Runner, future, thread};
 
 const SESSIONS: u32 = 3;
-/// What an exclusive holder calls its session.
+/// The session number of an exclusive holder.
 const ALONE: u32 = 99;
 const IMPATIENT: Policy = Policy::Eventual { patience: Duration::ZERO };
 const PATIENT: Policy = Policy::Eventual { patience: Duration::MAX };
 const SOME_TIME: Duration = Duration::from_secs(3600);
 
-/// Who is inside: shuttle runs one thread at a time, so this is exact.
+/// The holders. Shuttle runs one thread at a time, so this is exact.
 #[derive(Default)]
 struct Room {
     session: AtomicU32,
     holders: AtomicUsize,
-    /// Passages in all.
+    /// The number of passages.
     passages: AtomicUsize,
-    /// For which session the room was set up last, and nobody has entered another since.
+    /// The session that the room was set up for last, if no other session has entered since.
     ready: AtomicU32,
-    /// How many of a session may be inside together, if there is a limit.
+    /// The largest number of holders of a session, if there is a limit.
     most: Option<usize>,
 }
 
@@ -59,13 +62,13 @@ impl Room {
         }
     }
 
-    /// Somebody has come with set-up.
+    /// A holder has entered with set-up.
     fn come_ready(&self, session: u32) {
         assert_eq!(self.ready.load(SeqCst), session, "not set up");
         self.come(session);
     }
 
-    /// Somebody sets the room up for `session`, alone. It is set up for nobody meanwhile.
+    /// A holder sets the room up for `session`, alone. The room is not set up meanwhile.
     fn begin(&self) {
         self.ready.store(NONE, SeqCst);
         self.come(ALONE);
@@ -86,7 +89,7 @@ fn draw(below: u32) -> u32 {
     thread_rng().gen_range(0..below)
 }
 
-/// How long to stay: mostly not at all, seldom very long.
+/// How long to stay inside: mostly not at all, rarely very long.
 fn dwell() -> u32 {
     match draw(16) {
         0..=8 => 0,
@@ -106,7 +109,7 @@ async fn stay_async() {
     }
 }
 
-/// What is done inside `session`.
+/// What a holder of `session` does.
 fn inside(room: &Room, session: u32) {
     room.come(session);
     stay();
@@ -134,7 +137,7 @@ fn as_thread<C: Core<Session = u32>>(lock: &GroupLock<u32, Room, C>) {
         11 => {
             let guard = lock.enter(session);
             let epoch = SessionGuard::epoch(&guard);
-            // A second guard may be one too many.
+            // A second guard may exceed the limit.
             let again = guard.most.is_none().then(|| SessionGuard::again(&guard));
             inside(&guard, session);
             assert_eq!(SessionGuard::epoch(&guard), epoch);
@@ -210,7 +213,7 @@ fn as_thread<C: Core<Session = u32>>(lock: &GroupLock<u32, Room, C>) {
     }
 }
 
-/// What `future` gives, unless it has to be polled more than so many times more than once. Then it is dropped.
+/// Returns the output of `future`. If it is not ready after so many more polls, it is dropped.
 async fn within<F: Future>(mut polls: u32, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
@@ -230,7 +233,7 @@ async fn as_task<C: Core<Session = u32>>(lock: &GroupLock<u32, Room, C>) {
     let session = draw(SESSIONS);
     match draw(9) {
         7 => {
-            // Gives up its switch after a while, granted or not.
+            // Drops its switch after a while, admitted or not.
             let mut guard = lock.enter_async(session).await;
             let next = draw(SESSIONS);
             if within(draw(4), SessionGuard::switch_async(&mut guard, next)).await.is_some() {
@@ -255,7 +258,7 @@ async fn as_task<C: Core<Session = u32>>(lock: &GroupLock<u32, Room, C>) {
             guard.go(next);
         }
         5..=6 => {
-            // Gives up after a while, perhaps in the middle of its set-up.
+            // Withdraws after a while, perhaps in the middle of its set-up.
             let set_up = async |room: &mut Room| {
                 room.ready.store(NONE, SeqCst);
                 assert_eq!(room.holders.load(SeqCst), 0);
@@ -283,7 +286,7 @@ async fn as_task<C: Core<Session = u32>>(lock: &GroupLock<u32, Room, C>) {
             guard.go(session);
         }
         _ => {
-            // Gives up after a while, granted or not.
+            // Withdraws after a while, admitted or not.
             let outcome = within(draw(4), lock.enter_async(session)).await;
             if let Some(guard) = outcome {
                 guard.come(session);
@@ -330,7 +333,7 @@ where
 
 type Part = fn(&GroupLock<u32, Barrier>);
 
-/// Few threads, each of which plays a part. Executions are short, and so there are more of them.
+/// Few threads, each with its own part. Executions are short, so there are more of them.
 fn few(policy: Policy, parts: &'static [Part]) {
     let play = move || {
         let lock = Arc::new(GroupLock::with_policy(policy, Barrier::new(2)));
@@ -351,7 +354,7 @@ fn few(policy: Policy, parts: &'static [Part]) {
     Runner::new(PctScheduler::new(4, 10 * executions()), config()).run(play);
 }
 
-/// Long enough for others to do anything.
+/// Long enough for other threads to do anything.
 fn linger() {
     (0..draw(40)).for_each(|_| thread::yield_now());
 }
@@ -361,8 +364,9 @@ fn meet(lock: &GroupLock<u32, Barrier>) {
     lock.enter(2).wait();
 }
 
-/// Two of a session wait for each other inside. Whoever gives an empty room its session lets the other in, if that waits. (Under policies by which
-/// the second may have to wait behind another session, they would wait for ever.)
+/// Two holders of a session wait for each other inside. A thread that gives an empty room its
+/// session admits the other if that waits. (Some policies make the second request wait behind
+/// another session. Under them the two would wait forever.)
 #[test]
 fn fellows_meet_inside() {
     for policy in [PATIENT, Policy::Batch { passes: 2 }] {
@@ -381,7 +385,8 @@ fn fellows_meet_inside() {
     }
 }
 
-/// The same after a holder that was alone, in a room that is named after their session: one may come back to it by the fast path while the other waits.
+/// The same after a holder that was alone, in a room whose name is their session: one may enter by
+/// the fast path while the other waits.
 #[test]
 fn fellows_meet_after_a_holder_that_was_alone() {
     for policy in [PATIENT, Policy::Batch { passes: 2 }] {
@@ -401,7 +406,7 @@ fn fellows_meet_after_a_holder_that_was_alone() {
     }
 }
 
-/// How many executions are drawn for each test.
+/// The number of executions of each test.
 fn executions() -> usize {
     let asked = std::env::var("GROUPLOCK_EXECUTIONS").ok().map(|number| {
         number.parse().unwrap_or_else(|_| panic!("GROUPLOCK_EXECUTIONS={number} is not a number"))
@@ -409,7 +414,7 @@ fn executions() -> usize {
     asked.unwrap_or(500)
 }
 
-/// Long enough for the longest stays.
+/// Long enough for the longest times inside.
 fn config() -> shuttle::Config {
     let mut config = shuttle::Config::default();
     config.max_steps = shuttle::MaxSteps::FailAfter(1_000_000);
@@ -446,7 +451,7 @@ macro_rules! storms {
 
 const LASTING: Policy = Policy::BatchFor { wait: Duration::MAX };
 
-/// Two of a session at most.
+/// At most two holders of a session.
 fn limited(policy: Policy) -> Phases<u32> {
     Phases::with_policy(policy).at_most(|_| 2)
 }

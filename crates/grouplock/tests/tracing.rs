@@ -1,4 +1,4 @@
-//! Feature `tracing`: what is told of long waits, and that nothing else is.
+//! Feature `tracing`: what is reported of long waits, and that nothing else is.
 #![cfg(feature = "tracing")]
 
 mod common;
@@ -20,13 +20,13 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 const LONG: Duration = Duration::from_millis(30);
 
-/// What was told: an event, or a span that was opened or closed.
+/// A report: an event, or a span that was opened or closed.
 #[derive(Clone, Debug)]
 struct Told {
     what: String,
     level: Level,
     fields: BTreeMap<&'static str, String>,
-    /// How many spans were open on the thread that told it.
+    /// The number of open spans on the reporting thread.
     depth: usize,
 }
 
@@ -44,7 +44,7 @@ impl Visit for Told {
     }
 }
 
-/// Keeps everything that is told with the target `grouplock`.
+/// Collects all reports with the target `grouplock`.
 #[derive(Clone, Default)]
 struct Collector {
     told: Arc<Mutex<Vec<Told>>>,
@@ -65,7 +65,7 @@ impl Collector {
         Told { what: what.to_owned(), level: *metadata.level(), fields, depth: DEPTH.get() }
     }
 
-    /// What was told of the lock with this address.
+    /// The reports of the lock with this address.
     fn of(&self, lock: usize) -> Vec<Told> {
         let lock = format!("{lock:#x}");
         let of_lock = |told: &&Told| told.fields.get("lock") == Some(&lock);
@@ -104,7 +104,7 @@ impl Subscriber for Collector {
     }
 }
 
-/// The one collector of the process: the threads that wait are not ours to set up.
+/// The one collector of the process: the test cannot set up the threads that wait.
 fn collector() -> &'static Collector {
     static COLLECTOR: OnceLock<Collector> = OnceLock::new();
     COLLECTOR.get_or_init(|| {
@@ -115,7 +115,7 @@ fn collector() -> &'static Collector {
     })
 }
 
-/// A lock that is never dropped: what is told of it is not told of a later one at the same address.
+/// A lock that is never dropped. So no later lock has the same address.
 fn lock_with<S: Eq + Clone>(policy: Policy) -> &'static GroupLock<S, ()> {
     Box::leak(Box::new(GroupLock::with_policy(policy, ())))
 }
@@ -162,7 +162,8 @@ fn a_long_wait_that_is_given_up() {
         let _guard = lock.enter(1);
         assert!(lock.try_enter_for(2, time).is_none());
         let told = collector.of(lock.address());
-        // A thread that is woken late tells of the end alone; one that comes late, of nothing.
+        // A thread that is woken late reports only the end. A thread that is too late to wait
+        // reports nothing.
         whats(&told).contains(&"still waiting").then_some(told)
     });
     assert_eq!(whats(&told), ["span long_wait", "still waiting", "waited"]);
@@ -187,7 +188,7 @@ fn short_waits_and_no_waits_are_not_told() {
     assert!(told.is_empty(), "{told:?}");
 }
 
-/// The default policy turns to strict order for a waiter that has lost its patience.
+/// The default policy turns to strict order for a waiter whose patience is over.
 #[test]
 fn strict_order_is_told() {
     let collector = collector();
@@ -228,10 +229,10 @@ fn tasks_tell_at_the_end() {
     assert_eq!(told[1].fields["inside"], "true");
 }
 
-/// A subscriber may use locks itself, and even the lock that is waited for.
+/// A subscriber may use locks itself, even the lock that the thread waits for.
 #[test]
 fn nothing_is_locked_while_it_is_told() {
-    /// The lock, and how many were inside when a span was opened or an event was told.
+    /// The lock, and the number of holders when a span was opened or an event was reported.
     struct Nosy(Arc<GroupLock<u32, ()>>, Arc<Mutex<Vec<usize>>>);
 
     impl Subscriber for Nosy {
@@ -253,7 +254,7 @@ fn nothing_is_locked_while_it_is_told() {
         }
 
         fn enter(&self, _span: &Id) {
-            let _ = self.0.try_enter(1);
+            _ = self.0.try_enter(1);
         }
 
         fn exit(&self, _span: &Id) {}
@@ -268,7 +269,7 @@ fn nothing_is_locked_while_it_is_told() {
     let waiter = thread::spawn(move || {
         tracing::subscriber::with_default(nosy, || drop(theirs.enter(2)));
     });
-    // That the order is strict, the span, and that it still waits.
+    // The strict order, the span, and the event that it still waits.
     wait_until("the wait is told", || seen.lock().unwrap().len() >= 3);
     assert_eq!(*seen.lock().unwrap(), [1, 1, 1]);
     drop(guard);

@@ -1,4 +1,4 @@
-"""Rooms that processes share. Those of the same session are inside together; other sessions wait.
+"""Processes share rooms. Holders of the same session are inside together, and other sessions wait.
 
 >>> import grouplock, tempfile
 >>> place = tempfile.TemporaryDirectory()
@@ -13,9 +13,9 @@ Traceback (most recent call last):
 grouplock._errors.Occupied: the room is occupied by the session `backup`
 
 A room lives in a directory of this machine, on etcd (`at="etcd://host:2379"`) or on a GBP cluster
-(`at="gbp://host:7100"`). By default it lives where the program `grouplock` has it: in `GROUPLOCK_AT`,
-else among the rooms of the user, `/run/lock/grouplock-UID` (`/tmp/grouplock-UID` on machines where not
-everybody may write to `/run/lock`), for root in `/run/grouplock`.
+(`at="gbp://host:7100"`). The default is that of the program `grouplock`: `GROUPLOCK_AT` if it is set.
+Otherwise it is `/run/lock/grouplock-UID` (`/tmp/grouplock-UID` on machines where not every user may
+write to `/run/lock`), and `/run/grouplock` for root.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ __all__ = [
 
 
 class Room:
-    """A named room. It can be used by any number of threads and tasks, and pickled: the other process
+    """A named room. Any number of threads and tasks can use it. It can be pickled: the other process
     opens it again.
 
     `policy` is the order of admission: "fifo", "batch:PASSES" or "priority:AGING". A new room gets it
-    ("fifo" if it is not given); one that exists must have it. `existing` refuses to create the room,
-    `group` lets the group of a new room's file use it as well, and `label` is what others see of us
-    instead of the command line.
+    (the default is "fifo"). An existing room must have it. With `existing`, a missing room is an error
+    and is not created. With `group`, the group of a new room's file may use it. `label` is the text
+    that others see instead of the command line.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Room:
         self._options = {"policy": policy, "existing": existing, "group": group, "label": label}
         #: The name of the room.
         self.name = name
-        #: Where it lives, as text.
+        #: The place of the room, as text.
         self.at = self._native.at
 
     def enter(
@@ -97,17 +97,17 @@ class Room:
         set_up: Optional[Callable[[], Any]] = None,
         tear_down: Optional[Callable[[], Any]] = None,
     ) -> Inside:
-        """Enters, and waits while another session is inside. Leave by `with`, or by `leave()`.
+        """Enters, and waits while another session is inside. To leave, use `with` or `leave()`.
 
-        Raises `Timeout` after `timeout` seconds; 0 does not wait at all. `priority` matters in rooms
-        with that policy, larger goes first; `expected` is how many seconds the stay will take, which
-        is shown to those who wait; `at_most` is how many holders there may be, this one included.
-        Other threads run while this one waits, and Ctrl-C ends the wait.
+        Raises `Timeout` after `timeout` seconds. 0 does not wait at all. `priority` matters in rooms
+        with the policy "priority": larger numbers go first. `expected` is how many seconds the holder
+        will probably stay inside, which waiters can see. `at_most` is the largest number of holders,
+        this one included. Other threads run while this one waits, and Ctrl-C ends the wait.
 
-        `set_up` is called, alone, before others of the session are let in, if the room is not set up
-        for the session yet; `tear_down` is called when this holder leaves as the last one. What they
-        raise is raised here, and the room is left. `Invalid` is raised where this kind of rooms cannot
-        do it.
+        If the room is not set up for the session, `set_up` is called, alone, before other requests of
+        the session enter. If this holder leaves as the last one, `tear_down` is called. This call
+        raises what they raise, and the room is left. It raises `Invalid` if the place does not
+        support this.
 
         >>> import tempfile
         >>> place = tempfile.TemporaryDirectory()
@@ -134,7 +134,7 @@ class Room:
         priority: int = 0,
         expected: Optional[float] = None,
     ) -> Inside:
-        """Enters alone: nobody else is inside, not even of the same session."""
+        """Enters alone: no other holder is inside, not even of the same session."""
         return self._native.enter(session, How(timeout, priority, expected, True))
 
     def enter_async(
@@ -151,9 +151,9 @@ class Room:
         """The same as `enter` for asyncio: `async with room.enter_async("model A") as inside: …`, or
         `await` it.
 
-        A task that is cancelled while it waits leaves no trace in the room. `set_up` and `tear_down` may
-        be coroutine functions. If the task is cancelled during the set-up, the room is set up for nobody,
-        and the next one tries. A `tear_down` needs `async with`.
+        Cancelling the task while it waits withdraws the request. `set_up` and `tear_down` may be
+        coroutine functions. If the task is cancelled during the set-up, the room is not set up, and the
+        next request tries. A `tear_down` needs `async with`.
         """
         how = How(timeout, priority, expected, False, at_most)
         return Entry(self._native, session, how, set_up, tear_down)
@@ -170,7 +170,7 @@ class Room:
         return Entry(self._native, session, How(timeout, priority, expected, True))
 
     def status(self) -> Status:
-        """Who is inside, who waits and what was before, with the fields of `grouplock status --json`.
+        """The holders, the waiters and past phases, with the fields of `grouplock status --json`.
 
         >>> import tempfile
         >>> place = tempfile.TemporaryDirectory()
@@ -194,7 +194,7 @@ def _reopened(name: str, at: str, options: dict[str, Any]) -> Room:
 
 
 class Entry:
-    """An entry by asyncio that has not begun: for `async with`, or for `await`. It can be used once."""
+    """An entry with asyncio that has not begun. Use it once, with `async with` or `await`."""
 
     def __init__(
         self,
@@ -221,7 +221,7 @@ class Entry:
         inside = await self._ask(self._how)
         if self._set_up is None or inside._prepared() == self._session:
             return inside
-        # It is not set up. Comes back alone, and sets it up unless somebody else has done so meanwhile.
+        # It is not set up. Enters again, alone, and sets it up unless another holder has done so meanwhile.
         inside.leave()
         timeout = self._how.timeout
         if timeout is not None:
@@ -229,7 +229,7 @@ class Entry:
         inside = await self._ask(self._how._replace(alone=True, timeout=timeout))
         try:
             if inside._prepared() != self._session:
-                # First: if it does not come to its end, the room is set up for nobody.
+                # First: if the set-up does not finish, the room is not set up.
                 inside._set_prepared(None)
                 await _called(self._set_up)
                 inside._set_prepared(self._session)
@@ -251,7 +251,7 @@ class Entry:
                     return inside
                 await woken.wait()
         finally:
-            # If it was cancelled. What has been granted is not there to be withdrawn any more.
+            # If the task was cancelled. After the request was admitted, this does nothing.
             entering.withdraw()
 
     async def __aenter__(self) -> Inside:
@@ -273,13 +273,13 @@ class Entry:
                     inside._set_prepared(None)
                     await _called(self._tear_down)
             except Exception:
-                # What went wrong inside matters more.
+                # The error inside matters more.
                 if kind is None:
                     raise
             finally:
                 inside.__exit__(kind, value, traceback)
             return
-        # Servers take a while to answer. Cancelled or not, the room is left.
+        # Servers need time to answer. The room is left even if the task is cancelled.
         leaving = asyncio.get_running_loop().run_in_executor(
             None, inside.__exit__, kind, value, traceback
         )
@@ -287,7 +287,7 @@ class Entry:
 
 
 async def _called(function: Callable[[], Any]) -> None:
-    """Calls a function, or a coroutine function and waits for it."""
+    """Calls a function. Waits for the result if it is a coroutine function."""
     result = function()
     if inspect.isawaitable(result):
         await result

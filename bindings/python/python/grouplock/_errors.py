@@ -1,33 +1,33 @@
-"""What can go wrong. Each carries the text that the program `grouplock` shows."""
+"""The errors. Each has the text that the program `grouplock` shows."""
 
 
 class Error(Exception):
-    """A room could not be opened, entered, left or looked at."""
+    """A room could not be opened, entered, left or read."""
 
 
 class Timeout(Error, TimeoutError):
-    """Not admitted in time."""
+    """The request was not admitted in time."""
 
 
 class Occupied(Timeout):
-    """Not admitted at once, and `timeout=0` was asked for."""
+    """The request was not admitted at once, and `timeout` was 0."""
 
 
 class Lost(Error):
-    """The holding ended before it was given back: others may have been inside."""
+    """The holding ended before its holder left: other sessions may have been inside."""
 
 
 class Forked(Error):
-    """The room was opened before a fork. The child has to open it itself."""
+    """The room was opened before a fork. The child must open it itself."""
 
 
 class NoSuchRoom(Error, LookupError):
-    """The room does not exist, and was not to be created."""
+    """The room does not exist, and the call does not create it."""
 
 
 class Unreachable(Error, ConnectionError):
-    """The servers, or enough of them, cannot be reached."""
+    """Not enough servers can be reached."""
 
 
 class Invalid(Error, ValueError):
-    """What was asked for makes no sense, or this kind of rooms cannot do it."""
+    """An argument is invalid, or the place does not support the call."""

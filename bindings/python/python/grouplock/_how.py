@@ -1,4 +1,4 @@
-"""How to enter a room, as the native part takes it."""
+"""The options of an entry, as the native part needs them."""
 
 from typing import NamedTuple, Optional
 

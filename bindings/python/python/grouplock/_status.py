@@ -1,10 +1,10 @@
-"""What a room looks like: the fields of `grouplock status --json`."""
+"""The state of a room: the fields of `grouplock status --json`."""
 
 from typing import Optional, TypedDict
 
 
 class Recovered(TypedDict):
-    """Somebody who died inside."""
+    """A death inside."""
 
     epoch: int
     session: str
@@ -13,7 +13,7 @@ class Recovered(TypedDict):
 
 
 class Member(TypedDict):
-    """Somebody inside, or waiting. Times are seconds since 1970, as of `time.time()`."""
+    """A holder or a waiter. Times are seconds since 1970, as from `time.time()`."""
 
     id: str
     pid: int
@@ -23,21 +23,21 @@ class Member(TypedDict):
     since: float
     priority: int
     expected_seconds: Optional[float]
-    #: Whether it is, or wants to be, alone.
+    #: Whether it is alone, or asks to be alone.
     alone: bool
-    #: How many holders there may be while it is inside.
+    #: The largest number of holders while it is inside.
     at_most: Optional[int]
 
 
 class Phase(TypedDict):
-    """Those of one session that are inside together, or will be."""
+    """Participants of one session that are inside together, or will be."""
 
     session: str
     members: list[Member]
 
 
 class PastPhase(TypedDict):
-    """A phase that is over."""
+    """A past phase."""
 
     session: str
     epoch: int
@@ -48,7 +48,7 @@ class PastPhase(TypedDict):
 
 
 class Status(TypedDict):
-    """A room at a moment."""
+    """A room at one moment."""
 
     room: str
     policy: str

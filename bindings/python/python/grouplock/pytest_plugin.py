@@ -1,11 +1,11 @@
-"""For pytest: a marker that runs a test inside a room.
+"""A marker for pytest that runs a test inside a room.
 
     @pytest.mark.room("database", "schema 41")
     def test_with_schema_41(): ...
 
 Tests of the same session run together, also in the workers of pytest-xdist and in other runs on the
-machine; those of another session wait. The fixture `inside` is the place inside. Options of the marker
-are those of `grouplock.Room` (`at`, `policy`) and of `enter` (`timeout`, `priority`).
+machine. Tests of another session wait. The fixture `inside` is the holding. The marker has the options
+of `grouplock.Room` (`at`, `policy`) and of `enter` (`timeout`, `priority`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _wanted(item: pytest.Item) -> dict[str, tuple[str, dict[str, Any]]]:
-    """The session and the options by room. The marker nearest to the test counts."""
+    """The session and the options, by room. The marker that is nearest to the test counts."""
     wanted: dict[str, tuple[str, dict[str, Any]]] = {}
     for marker in item.iter_markers("room"):
         if len(marker.args) != 2:
@@ -50,7 +50,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     stack = contextlib.ExitStack()
     item.stash[_STACK] = stack
     item.stash[_INSIDE] = inside = {}
-    # In the same order everywhere: two tests that need the same rooms do not wait for each other.
+    # All tests enter rooms in the same order. So two tests do not wait for each other.
     for name, (session, options) in sorted(_wanted(item).items()):
         of_room = {key: value for key, value in options.items() if key in _OF_ROOM}
         of_entry = {key: value for key, value in options.items() if key not in _OF_ROOM}
@@ -65,12 +65,12 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
     try:
         return (yield)
     finally:
-        # After the fixtures of the test have ended. Those of a module or a session go on without the room.
+        # After the fixtures of the test have ended. Fixtures of a module or a session continue without the room.
         item.stash[_STACK].close()
 
 
 @pytest.fixture
 def inside(request: pytest.FixtureRequest) -> Any:
-    """The place inside of a test with one marker `room`; with several, a dictionary by room."""
-    places = request.node.stash[_INSIDE]
-    return next(iter(places.values())) if len(places) == 1 else places
+    """The holding of a test with one marker `room`; with several markers, a dictionary by room."""
+    holdings = request.node.stash[_INSIDE]
+    return next(iter(holdings.values())) if len(holdings) == 1 else holdings

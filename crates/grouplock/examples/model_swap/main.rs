@@ -1,7 +1,9 @@
-//! A gateway in front of one device that holds one model at a time: which lock swaps models least, and who waits how long?
+//! A gateway in front of one device that has one model at a time. Which lock swaps models least,
+//! and how long do requests wait?
 //!
-//! Loading a model takes as long as 50 requests. Requests for three models arrive at random, as many as the device can answer if models are
-//! swapped seldom. The same requests go to four gateways, which run side by side.
+//! Loading a model takes as long as 50 requests. Requests for three models arrive at random. The
+//! device can answer them if models are rarely swapped. The same requests go to four gateways,
+//! which run at the same time.
 //!
 //! `cargo run --release -p grouplock --example model_swap`
 
@@ -24,17 +26,17 @@ enum Model {
     Speech,
 }
 
-/// Requests under a load that is the same every time.
+/// A sequence of requests that is the same every time.
 #[derive(Clone, Copy)]
 struct Load {
     requests: usize,
-    /// How long the device takes for one.
+    /// How long the device needs for one.
     request: Duration,
     /// The mean time from one arrival to the next.
     gap: Duration,
 }
 
-/// The device. It computes with the model that is loaded, for any number of requests at a time.
+/// The device. It computes with the loaded model, for any number of requests at a time.
 #[derive(Default)]
 struct Device {
     loaded: Mutex<Option<Model>>,
@@ -46,7 +48,7 @@ impl Device {
     async fn load(&self, model: Model, takes: Duration) {
         let mut loaded = self.loaded.lock().await;
         if *loaded != Some(model) {
-            // Not loaded until it is there: if this request is given up, the next one loads.
+            // Set at the end: if this request is withdrawn, the next one loads.
             *loaded = None;
             sleep(takes).await;
             *loaded = Some(model);
@@ -54,7 +56,7 @@ impl Device {
         }
     }
 
-    /// Computes. Whether `model` was loaded from the beginning to the end.
+    /// Computes. Returns whether `model` was loaded from the beginning to the end.
     async fn compute(&self, model: Model, takes: Duration) -> bool {
         let before = *self.loaded.lock().await;
         sleep(takes).await;
@@ -62,7 +64,7 @@ impl Device {
     }
 }
 
-/// What happened to a request.
+/// The result of a request.
 struct Answer {
     waited: Duration,
     right_model: bool,
@@ -89,7 +91,8 @@ impl Gateway for Mutex<Device> {
     }
 }
 
-/// The model is the session: requests for the loaded model are answered together. The first who asks for another model loads it, alone.
+/// The model is the session: requests for the loaded model are answered together. The first request
+/// for another model loads it, alone.
 impl Gateway for GroupLock<Model, Device> {
     fn device(&mut self) -> &Device {
         self.get_mut()
@@ -104,7 +107,7 @@ impl Gateway for GroupLock<Model, Device> {
     }
 }
 
-/// What became of a load.
+/// The results of a load.
 #[derive(Debug)]
 struct Report {
     served: usize,

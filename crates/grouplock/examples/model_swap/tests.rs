@@ -1,4 +1,4 @@
-//! What the gateway promises.
+//! The promises of the gateway.
 
 use std::time::Duration;
 

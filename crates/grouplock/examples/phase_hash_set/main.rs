@@ -1,7 +1,9 @@
-//! A hash set whose operations are simple because of the phase they run in, measured next to the standard library's set behind its locks.
+//! A hash set with simple operations, because each runs in its own phase. It is compared with the
+//! set of the standard library behind its locks.
 //!
-//! `cargo run --release -p grouplock --example phase_hash_set [THREADS [NUMBERS [BATCH]]]`, by default as many threads as there are processors (2
-//! at least), 200,000 numbers, and 256 operations each time the lock is taken.
+//! `cargo run --release -p grouplock --example phase_hash_set [THREADS [NUMBERS [BATCH]]]`. The
+//! default is one thread per processor (at least 2), 200,000 numbers, and 256 operations each time
+//! the lock is taken.
 
 mod set;
 #[cfg(test)]
@@ -17,7 +19,7 @@ use std::time::Instant;
 use grouplock::views::Phased;
 use set::{Delete, Full, Insert, Lookup, Name, Table};
 
-/// What is measured. Each call takes the lock once.
+/// A measured set. Each call takes the lock once.
 trait Set: Sync {
     fn insert(&self, numbers: &[NonZeroU64]);
     fn count(&self, numbers: &[NonZeroU64]) -> usize;
@@ -30,10 +32,10 @@ type PhaseSet = Phased<Name, Table>;
 impl Set for PhaseSet {
     fn insert(&self, numbers: &[NonZeroU64]) {
         loop {
-            // A statement of its own, so that the guard is gone before we ask to be alone.
+            // A separate statement, so that the guard is dropped before the request to be alone.
             let inserted = self.enter(Insert).view().insert(numbers);
             let Err(Full) = inserted else { return };
-            // Another thread may have been here first: then this does nothing.
+            // If another thread was first, this does nothing.
             self.exclusive().reserve(numbers.len());
         }
     }
@@ -53,7 +55,7 @@ impl Set for PhaseSet {
     }
 }
 
-/// The same hash as in [`Table`], so that it makes no difference.
+/// The same hash as in [`Table`], for a fair comparison.
 #[derive(Default)]
 struct Mix(u64);
 
@@ -105,14 +107,15 @@ macro_rules! locked_set {
 locked_set!(RwLock, read, write);
 locked_set!(Mutex, lock, lock);
 
-/// How much to do.
+/// The amount of work.
 struct Plan {
     threads: usize,
     numbers: usize,
     batch: usize,
 }
 
-/// Runs `work` for every batch of `numbers`, a share of them on each thread. Says how many million numbers went through per second.
+/// Runs `work` for every batch of `numbers`, with a share of them on each thread. Returns how many
+/// million numbers it processed per second.
 fn spread(plan: &Plan, numbers: &[NonZeroU64], work: impl Fn(&[NonZeroU64]) + Sync) -> f64 {
     let start = Instant::now();
     std::thread::scope(|scope| {
@@ -123,10 +126,11 @@ fn spread(plan: &Plan, numbers: &[NonZeroU64], work: impl Fn(&[NonZeroU64]) + Sy
     numbers.len() as f64 / start.elapsed().as_secs_f64() / 1e6
 }
 
-/// What is done to each set, in order.
+/// The steps on each set, in order.
 const STEPS: [&str; 4] = ["insert", "lookup", "delete", "mixed"];
 
-/// All steps on one set, with what each of them must leave behind. Millions of operations per second.
+/// All steps on one set, with a check of the result of each. Returns millions of operations per
+/// second.
 fn measure(plan: &Plan, set: &impl Set, numbers: &[NonZeroU64]) -> Result<[f64; 4], String> {
     let expect = |what: &str, found: usize, expected: usize| {
         (found == expected).then_some(()).ok_or(format!("{what}: {found} instead of {expected}"))
@@ -141,7 +145,8 @@ fn measure(plan: &Plan, set: &impl Set, numbers: &[NonZeroU64]) -> Result<[f64; 
     expect("found", hits.into_inner(), numbers.len())?;
     let delete = spread(plan, gone, |batch| set.delete(batch));
     expect("left after deletion", set.len(), kept.len())?;
-    // Every batch is inserted, looked up twice and deleted, while other threads are at another of the four.
+    // Each thread inserts every batch, looks it up twice and deletes it, while other threads do
+    // another of these steps.
     let mixed = spread(plan, gone, |batch| {
         set.insert(batch);
         let seen = set.count(batch) + set.count(batch);
@@ -153,7 +158,7 @@ fn measure(plan: &Plan, set: &impl Set, numbers: &[NonZeroU64]) -> Result<[f64; 
     Ok([insert, lookup, delete, 4.0 * mixed])
 }
 
-/// A number for the layout of a table: the same if each cell holds the same.
+/// A hash of the layout of a table.
 fn fingerprint(table: &mut Table) -> u64 {
     table.layout().fold(0, |sum, cell| set::mix(sum.rotate_left(1) ^ cell))
 }
@@ -170,7 +175,7 @@ fn run(plan: &Plan) -> Result<(), String> {
     let mut figures: [[Vec<f64>; 4]; 3] = Default::default();
     let mut layouts = Vec::new();
     for _ in 0..ROUNDS {
-        // All with room for all numbers: growing is not what is measured.
+        // All sets have room for all numbers: growth is not measured.
         let mut table = Table::new();
         table.reserve(numbers.len());
         let mut phased = PhaseSet::new(table);
@@ -199,13 +204,13 @@ fn run(plan: &Plan) -> Result<(), String> {
     }
     println!("\nlayout of the cells at the end of each round: {layouts:016x?}");
     if layouts.iter().any(|&layout| layout != layouts[0]) {
-        return Err("the layout depends on who came when".to_owned());
+        return Err("the layout depends on the order of insertion".to_owned());
     }
-    println!("the same each time, whoever came first");
+    println!("the same each time, in any order of insertion");
     Ok(())
 }
 
-/// The plan that the arguments describe, or what is wrong with them.
+/// The plan from the arguments, or what is wrong with them.
 fn plan(mut arguments: impl Iterator<Item = String>) -> Result<Plan, String> {
     let mut next = |what: &str, usual: usize| match arguments.next() {
         None => Ok(usual),

@@ -1,28 +1,31 @@
-//! A set of numbers that many threads insert into together, or look up in together, or delete from together.
+//! A set of numbers. Many threads insert together, or look up together, or delete together.
 //!
-//! Open addressing with linear probing, after J. Shun and G. E. Blelloch, *Phase-concurrent hash tables for determinism*, SPAA 2014. A run of
-//! occupied cells is kept in order of *priority*, here the larger number first: who looks for a number goes from its home cell on and
-//! may stop at the first smaller one. So where the numbers lie depends on which there are, and not on who came when.
+//! Open addressing with linear probing, after J. Shun and G. E. Blelloch, *Phase-concurrent hash
+//! tables for determinism*, SPAA 2014. A run of occupied cells is in order of *priority*, here the
+//! larger number first. A lookup begins at the home cell of the number and may stop at the first
+//! smaller number. So the layout depends on the contents, and not on the order of insertion.
 //!
-//! Each operation is short because of what its phase excludes: a lookup needs no care at all, as nothing moves meanwhile; an insertion meets no
-//! holes that open; a deletion fills holes for good, and leaves no tombstones.
+//! Each operation is short because its phase excludes the others. During lookups nothing moves.
+//! During insertions no cell becomes empty. A deletion fills the hole at once, and needs no
+//! tombstones.
 //!
 //! # Memory orderings
 //!
-//! Between phases, the lock orders everything. Within one:
+//! Between phases, the lock orders everything. Within a phase:
 //!
-//! * Looking up is relaxed: nobody writes.
-//! * Inserting is relaxed: a cell only ever grows, so that who finds a larger number there, or its own, may believe it however old
-//!   that is; and a compare-and-swap believes only the present.
-//! * Deleting is sequentially consistent. That a copy cannot slip past who looks for it is an argument about one order of all steps: the
-//!   copy is made below before the number is taken away above. (With relaxed accesses, a run under miri was left with a number too many.)
+//! * Looking up is relaxed: no thread writes.
+//! * Inserting is relaxed: the value of a cell only grows. So a thread that reads a larger number,
+//!   or its own, may rely on it, however old it is. A compare-and-swap reads the current value.
+//! * Deleting is sequentially consistent. A thread must not miss a copy of the number that it looks
+//!   for. The argument needs one order of all steps: the copy is written below before the number is
+//!   removed above. (With relaxed accesses, a run under miri kept a number too many.)
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 use grouplock::views::{Inside, Phase};
 
-/// What the phases are called, in a snapshot for example.
+/// The names of the phases, in a snapshot for example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     Insert,
@@ -30,18 +33,18 @@ pub(crate) enum Name {
     Delete,
 }
 
-/// An empty cell. Lower than every number, so it comes last in a run, where it belongs.
+/// An empty cell. It is smaller than every number, so it ends a run.
 const EMPTY: u64 = 0;
 
-/// The cells. What can be done with them is a matter of the phase.
+/// The cells. The phase decides what a thread can do with them.
 pub(crate) struct Table {
-    /// A power of two of them, never all occupied.
+    /// Their number is a power of two. They are never all occupied.
     cells: Box<[AtomicU64]>,
-    /// How many are occupied; while some insert, at least as many.
+    /// The number of occupied cells; during insertions, an upper bound.
     occupied: AtomicUsize,
 }
 
-/// There was no room for all; nothing was inserted. [`Table::reserve`] makes room.
+/// The table has too few cells; nothing was inserted. [`Table::reserve`] adds cells.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
@@ -55,7 +58,7 @@ impl Table {
         Table { cells, occupied: AtomicUsize::new(0) }
     }
 
-    /// Makes room for `more` numbers. For who is alone: it moves everything.
+    /// Makes room for `more` numbers. The caller is alone, because this moves everything.
     pub(crate) fn reserve(&mut self, more: usize) {
         let most = *self.occupied.get_mut() + more;
         if most > self.limit() {
@@ -69,17 +72,18 @@ impl Table {
         }
     }
 
-    /// All cells in order, empty ones as 0: the layout, for who is alone.
+    /// All cells in order, empty cells as 0: the layout. The caller is alone.
     pub(crate) fn layout(&mut self) -> impl Iterator<Item = u64> {
         self.cells.iter_mut().map(|cell| *cell.get_mut())
     }
 
-    /// So many numbers at most: three quarters of the cells, so that runs stay short.
+    /// The largest number of numbers: three quarters of the cells, so that runs stay short.
     fn limit(&self) -> usize {
         self.cells.len() / 4 * 3
     }
 
-    /// Positions go on beyond the last cell, so that "before" and "after" mean something. They start one round late, to have room below.
+    /// Positions continue beyond the last cell, so that "before" and "after" have a meaning. They
+    /// begin one round late, so that there are positions below.
     fn cell(&self, position: usize) -> &AtomicU64 {
         &self.cells[position & (self.cells.len() - 1)]
     }
@@ -88,12 +92,13 @@ impl Table {
         (mix(number) as usize & (self.cells.len() - 1)) + self.cells.len()
     }
 
-    /// The home of `number`, seen from `position`, where it lies.
+    /// The home of `number`, as seen from its `position`.
     fn home_seen_from(&self, number: u64, position: usize) -> usize {
         position - (position.wrapping_sub(self.home(number)) & (self.cells.len() - 1))
     }
 
-    /// Inserts, by whoever may: each number that has to give way to a larger one is carried on. Says whether one more cell is occupied.
+    /// Inserts. The caller is in the phase for that. Each number that a larger one replaces is
+    /// moved on. Returns whether one more cell is occupied.
     fn put(&self, mut number: u64) -> bool {
         let mut at = self.home(number);
         while number != EMPTY {
@@ -114,9 +119,10 @@ impl Table {
         false
     }
 
-    /// Deletes, by whoever may: the hole is filled with a copy of a number from further on, which is then deleted there. Others may do
-    /// the same to the same numbers; copies move towards their homes only, so who does not find one looks below. Says whether one cell less is
-    /// occupied.
+    /// Deletes. The caller is in the phase for that. A copy of a later number fills the hole, and
+    /// is then deleted at its old cell. Other threads may do the same with the same numbers. Copies
+    /// only move towards their homes, so a thread that does not find a number looks below. Returns
+    /// whether one cell less is occupied.
     fn take(&self, mut number: u64) -> bool {
         let mut home = self.home(number);
         let mut at = home;
@@ -141,7 +147,8 @@ impl Table {
         false
     }
 
-    /// What may lie at `hole` instead: the nearest number further on whose home is not after `hole`, or nothing.
+    /// The number that may fill `hole`: the nearest later number whose home is not after `hole`, or
+    /// none.
     fn filling_for(&self, hole: usize) -> (usize, u64) {
         let fits = |number, at| number == EMPTY || self.home_seen_from(number, at) <= hole;
         let mut from = hole + 1;
@@ -150,7 +157,8 @@ impl Table {
             from += 1;
             filling = self.cell(from).load(SeqCst);
         }
-        // One from further on may have been copied to where we have been already.
+        // Another thread may have copied a later number to a cell that this loop has already
+        // passed.
         for at in (hole + 1..from).rev() {
             let number = self.cell(at).load(SeqCst);
             if fits(number, at) {
@@ -206,7 +214,8 @@ phase!(
 );
 
 impl Inserting<'_> {
-    /// Inserts `numbers`. Which of them were new cannot be told while others insert; afterwards [`LookingUp::len`] can be.
+    /// Inserts `numbers`. While other threads insert, it is unknown which of them were new.
+    /// Afterwards [`LookingUp::len`] shows how many there are.
     pub(crate) fn insert(&self, numbers: &[NonZeroU64]) -> Result<(), Full> {
         let table = self.0.data();
         let reserve = |occupied: usize| {
@@ -220,7 +229,7 @@ impl Inserting<'_> {
 }
 
 impl LookingUp<'_> {
-    /// Whether `number` is there.
+    /// Returns whether the set has `number`.
     pub(crate) fn contains(&self, number: NonZeroU64) -> bool {
         let (table, number) = (self.0.data(), number.get());
         let mut at = table.home(number);
@@ -233,14 +242,14 @@ impl LookingUp<'_> {
         }
     }
 
-    /// How many there are.
+    /// The number of numbers.
     pub(crate) fn len(&self) -> usize {
         self.0.data().occupied.load(Relaxed)
     }
 }
 
 impl Deleting<'_> {
-    /// Deletes those of `numbers` that are there.
+    /// Deletes the elements of `numbers` that the set has.
     pub(crate) fn delete(&self, numbers: &[NonZeroU64]) {
         let table = self.0.data();
         let gone = numbers.iter().filter(|number| table.take(number.get())).count();

@@ -1,4 +1,4 @@
-//! What the set promises.
+//! The promises of the set.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -22,7 +22,8 @@ fn with_room(room: usize) -> PhaseSet {
     PhaseSet::new(table)
 }
 
-/// Each thread does `work` on its own part of `numbers`; the parts overlap by half, so that threads meet at the same numbers.
+/// Each thread does `work` on its own part of `numbers`. The parts overlap by half, so that threads
+/// use the same numbers.
 fn together(numbers: &[NonZeroU64], threads: usize, work: impl Fn(&[NonZeroU64]) + Sync) {
     let size = numbers.len().div_ceil(threads);
     std::thread::scope(|scope| {
@@ -34,13 +35,13 @@ fn together(numbers: &[NonZeroU64], threads: usize, work: impl Fn(&[NonZeroU64])
     });
 }
 
-/// Small tables, where runs are long and go around the end; every layout is compared with the one that a single thread builds from what
-/// should be left.
+/// Small tables have long runs that wrap around the end. Each layout is compared with the layout
+/// that one thread builds from the numbers that should be left.
 #[test]
 fn the_layout_depends_on_nothing_but_the_numbers() {
     let mut random = fastrand::Rng::with_seed(7);
     for round in 0..ROUNDS {
-        // As many cells as fit the numbers, so that some runs are long.
+        // Few cells, so that some runs are long.
         let room: usize = [6, 18, 42, 90][round as usize % 4];
         let mut all = numbers((0..room).map(|_| random.u64(1..1000)));
         let mut set = with_room(room + 6);

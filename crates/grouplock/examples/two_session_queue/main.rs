@@ -1,7 +1,7 @@
-//! Producers and consumers on a queue with two sessions, next to a `Mutex<VecDeque>`.
+//! Producers and consumers on a queue with two sessions, compared with a `Mutex<VecDeque>`.
 //!
-//! `cargo run --release -p grouplock --example two_session_queue [PAIRS [VALUES]]`, by default 2 producers and 2 consumers, and 500,000 values from
-//! each producer.
+//! `cargo run --release -p grouplock --example two_session_queue [PAIRS [VALUES]]`. The default is
+//! 2 producers and 2 consumers, and 500,000 values from each producer.
 
 mod queue;
 #[cfg(test)]
@@ -16,18 +16,19 @@ use std::time::{Duration, Instant};
 use grouplock::views::Phased;
 use queue::{Dequeue, Enqueue, Ring};
 
-/// A value: who produced it, and its number.
+/// A value: the number of its producer, and its own number.
 type Value = (usize, usize);
 
 /// Each call takes the lock once.
 trait Queue: Sync {
-    /// Takes values from `source` until there are `BATCH` of them in the queue or it is full. Whether it enqueued any.
+    /// Takes values from `source` until it has enqueued `BATCH` of them or the queue is full.
+    /// Returns whether it enqueued any.
     fn enqueue(&self, source: &mut dyn Iterator<Item = Value>, spare: &mut Option<Value>) -> bool;
-    /// Gives up to `BATCH` values to `sink`. Whether there were any.
+    /// Gives at most `BATCH` values to `sink`. Returns whether there were any.
     fn dequeue(&self, sink: &mut dyn FnMut(Value)) -> bool;
 }
 
-/// So many values at most each time the lock is taken.
+/// The largest number of values each time the lock is taken.
 const BATCH: usize = 64;
 const CAPACITY: usize = 1024;
 
@@ -72,14 +73,15 @@ impl Queue for Mutex<VecDeque<Value>> {
     }
 }
 
-/// What went through a queue.
+/// The result of a run.
 struct Passage {
     time: Duration,
-    /// How often the lock was taken for nothing: the queue was full, or empty.
+    /// How often the lock was taken without result: the queue was full, or empty.
     in_vain: usize,
 }
 
-/// Passes `values` from each of `pairs` producers to as many consumers. Every value must arrive once, those of a producer in order.
+/// Passes `values` from each of `pairs` producers to as many consumers. Every value must arrive
+/// once, and the values of a producer in order.
 fn pass(queue: &impl Queue, pairs: usize, values: usize) -> Result<Passage, String> {
     let (arrived, in_vain) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let pause = || {
@@ -137,7 +139,7 @@ fn pass(queue: &impl Queue, pairs: usize, values: usize) -> Result<Passage, Stri
 fn run(pairs: usize, values: usize) -> Result<(), String> {
     println!("{pairs} producers, {pairs} consumers, {values} values from each producer,");
     println!("at most {BATCH} values each time the lock is taken, room for {CAPACITY}\n");
-    println!("{:22}{:>18}{:>18}", "", "million values/s", "taken in vain");
+    println!("{:22}{:>18}{:>18}", "", "million values/s", "without result");
     for round in 1..=3 {
         let sessions = pass(&Phased::new(Ring::with_capacity(CAPACITY)), pairs, values)?;
         let mutex = pass(&Mutex::new(VecDeque::with_capacity(CAPACITY)), pairs, values)?;
@@ -149,11 +151,11 @@ fn run(pairs: usize, values: usize) -> Result<(), String> {
             println!("  {name:20}{speed:18.1}{in_vain:18}");
         }
     }
-    println!("\nevery value arrived once, and those of each producer in order");
+    println!("\nevery value arrived once, and the values of each producer in order");
     Ok(())
 }
 
-/// The numbers that the arguments give, or what is wrong with them.
+/// The numbers from the arguments, or what is wrong with them.
 fn numbers(mut arguments: impl Iterator<Item = String>) -> Result<(usize, usize), String> {
     let mut next = |what: &str, usual: usize| match arguments.next() {
         None => Ok(usual),

@@ -1,4 +1,4 @@
-//! What the queue promises.
+//! The promises of the queue.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn what_is_left_is_dropped_once() {
 #[test]
 fn every_value_arrives_once_and_in_order() {
     for policy in [Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 4 }] {
-        // Smaller than a batch, so that the ring goes around all the time.
+        // Smaller than a batch, so that the ring wraps around often.
         let queue = Phased::over(GroupLock::with_policy(policy, Ring::with_capacity(16)));
         assert_eq!(pass(&queue, 2, VALUES).err(), None, "{policy:?}");
     }
@@ -60,7 +60,7 @@ fn bad_arguments_are_named() {
     assert_eq!(refusal(&["1", "1", "1"]), "`1` is one argument too many");
 }
 
-/// What the `unsafe` code relies on.
+/// The facts that the `unsafe` code relies on.
 #[test]
 fn nobody_dequeues_while_others_enqueue() {
     let queue = Phased::new(Ring::<u8>::with_capacity(4));

@@ -1,11 +1,11 @@
-//! The locks without data: what a [`GroupLock`](crate::GroupLock) is made of.
+//! The cores: locks without data. A [`GroupLock`](crate::GroupLock) is a core with data.
 //!
-//! All have every call; policies and limits are the default's and, the former, of `Striped`.
+//! All cores have the same calls. `Phases` and `Striped` have policies. `Phases` has limits.
 //!
 //! | core | what it is for | policies |
 //! |---|---|---|
 //! | [`Phases`] | the default | all |
-//! | [`Striped`] | one session is inside nearly always, on many processors | all |
+//! | [`Striped`] | nearly all requests on many processors have the same session | all |
 //! | [`Handover`] | a constant number of remote memory references per passage | first come first served |
 
 #[cfg(feature = "handover")]
@@ -14,7 +14,7 @@ mod phases;
 mod striped;
 
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[cfg(feature = "handover")]
 pub use self::handover::Handover;
@@ -22,9 +22,9 @@ pub(crate) use self::phases::MOST_HOLDERS;
 pub use self::phases::Phases;
 pub(crate) use self::phases::{Signal, discard};
 pub use self::striped::Striped;
-use crate::Snapshot;
+use crate::{Snapshot, watch};
 
-/// Only the locks of this crate are cores: guards rely on what they promise, and calls may be added to the trait.
+/// Only locks of this crate are cores: guards rely on them, and the trait may get more calls.
 mod sealed {
     pub trait Sealed {}
     #[cfg(feature = "handover")]
@@ -33,22 +33,22 @@ mod sealed {
     impl<S> Sealed for super::Striped<S> {}
 }
 
-/// A group lock without data. Only the locks of this crate are such.
+/// A group lock without data. Only the locks of this crate implement it.
 ///
 /// A request names a session, `Some(s)`, or asks to be alone, `None`.
 ///
 /// # Safety
-/// While a request that has entered has not left, requests for other sessions and requests to be alone do not enter; and while one that
-/// asked to be alone is inside, none does. A request that was given up does not enter. What one who left did before leaving happens before a
-/// conflicting one's entering.
+/// While a holder of a session is inside, no request for another session and no request to be alone
+/// enters. While a holder that asked to be alone is inside, no request enters. A withdrawn request
+/// does not enter. What a holder did happens before a conflicting request enters.
 pub unsafe trait Core: sealed::Sealed {
-    /// What sessions are called.
+    /// The type of sessions.
     type Session;
 
-    /// What a holder keeps until it leaves.
+    /// The state that a holder keeps until it leaves.
     type Pass;
 
-    /// What a task that waits keeps.
+    /// The state that a waiting task keeps.
     type Waiting;
 
     /// Waits until inside.
@@ -57,10 +57,10 @@ pub unsafe trait Core: sealed::Sealed {
     /// Leaves.
     ///
     /// # Safety
-    /// `pass` was given to a request for a session by this core, and has not left before. It is of no use afterwards.
+    /// This core gave `pass` to a request for a session. It is inside, and is not used afterwards.
     unsafe fn leave(&self, pass: &mut Self::Pass);
 
-    /// Leaves a room that one had to oneself.
+    /// Leaves as a holder that is alone.
     ///
     /// # Safety
     /// As [`leave`](Core::leave), for a request to be alone.
@@ -69,28 +69,28 @@ pub unsafe trait Core: sealed::Sealed {
     /// The session that the holder of `pass` asked for.
     ///
     /// # Safety
-    /// `pass` was given to a request for a session by this core, and has not left.
+    /// This core gave `pass` to a request for a session, and `pass` has not left.
     unsafe fn session<'a>(&'a self, pass: &'a Self::Pass) -> &'a Self::Session;
 
-    /// By which number reports call the lock.
+    /// The number of the lock in reports.
     #[doc(hidden)]
     fn address(&self) -> usize {
         std::ptr::from_ref(self).cast::<()>().addr()
     }
 
-    /// Who is inside and who waits, if the core knows and can tell without waiting.
+    /// The holders and the waiters, if the core can read them without waiting.
     fn try_snapshot(&self) -> Option<Snapshot<Self::Session>> {
         None
     }
 
-    /// Enters if that takes no waiting. It never waits, not even for another thread that compares or clones sessions: so it may fail while another
-    /// thread is just entering or leaving.
+    /// Enters if no wait is needed. It never waits, not even for another thread that compares or
+    /// clones sessions. So it may fail while another thread enters or leaves.
     fn try_enter(&self, session: Option<Self::Session>) -> Option<Self::Pass>;
 
-    /// Waits until inside or until `deadline`.
+    /// Waits until inside, at most until `deadline`.
     fn enter_until(&self, session: Option<Self::Session>, deadline: Instant) -> Option<Self::Pass>;
 
-    /// Enters, or puts a request into the queue and its place into `waiting`; from then on, looks whether it has been granted.
+    /// Enters, or puts a request into the queue and its state into `waiting`. Then polls that.
     fn poll_enter(
         &self,
         session: Option<&Self::Session>,
@@ -98,15 +98,15 @@ pub unsafe trait Core: sealed::Sealed {
         cx: &mut Context<'_>,
     ) -> Poll<Self::Pass>;
 
-    /// Gives up a request that [`poll_enter`](Core::poll_enter) put into the queue; `exclusive` if it was one to be alone. If it has
-    /// been granted meanwhile, leaves.
+    /// Withdraws a request that [`poll_enter`](Core::poll_enter) put into the queue. `exclusive`
+    /// says whether it asked to be alone. If it was admitted meanwhile, leaves.
     fn cancel(&self, waiting: Self::Waiting, exclusive: bool);
 
-    /// Leaves the session of `pass` and enters `session`, but waits no longer than until `deadline`, if there is one. The new request arrives before the old
-    /// one leaves. Says whether `pass` is inside; it has left if not.
+    /// Leaves the session of `pass` and enters `session`, but waits at most until `deadline`. The
+    /// new request arrives before the old one leaves. If this returns `false`, `pass` has left.
     ///
     /// # Safety
-    /// As [`leave`](Core::leave); but `pass` is for `session` afterwards. If this panics, nothing has happened.
+    /// As [`leave`](Core::leave), but `pass` is for `session` then. A panic leaves it as it was.
     unsafe fn switch(
         &self,
         pass: &mut Self::Pass,
@@ -114,14 +114,14 @@ pub unsafe trait Core: sealed::Sealed {
         deadline: Option<Instant>,
     ) -> bool;
 
-    /// [`switch`](Core::switch), if that takes no waiting. Otherwise nothing has happened.
+    /// [`switch`](Core::switch), if no wait is needed. Otherwise it changes nothing.
     ///
     /// # Safety
     /// As [`switch`](Core::switch).
     unsafe fn try_switch(&self, pass: &mut Self::Pass, session: Self::Session) -> bool;
 
-    /// [`switch`](Core::switch), if that takes no waiting. Otherwise `pass` has left, and a request for `session` is in the queue, to be
-    /// looked after by [`poll_enter`](Core::poll_enter) or [`cancel`](Core::cancel).
+    /// [`switch`](Core::switch), if no wait is needed. Otherwise `pass` has left, and a request is
+    /// in the queue for [`poll_enter`](Core::poll_enter) or [`cancel`](Core::cancel).
     ///
     /// # Safety
     /// As [`switch`](Core::switch).
@@ -133,16 +133,17 @@ pub unsafe trait Core: sealed::Sealed {
         cx: &mut Context<'_>,
     ) -> Poll<()>;
 
-    /// Enters the session of `pass` once more, at once.
+    /// Enters the session of `pass` once more, without a wait.
     ///
     /// # Safety
-    /// `pass` was given to a request for a session by this core, and has not left.
+    /// This core gave `pass` to a request for a session, and `pass` has not left.
     unsafe fn again(&self, pass: &Self::Pass) -> Self::Pass;
 
-    /// Waits until `session` can be entered in a room that is set up for it, and enters; or enters alone, to set it up, and says so with `true`.
+    /// Waits until `session` can be entered in a room that is set up for it, and enters. Or enters
+    /// alone to set the room up, and returns `true`.
     fn enter_with(&self, session: &Self::Session) -> (Self::Pass, bool);
 
-    /// As [`enter_with`](Core::enter_with), for a task; [`cancel`](Core::cancel) gives it up.
+    /// [`enter_with`](Core::enter_with) for a task. [`cancel`](Core::cancel) withdraws the request.
     fn poll_enter_with(
         &self,
         session: &Self::Session,
@@ -150,22 +151,40 @@ pub unsafe trait Core: sealed::Sealed {
         cx: &mut Context<'_>,
     ) -> Poll<(Self::Pass, bool)>;
 
-    /// Opens the room to `session`, for which it is set up now. If it could not be set up, [`leave_exclusive`](Core::leave_exclusive) is called
-    /// instead, and the room is set up for nobody.
+    /// Opens the room to `session`, for which it is set up now. If the set-up fails,
+    /// [`leave_exclusive`](Core::leave_exclusive) is called instead, and the room is not set up.
     ///
     /// # Safety
-    /// As [`leave_exclusive`](Core::leave_exclusive), for a pass that was told to set the room up; but `pass` is for `session` afterwards.
+    /// As [`leave_exclusive`](Core::leave_exclusive), for a pass that was admitted to set the room
+    /// up. Afterwards `pass` is for `session`.
     unsafe fn finish_set_up(&self, pass: &mut Self::Pass, session: Self::Session);
 
-    /// A number that changes when the room changes to another session or a set-up begins, and only then. Asked by a holder.
+    /// A number that changes with each change of session and each set-up. The caller is a holder.
     fn epoch(&self) -> u64;
 
-    /// Makes a room that one has to oneself the room of `session`, without leaving it.
+    /// Opens the room, in which the holder is alone, to `session`.
     ///
     /// # Safety
-    /// As [`leave_exclusive`](Core::leave_exclusive); but `pass` is for `session` afterwards.
+    /// As [`leave_exclusive`](Core::leave_exclusive), but afterwards `pass` is for `session`.
     unsafe fn downgrade(&self, pass: &mut Self::Pass, session: Self::Session);
 
-    /// Who is inside and who waits.
+    /// The holders and the waiters.
     fn snapshot(&self) -> Snapshot<Self::Session>;
+}
+
+/// Enters, but waits at most for `timeout`. A timeout beyond the range of the clock has no end.
+#[cfg_attr(feature = "deadlock_detection", track_caller)]
+pub(crate) fn enter_for<C: Core>(
+    core: &C,
+    session: Option<C::Session>,
+    timeout: Duration,
+) -> Option<C::Pass> {
+    if timeout.is_zero() {
+        return core.try_enter(session);
+    }
+    if let Some(deadline) = Instant::now().checked_add(timeout) {
+        return core.enter_until(session, deadline);
+    }
+    watch::about_to_wait();
+    Some(core.enter(session))
 }

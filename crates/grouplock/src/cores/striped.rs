@@ -1,4 +1,4 @@
-//! `striped`: holders of the favoured session count themselves in on a cache line of their own.
+//! `striped`: many cache lines count the holders of the favoured session.
 //!
 //! ```text
 //!   mode: OFF → ON → DRAINING → OFF …        central: a `Phases`
@@ -7,25 +7,29 @@
 //!   └─────────┘ └─────────┘     └─────────┘
 //! ```
 //!
-//! While the mode is ON, the stripes together are *one* holder of the central lock: the favoured session is inside there, whether or not
-//! anybody is on a stripe. Who asks for that session counts itself in on a stripe and looks at the mode again. Whoever has to wait at the
-//! central lock turns the mode to DRAINING; who then leaves the last stripe leaves the central lock on behalf of them all. The order of
-//! those who wait, and all policies, are the central lock's.
+//! While the mode is ON, all stripes together are *one* holder of the central lock: the favoured
+//! session is inside there, even if every stripe is empty. A request for that session adds its
+//! count to a stripe and then reads the mode again. A request that must wait at the central lock
+//! changes the mode to DRAINING. Then the last thread that leaves a stripe leaves the central lock
+//! on behalf of all stripes. The central lock decides the order of the waiters, by its policy.
 //!
 //! # Invariants
 //!
-//! 1. The mode is ON or DRAINING exactly while the stripes hold the central lock (but for the moments at the ends, in which they do and the mode
-//!    is OFF).
-//! 2. Who counts itself in on a stripe and *then* finds the mode ON is a holder. Everyone else who counts itself in takes the count back and looks
-//!    at nothing.
-//! 3. The mode never becomes ON with the same epoch again. So who finds all stripes empty, after having seen DRAINING, ends that draining or none.
+//! 1. The mode is ON or DRAINING exactly while the stripes hold the central lock. (Exception: for a
+//!    moment at the beginning and at the end they hold it while the mode is OFF.)
+//! 2. A thread that adds its count to a stripe and *then* finds the mode ON is a holder. Every
+//!    other thread that adds a count undoes it, and reads nothing.
+//! 3. The mode never becomes ON twice with the same epoch. So a thread that saw DRAINING and then
+//!    finds all stripes empty ends that draining or none.
 //!
 //! # Memory orderings
 //!
-//! Counting in on a stripe and then reading the mode, against setting the mode and then reading the stripes, is Dekker's pattern: all these steps
-//! are sequentially consistent. Leaving a stripe is a release too, which pairs with the acquire of who finds it empty.
-//! The mode becomes ON under the central lock's internal lock, and only if nobody waits; who queues up does so under the same lock and looks at
-//! the mode afterwards, so it finds the mode ON if it came later.
+//! One thread adds its count and then reads the mode. Another sets the mode and then reads the
+//! counts. This is Dekker's pattern, so all these steps are sequentially consistent. The step that
+//! leaves a stripe is also a release. It pairs with the acquire of the thread that finds the stripe
+//! empty. The mode becomes ON under the internal lock of the central lock, and only if no request
+//! waits. A request joins the queue under the same lock and then reads the mode, so it sees an ON
+//! that came before.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,7 +39,7 @@ use std::time::Instant;
 
 use super::Core;
 use super::phases::{Asked, Phases, QueueUp, discard, is_past};
-use crate::sync::{AtomicU32, AtomicUsize, CALM, stripe_of_this_thread, stripes};
+use crate::sync::{AtomicU32, AtomicUsize, ENTRIES_TO_FAVOUR, stripe_of_this_thread, stripes};
 use crate::{Policy, Snapshot};
 
 const OFF: usize = 0;
@@ -44,10 +48,10 @@ const DRAINING: usize = 2;
 const STATE: usize = 3;
 const EPOCH: usize = 4;
 
-/// A core for many processors that enter the same session nearly always: they do not share a cache line. Another session, or an exclusive
-/// request, costs a look at every stripe; so this pays only if such requests are rare.
+/// A core for many processors that nearly always enter the same session. They rarely share a cache
+/// line. Requests for other sessions, or to be alone, read every stripe, so they should be rare.
 ///
-/// Which session is favoured changes by itself: it is the one that was entered many times in a row while nobody else waited.
+/// After many entries in a row without a waiter, the session of the last entry is favoured.
 ///
 /// ```
 /// use grouplock::GroupLock;
@@ -60,8 +64,8 @@ pub struct Striped<S> {
     central: Phases<S>,
     /// The state in the low bits, above it the epoch.
     mode: AtomicUsize,
-    /// How many have entered at the central lock since the mode was last ON.
-    calm: AtomicU32,
+    /// The number of entries at the central lock since the mode was last ON or a request waited.
+    entries: AtomicU32,
     stripes: Box<[Stripe]>,
 }
 
@@ -69,7 +73,7 @@ pub struct Striped<S> {
 #[repr(align(128))]
 struct Stripe(AtomicUsize);
 
-/// Where a holder counted itself in.
+/// Which stripe counts a holder. `None`: the central lock does.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass(Option<u32>);
 
@@ -81,7 +85,7 @@ impl<S> Striped<S> {
         Striped {
             central: Phases::with_policy(policy),
             mode: AtomicUsize::new(OFF),
-            calm: AtomicU32::new(0),
+            entries: AtomicU32::new(0),
             stripes: (0..stripes()).map(|_| Stripe(AtomicUsize::new(0))).collect(),
         }
     }
@@ -102,7 +106,7 @@ impl<S: Eq + Clone> Striped<S> {
         let number = stripe_of_this_thread() % self.stripes.len();
         let pin = Pin { lock: self, number };
         self.stripes[number].0.fetch_add(1, SeqCst);
-        // SAFETY: on a stripe with the mode ON one is a holder of the central lock.
+        // SAFETY: a holder on a stripe, with the mode ON, is a holder of the central lock.
         if self.is_on() && unsafe { self.central.session(&()) } == session {
             std::mem::forget(pin);
             return Some(Pass(Some(number as u32)));
@@ -130,7 +134,7 @@ impl<S: Eq + Clone> Striped<S> {
         }
     }
 
-    /// The favour ends, as somebody waits.
+    /// Ends the favour, because a request waits.
     fn revoke(&self) {
         let mode = self.mode.load(SeqCst);
         if mode & STATE == ON {
@@ -141,41 +145,41 @@ impl<S: Eq + Clone> Striped<S> {
         }
     }
 
-    /// Somebody has to wait: the favour ends, and it takes as many entries as at first until there is one again.
-    fn disturbed(&self) {
-        self.calm.store(0, Relaxed);
+    /// Ends the favour, because a request waits, and begins to count entries again.
+    fn revoke_and_restart(&self) {
+        self.entries.store(0, Relaxed);
         self.revoke();
     }
 
-    /// `mode` was seen, and is DRAINING: if nobody is on the stripes, they leave the central lock.
+    /// The caller has read `mode`, which is DRAINING. Empty stripes leave the central lock.
     #[cold]
     fn drain(&self, mode: usize) {
         let empty = self.stripes.iter().all(|stripe| stripe.0.load(SeqCst) == 0);
         let off = mode - DRAINING + OFF + EPOCH;
         if empty && self.mode.compare_exchange(mode, off, SeqCst, SeqCst).is_ok() {
-            // SAFETY: the stripes hold the central lock while the mode is DRAINING, and it is so no more.
+            // SAFETY: the stripes held the central lock until this step ended DRAINING.
             unsafe { self.central.leave(&mut ()) };
         }
     }
 
-    /// The caller has entered a session at the central lock, or has it to itself if `alone`. Favours the session if it is time.
+    /// The caller has entered at the central lock. After enough entries, favours the session.
     #[inline]
     fn entered(&self, alone: bool) -> Pass {
-        // Relaxed, and not one step: a count lost does no harm.
-        let calm = if alone { 0 } else { self.calm.load(Relaxed) + 1 };
-        self.calm.store(calm, Relaxed);
-        if calm >= CALM {
+        // Relaxed, and two steps: a lost count does no harm.
+        let entries = if alone { 0 } else { self.entries.load(Relaxed) + 1 };
+        self.entries.store(entries, Relaxed);
+        if entries >= ENTRIES_TO_FAVOUR {
             self.favour();
         }
         CENTRAL
     }
 
-    /// The caller is inside a session at the central lock, which becomes the favoured one unless somebody waits.
+    /// The caller is a holder of a session at the central lock. Favours it, unless a request waits.
     #[cold]
     fn favour(&self) {
-        self.calm.store(0, Relaxed);
+        self.entries.store(0, Relaxed);
         let mode = self.mode.load(SeqCst);
-        // Under the central lock's internal lock: who waits sees the mode, or is seen.
+        // Under the internal lock of the central lock: a waiter sees the mode, or is seen here.
         if mode & STATE == OFF {
             self.central.enter_again_if(|| {
                 self.mode.compare_exchange(mode, mode - OFF + ON, SeqCst, SeqCst).is_ok()
@@ -183,7 +187,7 @@ impl<S: Eq + Clone> Striped<S> {
         }
     }
 
-    /// Waits until inside, but not longer than until `deadline`.
+    /// Waits until inside, at most until `deadline`.
     #[inline]
     fn enter_by(&self, session: Option<S>, deadline: Option<Instant>) -> Option<Pass> {
         if let Some(pass) = session.as_ref().and_then(|session| self.enter_stripe(session)) {
@@ -205,7 +209,7 @@ impl<S: Eq + Clone> Striped<S> {
     #[cold]
     fn wait(&self, mut asked: Asked<'_, S>, deadline: Option<Instant>) -> bool {
         let exclusive = asked.is_none();
-        self.disturbed();
+        self.revoke_and_restart();
         if is_past(deadline) {
             return self.central.try_and_discard(asked);
         }
@@ -217,23 +221,33 @@ impl<S: Eq + Clone> Striped<S> {
             QueueUp::Inside => true,
             QueueUp::TooLate => false,
             QueueUp::Queued(place) => {
-                // The mode may have become ON while we were queueing up.
+                // The mode may have become ON before the request joined the queue.
                 self.revoke();
                 self.central.sleep(exclusive, place, deadline)
             }
         }
     }
 
-    /// On a stripe, to the central lock: a holder there from now on.
-    fn to_central(&self, pass: &mut Pass) {
+    /// Moves a holder from its stripe to the central lock.
+    fn move_to_central(&self, pass: &mut Pass) {
         if let Some(number) = pass.0.take() {
             self.central.join_as_holder();
             self.leave_stripe(number as usize);
         }
     }
+
+    /// A snapshot of the central lock, plus the holders on the stripes.
+    fn with_stripes(&self, mut seen: Snapshot<S>) -> Snapshot<S> {
+        if self.mode.load(SeqCst) & STATE != OFF {
+            let on_stripes: usize = self.stripes.iter().map(|stripe| stripe.0.load(SeqCst)).sum();
+            seen.holders = (seen.holders + on_stripes).saturating_sub(1);
+            seen.session = seen.session.filter(|_| seen.holders > 0);
+        }
+        seen
+    }
 }
 
-/// Counted in on a stripe; taken back when dropped, also when a comparison panics.
+/// A count on a stripe. Undone when dropped, also if a comparison panics.
 struct Pin<'a, S: Eq + Clone> {
     lock: &'a Striped<S>,
     number: usize,
@@ -245,19 +259,8 @@ impl<S: Eq + Clone> Drop for Pin<'_, S> {
     }
 }
 
-impl<S: Eq + Clone> Striped<S> {
-    /// What the central lock shows, with those on the stripes counted one by one.
-    fn with_stripes(&self, mut seen: Snapshot<S>) -> Snapshot<S> {
-        if self.mode.load(SeqCst) & STATE != OFF {
-            let on_stripes: usize = self.stripes.iter().map(|stripe| stripe.0.load(SeqCst)).sum();
-            seen.holders = (seen.holders + on_stripes).saturating_sub(1);
-            seen.session = seen.session.filter(|_| seen.holders > 0);
-        }
-        seen
-    }
-}
-
-// SAFETY: by invariants 1 and 2, who is on a stripe is covered by a holder of the central lock. Requests wait at the central lock, which can be left.
+// SAFETY: by invariants 1 and 2, the central lock has a holder for all holders on stripes. Requests
+// wait at the central lock, which can withdraw them.
 unsafe impl<S: Eq + Clone> Core for Striped<S> {
     type Session = S;
     type Pass = Pass;
@@ -280,17 +283,17 @@ unsafe impl<S: Eq + Clone> Core for Striped<S> {
 
     #[inline]
     unsafe fn leave_exclusive(&self, _pass: &mut Pass) {
-        // SAFETY: the caller's promise; nobody is alone on a stripe.
+        // SAFETY: the caller's promise. No holder is alone on a stripe.
         unsafe { self.central.leave_exclusive(&mut ()) };
     }
 
     #[inline]
     unsafe fn session<'a>(&'a self, _pass: &'a Pass) -> &'a S {
-        // SAFETY: the caller's promise; on a stripe, the session is that of the central lock.
+        // SAFETY: the caller's promise. The session on the stripes is that of the central lock.
         unsafe { self.central.session(&()) }
     }
 
-    /// That of the central lock, where those wait of whom there are reports.
+    /// The address of the central lock, where requests wait.
     fn address(&self) -> usize {
         self.central.address()
     }
@@ -308,7 +311,7 @@ unsafe impl<S: Eq + Clone> Core for Striped<S> {
         let exclusive = session.is_none();
         let mut asked = session.map(Cow::Owned);
         let inside = self.central.try_asked(&mut asked) || {
-            // Perhaps nobody is inside, and only the favour stands in the way.
+            // Perhaps the room is empty, and only the favour prevents the entry.
             self.revoke();
             self.central.try_asked(&mut asked)
         };
@@ -334,7 +337,7 @@ unsafe impl<S: Eq + Clone> Core for Striped<S> {
         if self.central.poll_enter(session, waiting, cx).is_ready() {
             return Poll::Ready(self.entered(session.is_none()));
         }
-        self.disturbed();
+        self.revoke_and_restart();
         Poll::Pending
     }
 
@@ -348,9 +351,9 @@ unsafe impl<S: Eq + Clone> Core for Striped<S> {
             discard(session);
             return true;
         }
-        self.to_central(pass);
-        self.disturbed();
-        // SAFETY: the caller's promise, and a holder at the central lock now.
+        self.move_to_central(pass);
+        self.revoke_and_restart();
+        // SAFETY: the caller's promise. The caller is a holder of the central lock now.
         unsafe { self.central.switch_by(session, deadline, || self.revoke()) }
     }
 
@@ -360,9 +363,9 @@ unsafe impl<S: Eq + Clone> Core for Striped<S> {
             discard(session);
             return true;
         }
-        self.to_central(pass);
+        self.move_to_central(pass);
         self.revoke();
-        // SAFETY: the caller's promise, and a holder at the central lock now.
+        // SAFETY: the caller's promise. The caller is a holder of the central lock now.
         unsafe { self.central.switch_at_once(session) }
     }
 
@@ -377,9 +380,9 @@ unsafe impl<S: Eq + Clone> Core for Striped<S> {
         if unsafe { self.session(pass) } == session {
             return Poll::Ready(());
         }
-        self.to_central(pass);
-        self.disturbed();
-        // SAFETY: the caller's promise, and a holder at the central lock now.
+        self.move_to_central(pass);
+        self.revoke_and_restart();
+        // SAFETY: the caller's promise. The caller is a holder of the central lock now.
         let switched = unsafe { self.central.poll_switch(&mut (), session, waiting, cx) };
         if switched.is_pending() {
             self.revoke();
@@ -389,7 +392,7 @@ unsafe impl<S: Eq + Clone> Core for Striped<S> {
 
     unsafe fn again(&self, pass: &Pass) -> Pass {
         match pass.0 {
-            // On a stripe with somebody on it, one more is as good as there.
+            // There is a holder on the stripe, so one more is inside at once.
             Some(number) => drop(self.stripes[number as usize].0.fetch_add(1, SeqCst)),
             None => self.central.enter_again(),
         }
@@ -401,7 +404,7 @@ unsafe impl<S: Eq + Clone> Core for Striped<S> {
             return (pass, false);
         }
         let alone = !self.central.fast_set_up(session) && {
-            self.disturbed();
+            self.revoke_and_restart();
             self.central.wait_set_up(session, || self.revoke())
         };
         (self.entered(alone), alone)
@@ -421,12 +424,12 @@ unsafe impl<S: Eq + Clone> Core for Striped<S> {
         if let Poll::Ready(alone) = self.central.poll_set_up(session, waiting, cx) {
             return Poll::Ready((self.entered(alone), alone));
         }
-        self.disturbed();
+        self.revoke_and_restart();
         Poll::Pending
     }
 
     unsafe fn finish_set_up(&self, _pass: &mut Pass, session: S) {
-        // SAFETY: the caller's promise; nobody is alone on a stripe.
+        // SAFETY: the caller's promise. No holder is alone on a stripe.
         unsafe { self.central.finish_set_up(&mut (), session) };
     }
 
@@ -435,7 +438,7 @@ unsafe impl<S: Eq + Clone> Core for Striped<S> {
     }
 
     unsafe fn downgrade(&self, _pass: &mut Pass, session: S) {
-        // SAFETY: the caller's promise; nobody is alone on a stripe.
+        // SAFETY: the caller's promise. No holder is alone on a stripe.
         unsafe { self.central.downgrade(&mut (), session) };
     }
 

@@ -1,23 +1,24 @@
 //! Threads that wait for each other.
 //!
-//! Whoever waits for a lock cannot go on before all who are inside have left: those of other sessions because they exclude it, those of its
-//! own session because somebody waits before it whom they exclude. So a thread depends on the owners of all holds of the lock it waits for,
-//! and a cycle is a deadlock.
+//! A waiter cannot enter before all holders have left. Holders of other sessions exclude it.
+//! Holders of its own session exclude a request that waits in front of it. So a thread depends on
+//! the owners of all holdings of the lock that it waits for, and a cycle is a deadlock.
 //!
-//! Threads come and go while we look. A cycle is believed if afterwards every thread of it is in the same wait as before: then all were waiting
-//! at one moment, and a thread that waits neither enters nor leaves.
+//! Threads enter and leave during the search. A cycle is reported only if each thread of it is
+//! still in the same wait afterwards. Then all were waiting at one moment. A waiting thread does
+//! not leave.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::registry::{self, Hold, NOBODY, Waiter, Waits};
+use super::registry::{self, Holding, NO_THREAD, Waiter, Waits};
 
-/// A thread waits, and the hold that keeps it waiting is the next thread's.
+/// A waiting thread, and a holding of the next thread that it waits for.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) thread: u64,
     pub(super) waiter: Arc<Waiter>,
-    pub(super) hold: Arc<Hold>,
+    pub(super) holding: Arc<Holding>,
     owner: u64,
 }
 
@@ -30,13 +31,13 @@ pub(super) fn through(thread: u64) -> Option<Vec<Step>> {
 /// All cycles, each once.
 pub(super) fn all() -> Vec<Vec<Step>> {
     let waits = registry::waits();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     let mut cycles = Vec::new();
     for &thread in waits.keys() {
-        if !told.contains(&thread)
+        if !reported.contains(&thread)
             && let Some(cycle) = in_waits(thread, &waits)
         {
-            told.extend(cycle.iter().map(|step| step.thread));
+            reported.extend(cycle.iter().map(|step| step.thread));
             cycles.push(cycle);
         }
     }
@@ -46,7 +47,7 @@ pub(super) fn all() -> Vec<Vec<Step>> {
 fn in_waits(thread: u64, waits: &Waits) -> Option<Vec<Step>> {
     let mut path = Vec::new();
     let found = reach(thread, thread, waits, &mut BTreeSet::new(), &mut path);
-    (found && path.iter().all(stands)).then_some(path)
+    (found && path.iter().all(is_unchanged)).then_some(path)
 }
 
 /// Extends `path` from `from` to `goal`, if there is a way.
@@ -61,12 +62,12 @@ fn reach(
     if !seen.insert(from) {
         return false;
     }
-    for hold in registry::holds_of(waiter.request.lock) {
-        let owner = hold.owner();
-        if owner == NOBODY {
+    for holding in registry::holdings_of(waiter.request.lock) {
+        let owner = holding.owner();
+        if owner == NO_THREAD {
             continue;
         }
-        path.push(Step { thread: from, waiter: Arc::clone(waiter), hold, owner });
+        path.push(Step { thread: from, waiter: Arc::clone(waiter), holding, owner });
         if owner == goal || reach(owner, goal, waits, seen, path) {
             return true;
         }
@@ -75,11 +76,12 @@ fn reach(
     false
 }
 
-/// Whether a step is what it was.
-fn stands(step: &Step) -> bool {
+/// Returns whether a step has not changed.
+fn is_unchanged(step: &Step) -> bool {
     let same_wait = registry::wait_of(step.thread)
-        .is_some_and(|waiter| waiter.turn == step.waiter.turn && waiter.waits());
-    let same_hold =
-        registry::holds_of(step.hold.lock).iter().any(|hold| Arc::ptr_eq(hold, &step.hold));
-    same_wait && same_hold && step.hold.owner() == step.owner
+        .is_some_and(|waiter| waiter.number == step.waiter.number && waiter.waits());
+    let same_holding = registry::holdings_of(step.holding.lock)
+        .iter()
+        .any(|holding| Arc::ptr_eq(holding, &step.holding));
+    same_wait && same_holding && step.holding.owner() == step.owner
 }

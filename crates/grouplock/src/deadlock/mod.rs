@@ -1,8 +1,9 @@
 //! Feature `deadlock_detection`: finds threads that wait for themselves or for each other.
 //!
-//! A thread that waits for a lock while it is inside another session of the same lock waits for itself. So do two threads that each hold a
-//! lock and wait for the other's. With this feature, whoever has waited for [a second](set_grace) looks whether it is part of such a
-//! cycle, over all locks of this crate in the process. The last one that came tells of it, with the source lines of all calls:
+//! A thread that waits for a lock while it is inside another session of the same lock waits for
+//! itself. Two threads that each hold a lock and wait for the other lock wait for each other. With
+//! this feature, a thread that has waited for [a second](set_grace) looks for such a cycle, over
+//! all locks of this crate in the process. The last thread of it reports it, with the source lines:
 //!
 //! ```text
 //! grouplock: deadlock
@@ -10,7 +11,7 @@
 //!     where thread `main` is inside a session since src/shop.rs:30:22
 //! ```
 //!
-//! What happens then is up to [`set_action`]. [`check_deadlock`] looks at once, and whenever you like.
+//! [`set_action`] decides what happens then. [`check_deadlock`] looks for deadlocks at once.
 //!
 //! ```no_run
 //! use grouplock::GroupLock;
@@ -24,32 +25,35 @@
 //!
 //! # Why it does not panic by itself
 //!
-//! The guards of a [`GroupLock`](crate::GroupLock) can be sent to another thread, and nothing shows it when they are. A guard counts as being
-//! with the thread that entered, or used it last (by looking at the data, the session, or by switching). So there is one false alarm: a guard
-//! was sent to a thread that has neither used nor dropped it for a second, while the thread that entered waits for the lock. A correct
-//! program must not be broken by looking at it: the default is to print. Whoever knows that this does not occur, as most tests do, chooses
-//! [`Action::Panic`].
+//! The guards of a [`GroupLock`](crate::GroupLock) can be sent to another thread, and the lock
+//! cannot see that. A guard counts as owned by the thread that entered, or by the thread that used
+//! it last (read the data or the session, or switched). So one false alarm is possible: a guard was
+//! sent to a thread that has not used or dropped it for a second, while the thread that entered
+//! waits for the lock. Detection must not break a correct program, so the default is to print. If
+//! this case cannot occur, as in most tests, choose [`Action::Panic`].
 //!
 //! # What it does not see
 //!
-//! * Tasks. They run on many threads, and many of them on one: guards by `enter_async` and its kin belong to nobody, and a task that waits is not
-//!   a thread that waits. Nothing false is reported, and nothing true.
-//! * Waits with a deadline, as they end by themselves.
-//! * Waits at a [`Handover`](crate::cores::Handover), and for anything that is not of this crate: channels, joins, other locks.
-//! * The names of sessions, as they need not be `Debug`. It tells their type, and where they were asked for.
-//! * With feature `send_guard`, guards of [`Mutex`](crate::Mutex) and [`RwLock`](crate::RwLock): they can be sent, and cannot tell who uses
-//!   them. Without that feature they cannot be sent, and there is no false alarm.
+//! * Tasks. They run on many threads, and many tasks run on one. So their guards belong to no
+//!   thread, and their waits are not waits of a thread.
+//! * Waits with a deadline, because they end by themselves.
+//! * Waits at a [`Handover`](crate::cores::Handover), and for other things: channels, joins.
+//! * The names of sessions, because they need not be `Debug`. A report shows type and source line.
+//! * With feature `send_guard`, guards of [`Mutex`](crate::Mutex) and [`RwLock`](crate::RwLock):
+//!   they can be sent, and the lock cannot see which thread uses them. Without that feature they
+//!   cannot be sent, and there is no false alarm.
 //!
 //! # What it costs
 //!
-//! Entering and leaving each take an entry in a table of the process, behind a mutex, and memory for it. Without the feature nothing is left of it.
+//! Each entry and each exit changes a table of the process, which a mutex guards, and allocates
+//! memory for it. Without the feature this code does not exist.
 
 mod cycles;
+pub(crate) mod observer;
 mod registry;
-pub(crate) mod watch;
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
@@ -57,24 +61,26 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use self::cycles::Step;
+use crate::foreign::contain;
 
 /// What is done about a deadlock that was found by one of its threads.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub enum Action {
-    /// It is printed to the standard error, and the thread waits on. The default.
+    /// The deadlock is printed to the standard error, and the thread waits on. The default.
     #[default]
     Print,
-    /// The function is called, on the thread that was the last to come, and the thread waits on. A panic of the function ends there.
+    /// The function is called, on the thread that began to wait last, and the thread continues to
+    /// wait. A panic of the function ends there.
     Call(fn(&Deadlock)),
-    /// The thread that was the last to come gives up its request and panics. If it cannot give up (it is
-    /// [switching](crate::guards::Guard::switch), or upgrading a lock), this is [`Action::Print`].
+    /// The thread that began to wait last withdraws its request and panics. If it cannot withdraw
+    /// (it [switches](crate::guards::Guard::switch) or upgrades), this is [`Action::Print`].
     Panic,
 }
 
 static ACTION: Mutex<Action> = Mutex::new(Action::Print);
 
-/// Says what is done about deadlocks from now on, in the whole process.
+/// Sets the action for all later deadlocks, in the whole process.
 pub fn set_action(action: Action) {
     *ACTION.lock().unwrap_or_else(PoisonError::into_inner) = action;
 }
@@ -82,18 +88,19 @@ pub fn set_action(action: Action) {
 /// In nanoseconds.
 static GRACE: AtomicU64 = AtomicU64::new(1_000_000_000);
 
-/// Says how long a thread waits before it looks for a deadlock, from its next wait on. It is a second unless you say otherwise.
+/// Sets how long a thread waits before it looks for a deadlock, from its next wait on. The default
+/// is a second.
 pub fn set_grace(grace: Duration) {
     // Relaxed: nothing else depends on it.
     GRACE.store(u64::try_from(grace.as_nanos()).unwrap_or(u64::MAX), Relaxed);
 }
 
 fn grace() -> Duration {
-    // Not zero: a thread that looks all the time never sleeps. Relaxed: as above.
+    // At least a millisecond: a thread that looks all the time never sleeps. Relaxed: as above.
     Duration::from_nanos(GRACE.load(Relaxed).max(1_000_000))
 }
 
-/// The deadlocks there are now, however long the threads have waited.
+/// The deadlocks at this moment, however long the threads have waited.
 ///
 /// ```
 /// assert!(grouplock::deadlock::check_deadlock().is_empty());
@@ -102,7 +109,7 @@ pub fn check_deadlock() -> Vec<Deadlock> {
     cycles::all().iter().map(|cycle| Deadlock::new(cycle)).collect()
 }
 
-/// Threads that wait for each other in a circle, or one that waits for itself.
+/// Threads that wait for each other in a cycle, or one thread that waits for itself.
 #[derive(Clone, Debug)]
 pub struct Deadlock {
     threads: Vec<Blocked>,
@@ -118,13 +125,13 @@ impl Deadlock {
             waits_at: step.waiter.at,
             wants_to_be_alone: step.waiter.request.exclusive,
             holder: next(index).waiter.thread.clone(),
-            held_at: step.hold.at,
-            is_alone: step.hold.exclusive,
+            held_at: step.holding.at,
+            is_alone: step.holding.exclusive,
         };
         Deadlock { threads: cycle.iter().enumerate().map(blocked).collect() }
     }
 
-    /// The threads, each of which waits for the next, and the last for the first.
+    /// The threads. Each waits for the next one, and the last for the first.
     pub fn threads(&self) -> &[Blocked] {
         &self.threads
     }
@@ -136,19 +143,19 @@ impl Deadlock {
 pub struct Blocked {
     /// The thread that waits.
     pub thread: Thread,
-    /// The lock it waits for, as [`GroupLock::address`](crate::GroupLock::address) tells it.
+    /// The lock that it waits for, as [`GroupLock::address`](crate::GroupLock::address) returns it.
     pub lock: usize,
-    /// The type of that lock's sessions.
+    /// The type of the sessions of that lock.
     pub sessions: &'static str,
     /// The call that waits.
     pub waits_at: &'static Location<'static>,
     /// Whether it asked to be alone, and not for a session.
     pub wants_to_be_alone: bool,
-    /// The thread that keeps it waiting.
+    /// The thread that it waits for.
     pub holder: Thread,
-    /// The call that let that one in.
+    /// The call that let that thread enter.
     pub held_at: &'static Location<'static>,
-    /// Whether that one is alone inside.
+    /// Whether that thread is alone inside.
     pub is_alone: bool,
 }
 
@@ -178,16 +185,13 @@ impl fmt::Display for Deadlock {
     }
 }
 
-/// Does what was asked for. Gives the deadlock back if the thread is to panic.
-fn act(deadlock: Deadlock, bound: bool) -> Option<Deadlock> {
+/// Does what [`set_action`] said. Returns the deadlock if the thread must panic.
+fn act(deadlock: Deadlock, must_finish: bool) -> Option<Deadlock> {
     let action = *ACTION.lock().unwrap_or_else(PoisonError::into_inner);
     match action {
-        Action::Panic if !bound => return Some(deadlock),
+        Action::Panic if !must_finish => return Some(deadlock),
         Action::Print | Action::Panic => eprintln!("{deadlock}"),
-        Action::Call(call) => {
-            // The thread waits, and must go on waiting: the panic has been told by the panic hook.
-            let _ = catch_unwind(AssertUnwindSafe(|| call(&deadlock)));
-        }
+        Action::Call(call) => contain(|| call(&deadlock)),
     }
     None
 }

@@ -1,4 +1,4 @@
-//! Who holds what, and who waits for what: for all locks of the process.
+//! All holdings and all waits, for all locks of the process.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -9,30 +9,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 
 use crate::cores::Signal;
+use crate::sync;
 use crate::watch::Request;
 
-/// Threads are numbered from 1.
-pub(super) const NOBODY: u64 = 0;
+/// Threads have numbers from 1 on.
+pub(super) const NO_THREAD: u64 = 0;
 
-/// A guard that is alive.
+/// A live guard.
 #[derive(Debug)]
-pub(super) struct Hold {
+pub(super) struct Holding {
     pub(super) lock: usize,
     pub(super) exclusive: bool,
-    /// The call that let it in.
+    /// The call that entered.
     pub(super) at: &'static Location<'static>,
-    /// The thread that used the guard last, or `NOBODY` if it cannot be told who has it.
+    /// The thread that used the guard last, or `NO_THREAD` if that is unknown.
     owner: AtomicU64,
 }
 
-impl Hold {
+impl Holding {
     pub(super) fn new(request: Request, at: &'static Location<'static>, owner: u64) -> Self {
         let Request { lock, exclusive, .. } = request;
-        Hold { lock, exclusive, at, owner: AtomicU64::new(owner) }
+        Holding { lock, exclusive, at, owner: AtomicU64::new(owner) }
     }
 
     pub(super) fn owner(&self) -> u64 {
-        // Relaxed: it is a guess, unless the owner is found to wait; then it wrote this before it began, which the registry of waits orders.
+        // Relaxed: the owner is a guess, unless the owner is found to wait. Then it wrote this
+        // before it began to wait, and the registry of waits orders that.
         self.owner.load(Relaxed)
     }
 
@@ -49,8 +51,8 @@ pub(super) struct Waiter {
     /// The call that waits.
     pub(super) at: &'static Location<'static>,
     pub(super) thread: Thread,
-    /// Grows with each wait: says who was the last to come.
-    pub(super) turn: u64,
+    /// Grows with each wait: shows which thread began to wait last.
+    pub(super) number: u64,
     signal: Arc<Signal>,
 }
 
@@ -60,101 +62,95 @@ impl Waiter {
         at: &'static Location<'static>,
         signal: Arc<Signal>,
     ) -> Self {
-        static TURN: AtomicU64 = AtomicU64::new(0);
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         // Relaxed: the numbers need only differ and grow.
-        let turn = TURN.fetch_add(1, Relaxed);
-        Waiter { request, at, thread: std::thread::current(), turn, signal }
+        let number = NEXT.fetch_add(1, Relaxed);
+        Waiter { request, at, thread: std::thread::current(), number, signal }
     }
 
-    /// Whether it is in the queue still. A thread that was let in may not have woken up yet.
+    /// Returns whether it is still in the queue. An admitted thread may not have woken up yet.
     pub(super) fn waits(&self) -> bool {
         !self.signal.is_granted()
     }
 }
 
-/// So many parts that locks rarely share one.
+/// Enough parts that locks rarely share one.
 const PARTS: usize = 64;
 
-type Holds = BTreeMap<usize, Vec<Arc<Hold>>>;
+type Holdings = BTreeMap<usize, Vec<Arc<Holding>>>;
 pub(super) type Waits = BTreeMap<u64, Arc<Waiter>>;
 
-static HOLDS: [Mutex<Holds>; PARTS] = [const { Mutex::new(BTreeMap::new()) }; PARTS];
+static HOLDINGS: [Mutex<Holdings>; PARTS] = [const { Mutex::new(BTreeMap::new()) }; PARTS];
 static WAITS: Mutex<Waits> = Mutex::new(BTreeMap::new());
 
-/// Whether or not somebody panicked: no step below leaves a map half changed.
-fn open<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks a map, even if a thread panicked with it: no step below leaves a map half changed.
+fn lock_map<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
     map.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn part(lock: usize) -> MutexGuard<'static, Holds> {
-    // Locks lie 8 bytes apart at least.
-    open(&HOLDS[lock / 8 % PARTS])
+fn part(lock: usize) -> MutexGuard<'static, Holdings> {
+    // Locks are at least 8 bytes apart.
+    lock_map(&HOLDINGS[lock / 8 % PARTS])
 }
 
-pub(super) fn add_hold(hold: &Arc<Hold>) {
-    part(hold.lock).entry(hold.lock).or_default().push(Arc::clone(hold));
+pub(super) fn add_holding(holding: &Arc<Holding>) {
+    part(holding.lock).entry(holding.lock).or_default().push(Arc::clone(holding));
 }
 
-pub(super) fn remove_hold(hold: &Arc<Hold>) {
-    let mut holds = part(hold.lock);
-    if let Some(of_lock) = holds.get_mut(&hold.lock) {
-        of_lock.retain(|other| !Arc::ptr_eq(other, hold));
+pub(super) fn remove_holding(holding: &Arc<Holding>) {
+    let mut holdings = part(holding.lock);
+    if let Some(of_lock) = holdings.get_mut(&holding.lock) {
+        of_lock.retain(|other| !Arc::ptr_eq(other, holding));
         if of_lock.is_empty() {
-            holds.remove(&hold.lock);
+            holdings.remove(&holding.lock);
         }
     }
 }
 
-/// Forgets all holds of a lock that is gone. There are some if guards were leaked.
+/// Removes all holdings of a lock that was dropped. There are some if guards were leaked.
 pub(super) fn remove_lock(lock: usize) {
     part(lock).remove(&lock);
 }
 
-pub(super) fn holds_of(lock: usize) -> Vec<Arc<Hold>> {
+pub(super) fn holdings_of(lock: usize) -> Vec<Arc<Holding>> {
     part(lock).get(&lock).cloned().unwrap_or_default()
 }
 
 pub(super) fn waits() -> Waits {
-    open(&WAITS).clone()
+    lock_map(&WAITS).clone()
 }
 
 pub(super) fn wait_of(thread: u64) -> Option<Arc<Waiter>> {
-    open(&WAITS).get(&thread).cloned()
+    lock_map(&WAITS).get(&thread).cloned()
 }
 
-/// The thread waits from now on. Gives back what it waited for until now: there is something if a comparison of sessions uses another lock.
+/// The thread begins to wait. Returns its wait before: a comparison of sessions may use a lock.
 pub(super) fn add_wait(thread: u64, waiter: Arc<Waiter>) -> Option<Arc<Waiter>> {
-    open(&WAITS).insert(thread, waiter)
+    lock_map(&WAITS).insert(thread, waiter)
 }
 
-/// The thread's wait is over, and the one before it goes on.
+/// The wait of the thread is over, and the wait before it continues.
 pub(super) fn end_wait(thread: u64, before: Option<Arc<Waiter>>) {
-    let mut waits = open(&WAITS);
+    let mut waits = lock_map(&WAITS);
     match before {
         Some(before) => waits.insert(thread, before),
         None => waits.remove(&thread),
     };
 }
 
-/// The number of the thread that runs this.
+/// The number of the calling thread.
 pub(super) fn this_thread() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(NOBODY + 1);
-    thread_local! {
-        // Relaxed: the numbers need only differ.
-        static MINE: u64 = NEXT.fetch_add(1, Relaxed);
-    }
-    // Late in the life of a thread its locals are gone.
-    MINE.try_with(|mine| *mine).unwrap_or(NOBODY)
+    sync::number_of_this_thread().map_or(NO_THREAD, |number| number as u64 + 1)
 }
 
 thread_local! {
     static ASKED: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
 }
 
-/// Where the thread that runs this is about to wait.
+/// Records where the calling thread is about to wait.
 pub(super) fn set_asked(at: &'static Location<'static>) {
-    // Late in the life of a thread nobody remembers.
-    let _ = ASKED.try_with(|asked| asked.set(Some(at)));
+    // Late in the life of a thread the place is not recorded.
+    _ = ASKED.try_with(|asked| asked.set(Some(at)));
 }
 
 pub(super) fn asked() -> Option<&'static Location<'static>> {

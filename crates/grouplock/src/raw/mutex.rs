@@ -1,12 +1,12 @@
-//! A mutex: a room that everyone wants to have to themselves.
+//! A mutex: a room in which every holder is alone.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use lock_api::{RawMutexFair, RawMutexTimed};
 
-use super::{Inside, Room, deadline, lock_api, waiters};
-use crate::cores::Core;
+use super::{Inside, Room, lock_api, waiters};
+use crate::cores::{Core, enter_for};
 use crate::watch;
 
 /// The mutex without data, for [`lock_api::Mutex`]. See [`raw`](crate::raw).
@@ -14,16 +14,8 @@ pub struct RawMutex {
     room: Room,
 }
 
-impl RawMutex {
-    #[inline]
-    #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    fn inside(&self) -> Inside {
-        Inside::new(&self.room, true)
-    }
-}
-
-// SAFETY: whoever is alone in the room excludes all others; entering acquires what leaving released. Nothing unwinds but a wait that is given up
-// (for feature `deadlock_detection`), which then holds nothing.
+// SAFETY: a holder that is alone excludes all others. Entering acquires what leaving released. Only
+// a wait unwinds (by `deadlock_detection`), and holds nothing then.
 unsafe impl lock_api::RawMutex for RawMutex {
     const INIT: Self = RawMutex { room: Room::named(()) };
 
@@ -32,16 +24,16 @@ unsafe impl lock_api::RawMutex for RawMutex {
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn lock(&self) -> Inside {
-        watch::asks();
+        watch::about_to_wait();
         self.room.enter(None);
-        self.inside()
+        Inside::new(&self.room, true)
     }
 
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock(&self) -> Option<Inside> {
         self.room.try_enter(None)?;
-        Some(self.inside())
+        Some(Inside::new(&self.room, true))
     }
 
     #[inline]
@@ -67,30 +59,28 @@ unsafe impl RawMutexFair for RawMutex {
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn bump(&self, guard: &mut Inside) {
-        watch::asks();
+        watch::about_to_wait();
         let _away = guard.held.away();
         // SAFETY: by the caller's promise, it is alone inside.
         unsafe { self.room.make_way(None) };
     }
 }
 
-// SAFETY: as above; a wait whose deadline has come holds nothing.
+// SAFETY: as above. A wait that reaches its deadline holds nothing.
 unsafe impl RawMutexTimed for RawMutex {
     type Duration = Duration;
     type Instant = Instant;
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_for(&self, timeout: Duration) -> Option<Inside> {
-        match deadline(timeout) {
-            Some(deadline) => self.try_lock_until(deadline),
-            None => Some(lock_api::RawMutex::lock(self)),
-        }
+        enter_for(&self.room, None, timeout)?;
+        Some(Inside::new(&self.room, true))
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_until(&self, deadline: Instant) -> Option<Inside> {
         self.room.enter_until(None, deadline)?;
-        Some(self.inside())
+        Some(Inside::new(&self.room, true))
     }
 }
 
@@ -99,7 +89,7 @@ impl fmt::Debug for RawMutex {
         let locked = self.room.is_held().0;
         let mut form = f.debug_struct("RawMutex");
         form.field("locked", &locked);
-        // Only if it can be told without waiting.
+        // Only if that needs no wait.
         if let Some(seen) = self.room.try_snapshot() {
             form.field("waiting", &waiters(&seen));
         }

@@ -1,4 +1,4 @@
-//! A readers-writers lock: readers are a session, and a writer wants the room to itself.
+//! A readers-writers lock: readers have a session, and a writer is alone.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use lock_api::{RawRwLockDowngrade, RawRwLockFair, RawRwLockTimed};
 
 use super::upgradable::Token;
-use super::{Inside, Room, deadline, lock_api, waiters};
-use crate::cores::Core;
+use super::{Inside, Room, lock_api, waiters};
+use crate::cores::{Core, enter_for};
 use crate::watch;
 
 /// The readers-writers lock without data, for [`lock_api::RwLock`]. See [`raw`](crate::raw).
@@ -21,16 +21,9 @@ pub(super) const READERS: Option<()> = Some(());
 /// To be alone.
 const WRITER: Option<()> = None;
 
-impl RawRwLock {
-    #[inline]
-    #[cfg_attr(feature = "deadlock_detection", track_caller)]
-    pub(super) fn inside(&self, exclusive: bool) -> Inside {
-        Inside::new(&self.room, exclusive)
-    }
-}
-
-// SAFETY: readers share a session, and whoever is alone in the room excludes all others; entering acquires what leaving released. Nothing
-// unwinds but a wait that is given up (for feature `deadlock_detection`), which then holds nothing.
+// SAFETY: readers share a session, and a holder that is alone excludes all others. Entering
+// acquires what leaving released. Only a wait unwinds (by `deadlock_detection`), and holds nothing
+// then.
 unsafe impl lock_api::RawRwLock for RawRwLock {
     const INIT: Self = RawRwLock { room: Room::named(()), token: Token::new() };
 
@@ -40,16 +33,16 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn lock_shared(&self) -> Inside {
-        watch::asks();
+        watch::about_to_wait();
         self.room.enter(READERS);
-        self.inside(false)
+        Inside::new(&self.room, false)
     }
 
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_shared(&self) -> Option<Inside> {
         self.room.try_enter(READERS)?;
-        Some(self.inside(false))
+        Some(Inside::new(&self.room, false))
     }
 
     #[inline]
@@ -62,16 +55,16 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn lock_exclusive(&self) -> Inside {
-        watch::asks();
+        watch::about_to_wait();
         self.room.enter(WRITER);
-        self.inside(true)
+        Inside::new(&self.room, true)
     }
 
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_exclusive(&self) -> Option<Inside> {
         self.room.try_enter(WRITER)?;
-        Some(self.inside(true))
+        Some(Inside::new(&self.room, true))
     }
 
     #[inline]
@@ -108,7 +101,7 @@ unsafe impl RawRwLockFair for RawRwLock {
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn bump_shared(&self, guard: &mut Inside) {
-        watch::asks();
+        watch::about_to_wait();
         let _away = guard.held.away();
         // SAFETY: by the caller's promise, it is a reader.
         unsafe { self.room.make_way(READERS.as_ref()) };
@@ -116,55 +109,51 @@ unsafe impl RawRwLockFair for RawRwLock {
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn bump_exclusive(&self, guard: &mut Inside) {
-        watch::asks();
+        watch::about_to_wait();
         let _away = guard.held.away();
         // SAFETY: by the caller's promise, it is alone inside.
         unsafe { self.room.make_way(WRITER.as_ref()) };
     }
 }
 
-// SAFETY: a room that is opened to the readers is never empty in between; opening it is a release.
+// SAFETY: a room that is opened to the readers is never empty in between. Opening it is a release.
 unsafe impl RawRwLockDowngrade for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn downgrade(&self, mut guard: Inside) -> Inside {
         // SAFETY: by the caller's promise, it is alone inside.
         unsafe { Core::downgrade(&self.room, &mut (), ()) };
-        guard.held.now(false);
+        guard.held.set_exclusive(false);
         guard
     }
 }
 
-// SAFETY: as above; a wait whose deadline has come holds nothing.
+// SAFETY: as above. A wait that reaches its deadline holds nothing.
 unsafe impl RawRwLockTimed for RawRwLock {
     type Duration = Duration;
     type Instant = Instant;
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_shared_for(&self, timeout: Duration) -> Option<Inside> {
-        match deadline(timeout) {
-            Some(deadline) => self.try_lock_shared_until(deadline),
-            None => Some(lock_api::RawRwLock::lock_shared(self)),
-        }
+        enter_for(&self.room, READERS, timeout)?;
+        Some(Inside::new(&self.room, false))
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_shared_until(&self, deadline: Instant) -> Option<Inside> {
         self.room.enter_until(READERS, deadline)?;
-        Some(self.inside(false))
+        Some(Inside::new(&self.room, false))
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_exclusive_for(&self, timeout: Duration) -> Option<Inside> {
-        match deadline(timeout) {
-            Some(deadline) => self.try_lock_exclusive_until(deadline),
-            None => Some(lock_api::RawRwLock::lock_exclusive(self)),
-        }
+        enter_for(&self.room, WRITER, timeout)?;
+        Some(Inside::new(&self.room, true))
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_exclusive_until(&self, deadline: Instant) -> Option<Inside> {
         self.room.enter_until(WRITER, deadline)?;
-        Some(self.inside(true))
+        Some(Inside::new(&self.room, true))
     }
 }
 
@@ -173,7 +162,7 @@ impl fmt::Debug for RawRwLock {
         let (locked, exclusive) = self.room.is_held();
         let mut form = f.debug_struct("RawRwLock");
         form.field("locked", &locked).field("exclusive", &exclusive);
-        // Only if it can be told without waiting.
+        // Only if that needs no wait.
         if let Some(seen) = self.room.try_snapshot() {
             form.field("waiting", &waiters(&seen));
         }

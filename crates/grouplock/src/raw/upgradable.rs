@@ -1,14 +1,15 @@
-//! Readers who may become writers.
+//! Readers that can become writers.
 //!
-//! An upgradable reader is a reader who has the *token*. To get it:
+//! An upgradable reader is a reader that has the *token*. To get it, a thread does three things:
 //!
-//! 1. Pass the gate, one at a time; so those who want the token are served in order.
-//! 2. Wait until the token is free, but do not keep it.
-//! 3. Enter as a reader, and take the token. If it is gone, because a writer has become an upgradable reader meanwhile, leave and begin again at 2.
+//! 1. It passes the gate. One thread at a time is in the gate, so the token is given in order.
+//! 2. It waits until the token is free, but does not keep it.
+//! 3. It enters as a reader and takes the token. If the token is not free, because a writer has
+//!    become an upgradable reader meanwhile, it leaves and continues at 2.
 //!
-//! So nobody has the token who is not inside, but for the moment at 2. That is why a writer, who is alone inside, can always become an upgradable
-//! reader: the token is free then, or will be in a moment. And nobody who is inside waits for it, so who has it and wants to be alone
-//! can always become so.
+//! So, except for a moment in 2, only a holder has the token. Therefore a writer, which is alone
+//! inside, can always become an upgradable reader: the token is free, or will be in a moment. And
+//! no holder waits for the token. So an upgradable reader can always become alone.
 
 use std::ptr;
 use std::sync::atomic::AtomicPtr;
@@ -21,11 +22,11 @@ use lock_api::{
 };
 
 use super::rwlock::READERS;
-use super::{Inside, RawRwLock, Room, deadline, lock_api};
+use super::{Inside, RawRwLock, Room, lock_api};
 use crate::cores::Core;
 use crate::watch::{self, Held};
 
-/// The token and its gate: made when somebody wants it for the first time, as most locks never have an upgradable reader.
+/// The token and its gate, allocated on first use: most locks have no upgradable reader.
 pub(super) struct Token(AtomicPtr<Rooms>);
 
 struct Rooms {
@@ -47,13 +48,13 @@ impl Token {
             rooms = match self.0.compare_exchange(rooms, ours, AcqRel, Acquire) {
                 Ok(_) => ours,
                 Err(theirs) => {
-                    // SAFETY: from a box, and nobody else has seen it.
+                    // SAFETY: the pointer comes from a box, and no other thread has seen it.
                     drop(unsafe { Box::from_raw(ours) });
                     theirs
                 }
             };
         }
-        // SAFETY: from a box, which lives as long as the token.
+        // SAFETY: the pointer comes from a box, which lives as long as the token.
         unsafe { &*rooms }
     }
 }
@@ -62,33 +63,25 @@ impl Drop for Token {
     fn drop(&mut self) {
         let rooms = *self.0.get_mut();
         if !rooms.is_null() {
-            // SAFETY: from a box, and nobody uses it any more.
+            // SAFETY: the pointer comes from a box, and no code uses it any more.
             drop(unsafe { Box::from_raw(rooms) });
         }
     }
 }
 
-/// Alone in a room until dropped.
-struct Alone<'a>(&'a Room);
+/// Is alone in a room until dropped.
+struct RoomGuard<'a>(&'a Room);
 
-impl<'a> Alone<'a> {
+impl<'a> RoomGuard<'a> {
     fn enter(room: &'a Room, deadline: Option<Instant>) -> Option<Self> {
-        // Not `then_some`: one that is made leaves when it is dropped.
-        enter(room, None, deadline).then(|| Alone(room))
-    }
-
-    fn try_enter(room: &'a Room) -> Option<Self> {
-        room.try_enter(None).map(|()| Alone(room))
-    }
-
-    fn stay(self) {
-        std::mem::forget(self);
+        // Not `then_some`: that would make a guard in every case, and dropping it leaves.
+        enter(room, None, deadline).then(|| RoomGuard(room))
     }
 }
 
-impl Drop for Alone<'_> {
+impl Drop for RoomGuard<'_> {
     fn drop(&mut self) {
-        // SAFETY: entered when this was made.
+        // SAFETY: this guard entered when it was made.
         unsafe { self.0.leave_exclusive(&mut ()) };
     }
 }
@@ -105,51 +98,46 @@ fn enter(room: &Room, session: Option<()>, deadline: Option<Instant>) -> bool {
 #[derive(Debug)]
 pub struct InsideUpgradable {
     inside: Inside,
-    token: TokenHeld,
-}
-
-/// The token, as it is registered by feature `deadlock_detection`.
-struct TokenHeld(Held);
-
-impl std::fmt::Debug for TokenHeld {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TokenHeld").finish_non_exhaustive()
-    }
+    token: Held,
 }
 
 impl RawRwLock {
-    /// Becomes an upgradable reader, but not later than at `deadline`.
+    /// Becomes an upgradable reader, at most until `deadline`. Returns whether it is one.
     fn enter_upgradable(&self, deadline: Option<Instant>) -> bool {
         let Rooms { gate, token } = self.token.rooms();
-        let Some(_passing) = Alone::enter(gate, deadline) else { return false };
+        let Some(_passing) = RoomGuard::enter(gate, deadline) else { return false };
         loop {
-            let Some(free) = Alone::enter(token, deadline) else { return false };
+            let Some(free) = RoomGuard::enter(token, deadline) else { return false };
             drop(free);
             if !enter(&self.room, READERS, deadline) {
                 return false;
             }
-            if let Some(token) = Alone::try_enter(token) {
-                token.stay();
+            if token.try_enter(None).is_some() {
                 return true;
             }
-            // SAFETY: entered just now.
+            // SAFETY: the caller has just entered.
             unsafe { self.room.leave(&mut ()) };
         }
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn inside_upgradable(&self) -> InsideUpgradable {
-        let token = Inside::new(&self.token.rooms().token, true).held;
-        InsideUpgradable { inside: self.inside(false), token: TokenHeld(token) }
+        self.with_token(Inside::new(&self.room, false))
     }
 
-    /// The caller has the token, and gives it away.
-    fn give_token(&self, guard: InsideUpgradable, fairly: bool) -> Inside {
-        let InsideUpgradable { inside, token: TokenHeld(mut held) } = guard;
+    /// The caller has the token, and is inside.
+    #[cfg_attr(feature = "deadlock_detection", track_caller)]
+    fn with_token(&self, inside: Inside) -> InsideUpgradable {
+        InsideUpgradable { inside, token: Inside::new(&self.token.rooms().token, true).held }
+    }
+
+    /// Releases the token, which the caller has.
+    fn release_token(&self, guard: InsideUpgradable, fairly: bool) -> Inside {
+        let InsideUpgradable { inside, token: mut held } = guard;
         held.leave();
         let token = &self.token.rooms().token;
         if fairly {
-            // SAFETY: whoever has the token is alone in its room.
+            // SAFETY: the owner of the token is alone in its room.
             unsafe { token.leave_fairly(true) };
         } else {
             // SAFETY: as above.
@@ -166,28 +154,28 @@ impl RawRwLock {
         mut guard: InsideUpgradable,
         deadline: Option<Instant>,
     ) -> Result<Inside, InsideUpgradable> {
-        watch::asks();
+        watch::about_to_wait();
         let alone = {
             let _away = guard.inside.held.away();
-            // SAFETY: by the caller's promise it is a reader; and it has the token, so that nobody else does this.
+            // SAFETY: by the caller's promise, it is a reader, and the only one with the token.
             unsafe { self.room.upgrade(deadline) }
         };
         if !alone {
             return Err(guard);
         }
-        guard.inside.held.now(true);
-        Ok(self.give_token(guard, false))
+        guard.inside.held.set_exclusive(true);
+        Ok(self.release_token(guard, false))
     }
 }
 
-// SAFETY: an upgradable reader is a reader, and the only one with the token. It becomes alone when all others have left, as `Phases::upgrade`
-// says, and acquires what they released.
+// SAFETY: an upgradable reader is a reader, and the only one with the token. It becomes alone when
+// all other readers have left, as `Phases::upgrade` says, and acquires what they released.
 unsafe impl RawRwLockUpgrade for RawRwLock {
     type UpgradableGuard = InsideUpgradable;
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn lock_upgradable(&self) -> InsideUpgradable {
-        watch::asks();
+        watch::about_to_wait();
         self.enter_upgradable(None);
         self.inside_upgradable()
     }
@@ -195,17 +183,16 @@ unsafe impl RawRwLockUpgrade for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_upgradable(&self) -> Option<InsideUpgradable> {
         self.room.try_enter(READERS)?;
-        let Some(token) = Alone::try_enter(&self.token.rooms().token) else {
-            // SAFETY: entered just now.
+        if self.token.rooms().token.try_enter(None).is_none() {
+            // SAFETY: the caller has just entered.
             unsafe { self.room.leave(&mut ()) };
             return None;
-        };
-        token.stay();
+        }
         Some(self.inside_upgradable())
     }
 
     unsafe fn unlock_upgradable(&self, guard: InsideUpgradable) {
-        let inside = self.give_token(guard, false);
+        let inside = self.release_token(guard, false);
         // SAFETY: by the caller's promise, it is a reader.
         unsafe { self.unlock_shared(inside) };
     }
@@ -225,51 +212,46 @@ unsafe impl RawRwLockUpgrade for RawRwLock {
         if !unsafe { self.room.try_upgrade() } {
             return Err(guard);
         }
-        guard.inside.held.now(true);
-        Ok(self.give_token(guard, false))
+        guard.inside.held.set_exclusive(true);
+        Ok(self.release_token(guard, false))
     }
 }
 
 // SAFETY: as above.
 unsafe impl RawRwLockUpgradeFair for RawRwLock {
     unsafe fn unlock_upgradable_fair(&self, guard: InsideUpgradable) {
-        let mut inside = self.give_token(guard, true);
+        let mut inside = self.release_token(guard, true);
         inside.held.leave();
         // SAFETY: by the caller's promise, it is a reader.
         unsafe { self.room.leave_fairly(false) };
     }
 }
 
-// SAFETY: as above. Who has the token and gives it away is a reader; who is alone and takes it is a reader with the token once it has let the
-// others in, which is a release.
+// SAFETY: as above. An upgradable reader that releases the token is a reader. A writer that takes
+// the token is a reader with the token after it has opened the room to readers, which is a release.
 unsafe impl RawRwLockUpgradeDowngrade for RawRwLock {
     unsafe fn downgrade_upgradable(&self, guard: InsideUpgradable) -> Inside {
-        self.give_token(guard, false)
+        self.release_token(guard, false)
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn downgrade_to_upgradable(&self, guard: Inside) -> InsideUpgradable {
-        let rooms = self.token.rooms();
-        // Nobody is inside but the caller, so nobody has the token for longer than a moment. By trying, as waiting might be given up.
-        let token = loop {
-            if let Some(token) = Alone::try_enter(&rooms.token) {
-                break token;
-            }
+        let token = &self.token.rooms().token;
+        // Only the caller is inside, so another thread has the token only for a moment. This loop
+        // tries and does not wait, because a wait could be withdrawn.
+        while token.try_enter(None).is_none() {
             std::thread::yield_now();
-        };
-        token.stay();
+        }
         // SAFETY: the caller's promise.
-        let inside = unsafe { self.downgrade(guard) };
-        let token = Inside::new(&rooms.token, true).held;
-        InsideUpgradable { inside, token: TokenHeld(token) }
+        self.with_token(unsafe { self.downgrade(guard) })
     }
 }
 
-// SAFETY: as above; a wait whose deadline has come holds what it held before.
+// SAFETY: as above. A wait that reaches its deadline holds what it held before.
 unsafe impl RawRwLockUpgradeTimed for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_upgradable_for(&self, timeout: Duration) -> Option<InsideUpgradable> {
-        match deadline(timeout) {
+        match Instant::now().checked_add(timeout) {
             Some(deadline) => self.try_lock_upgradable_until(deadline),
             None => Some(self.lock_upgradable()),
         }
@@ -287,7 +269,7 @@ unsafe impl RawRwLockUpgradeTimed for RawRwLock {
         timeout: Duration,
     ) -> Result<Inside, InsideUpgradable> {
         // SAFETY: the caller's promise.
-        unsafe { self.upgrade_by(guard, deadline(timeout)) }
+        unsafe { self.upgrade_by(guard, Instant::now().checked_add(timeout)) }
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]

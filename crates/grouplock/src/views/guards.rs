@@ -1,4 +1,4 @@
-//! Whoever has a guard is inside a phase, and sees what the phase shows.
+//! Guards of phases. A guard shows the view of its phase.
 
 use std::fmt;
 use std::future::Future;
@@ -10,15 +10,15 @@ use crate::cores::{Core, Phases};
 use crate::guards::{Alone, Guard, Handle, Sharing};
 use crate::{OwnedSessionGuard, SessionGuard};
 
-/// Inside phase `P`, until dropped. By [`Phased::enter`](super::Phased::enter) and its kin.
+/// Inside phase `P`, until dropped. From [`Phased::enter`](super::Phased::enter).
 pub type PhaseGuard<'a, P, T, C = Phases<<P as Phase<T>>::Name>> =
     InPhase<P, SessionGuard<'a, <P as Phase<T>>::Name, T, C>>;
 
-/// A [`PhaseGuard`] that owns a share of its lock instead of borrowing it. By [`Phased::enter_arc`](super::Phased::enter_arc).
+/// A [`PhaseGuard`] that owns a share of its lock. From `Phased::enter_arc`.
 pub type OwnedPhaseGuard<P, T, C = Phases<<P as Phase<T>>::Name>> =
     InPhase<P, OwnedSessionGuard<<P as Phase<T>>::Name, T, C>>;
 
-/// What [`PhaseGuard`] and [`OwnedPhaseGuard`] are: a phase, and a guard of the session with its name.
+/// The type of both guards: a phase, and a guard of the session with its name.
 #[must_use = "the phase is left at once if the guard is dropped"]
 #[clippy::has_significant_drop]
 pub struct InPhase<P, G> {
@@ -27,13 +27,13 @@ pub struct InPhase<P, G> {
 }
 
 impl<P, G> InPhase<P, G> {
-    /// `inside` was given to a request for the name of `phase`.
+    /// `inside` belongs to a request for the name of `phase`.
     #[inline]
     pub(super) fn new(phase: P, inside: G) -> Self {
         InPhase { phase, inside }
     }
 
-    /// The phase one is inside.
+    /// The phase that the guard is inside.
     #[inline]
     pub fn phase(&self) -> &P {
         &self.phase
@@ -46,17 +46,17 @@ where
     H: Handle<C>,
     C: Core<Session = P::Name>,
 {
-    /// What this phase may do with the data. It borrows the guard: the phase is not left while a view is in use.
+    /// The view of the data. It borrows the guard, so the phase is not left meanwhile.
     #[inline]
     pub fn view(&self) -> P::View<'_> {
         self.phase.view(Inside::new(&*self.inside))
     }
 
-    /// Leaves this phase and waits for `phase`, as [`SessionGuard::switch`](Guard::switch); nothing happens if the two have the same name.
+    /// Leaves this phase and waits for `phase`, as [`SessionGuard::switch`](Guard::switch) does.
     ///
-    /// Nothing learnt from the data before the call need be true after it: others may have been inside.
+    /// Other holders may have been inside in between, so what was known of the data may be false.
     ///
-    /// If the name of `phase` cannot be made or cloned, the panic goes on and the old phase is left.
+    /// If making or cloning the name of `phase` panics, the old phase is left.
     pub fn switch<Q>(self, phase: Q) -> InPhase<Q, Guard<H, P::Name, C, Sharing<T>>>
     where
         Q: Phase<T, Name = P::Name>,
@@ -69,7 +69,7 @@ where
     /// [`switch`](InPhase::switch), for tasks.
     ///
     /// # Cancel safety
-    /// If the future is dropped, the old phase is left and the request for the new one is given up.
+    /// If the future is dropped, the old phase is left, and the new request is withdrawn.
     pub async fn switch_async<Q>(self, phase: Q) -> InPhase<Q, Guard<H, P::Name, C, Sharing<T>>>
     where
         Q: Phase<T, Name = P::Name>,
@@ -79,7 +79,7 @@ where
         InPhase { phase, inside }
     }
 
-    /// Opens a room that one has to oneself to `phase`, without leaving it, as [`ExclusiveGuard::downgrade`](Guard::downgrade).
+    /// Opens the room to `phase`, as [`ExclusiveGuard::downgrade`](Guard::downgrade).
     pub fn downgrade(alone: Guard<H, P::Name, C, Alone<T>>, phase: P) -> Self {
         let inside = Guard::downgrade(alone, phase.name());
         InPhase { phase, inside }
@@ -98,11 +98,11 @@ where
     }
 }
 
-/// The future of [`Phased::enter_async`](super::Phased::enter_async) and its kin: `R` waits for the session.
+/// The future of [`Phased::enter_async`](super::Phased::enter_async). `R` waits for the session.
 #[must_use = "futures do nothing unless polled"]
 #[derive(Debug)]
 pub struct EnterPhase<P, R> {
-    /// Gone once the guard is made.
+    /// `None` after the guard was made.
     phase: Option<P>,
     request: R,
 }
@@ -122,8 +122,8 @@ impl<P, R: Future + Unpin> Future for EnterPhase<P, R> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let inside = ready!(Pin::new(&mut self.request).poll(cx));
-        // The request panics when it is polled after it was ready.
-        let phase = self.phase.take().expect("the phase is there until the guard is made");
+        // The request panics if it is polled after it was ready.
+        let phase = self.phase.take().expect("the future has the phase until the guard is made");
         Poll::Ready(InPhase { phase, inside })
     }
 }

@@ -1,4 +1,4 @@
-//! The lock that gives out views only.
+//! The lock that shows views only.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::cores::{Core, Phases};
 use crate::future::{Enter, EnterArc, Exclusive};
 use crate::{ExclusiveGuard, GroupLock, Snapshot};
 
-/// A [`GroupLock`] whose sessions are [phases](Phase): who is inside gets that phase's view of the data, and nothing else.
+/// A [`GroupLock`] whose sessions are [phases](Phase). A guard shows the view of its phase only.
 ///
-/// `N` is what the phases are called, `T` is the data, and `C` is the core, as in `GroupLock<N, T, C>`. All its calls are here too, and cost
-/// the same. The [module](crate::views) has an example.
+/// `N` is the type of the names of phases, `T` is the data, and `C` is the core, as in
+/// `GroupLock<N, T, C>`. It has the same calls. The [module](crate::views) has an example.
 // Transparent, for `plain`.
 #[repr(transparent)]
 pub struct Phased<N, T, C = Phases<N>> {
@@ -49,20 +49,20 @@ impl<N, T, C> Phased<N, T, C> {
         Phased { lock }
     }
 
-    /// Gives the data back.
+    /// Returns the data.
     pub fn into_inner(self) -> T {
         self.lock.into_inner()
     }
 
-    /// The data, without locking: whoever has the lock to itself has the data to itself.
+    /// The data, without locking: the exclusive borrow of the lock proves that there are no guards.
     pub fn get_mut(&mut self) -> &mut T {
         self.lock.get_mut()
     }
 
-    /// The same lock without views, for guards that own a share of it. Not for users: it gives out `&T`.
+    /// The same lock without views, for owned guards. It is private, because it shows `&T`.
     fn plain(self: &Arc<Self>) -> Arc<GroupLock<N, T, C>> {
         let shared = Arc::into_raw(Arc::clone(self));
-        // SAFETY: the pointer is from `into_raw`, and the two types have the same layout, `Phased` being transparent.
+        // SAFETY: the pointer is from `into_raw`, and `Phased` is transparent.
         unsafe { Arc::from_raw(shared.cast()) }
     }
 }
@@ -75,13 +75,14 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
         InPhase::new(phase, inside)
     }
 
-    /// Waits until nobody is inside, and enters alone. [`PhaseGuard::downgrade`](InPhase::downgrade) opens the room to a phase.
+    /// Waits until the room is empty, and enters alone. `PhaseGuard::downgrade` opens it to a
+    /// phase.
     #[inline]
     pub fn exclusive(&self) -> ExclusiveGuard<'_, N, T, C> {
         self.lock.exclusive()
     }
 
-    /// [`enter`](Phased::enter), with a guard that keeps the lock alive instead of borrowing it.
+    /// [`enter`](Phased::enter), with a guard that owns a share of the lock.
     pub fn enter_arc<P: Phase<T, Name = N>>(
         self: &Arc<Self>,
         phase: P,
@@ -90,14 +91,14 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
         InPhase::new(phase, inside)
     }
 
-    /// Enters `phase` if that takes no waiting, as [`GroupLock::try_enter`].
+    /// Enters `phase` if no wait is needed, as [`GroupLock::try_enter`].
     #[inline]
     pub fn try_enter<P: Phase<T, Name = N>>(&self, phase: P) -> Option<PhaseGuard<'_, P, T, C>> {
         let inside = self.lock.try_enter(phase.name())?;
         Some(InPhase::new(phase, inside))
     }
 
-    /// Waits until `phase` can be entered, but no longer than `timeout`, as [`GroupLock::try_enter_for`].
+    /// Waits at most for `timeout` to enter `phase`, as [`GroupLock::try_enter_for`].
     pub fn try_enter_for<P: Phase<T, Name = N>>(
         &self,
         phase: P,
@@ -107,7 +108,7 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
         Some(InPhase::new(phase, inside))
     }
 
-    /// Waits until `phase` can be entered, but no longer than until `deadline`, as [`GroupLock::try_enter_until`].
+    /// Waits at most until `deadline` to enter `phase`, as [`GroupLock::try_enter_until`].
     pub fn try_enter_until<P: Phase<T, Name = N>>(
         &self,
         phase: P,
@@ -120,7 +121,7 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
     /// Waits, as a task, until `phase` can be entered. Runs on any executor.
     ///
     /// # Cancel safety
-    /// As [`GroupLock::enter_async`]: dropping the future gives the request up.
+    /// As [`GroupLock::enter_async`]: dropping the future withdraws the request.
     pub fn enter_async<P: Phase<T, Name = N>>(
         &self,
         phase: P,
@@ -129,10 +130,10 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
         EnterPhase::new(phase, request)
     }
 
-    /// [`enter_async`](Phased::enter_async), with a future and a guard that keep the lock alive instead of borrowing it.
+    /// [`enter_async`](Phased::enter_async); future and guard own a share of the lock.
     ///
     /// # Cancel safety
-    /// As [`GroupLock::enter_async`]: dropping the future gives the request up.
+    /// As [`GroupLock::enter_async`]: dropping the future withdraws the request.
     pub fn enter_arc_async<P: Phase<T, Name = N>>(
         self: &Arc<Self>,
         phase: P,
@@ -141,18 +142,18 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
         EnterPhase::new(phase, request)
     }
 
-    /// [`exclusive`](Phased::exclusive), if that takes no waiting.
+    /// [`exclusive`](Phased::exclusive), if no wait is needed.
     #[inline]
     pub fn try_exclusive(&self) -> Option<ExclusiveGuard<'_, N, T, C>> {
         self.lock.try_exclusive()
     }
 
-    /// [`exclusive`](Phased::exclusive), but waits no longer than `timeout`.
+    /// [`exclusive`](Phased::exclusive), but waits at most for `timeout`.
     pub fn try_exclusive_for(&self, timeout: Duration) -> Option<ExclusiveGuard<'_, N, T, C>> {
         self.lock.try_exclusive_for(timeout)
     }
 
-    /// [`exclusive`](Phased::exclusive), but waits no longer than until `deadline`.
+    /// [`exclusive`](Phased::exclusive), but waits at most until `deadline`.
     pub fn try_exclusive_until(&self, deadline: Instant) -> Option<ExclusiveGuard<'_, N, T, C>> {
         self.lock.try_exclusive_until(deadline)
     }
@@ -160,12 +161,12 @@ impl<N: Eq + Clone, T, C: Core<Session = N>> Phased<N, T, C> {
     /// [`exclusive`](Phased::exclusive) for tasks.
     ///
     /// # Cancel safety
-    /// As [`GroupLock::enter_async`]: dropping the future gives the request up.
+    /// As [`GroupLock::enter_async`]: dropping the future withdraws the request.
     pub fn exclusive_async(&self) -> Exclusive<'_, N, T, C> {
         self.lock.exclusive_async()
     }
 
-    /// Who is inside and who waits, as [`GroupLock::snapshot`].
+    /// The holders and the waiters, as [`GroupLock::snapshot`].
     pub fn snapshot(&self) -> Snapshot<N> {
         self.lock.snapshot()
     }
@@ -184,7 +185,7 @@ impl<N, T> From<T> for Phased<N, T> {
 }
 
 impl<N: fmt::Debug, T, C: Core<Session = N>> fmt::Debug for Phased<N, T, C> {
-    /// Shows who is inside and who waits, not the data. Never waits.
+    /// Shows the holders and the waiters, not the data. Never waits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Phased").field(&self.lock).finish()
     }

@@ -1,21 +1,21 @@
-//! Typed phases: the session one is inside decides what one can do with the data, and the compiler checks it.
+//! Typed phases. The session decides what a guard can do with the data, and the compiler checks it.
 //!
-//! A [`GroupLock`](crate::GroupLock) gives `&T` to everyone inside. Often the point of a session is that only some operations may run
-//! together: insertions with insertions, lookups with lookups. Here each session is a type, a [`Phase`], which builds a *view* of the data;
-//! the lock, [`Phased`], gives out nothing but views.
+//! A guard of a [`GroupLock`](crate::GroupLock) gives `&T`. Often the purpose of a session is that
+//! only some operations run together: insertions with insertions, lookups with lookups. Here each
+//! session is a type, a [`Phase`], which builds a *view* of the data. [`Phased`] shows only views.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 //! use grouplock::views::{Inside, Phase, Phased};
 //!
-//! /// The data. Its fields are private to this module: users see views only.
+//! /// The data. Its fields are private to this module: other modules see views only.
 //! #[derive(Default)]
 //! pub struct Ballot {
 //!     ayes: AtomicU32,
 //!     noes: AtomicU32,
 //! }
 //!
-//! /// Everyone may vote at the same time …
+//! /// Any number of threads may vote at the same time …
 //! pub struct Vote;
 //! pub struct Voting<'a>(Inside<'a, Vote, Ballot>);
 //!
@@ -39,7 +39,7 @@
 //!     }
 //! }
 //!
-//! /// … and everyone may count, but nobody votes meanwhile: the two numbers belong together.
+//! /// … and any number may count, but none votes meanwhile: the two numbers belong together.
 //! pub struct Count;
 //! pub struct Counting<'a>(Inside<'a, Count, Ballot>);
 //!
@@ -72,7 +72,7 @@
 //! assert!(ballot.enter(Count).view().carried());
 //! ```
 //!
-//! What does not belong to the phase does not compile:
+//! Code that does not belong to the phase does not compile:
 //!
 //! ```compile_fail,E0599
 //! # use grouplock::views::{Inside, Phase, Phased};
@@ -102,8 +102,8 @@
 //!
 //! # Why `view()` and not `Deref`
 //!
-//! A view borrows the *guard*, so it cannot be kept when the guard is gone. A guard could only dereference to a view that borrows the
-//! *lock*, and a copy of that could be kept for as long as the lock lives.
+//! A view borrows the *guard*, so the guard outlives it. With `Deref`, the view would have to
+//! borrow the *lock*. Then a program could copy the view and keep it as long as the lock lives.
 //!
 //! ```compile_fail,E0505
 //! # use grouplock::views::{Inside, Phase, Phased};
@@ -130,31 +130,34 @@ use std::marker::PhantomData;
 pub use self::guards::{EnterPhase, InPhase, OwnedPhaseGuard, PhaseGuard};
 pub use self::lock::Phased;
 
-/// A session that chooses what its holders see of the data `T`.
+/// A session that decides what its holders see of the data `T`.
 ///
-/// A phase is a small type of its own, often without fields: `struct Insert;`. One with fields can be several sessions,
-/// `struct Epoch(u32)`, and its view can use them.
+/// A phase is a small type, often without fields: `struct Insert;`. A type with fields can be
+/// several sessions, as `struct Epoch(u32)`, and its view can use the fields.
 ///
 /// # What the author of the data may rely on
 ///
-/// The lock makes an [`Inside`] for who is inside, and nobody else can. Let a view keep the `Inside` that it was made of, and let no operation
-/// on the private fields of the data be reachable but through a view. Then, also for `unsafe` code:
+/// Only the lock makes an [`Inside`], and only for holders. Let a view keep the `Inside` that it
+/// was made of. Let all operations on the private fields of the data go through a view. Then, also
+/// for `unsafe` code:
 ///
-/// 1. While there is an `Inside<'_, P, T>`, all others for the same data were made for phases with an *equal name*. So if no two of your
-///    phases have equal names unless they may run together, views of phases that may not run together are never alive at the same time.
-/// 2. While there is one, nobody has `&mut T`, neither by [`exclusive`](Phased::exclusive) nor by [`get_mut`](Phased::get_mut), and the
-///    data is not moved.
-/// 3. Everything done with the views of a phase happens before anything done with the views of the next one. Within a phase, your own
-///    atomics have to do; between phases, no fence or ordering is needed.
+/// 1. While an `Inside<'_, P, T>` exists, all others for the same data were made for phases with an
+///    *equal name*. So give equal names only to phases that may run together. Then views of phases
+///    that may not run together never exist at the same time.
+/// 2. While one exists, no code has `&mut T`, neither from [`exclusive`](Phased::exclusive) nor
+///    from [`get_mut`](Phased::get_mut), and the data is not moved.
+/// 3. Everything that is done with the views of a phase happens before everything that is done with
+///    the views of the next phase. Only within a phase are atomics or fences needed.
 ///
-/// For this, `name` must tell the same at each call, and names must compare as [`Eq`] says. That is in your own hand: the names of *your*
-/// phases are yours.
+/// For this, `name` must return the same name at each call, and names must compare as [`Eq`] says.
+/// You control that: your phases choose their names.
 ///
 /// # What the author must not assume
 ///
-/// * That the phases you wrote are all there are. Others can write a `Phase<T>` of their own, with any name, and get `&T` inside it. They get
-///   no `Inside` for your phases, and so none of your views. What you make public on `&T` itself (a `Debug`, say) must be sound in every phase.
-/// * That a view is dropped. It may be leaked, together with its guard; then the phase is never left.
+/// * That your phases are the only ones. Other code can write a `Phase<T>` of its own, with any
+///   name, and get `&T` inside it. It gets no `Inside` for your phases, and so none of your views.
+///   Whatever you make public on `&T` itself (a `Debug`, say) must be sound in every phase.
+/// * That a view is dropped. A program can leak it with its guard. Then the phase is never left.
 ///
 /// ```
 /// use grouplock::views::{Inside, Phase, Phased};
@@ -179,10 +182,10 @@ pub use self::lock::Phased;
 /// assert_eq!(known.enter(Year(1980)).view(), ["mutual exclusion", "readers, writers"]);
 /// ```
 pub trait Phase<T>: Sized {
-    /// What sessions are called, the `S` of [`GroupLock`](crate::GroupLock). One type for all phases of a lock: an enum, say.
+    /// The type of names of sessions, the `S` of [`GroupLock`](crate::GroupLock): an enum, say.
     type Name: Eq + Clone;
 
-    /// What one who is inside can do with the data.
+    /// What a holder can do with the data.
     type View<'a>
     where
         Self: 'a,
@@ -191,13 +194,13 @@ pub trait Phase<T>: Sized {
     /// The session. Phases with equal names share the room.
     fn name(&self) -> Self::Name;
 
-    /// Makes a view. Called by each [`PhaseGuard::view`](InPhase::view), so it should cost little.
+    /// Makes a view. Each [`PhaseGuard::view`](InPhase::view) calls it, so it should cost little.
     fn view<'a>(&'a self, inside: Inside<'a, Self, T>) -> Self::View<'a>;
 }
 
-/// The data, and with it the proof that somebody is inside phase `P` for as long as `'a`.
+/// The data, and the proof that a guard is inside phase `P` for as long as `'a`.
 ///
-/// Only the lock makes it; what it proves stands with [`Phase`].
+/// Only the lock makes it. [`Phase`] says what it proves.
 ///
 /// ```compile_fail,E0451
 /// # use grouplock::views::Inside;
@@ -206,12 +209,12 @@ pub trait Phase<T>: Sized {
 /// ```
 pub struct Inside<'a, P, T> {
     data: &'a T,
-    /// Neither longer- nor shorter-lived than what it was made for.
+    /// Invariant in `P`.
     phase: PhantomData<fn(P) -> P>,
 }
 
 impl<'a, P, T> Inside<'a, P, T> {
-    /// Whoever calls this is inside `P`, in the lock around `data`, for as long as `'a`.
+    /// The caller is inside `P`, in the lock around `data`, for as long as `'a`.
     #[inline]
     fn new(data: &'a T) -> Self {
         Inside { data, phase: PhantomData }
@@ -224,7 +227,7 @@ impl<'a, P, T> Inside<'a, P, T> {
     }
 }
 
-// Not derived: that would ask for `P: Copy` and `T: Copy`.
+// Not derived: a derive would require `P: Copy` and `T: Copy`.
 impl<P, T> Copy for Inside<'_, P, T> {}
 impl<P, T> Clone for Inside<'_, P, T> {
     #[inline]

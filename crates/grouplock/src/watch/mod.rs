@@ -1,40 +1,40 @@
-//! Where the debug features look on. Without them, everything here is empty and compiles to nothing.
+//! The calls to the debug features. Without these features, everything here compiles to nothing.
 //!
-//! A blocking call says where it was made ([`asks`]); a guard keeps a [`Held`]; a thread that is about to sleep makes a [`Wait`], asks it
-//! before each sleep, and ends it; a task keeps a [`TaskWait`].
+//! A blocking call records where it was made ([`about_to_wait`]). A guard keeps a [`Held`]. A
+//! thread asks a [`Wait`] before each sleep. A task keeps a [`TaskWait`].
 
 #[cfg(not(all(feature = "deadlock_detection", feature = "tracing", not(any(loom, shuttle)))))]
-mod nobody;
+mod off;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 #[cfg(all(feature = "deadlock_detection", not(any(loom, shuttle))))]
-use crate::deadlock::watch as deadlock;
+use crate::deadlock::observer as deadlock;
 #[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
 use crate::long_waits as tracing;
 #[cfg(not(all(feature = "deadlock_detection", not(any(loom, shuttle)))))]
-use nobody as deadlock;
+use off as deadlock;
 #[cfg(not(all(feature = "tracing", not(any(loom, shuttle)))))]
-use nobody as tracing;
+use off as tracing;
 
-pub(crate) use self::deadlock::{GiveUp, Held, asks, gone};
+pub(crate) use self::deadlock::{Held, PanicReason, about_to_wait, gone};
 pub(crate) use self::tracing::TaskWait;
 use crate::Policy;
 use crate::cores::{Core, Signal};
 
-/// A request that waits, as reports tell of it.
+/// A waiting request, as reports show it.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(
     any(loom, shuttle, not(any(feature = "deadlock_detection", feature = "tracing"))),
-    expect(dead_code, reason = "nobody looks on")
+    expect(dead_code, reason = "no feature reads them")
 )]
 pub(crate) struct Request {
     /// The address of the lock.
     pub(crate) lock: usize,
-    /// Whether it asks to be alone.
+    /// Whether the request asks to be alone.
     pub(crate) exclusive: bool,
-    /// What type sessions have.
+    /// The type of sessions.
     pub(crate) sessions: &'static str,
 }
 
@@ -45,11 +45,11 @@ impl Request {
     }
 }
 
-/// The state of a lock that somebody waits for.
+/// The state of a lock that a thread waits for.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(
     any(loom, shuttle, not(feature = "tracing")),
-    expect(dead_code, reason = "nobody looks on")
+    expect(dead_code, reason = "no feature reads them")
 )]
 pub(crate) struct Crowd {
     pub(crate) policy: Policy,
@@ -58,40 +58,43 @@ pub(crate) struct Crowd {
     pub(crate) waiters: usize,
 }
 
-/// Looks on at a thread that sleeps until it is let in. What it does not care for, it leaves out.
+/// Observes a thread that sleeps until it is admitted. An observer implements only what it needs.
 pub(crate) trait Observer: Sized {
-    /// `endless`: there is no deadline. `bound`: the wait cannot be given up.
-    fn begin(request: Request, signal: &Arc<Signal>, endless: bool, bound: bool) -> Self;
+    /// `no_deadline`: the wait has no deadline. `must_finish`: the thread cannot withdraw.
+    fn begin(request: Request, signal: &Arc<Signal>, no_deadline: bool, must_finish: bool) -> Self;
 
-    /// When to [`look`](Observer::look) again.
+    /// The time of the next [`look`](Observer::look).
     #[inline]
     fn next_look(&self) -> Option<Instant> {
         None
     }
 
-    /// Tells whoever listens what is to be told. Runs foreign code: not to be called with the internal lock held. If it gives a reason, the wait
-    /// is to be given up, and the caller to panic with it.
+    /// Makes the reports that are due. Runs foreign code: the caller must not hold the internal
+    /// lock. If it returns a reason, the caller withdraws the request and panics with that reason.
     #[inline]
-    fn look(&mut self, _crowd: &dyn Fn() -> Crowd) -> Option<GiveUp> {
+    fn look(&mut self, _crowd: &dyn Fn() -> Crowd) -> Option<PanicReason> {
         None
     }
 
-    /// The lock turns to strict order because of this wait. May be called with the internal lock held.
+    /// The lock turns to strict order because of this wait. The caller may hold the internal lock.
     #[inline]
     fn turned_strict(&mut self) {}
 
-    /// The wait is over; `inside` says how it ended. Runs foreign code.
+    /// Ends the wait. `inside` says whether the thread entered. Runs foreign code.
     #[inline]
     fn end(self, _inside: bool) {}
 }
 
-/// What looks on.
+/// Both observers.
 pub(crate) type Wait = (tracing::Wait, deadlock::Wait);
 
 impl<A: Observer, B: Observer> Observer for (A, B) {
     #[inline]
-    fn begin(request: Request, signal: &Arc<Signal>, endless: bool, bound: bool) -> Self {
-        (A::begin(request, signal, endless, bound), B::begin(request, signal, endless, bound))
+    fn begin(request: Request, signal: &Arc<Signal>, no_deadline: bool, must_finish: bool) -> Self {
+        (
+            A::begin(request, signal, no_deadline, must_finish),
+            B::begin(request, signal, no_deadline, must_finish),
+        )
     }
 
     #[inline]
@@ -100,7 +103,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     }
 
     #[inline]
-    fn look(&mut self, crowd: &dyn Fn() -> Crowd) -> Option<GiveUp> {
+    fn look(&mut self, crowd: &dyn Fn() -> Crowd) -> Option<PanicReason> {
         let reason = self.0.look(crowd);
         self.1.look(crowd).or(reason)
     }

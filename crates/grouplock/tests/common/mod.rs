@@ -1,4 +1,4 @@
-//! What several test files need: polling by hand, and waiting for facts.
+//! Helpers for several test files: polling by hand, and waiting for facts.
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
@@ -13,30 +13,31 @@ use std::time::{Duration, Instant};
 
 use grouplock::{Policy, Snapshot};
 
-/// Longer than anything here takes, on however busy a machine.
+/// Longer than any step of a test takes, even on a busy machine.
 pub(crate) const LATE: Duration = Duration::from_secs(60);
 
-/// So many entries in a row make a session the favoured one of a striped lock. Under miri few do.
+/// After so many entries in a row, a striped lock favours the session. Under miri few are enough.
 pub(crate) const FAVOURED: u32 = if cfg!(miri) { 8 } else { 200 };
 
-/// Policies that differ in who is asked, invited and handed the room. Under miri the first two, which differ most.
+/// Policies that differ in which requests must ask, are invited, and are handed the room. Under
+/// miri the first two, which differ most.
 pub(crate) const POLICIES: &[Policy] = {
     let all = &[Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 3 }];
     if cfg!(miri) { all.split_at(2).0 } else { all }
 };
 
-/// Waits until `fact` is so. Fails, and names `what` it waited for, if that takes a minute.
+/// Waits until `fact` is true. Fails after a minute, and names `what` it waited for.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut fact: impl FnMut() -> bool) {
     let start = Instant::now();
     while !fact() {
-        assert!(start.elapsed() < LATE, "waited {LATE:?} in vain until {what}");
+        assert!(start.elapsed() < LATE, "after {LATE:?} not yet: {what}");
         thread::yield_now();
     }
 }
 
-/// What `attempt` gives. It gives nothing if the machine was too slow for it to show anything, and
-/// is tried again then, for a minute.
+/// Returns the result of `attempt`. If the machine was too slow for a result, there is none, and it
+/// tries again, for a minute.
 #[track_caller]
 pub(crate) fn try_again<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let mut result = None;
@@ -47,13 +48,13 @@ pub(crate) fn try_again<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -
     result.expect("there is one now")
 }
 
-/// Runs `what` on another thread and gives what it returns. Fails if that takes a minute.
+/// Runs `what` on another thread and returns its result. Fails after a minute.
 #[track_caller]
 pub(crate) fn in_time<R: Send + 'static>(what: impl FnOnce() -> R + Send + 'static) -> R {
     let (tell, told) = mpsc::channel();
     let thread = thread::spawn(move || {
         let result = what();
-        let _ = tell.send(());
+        _ = tell.send(());
         result
     });
     match told.recv_timeout(LATE) {
@@ -62,12 +63,12 @@ pub(crate) fn in_time<R: Send + 'static>(what: impl FnOnce() -> R + Send + 'stat
     }
 }
 
-/// How many requests wait.
+/// The number of waiting requests.
 pub(crate) fn waiters<S>(seen: &Snapshot<S>) -> usize {
     seen.waiting.iter().map(|phase| phase.waiters).sum()
 }
 
-/// Sets a flag when dropped, also by a panic: threads that run until it is set end in any case.
+/// Sets a flag when dropped, also by a panic. So threads that run until it is set always end.
 pub(crate) struct SetWhenDropped<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for SetWhenDropped<'_> {
@@ -81,7 +82,7 @@ pub(crate) fn poll<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     Pin::new(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// What `future` gives, which must be ready.
+/// Returns the output of `future`, which must be ready.
 #[track_caller]
 pub(crate) fn ready<F: Future + Unpin>(future: &mut F) -> F::Output {
     match poll(future) {
@@ -90,7 +91,7 @@ pub(crate) fn ready<F: Future + Unpin>(future: &mut F) -> F::Output {
     }
 }
 
-/// Polls `future` once; it must not be ready.
+/// Polls `future` once. It must not be ready.
 #[track_caller]
 pub(crate) fn pending<F: Future + Unpin>(future: &mut F) {
     assert!(poll(future).is_pending(), "the future should have to wait");
@@ -106,7 +107,7 @@ impl Woken {
         (Arc::clone(&woken), Waker::from(woken))
     }
 
-    /// The waker once more.
+    /// Another copy of the waker.
     pub(crate) fn waker(self: &Arc<Self>) -> Waker {
         Waker::from(Arc::clone(self))
     }

@@ -1,4 +1,4 @@
-//! `at_most`: so many of a session are inside together, and no more.
+//! `at_most`: a limited number of holders of a session are inside together.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -8,7 +8,7 @@ use grouplock::{GroupLock, Policy, SessionGuard};
 
 const POLICIES: [Policy; 3] = [Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 10 }];
 
-/// Session 1 has two places, session 2 three, and all others have one.
+/// The limits: two for session 1, three for session 2, one for all others.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "it is what `at_most` takes")]
 fn most(session: &u8) -> usize {
     match session {
@@ -21,7 +21,7 @@ fn most(session: &u8) -> usize {
 fn assert_free<T>(lock: &GroupLock<u8, T>) {
     let seen = lock.snapshot();
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
-    drop(lock.try_exclusive().expect("nobody is inside"));
+    drop(lock.try_exclusive().expect("the room is empty"));
 }
 
 #[test]
@@ -37,12 +37,12 @@ fn one_too_many_waits_until_one_leaves() {
         assert_eq!(woken.times(), 1, "there is place, though the room is not empty");
         let three = ready(&mut third);
         assert!(lock.try_enter(1).is_none());
-        // A second guard of a stay does not wait, and counts.
+        // A second guard does not wait, and counts.
         let again = SessionGuard::again(&three);
         drop(two);
         assert!(lock.try_enter(1).is_none());
         drop((three, again));
-        // No place at all would be of no use: there is one.
+        // A limit of zero would be useless: it is one.
         let alone = lock.enter(7);
         assert!(lock.try_enter(7).is_none());
         drop(alone);
@@ -50,7 +50,8 @@ fn one_too_many_waits_until_one_leaves() {
     }
 }
 
-/// A phase of five for a session with three places: the others enter one by one, and then comes the next session.
+/// A phase of five requests for a session with the limit three: the others enter one by one, and
+/// then the next session enters.
 #[test]
 fn a_large_phase_enters_in_parts() {
     for policy in POLICIES {
@@ -144,7 +145,7 @@ fn never_more_and_sometimes_as_many() {
         for (session, largest) in (0..).zip(largest) {
             assert!(largest <= most(&session).max(1), "{largest} of session {session}");
         }
-        assert!(largest[2] > 1, "nobody shared: {largest:?}");
+        assert!(largest[2] > 1, "no holders shared: {largest:?}");
         assert_free(&lock);
     }
 }

@@ -1,5 +1,5 @@
-//! What the public types are to the compiler: where they may be sent, what they may be shortened to, what must be used, how large they are; and that
-//! showing them never waits.
+//! What the compiler knows of the public types: where they may be sent, their variance, what must
+//! be used, and their size. And `Debug` never waits.
 #![deny(unfulfilled_lint_expectations)]
 
 use std::cell::{Cell, RefCell};
@@ -19,23 +19,25 @@ use grouplock::{
 };
 use static_assertions::{assert_impl_all, assert_not_impl_any};
 
-/// May be sent, but not be looked at by two.
+/// `Send` and not `Sync`.
 type NotSync = Cell<u8>;
-/// May be looked at by two, but not be sent.
+/// `Sync` and not `Send`.
 type NotSend = PhantomData<MutexGuard<'static, u8>>;
 /// Neither.
 type Neither = Rc<u8>;
 
+/// Which types are `Send`, `Sync` and `Unpin`, and for which data.
 #[test]
 fn bounds() {
-    // The lock owns the data, and gives `&T` to many threads at once and `&mut T` to one after the other.
+    // The lock owns the data. It gives `&T` to many threads at once and `&mut T` to one after the
+    // other.
     assert_impl_all!(GroupLock<u8, u8>: Send, Sync, Unpin);
     assert_impl_all!(GroupLock<u8, NotSync>: Send);
     assert_not_impl_any!(GroupLock<u8, NotSync>: Sync);
     assert_not_impl_any!(GroupLock<u8, NotSend>: Send, Sync);
     assert_not_impl_any!(GroupLock<u8, Neither>: Send, Sync);
     assert_not_impl_any!(GroupLock<u8, PhantomPinned>: Unpin);
-    // Sessions are compared by many at once, and dropped by whoever comes.
+    // Many threads compare sessions at once, and any thread may drop them.
     assert_impl_all!(GroupLock<NotSync, u8>: Send);
     assert_not_impl_any!(GroupLock<NotSync, u8>: Sync);
     assert_not_impl_any!(GroupLock<NotSend, u8>: Send, Sync);
@@ -61,7 +63,8 @@ fn bounds() {
     assert_not_impl_any!(SessionGuard<'static, NotSend, u8>: Send, Sync);
     assert_impl_all!(SessionGuard<'static, u8, u8, Striped<u8>>: Send, Sync);
 
-    // An exclusive guard is a `&mut T` that may become a `&T` where it was sent to, while others get `&T` where the lock is.
+    // An exclusive guard is a `&mut T`. The thread that it was sent to may make it a `&T`, while
+    // other threads get `&T` from the lock.
     assert_impl_all!(ExclusiveGuard<'static, u8, u8>: Send, Sync, Unpin);
     assert_not_impl_any!(ExclusiveGuard<'static, u8, NotSync>: Send, Sync);
     assert_not_impl_any!(Exclusive<'static, u8, NotSync>: Send, Sync);
@@ -77,7 +80,7 @@ fn bounds() {
     assert_impl_all!(OwnedExclusiveGuard<u8, u8>: Send, Sync, Unpin);
     assert_not_impl_any!(OwnedExclusiveGuard<u8, NotSync>: Send, Sync);
     assert_not_impl_any!(OwnedExclusiveGuard<u8, NotSend>: Send, Sync);
-    // One that shows a part of the data is as good as the whole and the part.
+    // A guard that shows a part of the data has the bounds of the whole and of the part.
     assert_impl_all!(OwnedSessionGuard<u8, u8, Phases<u8>, str, Part>: Send, Sync);
     assert_not_impl_any!(OwnedSessionGuard<u8, u8, Phases<u8>, NotSync, Part>: Send, Sync);
 
@@ -101,10 +104,10 @@ fn bounds() {
     assert_impl_all!(WaitingPhase<u8>: Send, Sync, Clone, Debug);
 }
 
-/// A guard of long-lived data can be used where one of short-lived data is asked for, as a reference can.
+/// A guard of long-lived data can replace one of short-lived data, as with references.
 ///
-/// `OwnedSessionGuard` cannot: it gives out its lock, through which the data can be replaced by shorter-lived data. `ExclusiveGuard` must
-/// not, as `&mut` must not.
+/// `OwnedSessionGuard` cannot: it shows its lock, through which a program could replace the data by
+/// shorter-lived data. `ExclusiveGuard` must not, as `&mut` must not.
 #[test]
 fn a_session_guard_is_covariant() {
     fn shorten<'a, 'b>(
@@ -162,11 +165,11 @@ fn a_lock_is_small() {
 }
 
 thread_local! {
-    /// What to do while sessions are compared, which is while the internal lock is held.
+    /// What to do during a comparison of sessions, which happens while the internal lock is held.
     static MEANWHILE: RefCell<Option<Box<dyn Fn()>>> = const { RefCell::new(None) };
 }
 
-/// A session that does something while it is compared.
+/// A session that runs code during its comparison.
 #[derive(Clone, Debug)]
 struct Busy(u8);
 
@@ -189,7 +192,8 @@ fn showing_a_lock_or_a_guard_never_waits() {
     assert_eq!(format!("{inside:?}"), "SessionGuard { session: Busy(1), data: 5 }");
     let shown = format!("{lock:?}");
     assert!(shown.starts_with("GroupLock { session: Some(Busy(1)), exclusive: false, holders: 1, waiting: [WaitingPhase { session: Some(Busy(2)), waiters: 1"), "{shown}");
-    // With the internal lock taken: by a request on its way into the queue, which compares itself with those there.
+    // The internal lock is held by a request that joins the queue and compares its session with
+    // those there.
     let owned: OwnedSessionGuard<_, _> =
         GroupLock::enter_arc(&Arc::new(GroupLock::new(6)), Busy(1));
     let shown = Rc::new(Cell::new(false));
@@ -213,7 +217,7 @@ fn noop() -> std::task::Context<'static> {
     std::task::Context::from_waker(std::task::Waker::noop())
 }
 
-/// A task with a session that has a lifetime can be sent to another thread, guard and all.
+/// A task whose session has a lifetime can be sent to another thread, with its guard.
 #[test]
 fn tasks_with_borrowed_names_are_send() {
     fn sendable<F: Future + Send + 'static>(_: F) {}

@@ -1,5 +1,5 @@
-//! The lock runs code that is not its own: comparing, cloning and dropping sessions, and wakers. Whatever that does, the lock stays usable and
-//! nobody is left counted or queued.
+//! The lock runs foreign code: comparisons, clones and destructors of sessions, and wakers.
+//! Whatever that code does, the lock stays usable, and no request stays counted or queued.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,18 +14,18 @@ use grouplock::cores::{Core, Striped};
 use grouplock::{GroupLock, Policy, SessionGuard};
 
 thread_local! {
-    /// After how many steps of foreign code this thread panics; less than zero for never.
+    /// After how many steps of foreign code this thread panics. Negative: never.
     static FUSE: Cell<i32> = const { Cell::new(-1) };
 }
 
-/// Burns the fuse, and panics if it is at its end.
+/// Counts a step, and panics at the last one.
 fn burn() {
     let left = FUSE.get();
     FUSE.set(left - i32::from(left >= 0));
     assert!(left != 0, "foreign code panics, as planned");
 }
 
-/// A session whose comparison and cloning panic when the fuse says so.
+/// A session whose comparison and clone panic when the fuse says so.
 #[derive(Debug)]
 struct Brittle(u8);
 
@@ -44,7 +44,7 @@ impl Clone for Brittle {
     }
 }
 
-/// Sets the fuse to `steps`, does `deed`, and tells whether the fuse burnt down.
+/// Sets the fuse to `steps`, runs `deed`, and returns whether it panicked.
 fn with_fuse(steps: i32, deed: impl FnOnce()) -> bool {
     FUSE.set(steps);
     let outcome = catch_unwind(AssertUnwindSafe(deed));
@@ -54,7 +54,7 @@ fn with_fuse(steps: i32, deed: impl FnOnce()) -> bool {
     burnt
 }
 
-/// Everything a request can be, from one thread.
+/// All kinds of requests, from one thread.
 fn deeds<C: Core<Session = Brittle>>(lock: &GroupLock<Brittle, (), C>) {
     drop(lock.enter(Brittle(1)));
     drop(lock.enter(Brittle(2)));
@@ -69,9 +69,9 @@ fn deeds<C: Core<Session = Brittle>>(lock: &GroupLock<Brittle, (), C>) {
     let mut one = lock.enter_async(Brittle(1));
     let mut alone = lock.exclusive_async();
     let given_up = poll(&mut two).is_pending();
-    let _ = poll(&mut again);
-    let _ = poll(&mut one);
-    let _ = poll(&mut alone);
+    _ = poll(&mut again);
+    _ = poll(&mut one);
+    _ = poll(&mut alone);
     if given_up {
         drop(two);
     }
@@ -79,7 +79,8 @@ fn deeds<C: Core<Session = Brittle>>(lock: &GroupLock<Brittle, (), C>) {
     SessionGuard::switch(&mut inside, Brittle(1));
     SessionGuard::switch(&mut inside, Brittle(2));
     drop(inside);
-    // Enough in a row for a striped lock to favour the session, and another that ends it.
+    // Enough entries for a striped lock to favour the session, and another session that ends the
+    // favour.
     for _ in 0..70 {
         drop(lock.enter(Brittle(1)));
     }
@@ -91,10 +92,10 @@ fn deeds<C: Core<Session = Brittle>>(lock: &GroupLock<Brittle, (), C>) {
 fn assert_free<S: Eq + Clone + std::fmt::Debug, C: Core<Session = S>>(lock: &GroupLock<S, (), C>) {
     let seen = lock.snapshot();
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
-    drop(lock.try_exclusive().expect("nobody is inside"));
+    drop(lock.try_exclusive().expect("the room is empty"));
 }
 
-/// Cuts the deeds short at each step of foreign code in turn.
+/// Interrupts the deeds at each step of foreign code in turn.
 fn cut_short<C: Core<Session = Brittle>>(new: impl Fn() -> GroupLock<Brittle, (), C>) -> i32 {
     for steps in 0.. {
         let lock = new();
@@ -134,7 +135,7 @@ fn a_comparison_or_clone_that_panics_leaves_no_trace() {
 #[test]
 fn a_thread_that_panics_when_it_accepts_an_invitation_leaves_the_queue() {
     let lock = GroupLock::with_policy(Policy::Eventual { patience: Duration::MAX }, ());
-    // Which step of foreign code it is that the invitation runs depends on the policy's details: all are tried.
+    // The step of foreign code that the invitation runs depends on the policy: the test tries all.
     for steps in 0..12 {
         let inside = lock.enter(Brittle(1));
         thread::scope(|scope| {
@@ -172,7 +173,7 @@ fn a_waker_that_panics_keeps_nobody_asleep() {
         let waker = if number % 2 == 0 { &alarm } else { &waker };
         assert!(poll_with(request, waker).is_pending());
     }
-    // Whoever leaves does not get the panic: it is none of its business.
+    // The thread that leaves does not get the panic, because it did not cause it.
     drop(inside);
     assert_eq!(woken.times(), 2);
     for request in &mut requests {
@@ -201,7 +202,7 @@ fn switching_survives_a_waker_that_panics() {
     assert_free(&lock);
 }
 
-/// A waker whose cloning panics the second time.
+/// A waker whose second clone panics.
 fn unclonable() -> Waker {
     use std::task::{RawWaker, RawWakerVTable};
     static CLONES: AtomicUsize = AtomicUsize::new(0);
@@ -218,7 +219,7 @@ fn unclonable() -> Waker {
         |_| (),
     );
     CLONES.store(0, Ordering::SeqCst);
-    // SAFETY: the functions do nothing that their contract forbids.
+    // SAFETY: the functions obey their contract.
     unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &TABLE)) }
 }
 
@@ -229,7 +230,7 @@ fn a_waker_that_cannot_be_cloned_leaves_no_trace() {
     let polled = |deed: &mut dyn FnMut()| assert!(catch_unwind(AssertUnwindSafe(deed)).is_err());
     let mut borrowing = lock.enter_async(2);
     let mut owning = lock.enter_arc_async(2);
-    // At the first poll, when they queue up …
+    // At the first poll, when they join the queue …
     polled(&mut || drop(poll_with(&mut borrowing, &unclonable())));
     polled(&mut || drop(poll_with(&mut owning, &unclonable())));
     drop((borrowing, owning));
@@ -246,7 +247,7 @@ fn a_waker_that_cannot_be_cloned_leaves_no_trace() {
     assert_free(&lock);
 }
 
-/// A session whose comparison goes through another lock, and waits there.
+/// A session whose comparison uses another lock, and waits there.
 #[derive(Clone)]
 struct Roundabout<'a> {
     number: u8,
@@ -278,12 +279,13 @@ fn comparing_sessions_may_wait_for_another_lock() {
         armed.store(true, Ordering::SeqCst);
         thread::scope(|scope| {
             scope.spawn(|| {
-                // On its way into the queue it compares sessions, and waits for `other`: that it was granted *that* says nothing about this.
+                // When it joins the queue, it compares sessions, and waits for `other`. That
+                // `other` admits it says nothing about this lock.
                 let guard = lock.enter(name(2));
                 assert_eq!(guard.fetch_add(1, Ordering::SeqCst), 1, "entered past the holder");
             });
             wait_until("a comparison waits", || !other.snapshot().waiting.is_empty());
-            // `other` becomes free: the comparisons go on.
+            // `other` becomes free, and the comparisons continue.
             drop(in_the_way);
             wait_until("it is in the queue", || {
                 let seen = lock.snapshot();
@@ -293,7 +295,7 @@ fn comparing_sessions_may_wait_for_another_lock() {
             assert_eq!(
                 inside.fetch_add(1, Ordering::SeqCst),
                 0,
-                "somebody entered past the holder"
+                "a conflicting request entered beside the holder"
             );
             drop(queued);
             drop(inside);
@@ -349,16 +351,16 @@ fn every_session_name_is_dropped_once() {
         drop(waiting.remove(4));
         drop(inside);
         drop(entered);
-        // The first phase is inside now. Its futures, dropped, let the next one in, and so on.
+        // The first phase is inside now. Dropping its futures admits the next one, and so on.
         drop(waiting);
-        // Only the name of the last session inside is kept.
+        // The lock keeps only the last session.
         assert_eq!(alive.load(Ordering::SeqCst), 1, "{policy:?}");
         drop(lock);
         assert_eq!(alive.load(Ordering::SeqCst), 0, "{policy:?}");
     }
 }
 
-/// A session whose dropping panics when it is armed.
+/// A session whose destructor panics when it is armed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Explosive(u8);
 
@@ -368,12 +370,12 @@ thread_local! {
 
 impl Drop for Explosive {
     fn drop(&mut self) {
-        // Once, as a panic while another unwinds would end the program.
+        // Once, because a panic during another panic would abort the program.
         assert!(!ARMED.replace(false), "dropping a name panics, as planned");
     }
 }
 
-/// Does `deed` with the next name that is dropped panicking. Whether one was dropped.
+/// Runs `deed` and makes the next destructor of a session panic. Returns whether one ran.
 fn armed<R>(deed: impl FnOnce() -> R) -> (bool, R) {
     ARMED.set(true);
     let result = deed();
@@ -385,11 +387,11 @@ fn a_panic_while_a_name_is_dropped_goes_no_further() {
     for policy in [Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 2 }] {
         let lock = GroupLock::with_policy(policy, ());
         drop(lock.enter(Explosive(1)));
-        // The name of the session that was inside is replaced …
+        // The lock replaces the last session …
         let (dropped, inside) = armed(|| lock.enter(Explosive(2)));
         assert!(dropped);
         assert_eq!(lock.snapshot().holders, 1);
-        // … the lock has the name already …
+        // … the lock has an equal session already …
         let (dropped, fellow) = armed(|| lock.enter(Explosive(2)));
         assert!(dropped);
         let (dropped, another) = armed(|| lock.try_enter(Explosive(2)));
@@ -400,14 +402,14 @@ fn a_panic_while_a_name_is_dropped_goes_no_further() {
         let alone = lock.exclusive();
         let (dropped, refused) = armed(|| lock.try_enter(Explosive(3)));
         assert!(dropped && refused.is_none());
-        // … and a phase is let in.
+        // … and a phase is admitted.
         let mut waiting = lock.enter_async(Explosive(4));
         pending(&mut waiting);
         let (dropped, ()) = armed(|| drop(alone));
         assert!(dropped);
         drop(ready(&mut waiting));
         drop(waiting);
-        // Nor does it matter where the room is set up, or it is too late.
+        // It also does no harm if the room is set up, or if it is too late.
         drop(lock.enter_with(Explosive(5), |()| ()));
         let (dropped, inside) = armed(|| lock.enter_with(Explosive(5), |()| unreachable!()));
         assert!(dropped);
@@ -423,7 +425,7 @@ fn a_panic_while_a_name_is_dropped_goes_no_further() {
     assert!(dropped && switched);
 }
 
-/// A session whose comparison takes until it is told to end.
+/// A session whose comparison lasts until the test ends it.
 #[derive(Clone, Debug)]
 struct Slow<'a> {
     number: u8,
@@ -459,17 +461,18 @@ fn a_try_does_not_wait_for_another_threads_comparison() {
         let end = SetWhenDropped(&go_on);
         let slow = scope.spawn(|| {
             SLOW.set(true);
-            // On its way into the queue it compares itself with those there, under the internal lock.
+            // When it joins the queue, it compares its session with those there, under the internal
+            // lock.
             lock.try_enter_for(name(3), Duration::from_millis(1)).is_some()
         });
         wait_until("a comparison is under way", || stuck.load(Ordering::SeqCst));
-        assert!(lock.try_enter(name(1)).is_none(), "somebody waits");
+        assert!(lock.try_enter(name(1)).is_none(), "a request waits");
         assert!(lock.try_enter(name(3)).is_none());
         assert!(lock.try_exclusive().is_none());
-        // Nor does one whose time is over: that is a try.
+        // A request with a deadline in the past does not wait either: it is a try.
         assert!(lock.try_enter_until(name(3), Instant::now()).is_none());
         assert!(lock.try_exclusive_until(Instant::now()).is_none());
-        // Nor does a holder who leaves: the other thread will hand the room over.
+        // A holder that leaves does not wait either: the other thread will hand the room over.
         drop(inside);
         assert!(lock.try_enter(name(1)).is_none());
         assert!(!slow.is_finished() && !go_on.load(Ordering::SeqCst), "the comparison goes on");

@@ -1,4 +1,5 @@
-//! A request that is given up leaves no trace: those behind it stand as if it had never come, and what it had been granted is passed on.
+//! A withdrawn request leaves nothing behind. Requests behind it continue as if it had never
+//! arrived. If it was admitted, the room passes to others.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -42,17 +43,18 @@ macro_rules! for_every_lock {
     };
 }
 
-/// Nobody is inside and nobody waits.
+/// Checks that there are no holders and no waiters.
 #[track_caller]
 fn assert_free<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>) {
     let seen = lock.snapshot();
     assert_eq!((seen.session, seen.holders, seen.waiting.len()), (None, 0, 0));
-    drop(lock.try_exclusive().expect("nobody is inside"));
+    drop(lock.try_exclusive().expect("the room is empty"));
 }
 
 for_every_lock! {
-    /// A is inside, B waits, and A waits behind B where the policy says so. When B gives up, nothing is between the two A's.
-    fn whoever_waited_only_for_one_who_gave_up_enters(lock) {
+    /// A is inside, B waits, and another A waits behind B if the policy says so. When B withdraws,
+    /// nothing is between the two A's.
+    fn a_request_behind_only_a_withdrawn_one_enters(lock) {
         let inside = lock.enter(1);
         let mut other = lock.enter_async(2);
         pending(&mut other);
@@ -72,8 +74,8 @@ for_every_lock! {
         assert_free(lock);
     }
 
-    /// The same, where the one between gives up because its time is over.
-    fn whoever_waited_only_for_one_whose_time_is_over_enters(lock) {
+    /// The same, if the request between them withdraws because of a timeout.
+    fn a_request_behind_only_one_that_timed_out_enters(lock) {
         let inside = lock.enter(1);
         let mut time = Duration::from_millis(30);
         try_again("a request to be alone was seen before its time was over", || {
@@ -85,7 +87,7 @@ for_every_lock! {
                     seen = !lock.snapshot().waiting.is_empty();
                     seen || alone.is_finished()
                 });
-                // It waits for the request to be alone at most, and never for `inside`.
+                // It waits at most for the request to be alone, and never for `inside`.
                 let fellow = lock.try_enter_for(1, LATE);
                 assert!(fellow.is_some(), "{:?}", lock.snapshot());
                 assert!(alone.join().expect("it does not panic"), "alone beside a holder");
@@ -96,7 +98,7 @@ for_every_lock! {
         assert_free(lock);
     }
 
-    /// Two phases of a session that had another between them become one.
+    /// Two phases of a session become one when the phase between them withdraws.
     fn phases_that_nothing_separates_go_together(lock) {
         let alone = lock.exclusive();
         let mut one = lock.enter_async(1);
@@ -121,7 +123,7 @@ for_every_lock! {
         pending(&mut second);
         assert!(poll_with(&mut third, &waker).is_pending());
         drop(inside);
-        // The second has been granted the room by now, and does not know.
+        // The second request is already admitted, and does not know it.
         assert_eq!(woken.times(), 0);
         drop(second);
         assert_eq!(woken.times(), 1);
@@ -158,13 +160,13 @@ for_every_lock! {
         assert!(lock.try_exclusive_until(start + Duration::from_millis(10)).is_none());
         assert!(start.elapsed() >= Duration::from_millis(10));
         assert!(lock.snapshot().waiting.is_empty());
-        // Nobody waits any more, so nobody is in the way of the session inside.
+        // No request waits any more, so the session inside can be joined.
         drop(lock.try_enter(1).expect("the same session"));
         drop(inside);
         assert_free(lock);
     }
 
-    /// Whoever opens the room to a session opens it to those who wait for it first.
+    /// A holder that opens the room to a session admits waiting requests of that session first.
     fn downgrading_lets_those_in_who_wait_for_the_session(lock) {
         let alone = lock.exclusive();
         let mut first = lock.enter_async(1);

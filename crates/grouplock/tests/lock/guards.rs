@@ -1,4 +1,5 @@
-//! What guards can do besides leaving: show a part of the data, be there twice, and change the session.
+//! What guards can do in addition to leaving: show a part of the data, enter once more, and change
+//! the session.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,10 +14,10 @@ use grouplock::{ExclusiveGuard, GroupLock, OwnedSessionGuard, Policy, SessionGua
 fn assert_free<T, C: Core<Session = u8>>(lock: &GroupLock<u8, T, C>) {
     let seen = lock.snapshot();
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
-    drop(lock.try_exclusive().expect("nobody is inside"));
+    drop(lock.try_exclusive().expect("the room is empty"));
 }
 
-/// Calls `$check` with a lock of every kind. A striped one has a favoured session then.
+/// Calls `$check` with a lock of every kind. A striped lock has a favoured session then.
 macro_rules! on_every_lock {
     ($check:ident) => {
         for &policy in POLICIES {
@@ -42,7 +43,7 @@ fn a_mapped_guard_shows_a_part_and_stays_inside() {
     *part += 1;
     assert!(lock.try_enter(1).is_none());
     drop(part);
-    // A part of a part is one.
+    // A part of a part is a part.
     let part = SessionGuard::map(lock.enter(1), |data| &data.1);
     let part = SessionGuard::map(part, |text| &text[1..]);
     assert_eq!(&*part, "ata");
@@ -64,11 +65,11 @@ fn a_panic_while_a_part_is_chosen_leaves_the_room() {
 #[test]
 fn owned_guards_come_in_every_way() {
     let lock = Arc::new(GroupLock::new(1));
-    let one = lock.try_enter_arc(1).expect("nobody is inside");
+    let one = lock.try_enter_arc(1).expect("the room is empty");
     assert!(lock.try_enter_arc(2).is_none());
     assert!(lock.try_exclusive_arc().is_none());
     drop(one);
-    let mut alone = lock.try_exclusive_arc().expect("nobody is inside");
+    let mut alone = lock.try_exclusive_arc().expect("the room is empty");
     *alone += 1;
     let mut waiting = lock.exclusive_arc_async();
     pending(&mut waiting);
@@ -102,7 +103,7 @@ fn switching_at_once_is_for_who_is_alone_and_may_go_first() {
     fn check<C: Core<Session = u8>>(lock: &GroupLock<u8, (u32, u32), C>) {
         let mut one = lock.enter(1);
         assert!(SessionGuard::try_switch(&mut one, 1), "it is the session already");
-        assert!(SessionGuard::try_switch(&mut one, 2), "nobody else is there");
+        assert!(SessionGuard::try_switch(&mut one, 2), "no other holder is inside");
         let fellow = lock.enter(2);
         assert!(!SessionGuard::try_switch(&mut one, 1));
         assert_eq!(*SessionGuard::session(&one), 2);
@@ -128,7 +129,7 @@ fn a_switch_whose_time_is_over_has_left() {
         let soon = Duration::from_millis(2);
         assert!(SessionGuard::try_switch_for(one, 2, soon).is_none());
         assert!(lock.snapshot().waiting.is_empty());
-        let two = SessionGuard::try_switch_for(two, 2, soon).expect("nobody else is there");
+        let two = SessionGuard::try_switch_for(two, 2, soon).expect("no other holder is inside");
         assert_eq!(*SessionGuard::session(&two), 2);
         let two = SessionGuard::try_switch_for(two, 3, Duration::MAX).expect("there is time");
         drop(two);
@@ -168,7 +169,7 @@ fn a_task_switches_without_blocking() {
         ready(&mut switch);
         drop(switch);
         assert_eq!((one.0, *SessionGuard::session(&one)), (1, 2));
-        // Alone, it changes on the spot.
+        // The only holder changes its session at once.
         ready(&mut SessionGuard::switch_async(&mut one, 3));
         assert_eq!(*SessionGuard::session(&one), 3);
         drop(one);
@@ -229,7 +230,7 @@ fn a_switch_that_is_given_up_leaves_the_guard_outside() {
     on_every_lock!(check);
 }
 
-/// A future that is leaked is a request that nobody answers for; the guard must not reach the data meanwhile.
+/// A leaked future is a request that no task answers. The guard must not reach the data meanwhile.
 #[cfg(not(miri))] // which objects to what is leaked
 #[test]
 fn a_switch_that_is_forgotten_leaves_the_guard_outside() {
@@ -244,7 +245,7 @@ fn a_switch_that_is_forgotten_leaves_the_guard_outside() {
     assert_eq!(lock.snapshot().session, Some(2), "it has been granted the room");
 }
 
-/// A future that was never polled has left nothing and asked for nothing.
+/// A future that was never polled has not left and has not asked.
 #[test]
 fn a_switch_that_was_never_polled_has_not_happened() {
     let lock = GroupLock::new(7);

@@ -1,4 +1,4 @@
-//! What is to be feared of a `Handover` more than of other cores.
+//! Faults that are more likely in a `Handover` than in other cores.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,11 +27,12 @@ fn brittle_waker() -> Waker {
     );
     static FIRST: RawWakerVTable =
         RawWakerVTable::new(|_| RawWaker::new(std::ptr::null(), &COPY), |_| {}, |_| {}, |_| {});
-    // SAFETY: the functions use no data, from any thread.
+    // SAFETY: the functions use no data, so any thread may call them.
     unsafe { Waker::from_raw(RawWaker::new(std::ptr::null(), &FIRST)) }
 }
 
-/// A switch that needs no waker drops its copy. If that panics, the guard must not show the data from outside.
+/// A switch that needs no waker drops its copy. If that panics, a guard that is outside must not
+/// show the data.
 #[test]
 fn a_waker_whose_drop_panics_does_not_leave_a_switching_guard_outside_with_the_data() {
     let lock = new(());
@@ -46,7 +47,7 @@ fn a_waker_whose_drop_panics_does_not_leave_a_switching_guard_outside_with_the_d
     assert!(outcome.is_ok(), "nothing of the waker's is to be seen");
 }
 
-/// Looks at the lock when it is woken.
+/// Reads the lock when it is woken.
 struct Curious(Arc<Lock<()>>, AtomicUsize);
 
 impl Wake for Curious {
@@ -60,7 +61,8 @@ thread_local! {
     static KEPT: RefCell<Option<OwnedSessionGuard<u32, (), Handover<u32>>>> = const { RefCell::new(None) };
 }
 
-/// Whoever leaves when its thread's locals are being destroyed wakes others with nothing held, too.
+/// A thread that leaves while its thread-local values are destroyed wakes other tasks without
+/// holding a lock, too.
 #[test]
 fn a_waker_may_use_the_lock_when_a_thread_that_ends_leaves() {
     in_time(|| {
@@ -71,11 +73,12 @@ fn a_waker_may_use_the_lock_when_a_thread_that_ends_leaves() {
         let (say, said) = std::sync::mpsc::channel();
         let keeps = Arc::clone(&lock);
         let ending = thread::spawn(move || {
-            // The locals of this crate are made after ours, so they are destroyed before it.
+            // The thread-local values of this crate are created after that of the test, so they are
+            // destroyed before it.
             KEPT.set(None);
             KEPT.set(Some(keeps.enter_arc(1)));
-            tell.send(()).expect("somebody listens");
-            said.recv().expect("somebody speaks");
+            tell.send(()).expect("the other thread receives");
+            said.recv().expect("the other thread sends");
         });
         told.recv().expect("it enters");
         let mut future = lock.enter_async(2);
@@ -87,7 +90,8 @@ fn a_waker_may_use_the_lock_when_a_thread_that_ends_leaves() {
     });
 }
 
-/// Others of its session may set the room up before it, but not for ever: each time another session comes between, it would have to ask again.
+/// Other requests of its session may set the room up before it, but not forever: each time another
+/// session enters in between, it must ask again.
 #[test]
 fn one_that_wants_the_room_set_up_is_not_overtaken_for_ever() {
     let lock = new(());

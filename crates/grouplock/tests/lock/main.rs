@@ -1,16 +1,16 @@
-//! The lock as its users see it: one program, as each takes long to link.
+//! The lock as its users see it. One program, because each program takes long to link.
 #![cfg(not(any(loom, shuttle)))]
 
 #[path = "../common/mod.rs"]
 mod common;
 
-// The thread sanitizer looks at these,
+// The thread sanitizer runs these,
 #[cfg(not(miri))]
 mod storms;
 #[cfg(not(miri))]
 mod striped;
 
-// miri at these,
+// miri runs these,
 #[cfg(not(tsan))]
 mod at_most;
 #[cfg(not(tsan))]
@@ -22,7 +22,7 @@ mod sharing;
 #[cfg(not(tsan))]
 mod views;
 
-// and neither at these, which would take long.
+// and neither runs these, because they would take long.
 #[cfg(not(any(miri, tsan)))]
 mod bounds;
 #[cfg(not(any(miri, tsan)))]

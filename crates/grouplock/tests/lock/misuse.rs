@@ -1,4 +1,4 @@
-//! Misuse, bad input and the ends of ranges: what the documentation says happens.
+//! Misuse, bad input and the ends of ranges: what the documentation promises.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,8 @@ fn asking_for_another_session_while_inside_is_waiting_for_oneself() {
         assert!(lock.try_enter_for(2, SOON).is_none());
         assert!(lock.try_exclusive_for(SOON).is_none());
         pending(&mut lock.enter_async(2));
-        // Those have given up and left no trace: the session can still be shared, and switching is the way to change it.
+        // Those requests have withdrawn: the session can still be shared, and `switch` can change
+        // it.
         drop(lock.try_enter(1).expect("the same session"));
         SessionGuard::switch(&mut inside, 2);
         assert_eq!(*SessionGuard::session(&inside), 2);
@@ -76,7 +77,7 @@ fn all_the_time_there_is_is_waiting() {
         }
     });
 
-    // As late as the clock can tell.
+    // The latest time of the clock.
     let far = (0..64).fold(Instant::now(), |far, n| {
         far.checked_add(Duration::from_secs(1 << (63 - n))).unwrap_or(far)
     });
@@ -123,7 +124,7 @@ fn a_forgotten_future_is_a_request_that_nobody_answers_for() {
     pending(&mut future);
     std::mem::forget(future);
     drop(inside);
-    // It has been granted the room, as a guard would have been.
+    // The request was admitted, and holds the room as a guard does.
     assert!(lock.try_enter(1).is_none());
     drop(lock.try_enter(2).expect("the session inside"));
 }
@@ -145,8 +146,8 @@ fn a_panic_inside_leaves_the_session() {
         panic!("inside, as planned");
     }));
     assert!(panicked.is_err());
-    // There is no poison.
-    assert_eq!(*lock.try_exclusive().expect("nobody is inside"), 2);
+    // There is no poisoning.
+    assert_eq!(*lock.try_exclusive().expect("the room is empty"), 2);
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn polling_after_the_end_panics_and_says_so() {
     says_so(lock.enter_async(1));
     says_so(lock.exclusive_async());
     says_so(lock.enter_arc_async(1));
-    drop(lock.try_exclusive().expect("nobody is inside"));
+    drop(lock.try_exclusive().expect("the room is empty"));
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn a_guard_may_be_dropped_on_another_thread() {
     drop(striped.try_exclusive().expect("everyone has left"));
 }
 
-/// Enters, and has to wait for it, when its thread's locals are destroyed.
+/// Enters, and must wait, when the thread-local values of its thread are destroyed.
 struct Parting(Arc<GroupLock<u8, AtomicUsize>>);
 
 impl Drop for Parting {
@@ -213,7 +214,8 @@ fn destructors_of_thread_locals_may_lock() {
         let leaving = thread::spawn({
             let lock = Arc::clone(&lock);
             move || {
-                // Sometimes the lock's own local is made first, and so destroyed last; sometimes the other way round.
+                // Sometimes the lock's own thread-local value is created first, and so destroyed
+                // last. Sometimes it is the other way round.
                 if round % 2 == 0 {
                     assert!(lock.try_enter_for(3, Duration::from_micros(1)).is_none());
                 }
@@ -255,7 +257,7 @@ mod handover {
         }
     }
 
-    /// Looks at the lock, and tries to enter it, when it is woken.
+    /// Reads the lock, and tries to enter it, when it is woken.
     struct Curious(Arc<GroupLock<u32, (), Handover<u32>>>, AtomicUsize);
 
     impl std::task::Wake for Curious {
@@ -266,7 +268,7 @@ mod handover {
         }
     }
 
-    /// Those who leave wake others when they hold nothing: a waker may use the lock.
+    /// A thread that leaves wakes others while it holds nothing: a waker may use the lock.
     #[test]
     fn a_waker_may_use_the_lock() {
         crate::common::in_time(|| {
@@ -285,7 +287,7 @@ mod handover {
         });
     }
 
-    /// Enters when its thread's locals are destroyed.
+    /// Enters when the thread-local values of its thread are destroyed.
     struct Parting(Arc<GroupLock<u32, AtomicUsize, Handover<u32>>>);
 
     impl Drop for Parting {
@@ -293,7 +295,7 @@ mod handover {
             self.0.enter(2).fetch_add(1, Ordering::SeqCst);
             self.0.exclusive().fetch_add(1, Ordering::SeqCst);
             let timed = self.0.try_enter_for(3, crate::common::LATE);
-            timed.expect("nobody stays").fetch_add(1, Ordering::SeqCst);
+            timed.expect("no holder stays inside").fetch_add(1, Ordering::SeqCst);
         }
     }
 
@@ -301,7 +303,8 @@ mod handover {
         static PARTING: RefCell<Option<Parting>> = const { RefCell::new(None) };
     }
 
-    /// Whether the thread has used the lock before or not, and whether its locals of this crate are destroyed before the user's local or after it.
+    /// In all cases: the thread has used the lock before, or not; the thread-local values of this
+    /// crate are destroyed before that of the user, or after it.
     #[test]
     fn destructors_of_thread_locals_may_lock() {
         let lock = Arc::new(GroupLock::over(Handover::new(), AtomicUsize::new(0)));
@@ -340,7 +343,8 @@ fn switching_to_the_session_inside_does_nothing() {
     let mut guards: Vec<SessionGuard<'_, u8, ()>> = (0..3).map(|_| lock.enter(1)).collect();
     let mut waiting = lock.enter_async(2);
     pending(&mut waiting);
-    // Somebody waits, and two others are inside: leaving and coming back would take long.
+    // A request waits, and two other holders are inside: to leave and to enter again would take
+    // long.
     SessionGuard::switch(&mut guards[0], 1);
     assert_eq!(lock.snapshot().holders, 3);
     drop(guards);

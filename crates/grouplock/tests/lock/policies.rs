@@ -1,6 +1,8 @@
-//! What each policy guarantees, one test each, in real time. (`reference` checks the same guarantees over random programs, without a clock.)
+//! The guarantee of each policy, in real time, one test each. (`reference` checks the same
+//! guarantees over random programs, without a clock.)
 //!
-//! Each scenario is also run with a policy that does not give the guarantee, and must show it: so it is the policy that passes the test.
+//! Each scenario also runs with a policy that does not give the guarantee, and must show that. So
+//! the policy passes the test, and not chance.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -17,32 +19,36 @@ const PATIENCE: Duration = Duration::from_millis(30);
 const PATIENT: Policy = Policy::Eventual { patience: PATIENCE };
 const NEVER: Policy = Policy::Eventual { patience: Duration::MAX };
 
-/// The time a thread may take to wake up.
+/// The time that a thread may need to wake up.
 const SLACK: Duration = Duration::from_millis(300);
 
-/// What came of a thread that waits for session 2 while session 1 is inside without a gap.
+/// The result for a thread that waits for session 2 while session 1 is inside without a gap.
 struct Relayed {
-    /// Whether some of session 1 got in who asked after the patience was over, and some slack.
+    /// Whether requests for session 1 entered that arrived after the patience was over, plus some
+    /// slack.
     for_too_long: bool,
-    /// Whether some got in who asked while the thread waited.
+    /// Whether requests entered that arrived while the thread waited.
     at_all: bool,
-    /// How long after the thread came the first of session 1 was refused, if one was.
+    /// How long after the arrival of the thread the first request for session 1 was refused, if one
+    /// was.
     refused: Option<Duration>,
 }
 
-/// What is told while session 1 is inside without a gap.
+/// What the threads share while session 1 is inside without a gap.
 #[derive(Default)]
 struct Told {
-    /// When the last who got in asked.
+    /// The arrival of the last request that entered.
     entered: Mutex<Option<Instant>>,
     /// A time at which the thread waits.
     waits: OnceLock<Instant>,
 }
 
-/// One guard after the other of session 1, each taken before the last is dropped, so that the room is
-/// never empty: until one is refused, or until `stop`. When one was refused, if one was.
+/// Takes one guard of session 1 after the other, each before the last is dropped, so that the room
+/// is never empty. Ends when a guard is refused, or at `stop`. Returns the time of the refusal, if
+/// there was one.
 ///
-/// It looks itself whether the thread waits: a try that meets another's snapshot at the internal lock is refused too.
+/// This function itself checks whether the thread waits: a try that meets a snapshot of another
+/// thread at the internal lock is also refused.
 fn relay<C: Core<Session = u8> + Sync>(
     lock: &GroupLock<u8, (), C>,
     stop: &AtomicBool,
@@ -52,7 +58,7 @@ fn relay<C: Core<Session = u8> + Sync>(
     while !stop.load(Ordering::SeqCst) {
         let asked = Instant::now();
         let Some(next) = lock.try_enter(1) else { return Some(Instant::now()) };
-        *told.entered.lock().expect("nobody panics") = Some(asked);
+        *told.entered.lock().expect("no thread panics") = Some(asked);
         inside = next;
         if told.waits.get().is_none() && !lock.snapshot().waiting.is_empty() {
             told.waits.get_or_init(Instant::now);
@@ -65,7 +71,7 @@ fn relay<C: Core<Session = u8> + Sync>(
 
 fn thread_against_relay<C: Core<Session = u8> + Sync>(lock: &GroupLock<u8, (), C>) -> Relayed {
     let (stop, told) = (AtomicBool::new(false), Told::default());
-    let last_entered = || *told.entered.lock().expect("nobody panics");
+    let last_entered = || *told.entered.lock().expect("no thread panics");
     thread::scope(|scope| {
         let stop_relay = SetWhenDropped(&stop);
         let relay = scope.spawn(|| relay(lock, &stop, &told));
@@ -96,7 +102,8 @@ fn eventual_for_a_thread<C: Core<Session = u8> + Sync>(new: impl Fn() -> C) {
         let relayed = thread_against_relay(&GroupLock::over(new(), ()));
         let refused = relayed.refused;
         assert!(refused.is_none_or(|after| after >= PATIENCE), "too early: {refused:?}");
-        // It takes the thread to turn the lock strict. If that did not get to run, that says nothing.
+        // The thread itself turns the lock to strict order. If it did not get to run, the attempt
+        // shows nothing.
         (relayed.at_all && !relayed.for_too_long && refused.is_some()).then_some(())
     });
 }
@@ -105,13 +112,14 @@ fn eventual_for_a_thread<C: Core<Session = u8> + Sync>(new: impl Fn() -> C) {
 fn eventual_no_thread_is_overtaken_for_longer_than_its_patience() {
     eventual_for_a_thread(|| Phases::with_policy(PATIENT));
     eventual_for_a_thread(|| Striped::new(PATIENT));
-    // Without a bound, it is overtaken for ever.
+    // Without a bound, it is overtaken forever.
     let relayed = thread_against_relay(&GroupLock::with_policy(NEVER, ()));
     assert!(relayed.for_too_long && relayed.refused.is_none());
 }
 
-/// A task waits for session 2 while session 1 is inside without a gap. Of those who ask for session 1, whether one who asks before its patience
-/// is over gets in, and whether one who asks later does. Nothing if none asked early enough.
+/// A task waits for session 2 while session 1 is inside without a gap. Returns whether a request
+/// for session 1 enters before the patience of the task is over, and whether a later one does.
+/// Returns nothing if no request arrived early enough.
 fn task_against_relay<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>) -> Option<(bool, bool)> {
     let mut inside = lock.enter(1);
     let mut waiting = lock.enter_async(2);
@@ -142,14 +150,15 @@ fn eventual_no_task_is_overtaken_after_its_patience() {
             try_again("one asked early enough", || task_against_relay(&GroupLock::over(new(), ())));
         assert_eq!(seen, outcome);
     }
-    // Overtaken in the beginning, and not any more at the very moment at which patience is over: those who arrive look at the clock.
+    // The task is overtaken at first, and no longer when its patience is over: requests that arrive
+    // read the clock.
     check(|| Phases::with_policy(PATIENT), (true, false));
     check(|| Striped::new(PATIENT), (true, false));
     check(|| Phases::with_policy(NEVER), (true, true));
     check(|| Phases::with_policy(Policy::Fifo), (false, false));
 }
 
-/// Whoever has lost patience is not overtaken in the queue either.
+/// A request whose patience is over is not overtaken in the queue either.
 #[test]
 fn eventual_nobody_joins_a_phase_before_one_who_has_lost_patience() {
     let lock = GroupLock::with_policy(PATIENT, ());
@@ -178,7 +187,8 @@ fn eventual_nobody_joins_a_phase_before_one_who_has_lost_patience() {
     });
 }
 
-/// The order in which five requests get in, whose arrival was 1, 2, 1, 2, exclusive, behind a holder of 1: as a list of those who are inside together.
+/// The order of five requests behind a holder of 1, which arrive as 1, 2, 1, 2, exclusive: a list
+/// of those that are inside together.
 fn order_of_entry(lock: &GroupLock<u8, ()>) -> Vec<Vec<usize>> {
     let inside = lock.enter(1);
     let mut requests: Vec<_> = [2, 1, 2, 1].map(|session| lock.enter_async(session)).into();
@@ -214,7 +224,7 @@ fn order_of_entry(lock: &GroupLock<u8, ()>) -> Vec<Vec<usize>> {
             alone_left = false;
             drop(guard);
         }
-        assert!(!entered.is_empty(), "nobody gets in: {:?}", lock.snapshot());
+        assert!(!entered.is_empty(), "no request enters: {:?}", lock.snapshot());
         order.push(entered);
     }
     order
@@ -244,7 +254,7 @@ fn fifo_lets_those_of_a_session_in_together() {
     drop(guards);
 }
 
-/// How many of `tries` requests for the session inside get in past one who waits.
+/// How many of `tries` requests for the session inside overtake a waiting request.
 fn overtakers<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>, tries: usize) -> usize {
     let _inside = lock.enter(1);
     let mut waiting = lock.enter_async(2);
@@ -265,7 +275,8 @@ fn batch_a_waiter_is_overtaken_by_as_many_as_the_bound_says() {
 
 #[test]
 fn batch_those_who_wait_for_a_session_enter_together_within_the_bound() {
-    // One behind a bound of one: the second fellow of session 1 may pass session 2, a third may not.
+    // With a bound of one, the second request for session 1 may overtake session 2, and a third may
+    // not.
     let lock = GroupLock::with_policy(Policy::Batch { passes: 1 }, ());
     let inside = lock.exclusive();
     let mut requests: Vec<_> = [1, 2, 1, 1].map(|session| lock.enter_async(session)).into();
@@ -276,13 +287,14 @@ fn batch_those_who_wait_for_a_session_enter_together_within_the_bound() {
     // The session that has waited longest is inside.
     assert_eq!(lock.snapshot().session, Some(1));
     drop(requests);
-    // With a larger bound, all of them.
+    // With a larger bound, all of them enter.
     let batch = order_of_entry(&GroupLock::with_policy(Policy::Batch { passes: 10 }, ()));
     assert_eq!(batch, [vec![1, 3], vec![0, 2], vec![4]]);
 }
 
-/// A thread waits for session 2 while this one enters and leaves session 1, so that the room is empty again and again, until it finds itself behind the
-/// other. How often it entered `session` past it.
+/// A thread waits for session 2. The calling thread enters and leaves session 1, so that the room
+/// is often empty, until it is behind the other thread. Returns how often it entered `session`
+/// before the other thread.
 fn entries_past_a_thread(lock: &GroupLock<u8, ()>, session: u8, limit: usize) -> usize {
     let inside = lock.enter(1);
     let entered = AtomicBool::new(false);
@@ -297,7 +309,7 @@ fn entries_past_a_thread(lock: &GroupLock<u8, ()>, session: u8, limit: usize) ->
         let mut entries = 0;
         while entries < limit && !entered.load(Ordering::SeqCst) {
             let Some(guard) = lock.try_enter(session) else { break };
-            // If the other is inside no more, this was no overtaking.
+            // If the other thread has already left, this was no overtaking.
             if lock.snapshot().waiting.is_empty() {
                 break;
             }
@@ -314,16 +326,17 @@ fn batch_the_last_session_is_preferred_in_an_empty_room_within_the_bound() {
     let most = |passes, session| {
         (0..50).map(|_| entries_past_a_thread(&batch(passes), session, 1000)).max()
     };
-    // The thread is woken when the room becomes empty. Until it comes, session 1 may enter, as often as the bound says …
+    // The thread is woken when the room becomes empty. Until it arrives, session 1 may enter as
+    // often as the bound says …
     try_again("session 1 entered as often as the bound says", || {
         let seen = most(3, 1);
         assert!(seen <= Some(3), "{seen:?}");
         (seen == Some(3)).then_some(())
     });
     assert_eq!(most(0, 1), Some(0));
-    // … and no other, as that would be one more change of session.
+    // … and no other session may, because that would be one more change of session.
     assert_eq!(most(1000, 3), Some(0));
-    // Without a bound, it enters more often.
+    // Without a bound, session 1 enters more often.
     try_again("session 1 entered more often without a bound", || {
         let lock = GroupLock::with_policy(NEVER, ());
         (entries_past_a_thread(&lock, 1, 1000) > 3).then_some(())
@@ -333,7 +346,7 @@ fn batch_the_last_session_is_preferred_in_an_empty_room_within_the_bound() {
 #[test]
 fn batch_for_only_the_session_inside_overtakes_and_only_for_so_long() {
     let wait = Policy::BatchFor { wait: PATIENCE };
-    // A task is overtaken in the beginning, and not any more at the very moment at which its time is over.
+    // A task is overtaken at first, and no longer when its time is over.
     let against = |policy| {
         try_again("one asked early enough", || {
             task_against_relay(&GroupLock::<u8, (), _>::over(Phases::with_policy(policy), ()))
@@ -342,9 +355,9 @@ fn batch_for_only_the_session_inside_overtakes_and_only_for_so_long() {
     assert_eq!(against(wait), (true, false));
     assert_eq!(against(Policy::BatchFor { wait: Duration::MAX }), (true, true));
     assert_eq!(against(Policy::BatchFor { wait: Duration::ZERO }), (false, false));
-    // So is a thread.
+    // A thread is overtaken at first, too.
     eventual_for_a_thread(|| Phases::with_policy(wait));
-    // Another session does not overtake at all, other than under `Eventual`.
+    // Another session does not overtake at all, unlike under `Eventual`.
     let others = |policy| {
         (0..50)
             .map(|_| entries_past_a_thread(&GroupLock::with_policy(policy, ()), 3, 9))
@@ -357,7 +370,9 @@ fn batch_for_only_the_session_inside_overtakes_and_only_for_so_long() {
 
 const AGING: Duration = Duration::from_millis(40);
 
-/// Session 0 has waited for `age`, or somewhat longer, when session 2, two priorities higher, asks. Whether that goes first, and the age at most.
+/// Session 0 has waited for `age`, or somewhat longer, when a request for session 2 arrives, which
+/// has a priority higher by two. Returns whether that one enters first, and an upper bound of the
+/// age.
 fn is_overtaken_at(age: Duration, aging: Duration) -> (bool, Duration) {
     let lock =
         GroupLock::with_priorities(aging, |s: Option<&u8>| s.map_or(0, |s| u32::from(*s)), ());
@@ -379,14 +394,15 @@ fn is_overtaken_at(age: Duration, aging: Duration) -> (bool, Duration) {
 
 #[test]
 fn priority_is_made_up_for_by_age() {
-    // Two priorities are worth 80 ms.
+    // Two steps of priority are worth 80 ms.
     let overtaken = try_again("the higher priority came within 80 ms", || {
         let (overtaken, age) = is_overtaken_at(Duration::ZERO, AGING);
         (age < 2 * AGING).then_some(overtaken)
     });
     assert!(overtaken, "a higher priority that comes soon goes first");
     assert!(!is_overtaken_at(2 * AGING, AGING).0, "age has made up for the difference");
-    // With priorities that age never makes up for, it is overtaken at any age; without priorities, at none.
+    // With absolute priorities it is overtaken at any age. Without priorities it is never
+    // overtaken.
     assert!(is_overtaken_at(2 * AGING, Duration::MAX).0);
     assert!(!is_overtaken_at(Duration::from_millis(1), Duration::ZERO).0);
 }
@@ -415,7 +431,7 @@ fn priority_higher_newcomers_join_the_session_inside_and_lower_ones_do_not() {
     assert!(!enters(1, 0) || enters(2, 0));
 }
 
-/// Somebody who switches does not go before those who wait already, and goes before those who come later.
+/// A holder that switches enters after requests that wait already, and before later requests.
 #[test]
 fn switching_takes_the_last_place_and_keeps_it() {
     let lock = GroupLock::with_policy(Policy::Fifo, ());

@@ -1,4 +1,5 @@
-//! Tasks polled by hand, in programs drawn at random: whatever is asked for and given up, nobody is forgotten.
+//! Tasks that a test polls, in random programs: whatever they request and withdraw, no request is
+//! lost.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -11,12 +12,12 @@ use crate::common::{Woken, poll_with, waiters};
 use grouplock::cores::{Core, Phases, Striped};
 use grouplock::{GroupLock, Policy, SessionGuard};
 
-/// What the holders say of the room.
+/// What the holders know of the room.
 #[derive(Default)]
 struct Seen {
-    /// How many are inside each session; the last is for those who are alone.
+    /// The number of holders of each session; the last number is for holders that are alone.
     inside: [Cell<usize>; 4],
-    /// For which session the room is set up.
+    /// The session that the room is set up for.
     ready: Cell<u32>,
     most: Option<usize>,
 }
@@ -42,7 +43,7 @@ impl Seen {
     }
 }
 
-/// Goes when dropped.
+/// Leaves when dropped.
 struct Stay(Rc<Seen>, u32);
 
 impl Drop for Stay {
@@ -56,7 +57,7 @@ fn come(seen: &Rc<Seen>, session: u32, again: bool) -> Stay {
     Stay(Rc::clone(seen), session)
 }
 
-/// Ready at the second poll.
+/// A future that is ready at the second poll.
 async fn pause() {
     let mut first = true;
     std::future::poll_fn(|cx| {
@@ -68,14 +69,15 @@ async fn pause() {
 
 type Life<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// One participant, from its request to its leaving.
+/// One participant, from its request until it leaves.
 fn life<'a, C: Core<Session = u32>>(
     lock: &'a GroupLock<u32, (), C>,
     seen: Rc<Seen>,
     random: &mut fastrand::Rng,
 ) -> Life<'a> {
     let (session, next) = (random.u32(..3), random.u32(..3));
-    // With a limit, a second guard may be one too many for those who have been let in and do not know yet.
+    // With a limit, a second guard may be one too many, because other requests may be admitted and
+    // not know it yet.
     let kind = random.u8(..if seen.most.is_some() { 6 } else { 7 });
     let stays = random.usize(..6);
     let fails = random.u8(..4) == 0;
@@ -150,7 +152,8 @@ fn life<'a, C: Core<Session = u32>>(
     })
 }
 
-/// Runs one program. Each participant is polled only when it was woken, or for the first time; some are dropped where they are.
+/// Runs one program. Each participant is polled only after it was woken, or for the first time.
+/// Some are dropped in the middle.
 fn run<C: Core<Session = u32>>(core: C, most: Option<usize>, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let lock = GroupLock::over(core, ());

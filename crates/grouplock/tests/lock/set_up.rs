@@ -1,4 +1,5 @@
-//! `enter_with`: whoever finds the room not set up for its session does that, alone, and is then joined by the others.
+//! `enter_with`: a request that finds the room not set up for its session sets it up, alone. Then
+//! others of the session join.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -15,7 +16,7 @@ use grouplock::cores::Handover;
 use grouplock::cores::{Core, Striped};
 use grouplock::{ExclusiveGuard, GroupLock, SessionGuard};
 
-/// For which session the data is, and how often it was set up.
+/// The session that the data is set up for, and the number of set-ups.
 #[derive(Debug, Default)]
 struct Model {
     session: u8,
@@ -37,7 +38,8 @@ fn is_set_up(_: &mut Model) {
     panic!("the room is set up");
 }
 
-/// Calls `$check` with a lock of every kind. A striped one has a favoured session then, which is not set up.
+/// Calls `$check` with a lock of every kind. A striped lock has a favoured session then, which is
+/// not set up.
 macro_rules! on_every_lock {
     ($check:ident) => {
         on_every_lock_with_phases!($check);
@@ -46,8 +48,8 @@ macro_rules! on_every_lock {
     };
 }
 
-/// The same, where those who wait for a session together are served together. On a `Handover`, which serves them in order, one that came without set-up before
-/// the first with set-up goes first.
+/// The same, for cores that serve the waiters of a session together. A `Handover` serves them in
+/// order: a request without set-up that arrived before the first one with set-up goes first.
 macro_rules! on_every_lock_with_phases {
     ($check:ident) => {
         for &policy in POLICIES {
@@ -63,7 +65,7 @@ macro_rules! on_every_lock_with_phases {
 fn assert_free<C: Core<Session = u8>>(lock: &Lock<C>) {
     let seen = lock.snapshot();
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
-    drop(lock.try_exclusive().expect("nobody is inside"));
+    drop(lock.try_exclusive().expect("the room is empty"));
 }
 
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
@@ -95,7 +97,7 @@ fn a_set_up_that_fails_has_set_up_for_nobody() {
         });
         assert_eq!(failed.map(drop), Err("no such model"));
         assert_free(lock);
-        // Neither for the session of the set-up, nor for the one that was there before.
+        // The room is set up neither for the session of the set-up nor for the session before.
         assert_eq!(lock.enter_with(1, load(1)).session, 1);
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             drop(lock.enter_with(2, |_| panic!("as planned")));
@@ -114,9 +116,10 @@ fn a_set_up_that_fails_has_set_up_for_nobody() {
 }
 
 #[test]
-fn whoever_enters_without_set_up_does_none_and_changes_nothing_about_it() {
+fn entering_without_set_up_does_none_and_changes_nothing_about_it() {
     fn check<C: Core<Session = u8>>(lock: &Lock<C>) {
-        // A room that was entered plainly is not set up, and one who needs it so waits to be alone.
+        // A room that was entered without set-up is not set up. A request with set-up waits to be
+        // alone.
         let plain = lock.enter(1);
         assert_eq!(plain.set_ups, 0);
         let mut with = pin!(lock.enter_with_async(1, async |model: &mut Model| load(1)(model)));
@@ -124,12 +127,12 @@ fn whoever_enters_without_set_up_does_none_and_changes_nothing_about_it() {
         drop(plain);
         let Poll::Ready(with) = poll(with.as_mut()) else { panic!("the room is free") };
         assert_eq!(with.set_ups, 1);
-        // One that is set up can be shared with those who do not care.
+        // A room that is set up can be shared with requests without set-up.
         let plain = lock.try_enter(1).expect("the same session");
         drop((plain, with));
         drop(lock.enter(1));
         drop(lock.enter_with(1, is_set_up));
-        // Another session, set up or not, ends it.
+        // Another session, set up or not, ends that.
         drop(lock.enter(2));
         assert_eq!(lock.enter_with(1, load(1)).set_ups, 2);
         assert_free(lock);
@@ -157,7 +160,7 @@ fn being_alone_leaves_the_room_set_up_and_so_does_opening_it_to_the_same_session
     on_every_lock!(check);
 }
 
-/// Those who wait while the room is being set up share it then, whether or not they asked for set-up.
+/// Requests that wait during the set-up share the room afterwards, with or without set-up.
 #[test]
 fn the_others_of_the_session_wait_for_the_set_up_and_then_share() {
     fn check<C: Core<Session = u8> + Sync>(lock: &Lock<C>) {
@@ -188,7 +191,8 @@ fn the_others_of_the_session_wait_for_the_set_up_and_then_share() {
     on_every_lock!(check);
 }
 
-/// Several wait for a session that nobody has set up: one of them does it, the others join.
+/// Several requests wait for a session that is not set up. One of them sets it up, and the others
+/// join.
 #[test]
 fn of_those_who_wait_together_one_sets_up() {
     fn check<C: Core<Session = u8> + Sync>(lock: &Lock<C>) {
@@ -223,7 +227,7 @@ fn the_next_sets_up_if_the_first_of_a_phase_fails() {
                 scope.spawn(|| {
                     let entered = lock.enter_with_result(2, |model| {
                         load(2)(model);
-                        // The third does it.
+                        // The third request sets it up.
                         if attempts.fetch_add(1, SeqCst) == 2 { Ok(()) } else { Err(()) }
                     });
                     if let Ok(guard) = entered {
@@ -240,7 +244,7 @@ fn the_next_sets_up_if_the_first_of_a_phase_fails() {
     on_every_lock!(check);
 }
 
-/// Gives the processor up once.
+/// Yields once.
 fn step() -> impl Future<Output = ()> {
     let mut first = true;
     std::future::poll_fn(
@@ -261,7 +265,7 @@ fn a_set_up_whose_future_is_dropped_has_set_up_for_nobody() {
             load(1)(model);
         };
         let mut one = Box::pin(lock.enter_with_async(1, slow));
-        // The favour of a striped lock has to end first.
+        // The favour of a striped lock must end first.
         wait_until("it is in the middle of its set-up", || {
             assert!(poll(one.as_mut()).is_pending());
             begun.get() == 1
@@ -271,7 +275,7 @@ fn a_set_up_whose_future_is_dropped_has_set_up_for_nobody() {
         assert!(poll(two.as_mut()).is_pending());
         pending(&mut plain);
         drop(one);
-        // The next begins, and the plain one of the same phase waits for it.
+        // The next request begins, and the plain request of the same phase waits for it.
         assert!(poll(two.as_mut()).is_pending());
         assert_eq!(begun.get(), 2);
         pending(&mut plain);
@@ -284,12 +288,12 @@ fn a_set_up_whose_future_is_dropped_has_set_up_for_nobody() {
     on_every_lock_with_phases!(check);
 }
 
-/// On a `Handover`, where the others of a session line up behind the one that sets up.
+/// On a `Handover`, other requests of a session queue behind the request that sets up.
 #[cfg(feature = "handover")]
 #[test]
 fn in_order_one_sets_up_for_those_behind_it() {
     let lock = GroupLock::over(Handover::new(), Model::default());
-    // One that came before, without set-up, finds the room as it is.
+    // An earlier request without set-up finds the room as it is.
     let inside = lock.enter(1);
     let mut plain = lock.enter_async(2);
     pending(&mut plain);
@@ -310,7 +314,7 @@ fn in_order_one_sets_up_for_those_behind_it() {
     assert_eq!((first.set_ups, second.set_ups, ready(&mut last).set_ups), (1, 1, 1));
     drop((first, second));
 
-    // If the first is dropped in the middle of its set-up, the second is the next to do it.
+    // If the first future is dropped during its set-up, the second request does the set-up.
     let slow = async |_: &mut Model| step().await;
     let mut first = Box::pin(lock.enter_with_async(3, slow));
     assert!(poll(first.as_mut()).is_pending());
@@ -318,13 +322,14 @@ fn in_order_one_sets_up_for_those_behind_it() {
     let mut second = Box::pin(lock.enter_with_async(3, async |model: &mut Model| load(3)(model)));
     assert!(poll(second.as_mut()).is_pending());
     drop(first);
-    let Poll::Ready(second) = poll(second.as_mut()) else { panic!("nobody else is there") };
+    let Poll::Ready(second) = poll(second.as_mut()) else { panic!("no other holder is inside") };
     assert_eq!((second.session, second.set_ups), (3, 2));
     drop(second);
     assert_free(&lock);
 }
 
-/// A request with set-up that is dropped in the queue, and one that has been granted the room and not been polled.
+/// One request with set-up is dropped in the queue, and one after it was admitted and before it was
+/// polled.
 #[test]
 fn a_request_that_is_dropped_leaves_no_trace() {
     fn check<C: Core<Session = u8>>(lock: &Lock<C>) {
@@ -358,14 +363,14 @@ fn the_epoch_tells_changes_of_session_and_set_ups() {
         assert_eq!(epoch(1), one);
         drop(lock.exclusive());
         drop(ExclusiveGuard::downgrade(lock.exclusive(), 1));
-        assert_eq!(epoch(1), one, "nobody else was inside");
-        // The room is handed over to the session that was inside last.
+        assert_eq!(epoch(1), one, "no other session was inside");
+        // The room is handed to the session that was inside last.
         let alone = lock.exclusive();
         let mut same = lock.enter_async(1);
         pending(&mut same);
         drop(alone);
         drop(ready(&mut same));
-        assert_eq!(epoch(1), one, "nobody else was inside");
+        assert_eq!(epoch(1), one, "no other session was inside");
         drop(lock.enter(2));
         let two = epoch(1);
         assert_ne!(two, one);
@@ -381,11 +386,11 @@ fn the_epoch_tells_changes_of_session_and_set_ups() {
     on_every_lock!(check);
 }
 
-/// Sessions with and without set-up, by threads and tasks, with failures, panics and futures dropped in the middle. Whoever is inside with set-up finds
-/// the data of its session; whoever sets up is alone.
+/// Threads and tasks use sessions with and without set-up, with failures, panics and dropped
+/// futures. A holder with set-up finds the data of its session. A request that sets up is alone.
 #[cfg(not(miri))]
 #[test]
-fn whoever_is_inside_with_set_up_finds_its_own_model() {
+fn a_holder_with_set_up_finds_its_own_model() {
     for &policy in POLICIES {
         storm(&GroupLock::with_policy(policy, Watched::default()));
         storm(&GroupLock::over(Striped::new(policy), Watched::default()));
@@ -401,19 +406,19 @@ struct Watched {
 }
 
 impl Watched {
-    /// Somebody is inside. What it found there.
+    /// Called by a holder. Returns what it found.
     fn visit(&self) -> u32 {
         self.inside.fetch_add(1, SeqCst);
         let found = self.session.load(SeqCst);
         thread::yield_now();
-        assert_eq!(self.session.load(SeqCst), found, "set up while somebody is inside");
+        assert_eq!(self.session.load(SeqCst), found, "set up while another holder is inside");
         self.inside.fetch_sub(1, SeqCst);
         found
     }
 
-    /// Somebody sets the room up for `session`, in two steps.
+    /// Sets the room up for `session`, in two steps.
     fn begin(&self) {
-        assert_eq!(self.inside.load(SeqCst), 0, "set up while somebody is inside");
+        assert_eq!(self.inside.load(SeqCst), 0, "set up while another holder is inside");
         self.session.store(u32::MAX, SeqCst);
     }
 }
@@ -454,7 +459,7 @@ fn storm<C: Core<Session = u32> + Sync>(lock: &GroupLock<u32, Watched, C>) {
                             };
                             let mut future =
                                 Box::pin(lock.enter_with_result_async(session, set_up));
-                            // Sometimes it is given up half-way.
+                            // Sometimes the set-up is dropped half-way.
                             for _ in 0..random.usize(1..200) {
                                 if let Poll::Ready(entered) = poll(future.as_mut()) {
                                     if let Ok(guard) = entered {
@@ -477,5 +482,5 @@ fn storm<C: Core<Session = u32> + Sync>(lock: &GroupLock<u32, Watched, C>) {
     println!("{with} entered with set-up, {set_ups} set-ups");
     assert!(with > 100 && set_ups > 10);
     assert!(lock.snapshot().waiting.is_empty());
-    drop(lock.try_exclusive().expect("nobody is inside"));
+    drop(lock.try_exclusive().expect("the room is empty"));
 }

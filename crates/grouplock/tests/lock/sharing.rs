@@ -1,4 +1,4 @@
-//! Nobody waits for fellows of the same session: whoever could be inside with them is.
+//! Requests of one session do not wait for each other: if they can be inside together, they are.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use grouplock::{ExclusiveGuard, GroupLock, Policy, SessionGuard};
 
-/// All policies, and the default one at both ends of its patience.
+/// All policies. The default policy has both ends of its patience.
 fn policies() -> [Policy; 6] {
     [
         Policy::EVENTUAL,
@@ -36,7 +36,7 @@ fn those_behind_a_request_that_is_given_up_join_the_session_inside() {
             drop(conflict);
             assert!(
                 poll(fellow.as_mut()).is_ready(),
-                "{policy:?}: only a fellow is inside, and nobody else waits"
+                "{policy:?}: only a holder of the same session is inside, and no request waits"
             );
         }
         drop(inside);

@@ -1,10 +1,10 @@
-//! What a snapshot tells.
+//! What a snapshot shows.
 
 use crate::common::{pending, ready};
 use grouplock::cores::{Core, Striped};
 use grouplock::{GroupLock, Policy};
 
-/// The session inside, whether somebody is alone, how many hold it, and those who wait.
+/// The session inside, whether a holder is alone, the number of holders, and the waiters.
 type Seen = (Option<u8>, bool, usize, Vec<(Option<u8>, usize)>);
 
 fn seen<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>) -> Seen {
@@ -15,7 +15,7 @@ fn seen<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>) -> Seen {
 
 fn tells<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>) {
     let empty = (None, false, 0, vec![]);
-    assert_eq!(seen(lock), empty, "nobody has been inside yet");
+    assert_eq!(seen(lock), empty, "no session has been inside yet");
     let one = lock.enter(1);
     assert_eq!(seen(lock), (Some(1), false, 1, vec![]));
     let two = lock.enter(1);
@@ -28,7 +28,7 @@ fn tells<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>) {
     pending(&mut third);
     assert_eq!(seen(lock), (Some(1), false, 1, vec![(Some(2), 2), (None, 1)]));
     drop(two);
-    // Those who were granted the room are inside, polled or not.
+    // Requests that were admitted are inside, polled or not.
     assert_eq!(seen(lock), (Some(2), false, 2, vec![(None, 1)]));
     drop((first, second));
     assert_eq!(seen(lock), (None, true, 1, vec![]));
@@ -36,7 +36,7 @@ fn tells<C: Core<Session = u8>>(lock: &GroupLock<u8, (), C>) {
     assert_eq!(seen(lock), empty, "the last session is not inside any more");
     drop(lock.enter(1));
     assert_eq!(seen(lock), empty, "the last session is not inside any more");
-    // Often enough for a striped lock to favour the session.
+    // Enough entries for a striped lock to favour the session.
     (0..200).for_each(|_| drop(lock.enter(1)));
     assert_eq!(seen(lock), empty, "the favoured session is not inside");
     assert_eq!(lock.try_enter(1).map(|_guard| seen(lock)), Some((Some(1), false, 1, vec![])));

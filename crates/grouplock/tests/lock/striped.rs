@@ -1,4 +1,4 @@
-//! What a striped lock promises beyond what every lock does: its favour holds nobody up.
+//! A striped lock also promises that its favour starves no request.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -9,7 +9,8 @@ use grouplock::{GroupLock, Policy};
 
 const ROUNDS: u32 = if cfg!(tsan) { 30 } else { 100 };
 
-/// The favoured session comes and goes without end, and a request for another that waits once gets in.
+/// Holders of the favoured session enter and leave without end. A waiting request for another
+/// session enters.
 #[test]
 fn the_favoured_session_starves_nobody() {
     for policy in [Policy::EVENTUAL, Policy::Fifo, Policy::Batch { passes: 100 }] {
@@ -29,7 +30,7 @@ fn the_favoured_session_starves_nobody() {
             for round in 0..ROUNDS {
                 let entered = lock.try_enter_for(2, LATE).is_some();
                 assert!(entered, "{policy:?}: starved in round {round}, {:?}", lock.snapshot());
-                // Long enough for the favour to come back.
+                // Long enough for a new favour.
                 let so_far = passages.load(Ordering::Relaxed);
                 wait_until("the favoured session has come and gone", || {
                     passages.load(Ordering::Relaxed) >= so_far + 200

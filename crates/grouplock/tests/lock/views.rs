@@ -1,4 +1,5 @@
-//! Typed phases: who is inside one has its view, on every core and under every policy, and nobody has another's.
+//! Typed phases: a guard shows the view of its phase, on every core and under every policy, and no
+//! other view exists at the same time.
 
 use std::fmt;
 use std::future::Future;
@@ -15,7 +16,7 @@ use grouplock::future::{Enter, EnterArc};
 use grouplock::views::{EnterPhase, Inside, OwnedPhaseGuard, Phase, PhaseGuard, Phased};
 use grouplock::{ExclusiveGuard, GroupLock, Policy};
 
-/// What the phases are called. `Copy` and a number, so that `Handover` takes it too.
+/// The names of the phases. `Copy` and a number, as `Handover` needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Name {
     Add,
@@ -33,14 +34,15 @@ impl From<Name> for u32 {
     }
 }
 
-/// Counts who uses a view: those who add in `adding`, those who sum in `summing`, epochs in `epoch` (number + 1 for each, above the 32nd bit).
+/// Counts the uses of views: `adding` for adders, `summing` for summers, `epoch` for epochs (number
+/// + 1 for each, above the 32nd bit).
 #[derive(Default)]
 struct Books {
     adding: AtomicUsize,
     summing: AtomicUsize,
     epoch: AtomicU64,
     sum: AtomicU64,
-    /// Written by who is alone only.
+    /// Only a holder that is alone writes it.
     audits: u64,
 }
 
@@ -91,7 +93,7 @@ impl Phase<Books> for Epoch {
     }
 }
 
-/// Stays inside a little, now and then.
+/// Sometimes stays inside for a while.
 fn linger() {
     if fastrand::u8(..8) == 0 {
         std::thread::yield_now();
@@ -115,7 +117,7 @@ impl Summing<'_> {
         books.summing.fetch_add(1, SeqCst);
         let sum = books.sum.load(SeqCst);
         linger();
-        assert_eq!(sum, books.sum.load(SeqCst), "nobody adds while others sum");
+        assert_eq!(sum, books.sum.load(SeqCst), "no holder adds while others sum");
         assert_eq!((books.adding.load(SeqCst), books.epoch.load(SeqCst)), (0, 0));
         books.summing.fetch_sub(1, SeqCst);
         sum
@@ -143,7 +145,8 @@ fn audit<C: Core<Session = Name>>(mut alone: ExclusiveGuard<'_, Name, Books, C>)
 const THREADS: u64 = if cfg!(miri) { 3 } else { 4 };
 const ROUNDS: u64 = if cfg!(miri) { 4 } else { 4_000 };
 
-/// Threads in all phases, by the calls that every core has. Says how many audits and how large a sum there must be.
+/// Threads use all phases, by the calls that every core has. Returns the expected number of audits
+/// and the expected sum.
 fn storm<C: Core<Session = Name> + Sync>(lock: &Phased<Name, Books, C>) -> (u64, u64) {
     let (audits, sum) = (AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -169,7 +172,7 @@ fn storm<C: Core<Session = Name> + Sync>(lock: &Phased<Name, Books, C>) -> (u64,
     (audits.into_inner(), sum.into_inner())
 }
 
-/// Threads that go through the phases by `switch`, `downgrade` and timeouts.
+/// Threads change phases by `switch`, `downgrade` and timeouts.
 fn wander<C: Core<Session = Name> + Sync>(lock: &Phased<Name, Books, C>) -> (u64, u64) {
     let (audits, sum) = (AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -190,7 +193,7 @@ fn wander<C: Core<Session = Name> + Sync>(lock: &Phased<Name, Books, C>) -> (u64
                         audits.fetch_add(1, SeqCst);
                         let known = *alone.sum.get_mut();
                         let summing = PhaseGuard::downgrade(alone, Sum);
-                        assert_eq!(summing.view().sum(), known, "nobody is in between");
+                        assert_eq!(summing.view().sum(), known, "no holder was inside in between");
                     }
                     if let Some(adding) = lock.try_enter_for(Add, timeout) {
                         adding.view().add(1);
@@ -372,7 +375,7 @@ fn debug_tells_the_phase_and_never_the_data() {
     assert!(seen.starts_with("Phased(GroupLock { session: Some(Add)"), "{seen}");
 }
 
-/// Pins which types can be sent and shared.
+/// Which types can be sent and shared.
 #[test]
 fn bounds() {
     fn is<X: Send + Sync + fmt::Debug>() {}

@@ -1,4 +1,4 @@
-//! `unlock_fair` hands over in order.
+//! `unlock_fair` hands the lock over in order.
 
 use std::sync::Arc;
 use std::thread;
@@ -8,10 +8,11 @@ use grouplock::raw::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuar
 use crate::common::wait_until;
 use crate::so_many_wait;
 
-// Where a waiter must come next, what follows must come soon: once the waiter has lost its patience the lock is strict anyway, and the round proves
-// nothing. That is rare, and there are many rounds.
+// If a waiter must be next, the following steps must come soon: after the patience of the waiter
+// the lock is strict anyway, and the round shows nothing. That is rare, and there are many rounds.
 
-/// Somebody waits; who unlocks fairly and locks again at once comes after it, every time. (Unfairly, it nearly never would.)
+/// A thread waits. Another thread unlocks fairly and locks again at once. It gets the lock after
+/// the waiter, every time. (Without fairness, it nearly never would.)
 #[test]
 fn a_waiter_gets_the_mutex_before_who_unlocks_fairly_gets_it_again() {
     for _ in 0..200 {
@@ -19,7 +20,7 @@ fn a_waiter_gets_the_mutex_before_who_unlocks_fairly_gets_it_again() {
         let guard = mutex.lock();
         let theirs = Arc::clone(&mutex);
         let waiter = thread::spawn(move || *theirs.lock() += 1);
-        // SAFETY: only looked at.
+        // SAFETY: the lock is only read.
         so_many_wait(unsafe { mutex.raw() }, 1);
         MutexGuard::unlock_fair(guard);
         assert_eq!(*mutex.lock(), 1, "the lock was taken before the waiter had it");
@@ -35,7 +36,7 @@ fn bump_lets_a_waiter_in() {
         MutexGuard::bump(&mut guard);
         let theirs = Arc::clone(&mutex);
         let waiter = thread::spawn(move || *theirs.lock() += 1);
-        // SAFETY: only looked at.
+        // SAFETY: the lock is only read.
         so_many_wait(unsafe { mutex.raw() }, 1);
         MutexGuard::bump(&mut guard);
         assert_eq!(*guard, 1);
@@ -53,7 +54,7 @@ fn a_writer_unlocks_fairly_to_all_readers_who_wait() {
             thread::spawn(move || *lock.read())
         })
         .collect();
-    // SAFETY: only looked at.
+    // SAFETY: the lock is only read.
     so_many_wait(unsafe { lock.raw() }, 4);
     *guard = 1;
     RwLockWriteGuard::unlock_fair(guard);
@@ -74,7 +75,7 @@ fn a_reader_unlocks_fairly_to_a_writer() {
         let guard = lock.read();
         let theirs = Arc::clone(&lock);
         let writer = thread::spawn(move || *theirs.write() = 1);
-        // SAFETY: only looked at.
+        // SAFETY: the lock is only read.
         so_many_wait(unsafe { lock.raw() }, 1);
         RwLockReadGuard::unlock_fair(guard);
         assert_eq!(*lock.read(), 1, "a reader came before the writer that was promised the lock");
@@ -82,7 +83,7 @@ fn a_reader_unlocks_fairly_to_a_writer() {
     }
 }
 
-/// The promise holds while other readers are inside still: those who come later go behind the writer.
+/// The promise holds while other readers are still inside: later requests queue behind the writer.
 #[test]
 fn the_promise_outlasts_other_readers() {
     let lock = Arc::new(RwLock::new(0));
@@ -90,7 +91,7 @@ fn the_promise_outlasts_other_readers() {
     let two = lock.read();
     let theirs = Arc::clone(&lock);
     let writer = thread::spawn(move || *theirs.write() = 1);
-    // SAFETY: only looked at.
+    // SAFETY: the lock is only read.
     so_many_wait(unsafe { lock.raw() }, 1);
     RwLockReadGuard::unlock_fair(one);
     assert!(lock.try_read().is_none());
@@ -114,7 +115,7 @@ fn fair_unlocking_with_nobody_waiting_is_unlocking() {
     assert!(lock.try_write().is_some());
 }
 
-/// Two threads that bump take turns.
+/// Two threads that bump alternate.
 #[test]
 fn bumping_threads_take_turns() {
     const ROUNDS: usize = 500;
@@ -133,7 +134,7 @@ fn bumping_threads_take_turns() {
             })
         })
         .collect();
-    // SAFETY: only looked at.
+    // SAFETY: the lock is only read.
     so_many_wait(unsafe { mutex.raw() }, 2);
     drop(guard);
     for thread in threads {
@@ -141,6 +142,6 @@ fn bumping_threads_take_turns() {
     }
     let turns = mutex.lock();
     let repeats = turns.windows(2).filter(|pair| pair[0] == pair[1]).count();
-    // At the beginning and at the end one may be alone.
+    // At the beginning and at the end, one thread may be without the other.
     assert!(repeats <= 2, "{repeats} times the same thread came twice in a row");
 }

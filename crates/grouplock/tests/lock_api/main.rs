@@ -1,4 +1,4 @@
-//! Mutex and `RwLock` through `lock_api`: what users of std's and `parking_lot`'s rely on.
+//! `Mutex` and `RwLock` through `lock_api`: what users of std and `parking_lot` rely on.
 #![cfg(feature = "lock_api")]
 
 #[path = "../common/mod.rs"]
@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use common::wait_until;
 
-/// How long to wait for what does not come.
+/// How long to wait for something that must not happen.
 const SOON: Duration = Duration::from_millis(40);
 
-/// Waits until so many wait for the lock `raw`.
+/// Waits until so many requests wait for the lock `raw`.
 #[track_caller]
 fn so_many_wait(raw: &dyn Debug, number: usize) {
     let shown = format!("waiting: {number}, ");
     wait_until(&shown, || format!("{raw:?}").contains(&shown));
 }
 
-/// Numbers that look random, the same each time.
+/// Pseudorandom numbers, the same each time.
 struct Random(u64);
 
 impl Random {

@@ -10,6 +10,7 @@ use grouplock::raw::{ArcMutexGuard, Mutex, MutexGuard};
 use crate::common::{in_time, wait_until};
 use crate::{SOON, so_many_wait};
 
+/// Locking and unlocking.
 #[test]
 fn smoke() {
     let mutex = Mutex::new(());
@@ -29,7 +30,7 @@ fn counts_every_increment() {
             scope.spawn(|| {
                 for _ in 0..ROUNDS {
                     let mut count = COUNT.lock();
-                    // Not one step: others would be lost if they came in between.
+                    // Two steps: a concurrent change would be lost.
                     let seen = *count;
                     std::hint::black_box(&count);
                     *count = seen + 1;
@@ -74,13 +75,14 @@ fn timed_locking_ends() {
     let guard = mutex.lock();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| mutex.try_lock_for(Duration::MAX).is_some());
-        // SAFETY: only looked at.
+        // SAFETY: the lock is only read.
         so_many_wait(unsafe { mutex.raw() }, 1);
         drop(guard);
         assert!(waiting.join().unwrap());
     });
 }
 
+/// A panic with a guard unlocks, and does not poison.
 #[test]
 fn no_poison() {
     let mutex = Mutex::new(1);
@@ -128,6 +130,7 @@ fn gives_the_data_back() {
     assert_eq!(Arc::strong_count(&dropped), 1, "the data is dropped with the mutex");
 }
 
+/// A mutex of an array is a mutex of a slice, and a mutex of a string is one of a trait object.
 #[test]
 fn unsized_data() {
     let mutex: &Mutex<[i32]> = &Mutex::new([1, 2, 3]);
@@ -137,6 +140,7 @@ fn unsized_data() {
     assert_eq!(format!("{:?}", &*shown.lock()), "\"text\"");
 }
 
+/// A mapped guard shows a part of the data and holds the mutex.
 #[test]
 fn mapped_guards() {
     let mutex = Mutex::new((1, "two"));
@@ -167,7 +171,7 @@ fn debug_never_waits() {
     assert!(format!("{mutex:?}").contains('7'));
     let guard = mutex.lock();
     assert!(format!("{mutex:?}").contains("locked"));
-    // SAFETY: only looked at.
+    // SAFETY: the lock is only read.
     let raw = unsafe { mutex.raw() };
     assert_eq!(format!("{raw:?}"), "RawMutex { locked: true, waiting: 0, .. }");
     drop(guard);
@@ -180,7 +184,7 @@ fn a_forgotten_guard_locks_for_good() {
     assert!(mutex.is_locked());
     let theirs = Arc::clone(&mutex);
     assert!(in_time(move || theirs.try_lock_for(SOON).is_none()));
-    // Dropping it does no harm; and a new one is a new one, wherever it lies.
+    // Dropping it does no harm. A new lock is unlocked, at whatever address.
     drop(mutex);
     for _ in 0..100 {
         let new = Box::new(Mutex::new(0));
@@ -189,6 +193,7 @@ fn a_forgotten_guard_locks_for_good() {
     }
 }
 
+/// The size that the documentation promises.
 #[test]
 fn small() {
     assert_eq!(size_of::<Mutex<()>>(), 16);
@@ -205,7 +210,7 @@ fn many_waiters_all_get_it() {
             thread::spawn(move || mutex.lock().push(number))
         })
         .collect();
-    // SAFETY: only looked at.
+    // SAFETY: the lock is only read.
     so_many_wait(unsafe { mutex.raw() }, 32);
     drop(guard);
     wait_until("all had it", || threads.iter().all(thread::JoinHandle::is_finished));

@@ -10,6 +10,7 @@ use grouplock::raw::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::common::{LATE, SetWhenDropped, in_time, try_again, wait_until};
 use crate::{Random, SOON, so_many_wait};
 
+/// Readers and writers lock and unlock.
 #[test]
 fn smoke() {
     let lock = RwLock::new(());
@@ -32,7 +33,7 @@ impl Inside {
     fn write<'a>(&self, mut guard: RwLockWriteGuard<'a, u64>) -> RwLockWriteGuard<'a, u64> {
         assert_eq!(self.writers.fetch_add(1, SeqCst), 0, "two writers");
         assert_eq!(self.readers.load(SeqCst), 0, "a reader beside a writer");
-        // Not one step: another writer's would be lost.
+        // Two steps: a concurrent write would be lost.
         let seen = *guard;
         std::hint::black_box(&guard);
         *guard = seen + 1;
@@ -75,7 +76,7 @@ impl Inside {
     }
 }
 
-/// Random readers and writers from many threads, each of whom looks whether it is alone when it should be.
+/// Random readers and writers from many threads. Each checks that it is alone when it should be.
 #[test]
 fn frob() {
     let lock = RwLock::new(0);
@@ -95,7 +96,7 @@ fn frob() {
     assert_eq!(lock.into_inner(), inside.wrote.load(SeqCst) as u64);
 }
 
-/// As std's test of this name: a writer that leaves the data unfinished in between is never seen by readers.
+/// As the test of this name in std: readers never see the unfinished data of a writer.
 #[test]
 fn rw_arc() {
     let lock = Arc::new(RwLock::new(0));
@@ -132,13 +133,14 @@ fn readers_are_inside_together() {
         for _ in 0..4 {
             scope.spawn(|| {
                 let _guard = lock.read();
-                // Nobody would pass if one had to wait for another.
+                // No thread would continue if one had to wait for another.
                 barrier.wait();
             });
         }
     });
 }
 
+/// A panic with a guard unlocks, and does not poison.
 #[test]
 fn no_poison() {
     let lock = RwLock::new(1);
@@ -159,6 +161,7 @@ fn no_poison() {
     assert_eq!(*lock.read(), 2);
 }
 
+/// Tries fail only while a conflicting guard exists.
 #[test]
 fn trying() {
     let lock = RwLock::new(5);
@@ -179,6 +182,7 @@ fn trying() {
     assert!(!lock.is_locked());
 }
 
+/// Timed calls end at their deadline, and leave nothing behind.
 #[test]
 fn timed() {
     let lock = RwLock::new(());
@@ -194,7 +198,7 @@ fn timed() {
             assert!(lock.try_write_until(past).is_none());
         });
     });
-    // The writer that gave up is in nobody's way.
+    // The writer that withdrew blocks no request.
     assert!(lock.try_read().is_some());
     drop(reading);
     let writing = lock.write();
@@ -220,6 +224,7 @@ fn gives_the_data_back() {
     assert_eq!(Arc::strong_count(&dropped), 1);
 }
 
+/// A lock of an array is a lock of a slice.
 #[test]
 fn unsized_data() {
     let lock: &RwLock<[i32]> = &RwLock::new([1, 2, 3]);
@@ -227,6 +232,7 @@ fn unsized_data() {
     assert_eq!(*lock.read(), [4, 2, 3]);
 }
 
+/// `new` is `const`.
 #[test]
 fn in_a_static() {
     static WORDS: RwLock<Vec<&str>> = RwLock::new(Vec::new());
@@ -234,12 +240,13 @@ fn in_a_static() {
     assert_eq!(*WORDS.read(), ["one"]);
 }
 
+/// The size that the documentation promises.
 #[test]
 fn small() {
     assert_eq!(size_of::<RwLock<()>>(), 24);
 }
 
-/// Nobody writes between the writing and the reading of one that downgrades.
+/// No other writer enters between the write and the read of a thread that downgrades.
 #[test]
 fn downgrade_is_one_step() {
     const THREADS: usize = 4;
@@ -255,10 +262,10 @@ fn downgrade_is_one_step() {
                     let mut writing = lock.write();
                     *writing = mine;
                     let reading = RwLockWriteGuard::downgrade(writing);
-                    assert_eq!(*reading, mine, "somebody has written in between");
+                    assert_eq!(*reading, mine, "another writer wrote in between");
                     if round % 16 == 0 {
                         thread::yield_now();
-                        assert_eq!(*reading, mine, "somebody writes beside a reader");
+                        assert_eq!(*reading, mine, "a writer wrote beside a reader");
                     }
                 }
             });
@@ -272,7 +279,7 @@ fn downgrade_lets_readers_in() {
     let mut writing = lock.write();
     let theirs = Arc::clone(&lock);
     let reader = thread::spawn(move || *theirs.read());
-    // SAFETY: only looked at.
+    // SAFETY: the lock is only read.
     so_many_wait(unsafe { lock.raw() }, 1);
     *writing = 1;
     let reading = RwLockWriteGuard::downgrade(writing);
@@ -283,6 +290,7 @@ fn downgrade_lets_readers_in() {
     assert!(lock.try_write().is_some());
 }
 
+/// A mapped guard shows a part of the data and holds the lock.
 #[test]
 fn mapped_guards() {
     let lock = RwLock::new((1, "two"));
@@ -322,12 +330,12 @@ fn debug_never_waits() {
     assert!(format!("{lock:?}").contains('7'));
     let guard = lock.write();
     assert!(format!("{lock:?}").contains("locked"));
-    // SAFETY: only looked at.
+    // SAFETY: the lock is only read.
     let raw = unsafe { lock.raw() };
     assert_eq!(format!("{raw:?}"), "RawRwLock { locked: true, exclusive: true, waiting: 0, .. }");
     drop(guard);
     let _reading = lock.read();
-    assert!(format!("{lock:?}").contains('7'), "who only reads does not keep others from looking");
+    assert!(format!("{lock:?}").contains('7'), "a reader does not prevent `Debug` from reading");
 }
 
 #[test]
@@ -340,7 +348,7 @@ fn a_forgotten_reader_keeps_writers_out() {
     drop(lock);
 }
 
-/// Reading again while reading works as long as no writer has come in between.
+/// A reader can read again as long as no writer has arrived in between.
 #[test]
 fn recursion_without_a_writer() {
     let lock = RwLock::new(1);
@@ -349,14 +357,15 @@ fn recursion_without_a_writer() {
     assert_eq!(*one + *two, 2);
 }
 
-/// … and with a writer in between it may not: it can be tried, and does not let the writer starve.
+/// With a writer in between, a reader may not read again. It can try, and the writer does not
+/// starve.
 #[test]
 fn recursion_with_a_writer_in_between() {
     let lock = Arc::new(RwLock::new(1));
     let one = lock.read();
     let theirs = Arc::clone(&lock);
     let writer = thread::spawn(move || *theirs.write() = 2);
-    // Longer than the writer's patience: from then on nobody goes before it.
+    // Longer than the patience of the writer: from then on no request enters before it.
     wait_until("the writer lost its patience", || lock.try_read().is_none());
     assert!(lock.try_read_for(SOON).is_none());
     assert_eq!(*one, 1);
@@ -365,14 +374,15 @@ fn recursion_with_a_writer_in_between() {
     assert_eq!(*lock.read(), 2);
 }
 
-/// Readers come so fast that one is always inside; a writer gets in nevertheless.
+/// One reader or another is always inside. A writer enters nevertheless.
 #[test]
 fn a_stream_of_readers_does_not_starve_a_writer() {
     let lock = Arc::new(RwLock::new(()));
     let theirs = Arc::clone(&lock);
     beside_a_stream(
         4,
-        // Hand over hand: the next is taken before the last is given back, if that can be had without waiting.
+        // Hand over hand: the next lock is taken before the last one is released, if that needs no
+        // wait.
         |goes_on| {
             let mut last = Some(lock.read());
             while goes_on() {
@@ -408,7 +418,8 @@ fn a_stream_of_writers_does_not_starve_a_reader() {
     );
 }
 
-/// Runs `single` in time beside so many threads that do `stream` without end, once each of them has gone on for a while.
+/// Runs `single` beside threads that run `stream` without end, after each of them has run for a
+/// while. Fails if `single` does not end in time.
 fn beside_a_stream(
     threads: usize,
     stream: impl Fn(&dyn Fn() -> bool) + Sync,
@@ -448,16 +459,16 @@ fn a_writer_that_gives_up_lets_the_readers_behind_it_in() {
         let theirs = Arc::clone(&lock);
         let reader = thread::spawn(move || {
             let _guard = theirs.read();
-            let _ = tell.send(());
+            _ = tell.send(());
         });
         let mut behind = false;
-        wait_until("the reader waits behind the writer, or the writer gave up", || {
-            // SAFETY: only looked at.
+        wait_until("the reader waits behind the writer, or the writer withdrew", || {
+            // SAFETY: the lock is only read.
             behind = format!("{:?}", unsafe { lock.raw() }).contains("waiting: 2, ");
             behind || writer.is_finished()
         });
         assert!(writer.join().unwrap());
-        // The first reader is inside still.
+        // The first reader is still inside.
         let told = told.recv_timeout(LATE);
         assert!(told.is_ok(), "a reader waits although only readers are inside");
         drop(reading);

@@ -36,7 +36,7 @@ fn upgrades_when_the_readers_have_left() {
         let upgradable = theirs.upgradable_read();
         *RwLockUpgradableReadGuard::upgrade(upgradable) += 1;
     });
-    // Who upgrades keeps new readers out.
+    // A thread that upgrades keeps new readers out.
     wait_until("new readers are kept out", || lock.try_read().is_none());
     assert_eq!(*reading, 0);
     drop(reading);
@@ -44,6 +44,7 @@ fn upgrades_when_the_readers_have_left() {
     assert_eq!(*lock.read(), 1);
 }
 
+/// `try_upgrade` succeeds only without other readers.
 #[test]
 fn try_upgrade() {
     let lock = RwLock::new(0);
@@ -61,6 +62,7 @@ fn try_upgrade() {
     assert!(lock.try_upgradable_read().is_some(), "the upgrade has given the token back");
 }
 
+/// An upgrade that is too late is still a reader.
 #[test]
 fn timed_upgrade() {
     let lock = Arc::new(RwLock::new(0));
@@ -75,7 +77,7 @@ fn timed_upgrade() {
         assert!(start.elapsed() >= SOON);
         assert!(theirs.try_upgradable_read().is_none(), "it is an upgradable reader still");
         assert!(theirs.try_write().is_none());
-        assert!(theirs.try_read().is_some(), "and in nobody's way");
+        assert!(theirs.try_read().is_some(), "it blocks no reader");
         let Err(_upgradable) = RwLockUpgradableReadGuard::try_upgrade_until(upgradable, start)
         else {
             panic!("a deadline in the past")
@@ -85,8 +87,8 @@ fn timed_upgrade() {
     assert!(lock.try_write().is_some());
 }
 
-/// Nobody writes between the reading and the writing of one that upgrades, whether a writer waits already or comes later, and whether or not the
-/// upgrade is given up and tried again.
+/// No other writer enters between the read and the write of a thread that upgrades: if a writer
+/// waits already or arrives later, and if the upgrade times out and is tried again.
 #[test]
 fn upgrade_is_one_step() {
     const THREADS: u64 = 6;
@@ -109,11 +111,11 @@ fn upgrade_is_one_step() {
                             let upgradable = lock.upgradable_read();
                             let seen = *upgradable;
                             let mut writing = RwLockUpgradableReadGuard::upgrade(upgradable);
-                            assert_eq!(*writing, seen, "somebody has written in between");
+                            assert_eq!(*writing, seen, "another writer wrote in between");
                             *writing = seen + 1;
                             wrote.fetch_add(1, SeqCst);
                             let upgradable = RwLockWriteGuard::downgrade_to_upgradable(writing);
-                            assert_eq!(*upgradable, seen + 1, "somebody has written in between");
+                            assert_eq!(*upgradable, seen + 1, "another writer wrote in between");
                         }
                         2 => {
                             let upgradable = lock.upgradable_read();
@@ -121,14 +123,14 @@ fn upgrade_is_one_step() {
                             let time = Duration::from_micros(random.below(40));
                             match RwLockUpgradableReadGuard::try_upgrade_for(upgradable, time) {
                                 Ok(mut writing) => {
-                                    assert_eq!(*writing, seen, "somebody has written in between");
+                                    assert_eq!(*writing, seen, "another writer wrote in between");
                                     *writing = seen + 1;
                                     wrote.fetch_add(1, SeqCst);
                                 }
                                 Err(upgradable) => {
-                                    assert_eq!(*upgradable, seen, "somebody has written meanwhile");
+                                    assert_eq!(*upgradable, seen, "another writer wrote meanwhile");
                                     let reading = RwLockUpgradableReadGuard::downgrade(upgradable);
-                                    assert_eq!(*reading, seen, "somebody has written meanwhile");
+                                    assert_eq!(*reading, seen, "another writer wrote meanwhile");
                                 }
                             }
                         }
@@ -138,7 +140,7 @@ fn upgrade_is_one_step() {
                             let upgradable = RwLockWriteGuard::downgrade_to_upgradable(writing);
                             thread::yield_now();
                             let mut writing = RwLockUpgradableReadGuard::upgrade(upgradable);
-                            assert_eq!(*writing, seen, "somebody has written in between");
+                            assert_eq!(*writing, seen, "another writer wrote in between");
                             *writing += 1;
                             wrote.fetch_add(1, SeqCst);
                         }
@@ -157,14 +159,15 @@ fn upgrade_is_one_step() {
     assert_eq!(lock.into_inner(), wrote.load(SeqCst) as u64);
 }
 
-/// A writer that waits does not go before one that upgrades, although it came first.
+/// A waiting writer does not enter before a reader that upgrades, although the writer arrived
+/// first.
 #[test]
 fn an_upgrade_goes_before_a_waiting_writer() {
     let lock = Arc::new(RwLock::new(Vec::new()));
     let upgradable = lock.upgradable_read();
     let theirs = Arc::clone(&lock);
     let writer = thread::spawn(move || theirs.write().push("writer"));
-    // SAFETY: only looked at.
+    // SAFETY: the lock is only read.
     so_many_wait(unsafe { lock.raw() }, 1);
     let mut writing = RwLockUpgradableReadGuard::upgrade(upgradable);
     writing.push("upgrade");
@@ -173,7 +176,8 @@ fn an_upgrade_goes_before_a_waiting_writer() {
     assert_eq!(*lock.read(), ["upgrade", "writer"]);
 }
 
-/// A writer becomes an upgradable reader although another has passed the gate and waits to read.
+/// A writer becomes an upgradable reader although another thread has passed the gate and waits to
+/// read.
 #[test]
 fn downgrading_to_upgradable_does_not_wait_for_those_outside() {
     let lock = Arc::new(RwLock::new(0));
@@ -181,11 +185,11 @@ fn downgrading_to_upgradable_does_not_wait_for_those_outside() {
     let theirs = Arc::clone(&lock);
     let other =
         thread::spawn(move || *RwLockUpgradableReadGuard::upgrade(theirs.upgradable_read()));
-    // SAFETY: only looked at.
+    // SAFETY: the lock is only read.
     let raw = unsafe { lock.raw() };
     so_many_wait(raw, 1);
     let upgradable = RwLockWriteGuard::downgrade_to_upgradable(writing);
-    // It is let in, and finds the token gone.
+    // It enters, and finds the token taken.
     so_many_wait(raw, 0);
     *RwLockUpgradableReadGuard::upgrade(upgradable) = 1;
     wait_until("the other has upgraded", || other.is_finished());
@@ -207,7 +211,7 @@ fn bump_lets_a_writer_in() {
     let mut upgradable = lock.upgradable_read();
     let theirs = Arc::clone(&lock);
     let writer = thread::spawn(move || *theirs.write() = 1);
-    // SAFETY: only looked at.
+    // SAFETY: the lock is only read.
     so_many_wait(unsafe { lock.raw() }, 1);
     RwLockUpgradableReadGuard::bump(&mut upgradable);
     assert_eq!(*upgradable, 1);
@@ -216,6 +220,7 @@ fn bump_lets_a_writer_in() {
     assert!(lock.try_write().is_some());
 }
 
+/// Eight threads take the upgradable lock and upgrade, again and again. All of them finish.
 #[test]
 fn all_get_their_turn() {
     let lock = Arc::new(RwLock::new(0));
@@ -235,7 +240,7 @@ fn all_get_their_turn() {
     assert_eq!(*lock.read(), 1_600);
 }
 
-/// From the moment at which one waits to be upgraded nobody is let in before it, however short a time it has waited.
+/// Once a reader waits to be upgraded, no request enters before it, however short it has waited.
 #[test]
 fn nobody_goes_before_an_upgrade() {
     for _ in 0..100 {
@@ -245,9 +250,9 @@ fn nobody_goes_before_an_upgrade() {
         let thread = thread::spawn(move || {
             *RwLockUpgradableReadGuard::upgrade(theirs.upgradable_read()) += 1;
         });
-        // SAFETY: only looked at.
+        // SAFETY: the lock is only read.
         so_many_wait(unsafe { lock.raw() }, 1);
-        assert!(lock.try_read().is_none(), "a reader was let in before the upgrade");
+        assert!(lock.try_read().is_none(), "a reader entered before the upgrade");
         drop(reading);
         assert_eq!(*lock.read(), 1, "a reader came before the upgrade");
         thread.join().unwrap();

@@ -1,12 +1,16 @@
-//! The exit lock: those who are running go before those who sleep, a bounded number of times.
+//! The exit lock. A running thread may pass sleeping threads, but only a bounded number of times.
 //!
-//! Handover asks for a mutual exclusion lock in which nobody starves, of constant cost. Its papers' choice hands the lock over in strict order. On a machine
-//! with more threads than processors that makes a convoy: once a thread has had to sleep for the lock, everyone who comes queues behind it, and from then on
-//! every exit takes a thread's waking up. So here the lock is a word that whoever finds it free may take. Who does not get it joins a queue in strict order,
-//! and only the first of that waits for the word. When the first has been woken in vain [`PATIENCE`] times, the word is kept for it.
+//! Handover needs a mutual exclusion lock of constant cost in which no thread starves. The papers
+//! use a lock that serves threads in strict order. If there are more threads than processors, that
+//! makes a convoy: once a thread sleeps for the lock, all later threads queue behind it, and every
+//! exit waits until a thread has woken up. So here the lock is a word that any thread may take
+//! while it is free. A thread that does not get the word joins a queue with strict order. Only the
+//! first thread of the queue waits for the word. After [`MAX_FAILED_WAKES`] wake-ups without
+//! success, the word is reserved for it.
 //!
-//! So an exit costs a constant number of remote references, as with the papers' choice: a bounded number of looks, the queue's constant, and at most
-//! `PATIENCE` times a constant for the first.
+//! So an exit costs a constant number of remote references, as in the papers: a bounded number of
+//! looks, the constant of the queue, and a constant for each of at most `MAX_FAILED_WAKES`
+//! wake-ups.
 
 use std::fmt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -19,17 +23,17 @@ use grouplock_algorithms::{CapacityError, Claims};
 use super::memory::Park;
 use crate::sync::{self, Word};
 
-/// The word is taken.
+/// A thread holds the lock.
 const HELD: u32 = 1;
-/// The first of the queue sleeps.
-const ASLEEP: u32 = 2;
-/// The word is for the first of the queue.
-const KEPT: u32 = 4;
+/// The first thread of the queue sleeps.
+const FIRST_ASLEEP: u32 = 2;
+/// Only the first thread of the queue may take the word.
+const RESERVED: u32 = 4;
 
-/// So often the first is woken in vain.
-const PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
+/// After so many wake-ups without success, the word is reserved for the first thread.
+const MAX_FAILED_WAKES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
 
-/// So many looks before a thread sleeps; the pauses between them are some microseconds in all.
+/// A thread looks so often before it sleeps, with pauses of some microseconds in all.
 const ROUNDS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 10 };
 
 pub(super) struct ExitLock {
@@ -44,9 +48,10 @@ impl ExitLock {
         self.word.compare_exchange(from, HELD, Acquire, Relaxed).is_ok()
     }
 
-    /// Looks for a while whether the word is free for one who is not the first. Each pause is twice as long as the one before: the less it looks, the
-    /// longer the cache line stays with those who are at work.
-    fn look(&self) -> bool {
+    /// Looks at the word for a while and takes it if it is free. The caller is not the first of the
+    /// queue. Each pause is twice as long as the one before: a thread that looks less leaves the
+    /// cache line longer to the threads that work.
+    fn spin(&self) -> bool {
         (0..ROUNDS).any(|round| {
             (0..1 << round).for_each(|_| sync::relax());
             // Relaxed: `take` decides.
@@ -56,19 +61,19 @@ impl ExitLock {
 
     #[cold]
     fn wait(&self, me: &mut Process<Park>) {
-        if self.look() {
+        if self.spin() {
             return;
         }
-        // SAFETY: the process joined the queue when it joined this lock, and is idle outside this function.
+        // SAFETY: the process joined the queue with this lock. It is idle outside this function.
         unsafe { self.queue.acquire(me) };
         self.wait_first();
         // SAFETY: acquired above.
         unsafe { self.queue.release(me) };
     }
 
-    /// The first of the queue waits. Nobody else sleeps on the word.
+    /// The first thread of the queue waits. Only it sleeps on the word.
     fn wait_first(&self) {
-        let (mut round, mut vain) = (0, 0);
+        let (mut round, mut failed_wakes) = (0, 0);
         loop {
             // Relaxed: `take` decides.
             let word = self.word.load(Relaxed);
@@ -80,15 +85,15 @@ impl ExitLock {
                 (0..1 << round).for_each(|_| sync::relax());
                 round += 1;
             } else {
-                let kept = if vain < PATIENCE { 0 } else { KEPT };
-                let asleep = word | ASLEEP | kept;
+                let reserved = if failed_wakes < MAX_FAILED_WAKES { 0 } else { RESERVED };
+                let asleep = word | FIRST_ASLEEP | reserved;
                 // Relaxed: it publishes nothing.
                 if self.word.compare_exchange(word, asleep, Relaxed, Relaxed).is_ok() {
                     // Relaxed: `take` acquires.
-                    while self.word.load(Relaxed) & ASLEEP != 0 {
+                    while self.word.load(Relaxed) & FIRST_ASLEEP != 0 {
                         sync::wait(&self.word, asleep);
                     }
-                    (round, vain) = (0, vain + 1);
+                    (round, failed_wakes) = (0, failed_wakes + 1);
                 }
             }
         }
@@ -111,7 +116,7 @@ impl RawMutex<Park> for ExitLock {
     }
 
     unsafe fn leave(&self, me: Process<Park>) {
-        // SAFETY: it joined the queue when it joined, and is idle as we are.
+        // SAFETY: the process joined the queue with this lock. It is idle, as the caller promises.
         unsafe { self.queue.leave(me) };
     }
 
@@ -125,7 +130,7 @@ impl RawMutex<Park> for ExitLock {
     #[inline]
     unsafe fn release(&self, _: &mut Process<Park>) {
         // Release: pairs with the acquire in `take`.
-        if self.word.fetch_and(KEPT, Release) & ASLEEP != 0 {
+        if self.word.fetch_and(RESERVED, Release) & FIRST_ASLEEP != 0 {
             sync::wake_all(&self.word);
         }
     }

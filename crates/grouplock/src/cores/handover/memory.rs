@@ -1,12 +1,12 @@
-//! The memory of the algorithm: registers are atomics, and who waits on a flag is a thread that sleeps or a task.
+//! The memory of the algorithm. Registers are atomics. Sleeping threads and tasks wait on flags.
 //!
-//! | word of a flag | who waits on it |
+//! | word of a flag | waiter |
 //! |---|---|
-//! | 0, 1 | nobody sleeps; the flag is false, true |
-//! | `ASLEEP` | a thread, which goes on by itself when it is woken |
-//! | `AWAY`, `TASK` | a thread that sleeps, a task: whoever signals makes its next step for it |
-//! | `STANDS_IN` more than those | the same, and somebody is about to signal |
-//! | `DONE` | the flag is true, and the step has been made |
+//! | 0, 1 | none sleeps; the flag is false, true |
+//! | `ASLEEP` | a thread that makes its next step itself after it was woken |
+//! | `AWAY`, `TASK` | a thread that sleeps, a task: the signalling thread makes its next step |
+//! | one of those + `STANDS_IN` | the same; a thread makes the step and will signal |
+//! | `DONE` | the flag is true, and another thread has made the step |
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -47,7 +47,7 @@ const DONE: u32 = 16;
 
 pub(super) struct Go {
     word: Word,
-    /// How to have the task polled.
+    /// Wakes the task.
     waker: Mutex<Option<Waker>>,
 }
 
@@ -58,16 +58,16 @@ impl Flag for Go {
 
     #[inline]
     fn set(&self, value: bool) {
-        // Relaxed: published by the caller's next release, as the trait demands.
+        // Relaxed: the caller's next release publishes it, as the trait demands.
         self.word.store(u32::from(value), Relaxed);
     }
 
     #[inline]
     fn signal(&self, value: bool) {
-        // Relaxed: if somebody stands in, it is we.
+        // Relaxed: only this thread can have set `STANDS_IN`.
         let stands_in = self.word.load(Relaxed) & STANDS_IN != 0;
         let now = if stands_in { DONE } else { u32::from(value) };
-        // Release: pairs with the acquire of who looks.
+        // Release: pairs with the acquire in `holds`.
         match self.word.swap(now, Release) & !STANDS_IN {
             ASLEEP | AWAY => sync::wake_all(&self.word),
             TASK => self.wake(),
@@ -83,12 +83,12 @@ impl Flag for Go {
             }
             sync::relax();
         }
-        // Acquire on failure: then the signal may have come. On success there is nothing to see yet.
+        // Acquire on failure: the signal may have come. On success there is nothing to see yet.
         let sleeps = self.word.compare_exchange(u32::from(!value), ASLEEP, Relaxed, Acquire);
         while !self.holds(value) {
             match sleeps {
                 Ok(_) => sync::wait(&self.word, ASLEEP),
-                // We were away and came back to give up. Who signals is at it.
+                // This thread was away and came back to withdraw. A signal will come soon.
                 Err(_) => sync::yield_now(),
             }
         }
@@ -114,12 +114,13 @@ impl Flag for Go {
     }
 
     fn signal_unless_away(&self) -> bool {
-        // Relaxed: the compare-and-swap decides. It fails if the waiter goes to sleep just then, which it does once.
+        // Relaxed: the compare-and-swap decides. It fails at most once: the waiter sleeps.
         let mut word = self.word.load(Relaxed);
         loop {
             let away = matches!(word, AWAY | TASK);
             let now = if away { word | STANDS_IN } else { 1 };
-            // Acquire: pairs with the release in `go_away`. What we make for the waiter comes after what it did. Release: as in `signal`.
+            // Acquire: pairs with the release in `go_away`. The step for the waiter happens after
+            // the steps of the waiter. Release: as in `signal`.
             match self.word.compare_exchange(word, now, AcqRel, Relaxed) {
                 Ok(ASLEEP) => sync::wake_all(&self.word),
                 Ok(_) => {}
@@ -133,12 +134,12 @@ impl Flag for Go {
     }
 
     fn stood_in(&self) -> bool {
-        // Relaxed: the caller has acquired it.
+        // Relaxed: the caller has acquired the word.
         self.word.load(Relaxed) == DONE
     }
 
     fn comes_back(&self) -> bool {
-        // Relaxed, both times: what decides is whether it succeeds, and nothing of another's is read on the strength of it.
+        // Relaxed, both times: only success matters. The caller reads nothing because of it.
         let word = self.word.load(Relaxed);
         match word {
             AWAY | TASK => self.word.compare_exchange(word, 0, Relaxed, Relaxed).is_ok(),
@@ -148,7 +149,7 @@ impl Flag for Go {
 }
 
 impl Go {
-    /// The waiter goes away, unless the signal has come.
+    /// The waiter goes away, unless the signal has come. Returns whether it is away.
     fn go_away(&self, kind: u32) -> bool {
         // Release: pairs with the acquire in `signal_unless_away`.
         self.word.compare_exchange(0, kind, AcqRel, Acquire).is_ok()
@@ -168,7 +169,7 @@ impl Go {
         }
     }
 
-    /// Whether the signal has come. If not, the waker is woken when it does.
+    /// Returns whether the signal has come. If not, the signal will wake the waker.
     pub(super) fn poll(&self, waker: impl FnOnce() -> Waker) -> bool {
         if self.holds(true) {
             return true;
@@ -176,7 +177,8 @@ impl Go {
         let waker = waker();
         let old = locked(&self.waker).replace(waker);
         discard(old);
-        // Relaxed: only the waiter goes away. If it has done so, whoever signals finds the waker, or we see the signal.
+        // Relaxed: only the waiter itself goes away. If it is away already, the signalling thread
+        // finds the waker, or the waiter sees the signal below.
         if self.word.load(Relaxed) == 0 {
             self.go_away(TASK);
         }
@@ -187,21 +189,22 @@ impl Go {
         holds
     }
 
-    /// The waker is not needed any more.
+    /// Drops the waker.
     pub(super) fn forget_waker(&self) {
         let old = locked(&self.waker).take();
         discard(old);
     }
 
-    /// Sees to it that the task is woken when the exit lock is free, as that runs foreign code.
+    /// Wakes the task later, after the exit lock was released: a waker runs foreign code.
     #[cold]
     fn wake(&self) {
         let waker = locked(&self.waker).take();
-        // If it is already that of the next who waits here, that one looks for nothing.
-        // On some systems no local outlives the destructors. There, it is woken at once.
+        // The waker may belong to the next waiter of this flag, which then wakes without a reason.
+        // On some systems no thread-local value outlives the destructors. There, the task is woken
+        // now.
         let late = waker.and_then(|waker| {
             let mut waker = Some(waker);
-            let _ = TO_WAKE.try_with(|list| list.borrow_mut().extend(waker.take()));
+            _ = TO_WAKE.try_with(|list| list.borrow_mut().extend(waker.take()));
             waker
         });
         if let Some(waker) = late {
@@ -211,13 +214,14 @@ impl Go {
 }
 
 thread_local! {
-    /// The tasks that this thread has let in and not woken yet. It has no destructor, so that it is there when those of other locals leave a room; and
-    /// while it is empty, there is nothing to free.
+    /// The tasks that this thread has admitted and not woken yet. The list has no destructor, so it
+    /// exists when a destructor of another thread-local value leaves a room. Empty, it owns no
+    /// memory.
     static TO_WAKE: RefCell<ManuallyDrop<VecDeque<Waker>>> =
         const { RefCell::new(ManuallyDrop::new(VecDeque::new())) };
 }
 
-/// Wakes the tasks that this thread has let in. Not to be called with the exit lock held.
+/// Wakes the tasks that this thread has admitted. The caller must not hold the exit lock.
 #[inline]
 pub(super) fn wake_tasks() {
     while let Ok(Some(waker)) = TO_WAKE.try_with(next_to_wake) {
@@ -241,7 +245,7 @@ impl fmt::Debug for Go {
     }
 }
 
-/// Registers of a model: any value fits a pointer, numbers become addresses of nothing.
+/// Registers of a model. Each value fits into a pointer. Numbers have no provenance.
 #[cfg(any(loom, shuttle))]
 mod model {
     use std::marker::PhantomData;

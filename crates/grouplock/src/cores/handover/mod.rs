@@ -1,22 +1,22 @@
-//! `handover`: first come first served, at a constant number of remote memory references.
+//! `handover`: first come first served, with a constant number of remote memory references.
 //!
-//! The queue is the algorithm's, [`grouplock_algorithms::handover_withdraw`]. Here is what makes a lock of it:
+//! The queue is that of the algorithm, [`grouplock_algorithms::handover_withdraw`]. In addition:
 //!
-//! * [`memory`]: where a thread sleeps and a task is woken;
-//! * [`exit_lock`]: the lock between those who leave;
-//! * [`seats`]: the processes of the algorithm, which go from one request to the next;
-//! * [`room`]: which session was inside last, and whether the room is set up for it;
+//! * [`memory`]: how a thread sleeps and a task is woken;
+//! * [`exit_lock`]: the lock between holders that leave;
+//! * [`pool`]: the processes of the algorithm, which one request after another uses;
+//! * [`room_state`]: which session was inside last, and whether the room is set up for it;
 //! * [`set_up`]: entering with set-up;
-//! * [`show`]: what a snapshot tells.
+//! * [`snapshot`](self::snapshot): snapshots.
 //!
-//! A request to be alone is one for a session of its own.
+//! A request to be alone has a session of its own.
 
 mod exit_lock;
 mod memory;
-mod room;
-mod seats;
+mod pool;
+mod room_state;
 mod set_up;
-mod show;
+mod snapshot;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
@@ -26,26 +26,29 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
+use grouplock_algorithms::Session;
 use grouplock_algorithms::handover_withdraw::HandoverWithdraw;
 use grouplock_algorithms::raw::RawGroup;
 
 use self::exit_lock::ExitLock;
 use self::memory::{Park, wake_tasks};
-use self::room::Room;
-use self::seats::{Owned, Seats};
+use self::pool::{Owned, Pool};
+use self::room_state::RoomState;
 use super::{Core, discard};
 use crate::Snapshot;
 use crate::sync::{self, AtomicU64, Mutex, PATIENT_LOOKS, Thread};
 
 type Algorithm = HandoverWithdraw<Park, ExitLock>;
-/// What a process of the algorithm keeps between its passages.
+/// The state of a process of the algorithm between its passages.
 type Process = <Algorithm as RawGroup<Park>>::Process;
 
-/// The corrected algorithm of Maor and Taubenfeld, with withdrawal: [`grouplock_algorithms::handover_withdraw`]. First come first served, and a passage
-/// costs a constant number of remote memory references however many threads there are, amortised where requests are given up or waiters sleep: whoever lets
-/// a session in makes a step for each of its members that sleeps, so that they enter together.
+/// The corrected algorithm of Maor and Taubenfeld, with withdrawal:
+/// [`grouplock_algorithms::handover_withdraw`]. First come first served. A passage costs a constant
+/// number of remote memory references, however many threads there are. The cost is amortised if
+/// requests are withdrawn or waiters sleep: the thread that admits a session makes a step for each
+/// sleeping waiter of it, so that all of them enter together.
 ///
-/// For machines with very many processors, and for those who study it. Sessions are told apart by a number. Needs feature `handover`.
+/// It is for machines with very many processors, and for study. A number identifies a session.
 ///
 /// ```
 /// use grouplock::{GroupLock, cores::Handover};
@@ -56,52 +59,56 @@ type Process = <Algorithm as RawGroup<Park>>::Process;
 /// assert_eq!(lock.try_enter(8).map(|inside| inside.len()), Some(4));
 /// ```
 ///
-/// It has every call that the default core has, but for policies and [`at_most`](crate::GroupLock::at_most). What differs:
+/// It has no policies and no [`at_most`](crate::GroupLock::at_most). What else differs:
 ///
-/// * **Who leaves, gives up or drops a future may wait** for the algorithm's exit lock, under which others make a constant number of steps each. A thread
-///   that is stopped there by the operating system stops those who leave until it goes on. Nobody waits there for another's stay.
-/// * **`try_*`** enters if nobody is there, or if its session is inside and nobody waits. It waits for nobody's stay. If the last of the queue changes
-///   while it looks, it may have to take its request back, and so to wait for the exit lock.
-/// * **Set-up is in order, too**: with [`enter_with`](crate::GroupLock::enter_with), the first that finds the room not set up asks to be alone, and the others of
-///   the session line up behind it. One that entered the session plainly before it goes first, and finds the room as it is.
-/// * Features `deadlock_detection` and `tracing` see no waits here, and `Debug` shows nobody.
+/// * **A thread that leaves, withdraws or drops a future may wait** for the exit lock of the
+///   algorithm. Each thread makes a constant number of steps under that lock. If the operating
+///   system stops a thread there, other threads cannot leave until it continues. No other wait is
+///   needed to leave.
+/// * **`try_*`** enters if the room is empty, or if its session is inside and no request waits. It
+///   does not wait until a holder leaves. If the end of the queue changes meanwhile, it may have to
+///   withdraw its request, and then it may wait for the exit lock.
+/// * **Set-up is in order, too**: with [`enter_with`](crate::GroupLock::enter_with), the first
+///   request that finds the room not set up asks to be alone, and other requests of the session
+///   queue behind it. An earlier request for the session without set-up goes first.
+/// * `deadlock_detection` and `tracing` do not see its waits, and `Debug` shows no holders.
 pub struct Handover<S> {
     algorithm: Algorithm,
-    seats: Seats<S>,
-    room: Room,
-    /// How many have asked to be alone: each of them is a session of its own.
+    pool: Pool<S>,
+    room: RoomState,
+    /// The next number for a request to be alone: each of them is a session of its own.
     alone: AtomicU64,
 }
 
-/// What a holder keeps.
+/// The pass of a holder.
 pub struct Pass<S> {
-    /// There until the holder leaves.
-    seat: Option<Owned<S>>,
+    /// `None` after the holder has left.
+    record: Option<Owned<S>>,
     session: Option<S>,
-    /// The number of the session for which it sets the room up, or none.
+    /// The number of the session for which the holder sets the room up.
     sets_up: Option<u64>,
 }
 
 /// A task that waits.
 pub struct Waiting<S> {
-    seat: Owned<S>,
-    /// As in [`Pass`], for one that will do so.
+    record: Owned<S>,
+    /// As in [`Pass`], for a request that will do so.
     sets_up: Option<u64>,
-    /// How often it has been let in and found the room not set up.
-    in_vain: u32,
+    /// How often the request has entered and found the room not set up.
+    missed: u32,
 }
 
 impl<S> Waiting<S> {
-    /// One that wants no set-up.
-    fn plainly(seat: Owned<S>) -> Self {
-        Waiting { seat, sets_up: None, in_vain: 0 }
+    /// A request without set-up.
+    fn without_set_up(record: Owned<S>) -> Self {
+        Waiting { record, sets_up: None, missed: 0 }
     }
 }
 
-/// The numbers of named sessions are below this, and not zero.
+/// The numbers of named sessions are smaller than this, and not zero.
 const ALONE: u64 = 1 << 33;
 
-/// Locks a mutex that nobody can leave in disorder.
+/// Locks a mutex. Its data is valid even if a thread panicked with it.
 fn locked<T>(mutex: &Mutex<T>) -> impl std::ops::DerefMut<Target = T> + '_ {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -110,182 +117,185 @@ fn number_of<S: Copy + Into<u32>>(session: S) -> u64 {
     u64::from(session.into()) + 1
 }
 
-fn session_of(number: u64) -> grouplock_algorithms::Session {
-    grouplock_algorithms::Session::new(number).expect("not zero")
+fn session_of(number: u64) -> Session {
+    Session::new(number).expect("not zero")
 }
 
 impl<S> Handover<S> {
     /// A lock for any number of threads and tasks.
     ///
     /// # Panics
-    /// Never: the algorithm serves any number.
+    /// Never: the algorithm serves any number of processes.
     pub fn new() -> Self {
         let algorithm = Algorithm::new(0).expect("the algorithm serves any number of processes");
-        Handover { algorithm, seats: Seats::new(), room: Room::new(), alone: AtomicU64::new(ALONE) }
+        Handover {
+            algorithm,
+            pool: Pool::new(),
+            room: RoomState::new(),
+            alone: AtomicU64::new(ALONE),
+        }
     }
 }
 
 impl<S: Copy + Into<u32>> Handover<S> {
-    /// A number for the request.
-    fn number(&self, session: Option<S>) -> u64 {
-        match session {
+    /// Submits a request. Returns whether it is inside.
+    #[inline]
+    fn ask(&self, session: Option<S>) -> (Owned<S>, bool) {
+        // SAFETY: the process is idle; every number is allowed.
+        self.submit(session, |process, number| unsafe { self.algorithm.ask(process, number) })
+    }
+
+    /// Takes a record, and `ask` submits a request for `session` with its process, which is idle.
+    #[inline]
+    fn submit(
+        &self,
+        session: Option<S>,
+        ask: impl FnOnce(&mut Process, Session) -> bool,
+    ) -> (Owned<S>, bool) {
+        let number = match session {
             Some(session) => number_of(session),
             // Relaxed: the numbers need only differ.
             None => self.alone.fetch_add(1, Relaxed),
-        }
-    }
-
-    /// Asks, and says whether inside.
-    #[inline]
-    fn ask(&self, session: Option<S>) -> (Owned<S>, bool) {
-        let number = self.number(session);
-        let seat = self.seats.take(&self.algorithm);
-        seat.asks_for(number, session);
-        // SAFETY: the seat is ours.
-        let process = unsafe { seat.process() };
-        // SAFETY: the process is idle; every number is allowed.
-        let inside = unsafe { self.algorithm.ask(process, session_of(number)) };
+        };
+        let record = self.pool.take(&self.algorithm);
+        record.set_request(number, session);
+        // SAFETY: the record is ours.
+        let inside = ask(unsafe { record.process() }, session_of(number));
         wake_tasks();
-        (seat, inside)
+        (record, inside)
     }
 
-    /// Waits until inside, or until `deadline`: then the request is given up. Says whether inside.
+    /// Waits until the request is inside, or withdraws it at `deadline`. Returns which.
     #[cold]
-    fn wait(&self, seat: Owned<S>, deadline: Option<Instant>) -> bool {
+    fn wait(&self, record: Owned<S>, deadline: Option<Instant>) -> bool {
         for _ in 0..PATIENT_LOOKS {
-            if self.look(seat) {
+            if self.look(record) {
                 return true;
             }
             sync::relax();
         }
-        seat.waits(Some(Instant::now()));
+        record.set_waiting_since(Some(Instant::now()));
         let inside = match deadline {
             None => {
-                // SAFETY: the seat is ours.
-                self.algorithm.flag(unsafe { seat.process() }).sleep();
-                self.look(seat)
+                // SAFETY: the record is ours.
+                self.algorithm.flag(unsafe { record.process() }).sleep();
+                self.look(record)
             }
-            Some(deadline) => self.wait_until(seat, deadline),
+            Some(deadline) => self.wait_until(record, deadline),
         };
-        seat.waits(None);
+        record.set_waiting_since(None);
         if !inside {
-            self.seats.put(seat);
+            self.pool.put(record);
         }
         inside
     }
 
-    /// Whether the request that waits is inside.
-    fn look(&self, seat: Owned<S>) -> bool {
-        // SAFETY: the seat is ours.
-        let process = unsafe { seat.process() };
+    /// Returns whether the waiting request is inside.
+    fn look(&self, record: Owned<S>) -> bool {
+        // SAFETY: the record is ours.
+        let process = unsafe { record.process() };
         // SAFETY: the process waits.
         let inside = unsafe { self.algorithm.look(process) };
         wake_tasks();
         inside
     }
 
-    fn wait_until(&self, seat: Owned<S>, deadline: Instant) -> bool {
+    fn wait_until(&self, record: Owned<S>, deadline: Instant) -> bool {
         let waker = Waker::from(Arc::new(Unpark(sync::current())));
         loop {
-            if self.poll(seat, || waker.clone()) {
+            if self.poll(record, || waker.clone()) {
                 return true;
             }
             if sync::is_over(deadline, Instant::now()) {
-                return self.give_up(seat);
+                return self.withdraw(record);
             }
             sync::park(Some(deadline));
         }
     }
 
-    /// Whether the request that waits is inside. If not, the waker will be woken.
-    fn poll(&self, seat: Owned<S>, waker: impl FnOnce() -> Waker) -> bool {
-        // SAFETY: the seat is ours.
-        self.algorithm.flag(unsafe { seat.process() }).poll(waker) && self.look(seat)
+    /// Returns whether the request is inside. If not, the waker will be woken.
+    fn poll(&self, record: Owned<S>, waker: impl FnOnce() -> Waker) -> bool {
+        // SAFETY: the record is ours.
+        self.algorithm.flag(unsafe { record.process() }).poll(waker) && self.look(record)
     }
 
-    /// Gives the request up. Says whether inside after all.
-    fn give_up(&self, seat: Owned<S>) -> bool {
-        // SAFETY: the seat is ours.
-        let process = unsafe { seat.process() };
+    /// Withdraws the request. Returns whether it was admitted before.
+    fn withdraw(&self, record: Owned<S>) -> bool {
+        // SAFETY: the record is ours.
+        let process = unsafe { record.process() };
         // SAFETY: the process waits for this number.
-        let inside = unsafe { self.algorithm.give_up(process, session_of(seat.number())) };
+        let inside = unsafe { self.algorithm.give_up(process, session_of(record.number())) };
         self.algorithm.flag(process).forget_waker();
         wake_tasks();
         inside
     }
 
-    /// A task waits; the request, if it is inside already. `waiting` is there before the waker is cloned, so that the request is given up if that panics.
+    /// Begins the wait of a task. Returns the request if it is inside already. `waiting` is set
+    /// before the waker is cloned: if the clone panics, dropping the future withdraws the request.
     fn begin_wait(
         &self,
-        request: Waiting<S>,
+        (request, inside): (Waiting<S>, bool),
         waiting: &mut Option<Waiting<S>>,
         waker: impl FnOnce() -> Waker,
     ) -> Option<Waiting<S>> {
-        let seat = request.seat;
+        if inside {
+            return Some(request);
+        }
+        let record = request.record;
         *waiting = Some(request);
-        seat.waits(Some(Instant::now()));
-        if self.poll(seat, waker) { self.end_wait(waiting) } else { None }
+        record.set_waiting_since(Some(Instant::now()));
+        if self.poll(record, waker) { self.end_wait(waiting) } else { None }
     }
 
-    /// A task waits no more.
+    /// Ends the wait of a task.
     fn end_wait(&self, waiting: &mut Option<Waiting<S>>) -> Option<Waiting<S>> {
         let waited = waiting.take()?;
-        waited.seat.waits(None);
+        waited.record.set_waiting_since(None);
         Some(waited)
     }
 
-    /// The request that has this seat has entered `session`.
+    /// Makes the pass of a request that has entered `session`.
     #[inline]
-    fn pass(&self, seat: Owned<S>, session: Option<S>) -> Pass<S> {
+    fn pass(&self, record: Owned<S>, session: Option<S>) -> Pass<S> {
         if session.is_some() {
-            self.room.entered(seat.number());
+            self.room.entered(record.number());
         }
-        Pass { seat: Some(seat), session, sets_up: None }
+        Pass { record: Some(record), session, sets_up: None }
     }
 
-    /// A guard of the stay is gone.
+    /// Drops a guard. The last guard of a holding leaves.
     #[inline]
-    fn leave_seat(&self, seat: Owned<S>) {
-        if seat.is_last() {
-            // SAFETY: the seat is ours.
-            let process = unsafe { seat.process() };
+    fn release(&self, record: Owned<S>) {
+        if record.drop_guard() {
+            // SAFETY: the record is ours.
+            let process = unsafe { record.process() };
             // SAFETY: the process is inside.
             unsafe { self.algorithm.exit(process) };
-            self.seats.put(seat);
+            self.pool.put(record);
             wake_tasks();
         }
     }
 
-    #[inline]
-    fn leave_by(&self, pass: &mut Pass<S>) {
-        if let Some(seat) = pass.seat.take() {
-            if let Some(number) = pass.sets_up.take() {
-                self.room.has_come(number);
-            }
-            self.leave_seat(seat);
-        }
-    }
-
-    /// The room that the holder of `pass` has to itself becomes one of `session`.
+    /// Opens the room, in which the holder of `pass` is alone, to `session`.
     fn open(&self, pass: &mut Pass<S>, session: S) {
-        let seat = pass.seat.expect("the holder is inside");
+        let record = pass.record.expect("the holder is inside");
         let number = number_of(session);
-        seat.asks_for(number, Some(session));
-        // SAFETY: the seat is ours.
-        let process = unsafe { seat.process() };
-        // SAFETY: the process is inside. It asked for a session of its own, so nobody else is.
+        record.set_request(number, Some(session));
+        // SAFETY: the record is ours.
+        let process = unsafe { record.process() };
+        // SAFETY: the process is inside, alone, because it asked for a session of its own.
         unsafe { self.algorithm.change(process, session_of(number), false) };
         pass.session = Some(session);
         wake_tasks();
     }
 
-    /// The seat of a holder, if it asked for another session than `number`.
-    fn another(pass: &Pass<S>, number: u64) -> Option<Owned<S>> {
-        pass.seat.filter(|seat| seat.number() != number)
+    /// The record of a holder, if its session is not `number`.
+    fn record_of_other_session(pass: &Pass<S>, number: u64) -> Option<Owned<S>> {
+        pass.record.filter(|record| record.number() != number)
     }
 }
 
-/// Has a thread go on that sleeps until a deadline.
+/// Wakes a thread that sleeps until a deadline.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -300,8 +310,9 @@ impl<S> Default for Handover<S> {
     }
 }
 
-// SAFETY: the algorithm excludes requests with different numbers, and each request to be alone has a number of its own. Its steps order what
-// holders did, as its page says and loom agrees. A stay ends when the last of its guards is gone. A request that is given up does not enter.
+// SAFETY: the algorithm excludes requests with different numbers, and each request to be alone has
+// a number of its own. Its steps order what holders do, as its page says and as loom has checked. A
+// holding ends when its last guard is dropped. A withdrawn request does not enter.
 unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
     type Session = S;
     type Pass = Pass<S>;
@@ -309,21 +320,27 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
 
     #[inline]
     fn enter(&self, session: Option<S>) -> Pass<S> {
-        let (seat, inside) = self.ask(session);
+        let (record, inside) = self.ask(session);
         if !inside {
-            self.wait(seat, None);
+            self.wait(record, None);
         }
-        self.pass(seat, session)
+        self.pass(record, session)
     }
 
     #[inline]
     unsafe fn leave(&self, pass: &mut Pass<S>) {
-        self.leave_by(pass);
+        if let Some(record) = pass.record.take() {
+            if let Some(number) = pass.sets_up.take() {
+                self.room.retract(number);
+            }
+            self.release(record);
+        }
     }
 
     #[inline]
     unsafe fn leave_exclusive(&self, pass: &mut Pass<S>) {
-        self.leave_by(pass);
+        // SAFETY: the caller's promise. Both leave in the same way.
+        unsafe { self.leave(pass) };
     }
 
     unsafe fn session<'a>(&'a self, pass: &'a Pass<S>) -> &'a S {
@@ -331,18 +348,13 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
     }
 
     fn try_enter(&self, session: Option<S>) -> Option<Pass<S>> {
-        let number = self.number(session);
-        let seat = self.seats.take(&self.algorithm);
-        seat.asks_for(number, session);
-        // SAFETY: the seat is ours.
-        let process = unsafe { seat.process() };
         // SAFETY: the process is idle; every number is allowed.
-        let inside = unsafe { self.algorithm.try_ask(process, session_of(number)) };
-        wake_tasks();
+        let try_ask = |process: &mut _, number| unsafe { self.algorithm.try_ask(process, number) };
+        let (record, inside) = self.submit(session, try_ask);
         if inside {
-            return Some(self.pass(seat, session));
+            return Some(self.pass(record, session));
         }
-        self.seats.put(seat);
+        self.pool.put(record);
         None
     }
 
@@ -350,8 +362,8 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
         if deadline <= Instant::now() {
             return self.try_enter(session);
         }
-        let (seat, inside) = self.ask(session);
-        (inside || self.wait(seat, Some(deadline))).then(|| self.pass(seat, session))
+        let (record, inside) = self.ask(session);
+        (inside || self.wait(record, Some(deadline))).then(|| self.pass(record, session))
     }
 
     fn poll_enter(
@@ -361,64 +373,66 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
         cx: &mut Context<'_>,
     ) -> Poll<Pass<S>> {
         let session = session.copied();
-        let seat = if let Some(Waiting { seat, .. }) = waiting {
-            let seat = *seat;
-            if !self.poll(seat, || cx.waker().clone()) {
+        let record = if let Some(Waiting { record, .. }) = waiting {
+            let record = *record;
+            if !self.poll(record, || cx.waker().clone()) {
                 return Poll::Pending;
             }
             self.end_wait(waiting);
-            seat
+            record
         } else {
-            let (seat, inside) = self.ask(session);
-            let request = Waiting::plainly(seat);
-            if !inside && self.begin_wait(request, waiting, || cx.waker().clone()).is_none() {
+            let (record, inside) = self.ask(session);
+            let request = (Waiting::without_set_up(record), inside);
+            if self.begin_wait(request, waiting, || cx.waker().clone()).is_none() {
                 return Poll::Pending;
             }
-            seat
+            record
         };
-        Poll::Ready(self.pass(seat, session))
+        Poll::Ready(self.pass(record, session))
     }
 
     fn cancel(&self, waiting: Waiting<S>, _exclusive: bool) {
-        let Waiting { seat, sets_up, .. } = waiting;
+        let Waiting { record, sets_up, .. } = waiting;
         if let Some(number) = sets_up {
-            self.room.has_come(number);
+            self.room.retract(number);
         }
-        let inside = self.give_up(seat);
-        seat.waits(None);
+        let inside = self.withdraw(record);
+        record.set_waiting_since(None);
         if inside {
-            self.leave_seat(seat);
+            self.release(record);
         } else {
-            self.seats.put(seat);
+            self.pool.put(record);
         }
     }
 
     unsafe fn switch(&self, pass: &mut Pass<S>, session: S, deadline: Option<Instant>) -> bool {
-        let Some(old) = Self::another(pass, number_of(session)) else { return true };
-        let (seat, mut inside) = self.ask(Some(session));
-        self.leave_seat(old);
-        inside = inside || self.wait(seat, deadline);
+        let Some(old) = Self::record_of_other_session(pass, number_of(session)) else {
+            return true;
+        };
+        let (record, mut inside) = self.ask(Some(session));
+        self.release(old);
+        inside = inside || self.wait(record, deadline);
         *pass = if inside {
-            self.pass(seat, Some(session))
+            self.pass(record, Some(session))
         } else {
-            Pass { seat: None, session: None, sets_up: None }
+            Pass { record: None, session: None, sets_up: None }
         };
         inside
     }
 
     unsafe fn try_switch(&self, pass: &mut Pass<S>, session: S) -> bool {
         let number = number_of(session);
-        let Some(seat) = Self::another(pass, number) else { return true };
-        if !seat.is_single() {
+        let Some(record) = Self::record_of_other_session(pass, number) else { return true };
+        if !record.has_one_guard() {
             return false;
         }
-        // SAFETY: the seat is ours, as this is the only guard of the stay.
-        let process = unsafe { seat.process() };
-        // SAFETY: the process is inside, and nothing happens unless it is alone.
+        // SAFETY: the record is ours, because this is the only guard of the holding.
+        let process = unsafe { record.process() };
+        // SAFETY: the process is inside. The call does nothing unless the process is alone.
         let changed = unsafe { self.algorithm.change(process, session_of(number), true) };
         if changed {
-            seat.asks_for(number, Some(session));
-            *pass = self.pass(seat, Some(session));
+            record.set_request(number, Some(session));
+            *pass = self.pass(record, Some(session));
         }
         changed
     }
@@ -430,28 +444,31 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
         waiting: &mut Option<Waiting<S>>,
         cx: &mut Context<'_>,
     ) -> Poll<()> {
-        let Some(old) = Self::another(pass, number_of(*session)) else { return Poll::Ready(()) };
-        // Foreign code, before anything happens.
+        let Some(old) = Self::record_of_other_session(pass, number_of(*session)) else {
+            return Poll::Ready(());
+        };
+        // Foreign code, before anything else happens.
         let mut waker = Some(cx.waker().clone());
-        let (seat, inside) = self.ask(Some(*session));
-        pass.seat = None;
-        self.leave_seat(old);
+        let (record, inside) = self.ask(Some(*session));
+        pass.record = None;
+        self.release(old);
         let mut take = || waker.take().expect("it is taken once");
-        if !inside && self.begin_wait(Waiting::plainly(seat), waiting, &mut take).is_none() {
+        let request = (Waiting::without_set_up(record), inside);
+        if self.begin_wait(request, waiting, &mut take).is_none() {
             return Poll::Pending;
         }
-        *pass = self.pass(seat, Some(*session));
-        // Foreign code, too. If it panicked here, the guard would be thought inside the session that it has left.
+        *pass = self.pass(record, Some(*session));
+        // Foreign code. A panic here would leave a guard that seems inside the old session.
         discard(waker);
         Poll::Ready(())
     }
 
     unsafe fn again(&self, pass: &Pass<S>) -> Pass<S> {
-        let Pass { seat, session, .. } = *pass;
-        if let Some(seat) = seat {
-            seat.again();
+        let Pass { record, session, .. } = *pass;
+        if let Some(record) = record {
+            record.add_guard();
         }
-        Pass { seat, session, sets_up: None }
+        Pass { record, session, sets_up: None }
     }
 
     fn enter_with(&self, session: &S) -> (Pass<S>, bool) {
@@ -468,9 +485,9 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
     }
 
     unsafe fn finish_set_up(&self, pass: &mut Pass<S>, session: S) {
-        self.room.ends();
+        self.room.finish_set_up();
         if let Some(number) = pass.sets_up.take() {
-            self.room.has_come(number);
+            self.room.retract(number);
         }
         self.open(pass, session);
     }
@@ -485,15 +502,15 @@ unsafe impl<S: Copy + Into<u32>> Core for Handover<S> {
     }
 
     fn snapshot(&self) -> Snapshot<S> {
-        let seat = self.seats.take(&self.algorithm);
+        let record = self.pool.take(&self.algorithm);
         let mut queue = Vec::new();
-        // SAFETY: the seat is ours.
-        let process = unsafe { seat.process() };
+        // SAFETY: the record is ours.
+        let process = unsafe { record.process() };
         let see = |number, name: *const ()| queue.push((number, name.addr()));
         // SAFETY: the process is idle.
         unsafe { self.algorithm.visit(process, see) };
-        self.seats.put(seat);
-        self.show(&queue)
+        self.pool.put(record);
+        self.snapshot_of(&queue)
     }
 }
 

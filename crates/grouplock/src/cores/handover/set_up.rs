@@ -1,49 +1,53 @@
-//! Entering with set-up: the first of a session that finds the room not set up asks to be alone, and the others line up behind it.
+//! Entering with set-up. The first request of a session that finds the room not set up asks to be
+//! alone. Other requests of the session queue behind it.
 
 use std::task::{Context, Poll};
 
 use super::{Handover, Pass, Waiting, number_of};
 use crate::sync;
 
-/// So often a request is let in and finds the room not set up, because another session came between it and the one that it lined up behind. Then it asks to
-/// be alone, even if a later one is on its way to set up: else it might be overtaken for ever.
-const PATIENCE: u32 = 2;
+/// A request may enter so often and find the room not set up, because another session entered
+/// between it and the request that it queued behind. Then it asks to be alone, even if another
+/// request has announced a set-up. Otherwise it could be overtaken forever.
+const MAX_MISSED: u32 = 2;
 
 /// A request with set-up, and whether it is inside.
 type Asked<S> = (Waiting<S>, bool);
 
 impl<S: Copy + Into<u32>> Handover<S> {
-    /// Asks for `session`, or to be alone if the room is to be set up for it and nobody is on its way to do that.
-    fn ask_set_up(&self, session: S, in_vain: u32) -> Asked<S> {
+    /// Asks for `session`; or to be alone, if a set-up is needed and no other request announced it.
+    fn ask_set_up(&self, session: S, missed: u32) -> Asked<S> {
         let number = number_of(session);
-        let comes = !self.room.is_set_up(number) && self.room.comes(number, in_vain >= PATIENCE);
-        // One that asks before the one that sets up has done so will find the room not set up, and ask again.
-        let (seat, inside) = self.ask((!comes).then_some(session));
-        (Waiting { seat, sets_up: comes.then_some(number), in_vain }, inside)
+        let sets_up =
+            !self.room.is_set_up(number) && self.room.announce(number, missed >= MAX_MISSED);
+        // A request that asks before the announcing one finds the room not set up, and asks again.
+        let (record, inside) = self.ask((!sets_up).then_some(session));
+        (Waiting { record, sets_up: sets_up.then_some(number), missed }, inside)
     }
 
-    /// The request is inside. What becomes of it; or another that has come in its place, if the room is not set up.
+    /// The request is inside. Returns its pass, and whether it must set the room up. If the room is
+    /// not set up and it may not do that, returns a new request that replaces it.
     fn settle(&self, request: &Waiting<S>, session: S) -> Result<(Pass<S>, bool), Asked<S>> {
-        let Waiting { seat, sets_up, in_vain } = *request;
+        let Waiting { record, sets_up, missed } = *request;
         let number = number_of(session);
         let ready = self.room.is_set_up(number);
         if sets_up.is_some() {
-            let mut pass = Pass { seat: Some(seat), session: None, sets_up };
+            let mut pass = Pass { record: Some(record), session: None, sets_up };
             if ready {
-                // Another has done it meanwhile.
+                // Another request has set the room up meanwhile.
                 pass.sets_up = None;
-                self.room.has_come(number);
+                self.room.retract(number);
                 self.open(&mut pass, session);
             } else {
-                self.room.begins(number);
+                self.room.begin_set_up(number);
             }
             Ok((pass, !ready))
         } else if ready {
-            Ok((Pass { seat: Some(seat), session: Some(session), sets_up }, false))
+            Ok((Pass { record: Some(record), session: Some(session), sets_up }, false))
         } else {
-            let again = self.ask_set_up(session, in_vain.saturating_add(1));
-            self.leave_seat(seat);
-            // The one that sets up may be about to ask. It is not to be outrun.
+            let again = self.ask_set_up(session, missed.saturating_add(1));
+            self.release(record);
+            // The announcing request may be about to ask. It should ask first.
             sync::yield_now();
             Err(again)
         }
@@ -54,7 +58,7 @@ impl<S: Copy + Into<u32>> Handover<S> {
         loop {
             let (request, inside) = asked;
             if !inside {
-                self.wait(request.seat, None);
+                self.wait(request.record, None);
             }
             match self.settle(&request, session) {
                 Ok(entered) => return entered,
@@ -70,8 +74,8 @@ impl<S: Copy + Into<u32>> Handover<S> {
         cx: &mut Context<'_>,
     ) -> Poll<(Pass<S>, bool)> {
         let mut inside = match waiting {
-            None => self.begin_wait_set_up(self.ask_set_up(session, 0), waiting, cx),
-            Some(request) if self.poll(request.seat, || cx.waker().clone()) => {
+            None => self.begin_wait(self.ask_set_up(session, 0), waiting, || cx.waker().clone()),
+            Some(request) if self.poll(request.record, || cx.waker().clone()) => {
                 self.end_wait(waiting)
             }
             Some(_) => None,
@@ -79,22 +83,9 @@ impl<S: Copy + Into<u32>> Handover<S> {
         while let Some(request) = inside {
             match self.settle(&request, session) {
                 Ok(entered) => return Poll::Ready(entered),
-                Err(again) => inside = self.begin_wait_set_up(again, waiting, cx),
+                Err(again) => inside = self.begin_wait(again, waiting, || cx.waker().clone()),
             }
         }
         Poll::Pending
-    }
-
-    /// The request, if it is inside. Else it waits.
-    fn begin_wait_set_up(
-        &self,
-        (request, inside): Asked<S>,
-        waiting: &mut Option<Waiting<S>>,
-        cx: &mut Context<'_>,
-    ) -> Option<Waiting<S>> {
-        if inside {
-            return Some(request);
-        }
-        self.begin_wait(request, waiting, || cx.waker().clone())
     }
 }

@@ -1,4 +1,4 @@
-//! What cannot be seen from outside: how many nodes and seats there are.
+//! What a user of the lock cannot see: the number of nodes and records.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,13 +10,14 @@ use super::{Core, Handover, Pass};
 
 const ROUNDS: u32 = if cfg!(miri) { 20 } else { 2_000 };
 
-/// At most two for each seat, those that late requests may hold, and one for each that they may hold because the session was changed before them.
+/// At most two nodes for each record, those that late requests may hold, and one for each that they
+/// may hold because the session was changed before them.
 #[track_caller]
-fn assert_bounded(core: &Handover<u32>, most_seats: usize) {
-    let (nodes, seats) = (core.algorithm.nodes(), core.seats.count());
-    assert!(seats <= most_seats, "{seats} seats, for {most_seats} requests at once");
-    let most = 2 * seats + seats * seats.saturating_sub(1) / 2 + seats + 1;
-    assert!(nodes <= most, "{nodes} nodes, for {seats} seats");
+fn assert_bounded(core: &Handover<u32>, most_records: usize) {
+    let (nodes, records) = (core.algorithm.nodes(), core.pool.count());
+    assert!(records <= most_records, "{records} records, for {most_records} concurrent requests");
+    let most = 2 * records + records * records.saturating_sub(1) / 2 + records + 1;
+    assert!(nodes <= most, "{nodes} nodes, for {records} records");
 }
 
 fn ask(core: &Handover<u32>, session: Option<u32>) -> Result<Pass<u32>, super::Waiting<u32>> {
@@ -28,7 +29,7 @@ fn ask(core: &Handover<u32>, session: Option<u32>) -> Result<Pass<u32>, super::W
     }
 }
 
-/// One thread: no request is ever late, so nodes are used again and again.
+/// With one thread no request is late, so nodes are used again and again.
 #[test]
 fn what_is_given_up_or_changed_leaves_nothing_behind() {
     let core = Handover::<u32>::new();
@@ -51,12 +52,13 @@ fn what_is_given_up_or_changed_leaves_nothing_behind() {
         // SAFETY: as above.
         unsafe { core.leave(&mut again) };
     }
-    assert_eq!(core.seats.count(), 4, "one inside and three who wait");
-    // Two for each seat, and one that the change of session takes.
+    assert_eq!(core.pool.count(), 4, "one inside and three waiters");
+    // Two for each record, and one that the change of session needs.
     assert_eq!(core.algorithm.nodes(), 9);
 }
 
-/// Half of the requests are given up, by threads and as tasks would; then there are no more nodes and seats than the requests need.
+/// Threads withdraw half of the requests, some in the way of tasks. Afterwards there are no more
+/// nodes and records than the requests need.
 #[test]
 fn a_storm_of_requests_that_are_given_up_needs_a_bounded_number_of_nodes() {
     const THREADS: u64 = 6;
@@ -95,14 +97,15 @@ fn a_storm_of_requests_that_are_given_up_needs_a_bounded_number_of_nodes() {
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0));
 }
 
-/// Each attempt fails, and counts nothing: else the count would come round some day, and the stay end under its guards.
+/// Each attempt fails and counts nothing. Otherwise the count would overflow after many attempts,
+/// and the holding would end while its guards exist.
 #[test]
 fn a_stay_has_too_many_guards_for_good() {
     const MOST: u32 = u32::MAX / 2;
     let core = Handover::<u32>::new();
     let pass = core.enter(Some(1));
-    let seat = pass.seat.expect("it is inside");
-    seat.has_guards(MOST);
+    let record = pass.record.expect("it is inside");
+    record.set_guards(MOST);
     for _ in 0..2 {
         // SAFETY: the pass is inside a session.
         let again = catch_unwind(AssertUnwindSafe(|| unsafe { core.again(&pass) }));

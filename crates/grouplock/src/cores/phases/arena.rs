@@ -1,12 +1,11 @@
 //! Doubly linked lists whose nodes share one vector.
 //!
-//! A node that is removed is used again. So a queue that has been long once allocates nothing more, and a node is found by its [`Slot`] without a
-//! search.
+//! Removed nodes are used again, so a queue that was long once allocates nothing more.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-/// Where a node is. It is of use until the node is removed.
+/// The index of a node. It is valid until the node is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot(u32);
 
@@ -24,7 +23,7 @@ struct Node<T> {
     next: Option<Slot>,
 }
 
-/// One list in an [`Arena`]. Its nodes must only be reached through that arena.
+/// One list in an [`Arena`]. Only that arena can reach its nodes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct List {
     first: Option<Slot>,
@@ -54,7 +53,7 @@ impl<T> Arena<T> {
     /// Puts `value` behind the node `previous` of `list`, or at its front.
     ///
     /// # Panics
-    /// If four thousand million nodes are in use.
+    /// If 2^32 nodes are in use.
     pub(super) fn insert(&mut self, list: &mut List, previous: Option<Slot>, value: T) -> Slot {
         let next = match previous {
             Some(previous) => self.node(previous).next,
@@ -76,7 +75,7 @@ impl<T> Arena<T> {
         slot
     }
 
-    /// Takes a node out of `list`.
+    /// Removes a node from `list`.
     ///
     /// # Panics
     /// If there is no such node.

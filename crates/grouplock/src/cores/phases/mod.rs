@@ -57,7 +57,7 @@ mod switching;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
-mod views;
+mod upgrade;
 mod waiter;
 mod waiting;
 #[expect(unreachable_pub, reason = "the same file stands where the lab needs it public")]

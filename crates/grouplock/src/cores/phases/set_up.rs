@@ -1,10 +1,11 @@
 //! Entering a room that must be set up for the session.
 //!
-//! A request *with set-up* does not share the room unless `SET_UP` is set. If it is not, the request enters alone, with `EXCLUSIVE` set and `SET_UP`
-//! clear, and the room keeps its old name. Then either it opens the room to its session with `SET_UP` set, and those of its phase who
-//! waited join; or it leaves as any that was alone, and the room is set up for nobody.
+//! A request *with set-up* shares the room only if `SET_UP` is set. If it is not set, the request
+//! enters alone, with `EXCLUSIVE` set and `SET_UP` clear. The room keeps its old name. Then there
+//! are two ways to end. The request opens the room to its session and sets `SET_UP`, and the
+//! waiters of its phase join. Or it leaves, and the room is not set up.
 //!
-//! `SET_UP` belongs to the name: a thread that renames the room clears it. While somebody is inside, it stays as it is.
+//! `SET_UP` belongs to the name: a thread that renames the room clears it.
 
 use std::borrow::Cow;
 use std::mem;
@@ -18,14 +19,14 @@ use super::word::{self, EXCLUSIVE, ONE, SET_UP};
 use super::{Core, Phases, Waiting};
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Enters if the room is set up for `session` and that takes no waiting and no asking.
+    /// Enters if the room is set up for `session`, without the internal lock and without a wait.
     #[inline]
     pub(in crate::cores) fn fast_set_up(&self, session: &S) -> bool {
         // Acquire: what earlier holders did, and the name.
         let before = self.word.fetch_add(ONE, Acquire);
         let pin = Pin(self);
         let ready = word::is_open(before) && before & SET_UP != 0;
-        // SAFETY: counted in by a step that found the door open.
+        // SAFETY: the caller added its count in a step that found the door open.
         let inside = ready && unsafe { self.name() } == Some(session);
         if inside {
             mem::forget(pin);
@@ -33,19 +34,19 @@ impl<S: Eq + Clone> Phases<S> {
         inside
     }
 
-    /// Whether the room is set up. Asked by a holder of a session.
+    /// Returns whether the room is set up. The caller is a holder of a session.
     pub(in crate::cores) fn is_set_up(&self) -> bool {
-        // Relaxed: it does not change while the caller is inside.
+        // Relaxed: the bit does not change while the caller is inside.
         self.word.load(Relaxed) & SET_UP != 0
     }
 
-    /// Whether the caller, which entered with set-up, is alone and has to do that.
+    /// Returns whether the caller, which entered with set-up, is alone and must set the room up.
     fn is_alone(&self) -> bool {
-        // Relaxed: it does not change while the caller is inside.
+        // Relaxed: the bit does not change while the caller is inside.
         self.word.load(Relaxed) & EXCLUSIVE != 0
     }
 
-    /// Waits until inside, and calls `queued` before it sleeps, if it has to. Whether the caller is alone and has to set the room up.
+    /// Waits until inside. Calls `queued` before it sleeps. Returns whether the caller must set up.
     #[cold]
     pub(in crate::cores) fn wait_set_up(&self, session: &S, queued: impl FnOnce()) -> bool {
         let mut asked = Some(Cow::Borrowed(session));

@@ -1,4 +1,4 @@
-//! Switching: a holder leaves its session for another. Its request arrives before it has left.
+//! Switching: a holder leaves its session for another. Its request arrives before it leaves.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -12,11 +12,11 @@ use super::word::{self, ONE};
 use super::{Phases, Waiting};
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Changes the session on the spot, if the caller is alone and may go first. Otherwise `push` puts a request into the queue, and then
-    /// the caller has left.
+    /// Changes the session at once, if the caller is the only holder and may enter before the
+    /// waiters. Otherwise `push` puts a request into the queue, and then the caller leaves.
     ///
     /// # Safety
-    /// The caller is a holder of a session, and is one of the session it asks for or none afterwards.
+    /// The caller is a holder of a session. Afterwards it holds the new session, or has left.
     unsafe fn leave_for<'s, P>(
         &self,
         mut asked: Asked<'s, S>,
@@ -33,12 +33,12 @@ impl<S: Eq + Clone> Phases<S> {
             return None;
         }
         let pushed = push(&mut locked, asked, now);
-        // Release: as in `give_back`. Those who wait are let in when the internal lock is released.
+        // Release: as in `give_back`. The release of the internal lock admits waiters.
         self.word.fetch_sub(ONE, Release);
         Some(pushed)
     }
 
-    /// Calls `queued` before it sleeps, if it has to. Says whether the caller is inside; that is so if there is no deadline.
+    /// Calls `queued` before it sleeps. Returns whether the caller is inside.
     ///
     /// # Safety
     /// As [`Core::switch`](super::Core::switch).
@@ -88,7 +88,7 @@ impl<S: Eq + Clone> Phases<S> {
         inside
     }
 
-    /// The caller is inside a session, and is so once more.
+    /// The caller is a holder of a session, and enters it once more.
     pub(in crate::cores) fn enter_again(&self) {
         // Relaxed: the caller is inside already.
         if word::is_full(self.word.fetch_add(ONE, Relaxed)) {

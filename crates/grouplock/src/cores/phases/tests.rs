@@ -1,4 +1,5 @@
-//! What cannot be reached or seen from outside: a room with as many holders as the word can count, and whether those who come may enter without asking.
+//! What a user of the lock cannot reach or see: a room with as many holders as the word can count,
+//! and whether new requests must ask before they enter.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::SeqCst;
@@ -24,18 +25,17 @@ fn leave_one(lock: &Phases<u8>, holders: usize) {
 }
 
 #[test]
-fn there_is_room_for_so_many() {
+fn a_room_has_at_most_8_388_608_holders() {
     assert_eq!(MOST_HOLDERS, 8_388_608);
     let lock = crowded(MOST_HOLDERS - 1);
-    assert!(lock.try_enter(Some(1)).is_some(), "the last place");
+    assert!(lock.try_enter(Some(1)).is_some(), "the last one that fits");
     assert_eq!(lock.snapshot().holders, MOST_HOLDERS);
     assert!(lock.try_enter(Some(1)).is_none(), "one too many");
     assert!(lock.try_enter(None).is_none());
     let soon = Instant::now() + Duration::from_millis(2);
     assert!(lock.enter_until(Some(1), soon).is_none());
-    assert_eq!(lock.snapshot().holders, MOST_HOLDERS, "nobody was counted in vain");
-    // One leaves: there is a place again.
-    // SAFETY: there are holders, and one of them leaves.
+    assert_eq!(lock.snapshot().holders, MOST_HOLDERS, "a request that failed is not counted");
+    // SAFETY: there are holders, and one of them leaves. So another may enter.
     unsafe { lock.leave(&mut ()) };
     assert!(lock.try_enter(Some(1)).is_some());
 }
@@ -53,7 +53,7 @@ fn one_too_many_waits_until_the_room_has_been_empty() {
     assert_eq!(lock.snapshot().holders, 1);
 }
 
-/// Whoever comes to a full room is counted for a moment: the word has space for that.
+/// A request that finds a full room is counted for a moment. The word has space for that.
 #[test]
 fn the_count_does_not_overflow() {
     let word = (MOST_HOLDERS as u32 - 1).wrapping_mul(ONE) | (ONE - 1);
@@ -62,19 +62,19 @@ fn the_count_does_not_overflow() {
     assert!(visitors as usize >= MOST_HOLDERS - 1, "only {visitors} may come at once");
 }
 
-/// A lock with a holder of session 1, for which those who come may enter past threads that wait.
+/// A lock with a holder of session 1. New requests may enter before waiting threads.
 fn patient() -> Phases<u8> {
     let lock = Phases::with_policy(Policy::Eventual { patience: Duration::MAX });
     lock.enter(Some(1));
     lock
 }
 
-/// A thread joins the queue for session 2. (It is this one, and does not sleep.)
+/// A thread joins the queue for session 2. (It is the calling thread, and it does not sleep.)
 fn join_queue(lock: &Phases<u8>) -> Place {
     lock.lock().push_thread(Some(Cow::Owned(2)), Instant::now(), Kind::Thread)
 }
 
-/// Whether those who come must ask, while a thread waits for session 2. That thread gives up then.
+/// Returns whether new requests must ask while a thread waits for session 2.
 fn must_ask_past_a_thread(lock: &Phases<u8>) -> bool {
     let place = join_queue(lock);
     let asked = lock.word.load(SeqCst) & ASK != 0;
@@ -83,19 +83,19 @@ fn must_ask_past_a_thread(lock: &Phases<u8>) -> bool {
 }
 
 #[test]
-fn nobody_asks_on_behalf_of_a_task_that_waits_no_more() {
+fn requests_do_not_ask_because_of_a_task_that_no_longer_waits() {
     let lock = patient();
     let mut cx = Context::from_waker(Waker::noop());
     assert!(!must_ask_past_a_thread(&lock));
 
-    // A task gives up …
+    // A task withdraws …
     let mut waiting = None;
     assert!(lock.poll_enter(Some(&2), &mut waiting, &mut cx).is_pending());
-    assert!(must_ask_past_a_thread(&lock), "a task may not be overtaken unnoticed");
+    assert!(must_ask_past_a_thread(&lock), "a task is overtaken only under the internal lock");
     lock.cancel(waiting.take().expect("it waits"), false);
-    assert!(!must_ask_past_a_thread(&lock), "after a task gave up");
+    assert!(!must_ask_past_a_thread(&lock), "after a task withdrew");
 
-    // … and another has been inside.
+    // … and another one enters.
     assert!(lock.poll_enter(Some(&2), &mut waiting, &mut cx).is_pending());
     // SAFETY: the holder of session 1 leaves.
     unsafe { lock.leave(&mut ()) };
@@ -103,11 +103,11 @@ fn nobody_asks_on_behalf_of_a_task_that_waits_no_more() {
     // SAFETY: the task leaves.
     unsafe { lock.leave(&mut ()) };
     lock.enter(Some(1));
-    assert!(!must_ask_past_a_thread(&lock), "after a task was let in");
+    assert!(!must_ask_past_a_thread(&lock), "after a task was admitted");
 }
 
 #[test]
-fn a_thread_is_invited_although_a_task_of_its_phase_has_given_up() {
+fn a_thread_is_invited_although_a_task_of_its_phase_has_withdrawn() {
     let lock = patient();
     let mut waiting = None;
     let mut cx = Context::from_waker(Waker::noop());
@@ -121,9 +121,10 @@ fn a_thread_is_invited_although_a_task_of_its_phase_has_given_up() {
     assert_eq!((lock.snapshot().holders, lock.snapshot().waiting.len()), (0, 0));
 }
 
-/// A thread is invited, and gives up before it comes. Another of its phase is invited instead; comes too late; and is invited again.
+/// An invited thread withdraws before it has tried. Another thread of its phase is invited instead.
+/// It tries too late, and is invited again.
 #[test]
-fn a_thread_that_was_invited_and_is_gone_is_not_waited_for() {
+fn an_invited_thread_that_has_withdrawn_is_replaced() {
     let lock = patient();
     let (one, two) = (join_queue(&lock), join_queue(&lock));
     // SAFETY: the holder of session 1 leaves.
@@ -146,7 +147,8 @@ fn a_thread_that_was_invited_and_is_gone_is_not_waited_for() {
     lock.lock().remove(two.ticket);
 }
 
-/// A holder leaves fairly. Another waits to be alone meanwhile, before the one that was promised the room, and gives up: the promise holds.
+/// A holder leaves fairly. Then another holder waits to be alone, in front of the request that the
+/// room was promised to, and withdraws. The promise holds.
 #[cfg(feature = "lock_api")]
 #[test]
 fn a_promise_outlasts_an_upgrade() {
@@ -162,13 +164,13 @@ fn a_promise_outlasts_an_upgrade() {
     assert!(!unsafe { lock.upgrade(Some(soon)) }, "another is inside");
     assert!(lock.try_enter(Some(1)).is_none(), "the promise is forgotten");
     lock.lock().remove(place.ticket);
-    assert!(lock.try_enter(Some(1)).is_some(), "nobody waits");
+    assert!(lock.try_enter(Some(1)).is_some(), "no request waits");
 }
 
 /// The room of [`a_snapshot_does_not_count_one_that_only_tries`].
 static VISITED: Phases<Visit> = Phases::new();
 
-/// A session of [`VISITED`]. Somebody who only tries is counted, or goes again, while a snapshot copies it.
+/// A session of [`VISITED`]. While a snapshot copies it, a try begins or ends to be counted.
 #[derive(Debug, PartialEq, Eq)]
 enum Visit {
     None,
@@ -200,7 +202,7 @@ fn a_snapshot_does_not_count_one_that_only_tries() {
     unsafe { VISITED.leave(&mut ()) };
     for visit in [Visit::Begins, Visit::Ends] {
         let begins = visit == Visit::Begins;
-        // All under one lock: whoever took it next might let the waiter in.
+        // All under one internal lock: the next thread that takes it might admit the waiter.
         let mut room = VISITED.lock();
         let place = room.push_thread(Some(Cow::Owned(visit)), Instant::now(), Kind::Thread);
         if !begins {

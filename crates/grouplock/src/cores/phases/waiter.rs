@@ -1,32 +1,33 @@
-//! Those who wait: threads that sleep and tasks that are to be polled.
+//! Waiters: threads that sleep and tasks that wait to be polled.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::task::Waker;
 use std::time::Instant;
 
 use super::arena::Slot;
+pub(crate) use crate::foreign::{contain, discard};
 use crate::sync::{self, AtomicU8, Thread};
 
-/// What a waiter looks at to learn how it stands. Written only by who holds the internal lock.
+/// The state of a waiter, which the waiter reads. Only a thread that holds the internal lock writes
+/// it, or the waiter before it joins the queue.
 #[derive(Debug)]
 pub(crate) struct Signal {
     state: AtomicU8,
-    /// The thread that sleeps, if it is one.
+    /// The thread to wake. `None` for a task.
     thread: Option<Thread>,
 }
 
-/// How a waiter stands.
+/// The state of a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Standing {
     /// In the queue, asleep.
     Waiting,
-    /// In the queue; the room was free a moment ago, and the waiter may try for it.
+    /// In the queue. The room was free a moment ago, and the waiter may try to enter.
     Invited,
-    /// Inside. The waiter has left the queue and counts as a holder.
+    /// Inside. The waiter has left the queue and is counted as a holder.
     Granted,
 }
 
@@ -40,21 +41,22 @@ impl Signal {
         Self::new(None)
     }
 
-    /// For the thread that runs this. A thread waits for one lock at a time, so it nearly always needs one signal in its life.
+    /// For the calling thread. It waits for one lock at a time, so it rarely needs a second signal.
     pub(super) fn of_this_thread() -> Arc<Self> {
         #[cfg(not(any(loom, shuttle)))]
         {
             thread_local! {
                 static MINE: Arc<Signal> = Signal::new(Some(sync::current()));
             }
-            // It may be in use: comparing or cloning a session may wait for another lock while the thread is about to wait for this one. And
-            // late in the life of a thread its locals are gone. Then one is made for this wait.
+            // The signal may be in use: while a thread is about to wait for this lock, a comparison
+            // or a clone of a session may wait for another lock. And thread-local values are gone
+            // late in the life of a thread. In both cases this wait gets a signal of its own.
             let mine = MINE
                 .try_with(|mine| (Arc::strong_count(mine) == 1).then(|| Arc::clone(mine)))
                 .ok()
                 .flatten()
                 .unwrap_or_else(|| Self::new(Some(sync::current())));
-            // Relaxed: the one who will write it next learns of it through the queue, under the internal lock.
+            // Relaxed: the next writer gets it from the queue, under the internal lock.
             mine.state.store(Standing::Waiting as u8, std::sync::atomic::Ordering::Relaxed);
             mine
         }
@@ -64,7 +66,7 @@ impl Signal {
 
     /// How the waiter stands.
     pub(super) fn standing(&self) -> Standing {
-        // Acquire: pairs with the release in `set`, so that who finds itself inside sees what earlier holders did.
+        // Acquire: pairs with the release in `set`. So the waiter sees what earlier holders did.
         match self.state.load(Acquire) {
             state if state == Standing::Granted as u8 => Standing::Granted,
             state if state == Standing::Invited as u8 => Standing::Invited,
@@ -72,36 +74,36 @@ impl Signal {
         }
     }
 
-    /// Whether the waiter is inside, and perhaps does not know yet.
+    /// Returns whether the waiter is inside. It may not have woken up yet.
     #[cfg(all(feature = "deadlock_detection", not(any(loom, shuttle))))]
     pub(crate) fn is_granted(&self) -> bool {
         self.standing() == Standing::Granted
     }
 
-    /// Tells the waiter. It is to be woken afterwards, once the internal lock is released.
+    /// Changes the state. The caller wakes the waiter after it has released the internal lock.
     pub(super) fn set(&self, standing: Standing) {
         // Release: pairs with the acquire in `standing`.
         self.state.store(standing as u8, Release);
     }
 }
 
-/// One who waits.
+/// A waiter in the queue.
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) phase: Slot,
     pub(super) arrived: Instant,
     pub(super) signal: Arc<Signal>,
     pub(super) kind: Kind,
-    /// Whether it must find the room set up for its session, or do that.
+    /// Whether it needs the room set up for its session, or must set it up.
     pub(super) set_up: bool,
 }
 
 impl Waiter {
-    /// It is inside, and is woken unless it is `running`. It has been counted: from here on, it may leave again.
+    /// Makes the waiter a holder, and wakes it unless it is `running`. It has been counted before.
     pub(super) fn enter(self, running: bool, wakes: &mut Wakes) {
         if !running {
             match self.kind {
-                Kind::Task(waker) => wakes.task(waker),
+                Kind::Task(waker) => wakes.push(Wake::Task(waker)),
                 Kind::Thread | Kind::Switching => wakes.thread(&self.signal),
             }
         }
@@ -109,25 +111,25 @@ impl Waiter {
     }
 }
 
-/// Who waits.
+/// What waits.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// A thread. It can be invited to try for a free room, and come too late.
+    /// A thread. It can be invited to try for a free room. Another thread may then enter before it.
     Thread,
-    /// A thread that has given up its session for another. Whatever happens now must end inside: it is handed the room.
+    /// A thread that has left its session for another. It must enter, so the room is handed to it.
     Switching,
-    /// A task, and how to have it polled. It may be polled late, or never: it is handed the room.
+    /// A task, and its waker. It may be polled late, or never, so the room is handed to it.
     Task(Waker),
 }
 
 impl Kind {
-    /// Whether it can be invited.
+    /// Returns whether it can be invited.
     pub(super) fn can_try(&self) -> bool {
         matches!(self, Kind::Thread)
     }
 }
 
-/// Those to be woken when the internal lock has been released. Waking runs the code of executors.
+/// The waiters to wake after the internal lock was released: wakers run the code of executors.
 #[derive(Debug, Default)]
 pub(super) struct Wakes(Vec<Wake>);
 
@@ -138,19 +140,16 @@ enum Wake {
 }
 
 thread_local! {
-    /// The vector that this thread used last, empty: waking allocates nothing, once a thread has done it.
+    /// The vector that this thread used last, empty. So only the first use allocates.
     static SPARE: Cell<Vec<Wake>> = const { Cell::new(Vec::new()) };
 }
 
-/// A vector of this size is not kept.
+/// A vector of this capacity is not kept.
 const TOO_LARGE: usize = 1024;
 
 impl Wakes {
-    pub(super) fn task(&mut self, waker: Waker) {
-        self.push(Wake::Task(waker));
-    }
-
-    /// The thread that looks at `signal`. The signal itself is left to the thread, which may need it for its next wait before it is woken from this one.
+    /// Adds the thread that reads `signal`. The thread may need the signal for its next wait before
+    /// it is woken from this one, so the signal itself is not kept.
     pub(super) fn thread(&mut self, signal: &Signal) {
         if let Some(thread) = &signal.thread {
             self.push(Wake::Thread(thread.clone()));
@@ -159,7 +158,7 @@ impl Wakes {
 
     fn push(&mut self, wake: Wake) {
         if self.0.capacity() == 0 {
-            // Late in the life of a thread its locals are gone.
+            // Thread-local values are gone late in the life of a thread.
             self.0 = SPARE.try_with(Cell::take).unwrap_or_default();
         }
         self.0.push(wake);
@@ -179,12 +178,13 @@ impl Drop for Wakes {
         }
         if self.0.capacity() < TOO_LARGE {
             let spare = std::mem::take(&mut self.0);
-            let _ = SPARE.try_with(|place| place.set(spare));
+            _ = SPARE.try_with(|kept| kept.set(spare));
         }
     }
 }
 
-/// Names that the lock needs no more. They are dropped when the internal lock is free, as that runs the user's code. Nearly always there is one at most.
+/// Sessions that the lock no longer needs. They are dropped after the internal lock was released,
+/// because their destructors are foreign code. There is rarely more than one.
 #[derive(Debug)]
 pub(super) struct Retired<S> {
     one: Option<S>,
@@ -209,22 +209,5 @@ impl<S> Retired<S> {
 impl<S> Drop for Retired<S> {
     fn drop(&mut self) {
         self.one.take().into_iter().chain(self.more.drain(..)).for_each(discard);
-    }
-}
-
-/// Drops a name. If that panics, it goes no further.
-#[inline]
-pub(crate) fn discard<S>(name: S) {
-    if std::mem::needs_drop::<S>() {
-        contain(|| drop(name));
-    }
-}
-
-/// Runs foreign code on behalf of somebody else. If it panics, that has been reported by the panic hook, and goes no further: the thread that
-/// runs it is about to enter or to leave, and others are still to be woken.
-pub(crate) fn contain(foreign: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(foreign)) {
-        // Dropping it might panic again.
-        std::mem::forget(payload);
     }
 }

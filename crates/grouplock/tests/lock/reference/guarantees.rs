@@ -1,22 +1,23 @@
-//! What each policy promises, checked request by request over a run, without regard to how the lock or its paper twin keep the promise.
+//! The guarantee of each policy, checked request by request over a run. The check does not depend
+//! on how the lock or the reference model works.
 
 use super::model::{Model, Policy, priority};
 
-/// A request that waits, and who has overtaken it.
+/// A waiting request, and the requests that have overtaken it.
 struct Waiting {
     who: usize,
     session: Option<u8>,
     arrived: u64,
-    /// Conflicting requests that arrived later and got in earlier.
+    /// Conflicting requests that arrived later and entered earlier.
     overtaken_by: Vec<u64>,
 }
 
-/// Looks at who is inside after each step.
+/// Checks the holders after each step.
 pub(crate) struct Guarantees {
     policy: Policy,
     clock: u64,
     waiting: Vec<Waiting>,
-    /// Those inside, with their times of arrival.
+    /// The holders, with their times of arrival.
     inside: Vec<(usize, u64)>,
 }
 
@@ -40,7 +41,7 @@ impl Guarantees {
         }
     }
 
-    /// A step has been made, and `model`, which agrees with the lock, says who is inside and who waits.
+    /// A step was made. `model`, which agrees with the lock, has the holders and the waiters.
     pub(crate) fn check(&mut self, model: &Model) {
         self.inside.retain(|(who, _)| model.holders.contains(who));
         let waits = |who: usize| model.waiting.iter().any(|group| group.members.contains(&who));
@@ -55,7 +56,8 @@ impl Guarantees {
                     old.overtaken_by.push(new.arrived);
                     self.policy_allows(old, new);
                 }
-                // First in, first enabled: nobody of a session waits while one that came later got in.
+                // First in, first enabled: no request of a session waits while a later one of the
+                // same session has entered.
                 if matches!(self.policy, Policy::Fifo) && old.session == new.session {
                     assert!(old.arrived > new.arrived, "{} passed its fellow {}", new.who, old.who);
                 }
@@ -63,7 +65,7 @@ impl Guarantees {
             self.inside.push((new.who, new.arrived));
         }
         self.waiting = waiting;
-        // Nobody who is first waits for the session that is inside, or for an empty room.
+        // The first request does not wait for the session that is inside, or for an empty room.
         if let Some(first) = model.waiting.first() {
             assert!(
                 !model.holders.is_empty()
@@ -82,7 +84,7 @@ impl Guarantees {
                 let times = old.overtaken_by.len();
                 assert!(times <= passes as usize, "{} was overtaken {times} times", old.who);
             }
-            // These programs end long before age makes up for anything.
+            // These programs end before age changes the order.
             Policy::Priority { .. } => assert!(
                 priority(new.session.as_ref()) > priority(old.session.as_ref()),
                 "{} overtook {}",

@@ -1,7 +1,7 @@
-//! Random programs, run by the lock and by a lock on paper: at every step the same requests are inside and the same ones wait, in the same order, and
-//! exactly those who got in have been woken.
+//! The lock and a reference model run random programs. After every step the same requests are
+//! inside and the same requests wait, in the same order. Exactly the admitted requests were woken.
 //!
-//! One thread plays all participants, as futures, so a run repeats exactly.
+//! One thread runs all participants, as futures, so a run repeats exactly.
 
 mod guarantees;
 mod model;
@@ -30,22 +30,24 @@ enum Slot<'a, C: Core<Session = u8>> {
 const SLOTS: usize = 7;
 const SESSIONS: u8 = 3;
 
-/// A step of a program. What it means depends on how the participant stands.
+/// A step of a program. Its meaning depends on the state of the participant.
 type Step = (u8, usize, u8);
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec((0..16_u8, 0..SLOTS, 0..=SESSIONS), 1..150)
 }
 
-/// A lock and its paper twin.
+/// A lock and its reference model.
 struct Twins<'a, C: Core<Session = u8>> {
     lock: &'a GroupLock<u8, (), C>,
     model: Model,
     guarantees: Guarantees,
     slots: Vec<Slot<'a, C>>,
-    /// Whether the lock has the policy that the paper says. If not, a blocking call may wait for ever where the paper says that it enters.
+    /// Whether the lock has the policy of the model. If not, a blocking call may wait forever where
+    /// the model says that it enters.
     alike: bool,
-    /// Whether the lock shows those as one group who were two with another between them. They enter together in any case.
+    /// Whether the lock shows two groups as one after the group between them has gone. They enter
+    /// together in any case.
     merges: bool,
 }
 
@@ -57,46 +59,16 @@ impl<'a, C: Core<Session = u8>> Twins<'a, C> {
     }
 
     fn step(&mut self, (kind, who, number): Step) {
-        // The last number stands for an exclusive request.
+        // The last number means an exclusive request.
         let session = (number < SESSIONS).then_some(number);
         let slot = std::mem::replace(&mut self.slots[who], Slot::Idle);
         self.slots[who] = match slot {
             Slot::Idle => self.come(kind, who, session),
-            Slot::Entering(mut future, woken) => {
-                if kind % 4 == 0 {
-                    self.model.go(who);
-                    drop(future);
-                    Slot::Idle
-                } else {
-                    match poll_with(&mut future, &woken.waker()) {
-                        Poll::Ready(guard) => {
-                            assert!(self.model.holders.contains(&who), "{who} got in");
-                            Slot::Inside(guard)
-                        }
-                        Poll::Pending => {
-                            assert!(!self.model.holders.contains(&who), "{who} did not get in");
-                            Slot::Entering(future, woken)
-                        }
-                    }
-                }
+            Slot::Entering(future, woken) => {
+                self.wait(kind, who, future, woken, Slot::Inside, Slot::Entering)
             }
-            Slot::EnteringAlone(mut future, woken) => {
-                if kind % 4 == 0 {
-                    self.model.go(who);
-                    drop(future);
-                    Slot::Idle
-                } else {
-                    match poll_with(&mut future, &woken.waker()) {
-                        Poll::Ready(guard) => {
-                            assert!(self.model.holders.contains(&who), "{who} got in");
-                            Slot::Alone(guard)
-                        }
-                        Poll::Pending => {
-                            assert!(!self.model.holders.contains(&who), "{who} did not get in");
-                            Slot::EnteringAlone(future, woken)
-                        }
-                    }
-                }
+            Slot::EnteringAlone(future, woken) => {
+                self.wait(kind, who, future, woken, Slot::Alone, Slot::EnteringAlone)
             }
             Slot::Inside(mut guard) => match session {
                 Some(session)
@@ -130,6 +102,29 @@ impl<'a, C: Core<Session = u8>> Twins<'a, C> {
         self.compare();
     }
 
+    /// A participant whose request waits withdraws or polls.
+    fn wait<F: Future<Output: Sized> + Unpin>(
+        &mut self,
+        kind: u8,
+        who: usize,
+        mut future: F,
+        woken: Arc<Woken>,
+        inside: impl FnOnce(F::Output) -> Slot<'a, C>,
+        waiting: impl FnOnce(F, Arc<Woken>) -> Slot<'a, C>,
+    ) -> Slot<'a, C> {
+        if kind.is_multiple_of(4) {
+            self.model.go(who);
+            drop(future);
+            return Slot::Idle;
+        }
+        let polled = poll_with(&mut future, &woken.waker());
+        assert_eq!(polled.is_ready(), self.model.holders.contains(&who), "whether {who} is inside");
+        match polled {
+            Poll::Ready(guard) => inside(guard),
+            Poll::Pending => waiting(future, woken),
+        }
+    }
+
     /// An idle participant asks.
     fn come(&mut self, kind: u8, who: usize, session: Option<u8>) -> Slot<'a, C> {
         let lock = self.lock;
@@ -147,7 +142,7 @@ impl<'a, C: Core<Session = u8>> Twins<'a, C> {
             (4, Some(session)) if admits && self.alike => Slot::Inside(lock.enter(session)),
             (4, None) if admits && self.alike => Slot::Alone(lock.exclusive()),
             (5, Some(session)) if admits && self.model.waiting.is_empty() => {
-                // A striped lock favours a session that comes so often.
+                // After so many entries, a striped lock favours the session.
                 (0..70).for_each(|_| drop(lock.enter(session)));
                 self.guarantees.came(who, &self.model, Some(session));
                 Slot::Inside(lock.enter(session))
@@ -208,14 +203,14 @@ impl<'a, C: Core<Session = u8>> Twins<'a, C> {
         self.guarantees.check(model);
     }
 
-    /// Everyone goes, in the order of the slots; then nobody is left.
+    /// All participants leave or withdraw, in the order of the slots. Then there are none.
     fn finish(mut self) {
         for who in 0..SLOTS {
             self.slots[who] = Slot::Idle;
             self.model.go(who);
             self.compare();
         }
-        drop(self.lock.try_exclusive().expect("nobody is inside"));
+        drop(self.lock.try_exclusive().expect("the room is empty"));
     }
 }
 
@@ -237,7 +232,7 @@ fn play<C: Core<Session = u8>>(mut twins: Twins<'_, C>, program: &[Step]) {
     twins.finish();
 }
 
-/// How many programs are drawn for each test.
+/// The number of programs for each test.
 fn programs() -> ProptestConfig {
     let asked = std::env::var("GROUPLOCK_PROGRAMS").ok().map(|number| {
         number.parse().unwrap_or_else(|_| panic!("GROUPLOCK_PROGRAMS={number} is not a number"))
@@ -316,7 +311,7 @@ mod handover {
     }
 }
 
-/// A policy taken for another is noticed: the twins part.
+/// A wrong policy is noticed: the lock and the model differ.
 #[test]
 fn the_paper_tells_policies_apart() {
     let policies = [

@@ -1,10 +1,10 @@
-//! A lock on paper: requests in a list, and what each policy says about them, as plainly as it can be put.
+//! A reference model of the lock: requests in a list, and the rules of each policy in plain code.
 
 use std::time::Duration;
 
 use grouplock::GroupLock;
 
-/// The policies, with [`priority`] for the one that knows priorities.
+/// The policies, with [`priority`] for `Policy::Priority`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
     Fifo,
@@ -22,7 +22,7 @@ impl Policy {
         }
     }
 
-    /// As the lock calls it.
+    /// The policy of the lock.
     pub(crate) fn shipped(self) -> grouplock::Policy {
         match self {
             Policy::Fifo => grouplock::Policy::Fifo,
@@ -36,19 +36,19 @@ impl Policy {
 /// Requests that will enter together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// `None` for one that asked to be alone.
+    /// `None` for a request to be alone.
     pub(crate) session: Option<u8>,
     pub(crate) members: Vec<usize>,
-    /// How many have overtaken anyone since it came.
+    /// How many requests have overtaken any since it arrived.
     passed: u32,
     priority: u32,
 }
 
-/// The room and the list of those who wait for it. Requests are called by numbers.
+/// The room and the list of waiting requests. A request has a number.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     policy: Policy,
-    /// What the holders asked for.
+    /// The requests of the holders.
     pub(crate) inside: Option<u8>,
     pub(crate) holders: Vec<usize>,
     pub(crate) waiting: Vec<Group>,
@@ -60,12 +60,13 @@ pub(crate) fn priority(session: Option<&u8>) -> u32 {
 }
 
 impl Model {
-    /// Of the policies with a clock, it knows those whose times are zero or longer than any program runs.
+    /// Of the policies with a clock, it supports those with a time of zero or a time that is longer
+    /// than any program.
     pub(crate) fn new(policy: Policy) -> Self {
         Model { policy, inside: None, holders: Vec::new(), waiting: Vec::new() }
     }
 
-    /// Whether a request for `session` would enter at once.
+    /// Returns whether a request for `session` would enter at once.
     pub(crate) fn admits(&self, session: Option<u8>) -> bool {
         let fits = self.holders.is_empty() || session.is_some() && self.inside == session;
         fits && self.may_overtake(session)
@@ -82,7 +83,7 @@ impl Model {
         })
     }
 
-    /// Request `who` enters if it can without waiting.
+    /// Request `who` enters if no wait is needed.
     pub(crate) fn try_enter(&mut self, who: usize, session: Option<u8>) -> bool {
         let admitted = self.admits(session);
         if admitted {
@@ -93,7 +94,7 @@ impl Model {
         admitted
     }
 
-    /// Request `who` enters or joins those who wait.
+    /// Request `who` enters or joins the waiters.
     pub(crate) fn ask(&mut self, who: usize, session: Option<u8>) {
         if self.try_enter(who, session) {
             return;
@@ -101,7 +102,7 @@ impl Model {
         let priority = priority(session.as_ref());
         let fellows = |group: &Group| session.is_some() && group.session == session;
         let end = self.waiting.len();
-        // Which group it joins, or where it makes one.
+        // The group that it joins, or the position of a new one.
         let joined = match self.policy {
             Policy::Fifo => end.checked_sub(1).filter(|i| fellows(&self.waiting[*i])),
             Policy::Eventual { patience } => (0..end)
@@ -132,7 +133,7 @@ impl Model {
         }
     }
 
-    /// Request `who` leaves, or gives up.
+    /// Request `who` leaves, or withdraws.
     pub(crate) fn go(&mut self, who: usize) {
         self.holders.retain(|holder| *holder != who);
         for group in &mut self.waiting {
@@ -142,12 +143,12 @@ impl Model {
         self.settle();
     }
 
-    /// Whether `who` can switch to `session` without waiting.
+    /// Returns whether `who` can switch to `session` without a wait.
     pub(crate) fn switches(&self, who: usize, session: u8) -> bool {
         self.inside == Some(session) || self.holders == [who] && self.may_overtake(Some(session))
     }
 
-    /// Does so.
+    /// Switches.
     pub(crate) fn switch(&mut self, session: u8) {
         if self.inside != Some(session) {
             self.waiting.iter_mut().for_each(|group| group.passed += 1);
@@ -162,7 +163,8 @@ impl Model {
         self.settle();
     }
 
-    /// A free room goes to the first group. A group for the session inside joins it: the first; or another, if the policy lets that many overtake.
+    /// A free room goes to the first group. A group for the session inside joins it: the first
+    /// group, or another if the policy lets so many requests overtake.
     fn settle(&mut self) {
         while !self.waiting.is_empty() {
             let joins = |group: &Group| group.session.is_some() && group.session == self.inside;

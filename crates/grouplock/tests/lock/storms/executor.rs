@@ -1,4 +1,4 @@
-//! An executor in forty lines, which knows nothing of locks: any executor will do.
+//! An executor in forty lines, which knows nothing of locks: every executor works.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,12 +17,12 @@ struct Task {
 impl Wake for Task {
     fn wake(self: Arc<Self>) {
         let ready = self.ready.clone();
-        // If nobody listens any more, all tasks have ended.
-        let _ = ready.send(self);
+        // If the channel is closed, all tasks have ended.
+        _ = ready.send(self);
     }
 }
 
-/// Runs all of `works` to their ends, on `threads` threads.
+/// Runs all `works` to their ends, on `threads` threads.
 pub(crate) fn run(threads: usize, works: impl IntoIterator<Item = Work>) {
     let (ready, queue) = mpsc::channel::<Arc<Task>>();
     for work in works {

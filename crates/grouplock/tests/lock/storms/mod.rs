@@ -1,5 +1,6 @@
-//! Storms of threads and tasks on the real lock, judged by the property monitors: no two sessions meet, nobody is left behind, and first come is first
-//! served where that is promised. With panics inside, timeouts, and futures dropped at any moment.
+//! Storms of threads and tasks on the real lock. Property monitors check them: no two sessions are
+//! inside together, every request ends, and first come is first served where that is promised.
+//! Holders panic, timeouts expire, and futures are dropped at any time.
 
 mod executor;
 mod participant;
@@ -15,12 +16,12 @@ use grouplock::{GroupLock, Policy};
 use grouplock_algorithms::monitor::{Concurrency, Event, Exclusion, Fcfs, Journal, LeftBehind};
 use participant::{Data, Participant, data};
 
-/// How many passages each participant makes.
+/// The number of passages of each participant.
 fn passages() -> usize {
     let asked = std::env::var("GROUPLOCK_PASSAGES").ok().map(|number| {
         number.parse().unwrap_or_else(|_| panic!("GROUPLOCK_PASSAGES={number} is not a number"))
     });
-    // The thread sanitizer looks at who orders what, and takes ten times as long.
+    // The thread sanitizer checks the order of accesses, and takes ten times as long.
     asked.unwrap_or(if cfg!(tsan) { 150 } else { 400 })
 }
 
@@ -33,7 +34,7 @@ const POLICIES: [Policy; 6] = [
     Policy::BatchFor { wait: Duration::from_micros(100) },
 ];
 
-/// What the participants wrote down, judged. How much they shared.
+/// Checks the journals of the participants. Returns how much they shared.
 #[track_caller]
 fn judge(journals: &[Journal]) -> Concurrency {
     let mut concurrency = Concurrency::default();
@@ -53,24 +54,11 @@ fn judge(journals: &[Journal]) -> Concurrency {
 fn assert_free<T, C: Core<Session = u32>>(lock: &GroupLock<u32, T, C>) {
     let seen = lock.snapshot();
     assert_eq!((seen.holders, seen.waiting.len()), (0, 0), "{seen:?}");
-    drop(lock.try_exclusive().expect("nobody is inside"));
+    drop(lock.try_exclusive().expect("the room is empty"));
 }
 
 /// Threads, and as many tasks on two more threads, on one lock.
 fn storm<C: Core<Session = u32> + Send + Sync + 'static>(
-    core: C,
-    gives_up: bool,
-    threads: u64,
-    tasks: u64,
-) -> Vec<Journal>
-where
-    C::Pass: Send,
-    C::Waiting: Send,
-{
-    storm_on(GroupLock::over(core, data()), gives_up, threads, tasks)
-}
-
-fn storm_on<C: Core<Session = u32> + Send + Sync + 'static>(
     lock: GroupLock<u32, Data, C>,
     gives_up: bool,
     threads: u64,
@@ -89,7 +77,7 @@ where
             scope.spawn(move || {
                 let mut participant = Participant::new(seed, gives_up);
                 (0..passages).for_each(|_| participant.pass(lock));
-                journals.lock().expect("nobody panics").push(participant.journal);
+                journals.lock().expect("no thread panics").push(participant.journal);
             });
         }
         let works = (0..tasks).map(|seed| {
@@ -105,7 +93,7 @@ where
         executor::run(2, works);
     });
     assert_free(&lock);
-    std::mem::take(&mut *journals.lock().expect("nobody panics"))
+    std::mem::take(&mut *journals.lock().expect("no thread panics"))
 }
 
 async fn task<C: Core<Session = u32>>(
@@ -117,14 +105,15 @@ async fn task<C: Core<Session = u32>>(
     for _ in 0..passages {
         participant.pass_async(&*lock).await;
     }
-    journals.lock().expect("nobody panics").push(participant.journal);
+    journals.lock().expect("no thread panics").push(participant.journal);
 }
 
 #[test]
 fn threads_and_tasks_at_once() {
     for policy in POLICIES {
         println!("{policy:?}");
-        let concurrency = judge(&storm(Phases::with_policy(policy), true, 6, 24));
+        let concurrency =
+            judge(&storm(GroupLock::over(Phases::with_policy(policy), data()), true, 6, 24));
         assert!(concurrency.most_inside > 1, "nothing was shared");
     }
     println!("priorities");
@@ -133,7 +122,7 @@ fn threads_and_tasks_at_once() {
         |session: Option<&u32>| session.map_or(1, |session| *session),
         data(),
     );
-    let concurrency = judge(&storm_on(priorities, true, 6, 24));
+    let concurrency = judge(&storm(priorities, true, 6, 24));
     assert!(concurrency.most_inside > 1, "nothing was shared");
 }
 
@@ -141,27 +130,28 @@ fn threads_and_tasks_at_once() {
 fn striped_threads_and_tasks_at_once() {
     for policy in POLICIES {
         println!("{policy:?}");
-        judge(&storm(Striped::new(policy), true, 6, 24));
+        judge(&storm(GroupLock::over(Striped::new(policy), data()), true, 6, 24));
     }
 }
 
 #[test]
 fn first_come_is_first_served() {
-    let journals = storm(Phases::with_policy(Policy::Fifo), false, 6, 40);
+    let journals = storm(GroupLock::over(Phases::with_policy(Policy::Fifo), data()), false, 6, 40);
     judge(&journals);
     Journal::judge(&journals, &mut Fcfs::default()).unwrap_or_else(|v| panic!("{v}"));
-    let journals = storm(Striped::new(Policy::Fifo), false, 6, 40);
+    let journals = storm(GroupLock::over(Striped::new(Policy::Fifo), data()), false, 6, 40);
     judge(&journals);
     Journal::judge(&journals, &mut Fcfs::default()).unwrap_or_else(|v| panic!("{v}"));
 }
 
-/// The same storm with a policy that lets newcomers overtake: the monitor must object, or it would not notice if `Fifo` did.
+/// The same storm with a policy that allows overtaking. The monitor must report it. Otherwise it
+/// would not notice a wrong `Fifo`.
 #[cfg(not(tsan))]
 #[test]
 fn the_monitor_of_first_come_first_served_can_object() {
     let policy = Policy::Eventual { patience: Duration::MAX };
     let objected = (0..10).any(|_| {
-        let journals = storm(Phases::with_policy(policy), false, 6, 40);
+        let journals = storm(GroupLock::over(Phases::with_policy(policy), data()), false, 6, 40);
         Journal::judge(&journals, &mut Fcfs::default()).is_err()
     });
     assert!(objected, "overtaking was not noticed");
@@ -170,14 +160,14 @@ fn the_monitor_of_first_come_first_served_can_object() {
 #[cfg(feature = "handover")]
 #[test]
 fn handover_threads_and_tasks_at_once() {
-    let concurrency = judge(&storm(Handover::new(), true, 6, 24));
+    let concurrency = judge(&storm(GroupLock::over(Handover::new(), data()), true, 6, 24));
     assert!(concurrency.most_inside > 1, "nothing was shared");
 }
 
 #[cfg(feature = "handover")]
 #[test]
 fn handover_serves_first_who_comes_first() {
-    let journals = storm(Handover::new(), false, 6, 40);
+    let journals = storm(GroupLock::over(Handover::new(), data()), false, 6, 40);
     judge(&journals);
     Journal::judge(&journals, &mut Fcfs::default()).unwrap_or_else(|v| panic!("{v}"));
 }
@@ -185,7 +175,7 @@ fn handover_serves_first_who_comes_first() {
 // The thread sanitizer needs no long queues.
 const MANY: u64 = if cfg!(tsan) { 1_000 } else { 10_000 };
 
-/// Ten thousand tasks, three passages each, on an executor made for the purpose.
+/// Ten thousand tasks, with three passages each, on a plain executor.
 #[test]
 fn ten_thousand_tasks_on_a_plain_executor() {
     for policy in [Policy::EVENTUAL, Policy::Fifo] {
@@ -209,13 +199,13 @@ where
         work
     });
     executor::run(2, works);
-    let journals = std::mem::take(&mut *journals.lock().expect("nobody panics"));
+    let journals = std::mem::take(&mut *journals.lock().expect("no thread panics"));
     assert_eq!(journals.len() as u64, MANY);
     judge(&journals);
     assert_free(&lock);
 }
 
-/// The same on tokio, where some have a timeout around them and some are aborted.
+/// The same on tokio, where some have a timeout and some are aborted.
 #[test]
 fn ten_thousand_tasks_on_tokio() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -245,7 +235,7 @@ fn ten_thousand_tasks_on_tokio() {
                     }
                 })
                 .collect();
-            // One kind is aborted wherever it is: waiting, granted and not polled, or inside.
+            // One kind is aborted in any state: waiting, admitted and not polled, or inside.
             tasks.iter().skip(1).step_by(10).for_each(tokio::task::JoinHandle::abort);
             let (mut ended, mut aborted) = (0, 0);
             for task in tasks {
@@ -260,14 +250,14 @@ fn ten_thousand_tasks_on_tokio() {
             (ended, aborted)
         });
         println!("{policy:?}: {ended} ended, {aborted} were aborted");
-        let journals = std::mem::take(&mut *journals.lock().expect("nobody panics"));
+        let journals = std::mem::take(&mut *journals.lock().expect("no thread panics"));
         assert_eq!(journals.len() as u64, MANY / 10 * 8);
         judge(&journals);
         assert_free(&*lock);
     }
 }
 
-/// The monitors see a lock that does not lock.
+/// The monitors notice a lock that does not lock.
 #[test]
 fn an_open_door_is_noticed() {
     let mut journals = vec![Journal::default(), Journal::default()];
@@ -279,7 +269,7 @@ fn an_open_door_is_noticed() {
     assert!(Journal::judge(&journals, &mut LeftBehind::default()).is_err());
 }
 
-/// Tasks of another library's executor, each on a thread of its own.
+/// Tasks on another library's executor, each on a thread of its own.
 #[test]
 fn futures_run_on_futures_executor() {
     let lock = GroupLock::new(data());
@@ -304,7 +294,8 @@ fn futures_run_on_futures_executor() {
     assert_free(&lock);
 }
 
-/// A queue of many: futures of different sessions that wait behind a holder. Some give up, in no order; some come later and join. All others get in.
+/// A long queue of futures of different sessions behind a holder. Some withdraw, in any order. Some
+/// arrive later and join. All others enter.
 #[cfg(not(tsan))] // it has one thread
 #[test]
 fn sixteen_thousand_wait() {
@@ -318,7 +309,7 @@ fn sixteen_thousand_wait() {
         for (_, future) in &mut waiting {
             crate::common::pending(future);
         }
-        // Every second gives up, and as many come for the sessions that came last.
+        // Every second one withdraws. As many arrive for the sessions that arrived last.
         random.shuffle(&mut waiting);
         waiting.truncate(WAITERS / 2);
         waiting.sort_by_key(|(number, _)| *number);
@@ -329,11 +320,11 @@ fn sixteen_thousand_wait() {
         }
         assert_eq!(crate::common::waiters(&lock.snapshot()), WAITERS);
         drop(inside);
-        // Each phase lets the next one in when it leaves.
+        // Each phase admits the next one when it leaves.
         while !waiting.is_empty() {
             let before = waiting.len();
             waiting.retain_mut(|(_, future)| crate::common::poll(future).is_pending());
-            assert!(waiting.len() < before, "nobody gets in: {policy:?}");
+            assert!(waiting.len() < before, "no request enters: {policy:?}");
         }
         let seen = lock.snapshot();
         assert_eq!((seen.holders, seen.waiting.len()), (0, 0));

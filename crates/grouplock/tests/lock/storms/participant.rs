@@ -1,4 +1,4 @@
-//! Those who storm a lock, as threads and as tasks, and what they write down.
+//! The participants of a storm, as threads and as tasks, and their journals.
 
 use std::future::Future;
 use std::hint::spin_loop;
@@ -13,7 +13,7 @@ use grouplock::cores::Core;
 use grouplock::{ExclusiveGuard, GroupLock, SessionGuard};
 use grouplock_algorithms::monitor::{Event, Journal, now};
 
-/// The data: how often each session has been entered. Exclusive holders use it without atomics.
+/// The data: how often each session was entered. Exclusive holders use it without atomics.
 pub(crate) type Data = [AtomicU64; SESSIONS as usize];
 
 pub(crate) const SESSIONS: u32 = 3;
@@ -22,11 +22,11 @@ pub(crate) fn data() -> Data {
     std::array::from_fn(|_| AtomicU64::new(0))
 }
 
-/// One who storms, with a journal.
+/// One participant, with a journal.
 pub(crate) struct Participant {
     pub(crate) journal: Journal,
     random: fastrand::Rng,
-    /// Whether requests may be given up.
+    /// Whether requests may be withdrawn.
     gives_up: bool,
 }
 
@@ -51,7 +51,7 @@ impl Future for Yield {
     }
 }
 
-/// Notes the end of the doorway when its request has been queued: after the first poll.
+/// Records the end of the doorway when the request is in the queue: after the first poll.
 struct Noting<'a, F> {
     future: F,
     participant: &'a mut Participant,
@@ -76,7 +76,7 @@ impl Participant {
         Participant { journal: Journal::default(), random, gives_up }
     }
 
-    /// Passes a random time: often none, seldom a long one.
+    /// Waits for a random time: often none, rarely a long one.
     fn linger(&mut self) {
         match self.random.u32(0..256) {
             0..=150 => {}
@@ -86,7 +86,7 @@ impl Participant {
         }
     }
 
-    /// The same for a task, which does not hold up its executor.
+    /// The same for a task. It does not block its executor.
     async fn linger_async(&mut self) {
         match self.random.u32(0..256) {
             0..=150 => {}
@@ -99,7 +99,7 @@ impl Participant {
         }
     }
 
-    /// Inside, as a thread; leaves by dropping `guard`, and now and then by a panic.
+    /// Inside, as a thread. Leaves by dropping `guard`, and sometimes by a panic.
     fn inside<G>(&mut self, guard: G) {
         self.linger();
         self.leave(guard);
@@ -110,7 +110,7 @@ impl Participant {
         if self.random.u8(..) < 16 {
             let cut_short = catch_unwind(AssertUnwindSafe(move || {
                 let _guard = guard;
-                // Without the panic hook, which would print.
+                // Without the panic hook, which would print a message.
                 resume_unwind(Box::new("as planned"));
             }));
             assert!(cut_short.is_err());
@@ -130,7 +130,7 @@ impl Participant {
         self.journal.note_entry(now());
     }
 
-    /// What any core can do.
+    /// Calls that every core has.
     pub(crate) fn block<C: Core<Session = u32>>(&mut self, lock: &GroupLock<u32, Data, C>) {
         self.linger();
         if self.random.u8(..) < 40 {
@@ -151,7 +151,8 @@ impl Participant {
 
     /// One passage, or an attempt at one, as a thread.
     pub(crate) fn pass<C: Core<Session = u32>>(&mut self, lock: &GroupLock<u32, Data, C>) {
-        // Downgrading lets a session in past those who wait, so it is not for those who are to be served in order.
+        // Downgrading lets a session enter before waiting requests. So it is not used where the
+        // order is checked.
         let deed = self.random.u8(..if self.gives_up { 8 } else { 3 });
         match deed {
             0..=1 => self.block(lock),
@@ -162,7 +163,7 @@ impl Participant {
                 self.linger();
                 self.journal.note(Event::Leave);
                 self.journal.note(Event::Done);
-                // Another one: to switch to the session inside is to stay.
+                // Another session: a switch to the session inside does nothing.
                 let session = (session + self.random.u32(1..SESSIONS)) % SESSIONS;
                 self.journal.note(Event::Request(u64::from(session) + 1));
                 SessionGuard::switch(&mut guard, session);
@@ -237,7 +238,7 @@ impl Participant {
                 self.leave(guard);
             }
             _ => {
-                // Gives up after a few polls, granted or not.
+                // Withdraws after a few polls, admitted or not.
                 let session = self.request();
                 let mut future = lock.enter_async(session);
                 let mut polls = self.random.u8(..4);

@@ -1,4 +1,4 @@
-//! What a mutex and a readers-writers lock need beyond sessions: leaving in order, and becoming alone without leaving.
+//! What feature `lock_api` needs beyond sessions: fair exits, and upgrades from a session to alone.
 
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -12,7 +12,7 @@ use super::{Duty, Phases, Place};
 use crate::sync::{self, Shared, Word};
 
 impl<S> Phases<S> {
-    /// A lock whose last session was `name`: the first who comes for it finds it as all others will.
+    /// A lock whose last session was `name`, so that the first request is like later ones.
     pub(crate) const fn named(name: S) -> Self {
         Phases {
             word: Word::new(0),
@@ -22,22 +22,22 @@ impl<S> Phases<S> {
         }
     }
 
-    /// Whether anybody is inside, and whether it is alone. Out of date at once.
+    /// Returns whether there is a holder, and whether it is alone. Out of date at once.
     pub(crate) fn is_held(&self) -> (bool, bool) {
-        // Relaxed: nothing is concluded from it.
+        // Relaxed: the caller concludes nothing from it.
         let word = self.word.load(Relaxed);
         (!word::is_empty(word), word & EXCLUSIVE != 0)
     }
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Leaves, and if somebody waits, promises the room to the first phase: nobody who comes later goes before it.
+    /// Leaves. If requests wait, promises the room to the first phase: no later request passes it.
     ///
     /// # Safety
-    /// The caller is a holder, of the whole room if `exclusive`, and is none afterwards.
+    /// The caller is a holder, alone if `exclusive`. It is not a holder afterwards.
     pub(crate) unsafe fn leave_fairly(&self, exclusive: bool) {
         let count = if exclusive { ONE | EXCLUSIVE } else { ONE };
-        // Relaxed: only to see whether anybody waits in the queue, or is about to. Threads that were invited do not count: they are awake.
+        // Relaxed: only to see whether a request waits, or is about to. Invited threads are awake.
         let word = self.word.load(Relaxed);
         // Release: as in `give_back`.
         if word & (LOCKED | NOTIFY | ASK) == 0
@@ -52,28 +52,27 @@ impl<S: Eq + Clone> Phases<S> {
         self.leave_behind(&locked, count);
     }
 
-    /// Takes back `count` with the door shut. If that leaves the room empty, the first phase gets it when the internal lock is released.
+    /// Undoes `count` with the door shut. The internal lock's release hands an empty room over.
     fn leave_behind(&self, _locked: &Locked<'_, S>, count: u32) {
-        // Relaxed: who comes by a later step finds the door shut, and asks. The release of the internal lock opens it if nobody waits.
+        // Relaxed: a request with a later step finds the door shut, and asks. If no request waits,
+        // the release of the internal lock opens the door.
         self.word.fetch_or(ASK, Relaxed);
         // Release: as in `give_back`.
         self.word.fetch_sub(count, Release);
     }
 
-    /// Makes a holder who is the only one alone in the room, if it is.
+    /// Makes the holder alone if it is the only one. Returns whether it is alone.
     ///
     /// # Safety
-    /// The caller is a holder of a session. It has the room to itself afterwards if this says so.
+    /// The caller is a holder of a session. If this returns `true`, it is alone afterwards.
     pub(crate) unsafe fn try_upgrade(&self) -> bool {
         self.lock().close()
     }
-}
 
-impl<S: Eq + Clone> Phases<S> {
-    /// If somebody waits, lets them in, in order, and comes back after them.
+    /// If requests wait, leaves, lets them enter in order, and enters again after them.
     ///
     /// # Safety
-    /// The caller is a holder of `session`, or of the whole room if that is `None`, and is one afterwards.
+    /// The caller is a holder of `session`, or alone if that is `None`. It is one afterwards, too.
     pub(crate) unsafe fn make_way(&self, session: Option<&S>) {
         let place = {
             let mut locked = self.lock();
@@ -90,13 +89,16 @@ impl<S: Eq + Clone> Phases<S> {
         debug_assert!(inside, "without a deadline, waiting ends inside");
     }
 
-    /// Waits, but not longer than until `deadline`, until all other holders have left, and is alone then. Nobody goes before the caller; but
-    /// it is the caller's business that no two holders do this at the same time, as the second would go before the first.
+    /// Waits until all other holders have left, at most until `deadline`. Then the caller is alone.
+    /// No request enters before it. Two holders must not do this at once: the second would pass the
+    /// first.
     ///
-    /// The caller gives its count back and takes the first place in the queue, which is the same as being inside: the room goes to nobody else.
+    /// The caller undoes its count and becomes the first in the queue. That is equal to being
+    /// inside: no other request gets the room.
     ///
     /// # Safety
-    /// The caller is a holder of a session. It has the room to itself afterwards if this says so; if not, it is what it was.
+    /// The caller is a holder of a session. If this returns `true`, it is alone afterwards. If not,
+    /// it is still a holder of the session.
     pub(crate) unsafe fn upgrade(&self, deadline: Option<Instant>) -> bool {
         let place = {
             let mut locked = self.lock();
@@ -118,7 +120,7 @@ impl<S: Eq + Clone> Phases<S> {
 }
 
 impl<S: Eq + Clone> Locked<'_, S> {
-    /// The caller is a holder. If it is the only one, it has the room to itself from now on.
+    /// The caller is a holder. If it is the only one, it is alone from now on.
     fn close(&self) -> bool {
         let mut word = self.core.word.load(Relaxed);
         while word::holders(word) == 1 {
@@ -131,10 +133,10 @@ impl<S: Eq + Clone> Locked<'_, S> {
         false
     }
 
-    /// The caller waited at the head of the queue to be alone, and is a holder of the session again. That is inside still, or was last: nobody else
-    /// has been let in.
+    /// The caller waited at the head of the queue to be alone, and becomes a holder of its session
+    /// again. That session is still inside, or was inside last: no other request has entered.
     pub(super) fn return_inside(&mut self) {
-        // Relaxed: nobody has written since the caller was inside.
+        // Relaxed: no thread has written since the caller was inside.
         self.core.word.fetch_add(ONE, Relaxed);
     }
 }

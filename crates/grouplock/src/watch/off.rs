@@ -1,5 +1,5 @@
-//! Stands for `crate::deadlock` and `crate::long_waits` when nobody looks on.
-#![allow(dead_code, reason = "one of the two may look on")]
+//! Replaces `crate::deadlock` and `crate::long_waits` if their feature is off.
+#![allow(dead_code, reason = "one of the two features may be on")]
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -7,14 +7,15 @@ use std::sync::Arc;
 use super::{Observer, Request};
 use crate::cores::Signal;
 
-pub(crate) type GiveUp = Infallible;
+pub(crate) type PanicReason = Infallible;
 
 #[inline]
-pub(crate) fn asks() {}
+pub(crate) fn about_to_wait() {}
 
 #[inline]
 pub(crate) fn gone(_lock: usize) {}
 
+#[derive(Debug)]
 pub(crate) struct Held;
 
 pub(crate) struct Away;
@@ -40,14 +41,14 @@ impl Held {
     }
 
     #[inline]
-    pub(crate) fn now(&mut self, _exclusive: bool) {}
+    pub(crate) fn set_exclusive(&mut self, _exclusive: bool) {}
 }
 
 pub(crate) type Wait = ();
 
 impl Observer for () {
     #[inline]
-    fn begin(_: Request, _: &Arc<Signal>, _endless: bool, _bound: bool) {}
+    fn begin(_: Request, _: &Arc<Signal>, _no_deadline: bool, _must_finish: bool) {}
 }
 
 #[derive(Debug)]

@@ -4,60 +4,60 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::registry::{self, Hold, NOBODY, Waiter};
+use super::registry::{self, Holding, NO_THREAD, Waiter};
 use super::{Deadlock, cycles};
 use crate::cores::Signal;
 use crate::watch::{Crowd, Observer, Request};
 
 /// The reason for a panic.
-pub(crate) type GiveUp = Deadlock;
+pub(crate) type PanicReason = Deadlock;
 
-/// The caller's caller is about to wait.
+/// Records where the caller of the caller is about to wait.
 #[track_caller]
-pub(crate) fn asks() {
+pub(crate) fn about_to_wait() {
     registry::set_asked(Location::caller());
 }
 
-/// The lock is no more.
+/// The lock was dropped.
 pub(crate) fn gone(lock: usize) {
     registry::remove_lock(lock);
 }
 
-/// What a guard keeps: registers its hold as long as it is inside.
+/// The part of a guard that registers its holding while the guard is inside.
 #[derive(Debug)]
-pub(crate) struct Held(Option<Arc<Hold>>);
+pub(crate) struct Held(Option<Arc<Holding>>);
 
 impl Held {
-    /// The thread that runs this is inside since a moment ago.
+    /// The calling thread has just entered.
     #[track_caller]
     pub(crate) fn new(request: Request) -> Self {
-        let hold = Arc::new(Hold::new(request, Location::caller(), registry::this_thread()));
-        registry::add_hold(&hold);
-        Held(Some(hold))
+        let holding = Arc::new(Holding::new(request, Location::caller(), registry::this_thread()));
+        registry::add_holding(&holding);
+        Held(Some(holding))
     }
 
-    /// The guard is a task's, and a task is on no thread.
+    /// The guard belongs to a task, and so to no thread.
     pub(crate) fn of_task(&mut self) {
-        if let Some(hold) = &self.0 {
-            hold.set_owner(NOBODY);
+        if let Some(holding) = &self.0 {
+            holding.set_owner(NO_THREAD);
         }
     }
 
-    /// The thread that runs this has the guard.
+    /// The calling thread uses the guard.
     pub(crate) fn touch(&self) {
-        if let Some(hold) = &self.0 {
-            let owner = hold.owner();
+        if let Some(holding) = &self.0 {
+            let owner = holding.owner();
             let this = registry::this_thread();
-            if owner != this && owner != NOBODY {
-                hold.set_owner(this);
+            if owner != this && owner != NO_THREAD {
+                holding.set_owner(this);
             }
         }
     }
 
-    /// The guard is about to leave. Called before it does, so that what is registered is true.
+    /// The guard is about to leave. Called before it leaves, so that the registry is true.
     pub(crate) fn leave(&mut self) {
-        if let Some(hold) = self.0.take() {
-            registry::remove_hold(&hold);
+        if let Some(holding) = self.0.take() {
+            registry::remove_holding(&holding);
         }
     }
 
@@ -65,26 +65,26 @@ impl Held {
     #[track_caller]
     pub(crate) fn away(&mut self) -> Away<'_> {
         self.touch();
-        if let Some(hold) = &self.0 {
-            registry::remove_hold(hold);
+        if let Some(holding) = &self.0 {
+            registry::remove_holding(holding);
         }
         Away { held: self, at: Location::caller() }
     }
 
-    /// The guard is inside in another way now.
+    /// The guard is now alone, or inside a session.
     #[track_caller]
-    pub(crate) fn now(&mut self, exclusive: bool) {
+    pub(crate) fn set_exclusive(&mut self, exclusive: bool) {
         self.touch();
         self.replace(exclusive, Location::caller());
     }
 
     fn replace(&mut self, exclusive: bool, at: &'static Location<'static>) {
-        if let Some(hold) = self.0.take() {
-            registry::remove_hold(&hold);
-            let request = Request { lock: hold.lock, exclusive, sessions: "" };
-            let hold = Arc::new(Hold::new(request, at, hold.owner()));
-            registry::add_hold(&hold);
-            self.0 = Some(hold);
+        if let Some(holding) = self.0.take() {
+            registry::remove_holding(&holding);
+            let request = Request { lock: holding.lock, exclusive, sessions: "" };
+            let holding = Arc::new(Holding::new(request, at, holding.owner()));
+            registry::add_holding(&holding);
+            self.0 = Some(holding);
         }
     }
 }
@@ -97,38 +97,38 @@ pub(crate) struct Away<'a> {
 
 impl Drop for Away<'_> {
     fn drop(&mut self) {
-        let exclusive = self.held.0.as_ref().is_some_and(|hold| hold.exclusive);
+        let exclusive = self.held.0.as_ref().is_some_and(|holding| holding.exclusive);
         self.held.replace(exclusive, self.at);
     }
 }
 
-/// A thread that sleeps until it is let in.
+/// A thread that sleeps until it is admitted.
 pub(crate) struct Wait {
     thread: u64,
-    /// `None` if it has a deadline, or if it cannot be told where it was called.
+    /// `None` if the wait has a deadline, or if it is unknown where it was called.
     waiter: Option<Arc<Waiter>>,
     before: Option<Arc<Waiter>>,
     look_at: Option<Instant>,
-    bound: bool,
+    must_finish: bool,
 }
 
 impl Observer for Wait {
-    fn begin(request: Request, signal: &Arc<Signal>, endless: bool, bound: bool) -> Self {
+    fn begin(request: Request, signal: &Arc<Signal>, no_deadline: bool, must_finish: bool) -> Self {
         let thread = registry::this_thread();
-        let at = registry::asked().filter(|_| endless && thread != NOBODY);
+        let at = registry::asked().filter(|_| no_deadline && thread != NO_THREAD);
         let waiter = at.map(|at| Arc::new(Waiter::new(request, at, Arc::clone(signal))));
         let before =
             waiter.as_ref().and_then(|waiter| registry::add_wait(thread, Arc::clone(waiter)));
         let look_at = waiter.as_ref().and_then(|_| Instant::now().checked_add(super::grace()));
-        Wait { thread, waiter, before, look_at, bound }
+        Wait { thread, waiter, before, look_at, must_finish }
     }
 
     fn next_look(&self) -> Option<Instant> {
         self.look_at
     }
 
-    /// Looks for a deadlock if it is time. The last to come tells of it.
-    fn look(&mut self, _crowd: &dyn Fn() -> Crowd) -> Option<GiveUp> {
+    /// Looks for a deadlock if it is time. The last thread that began to wait reports it.
+    fn look(&mut self, _crowd: &dyn Fn() -> Crowd) -> Option<PanicReason> {
         let now = Instant::now();
         let waiter = self.waiter.as_ref()?;
         if self.look_at.is_none_or(|time| now < time) {
@@ -136,12 +136,12 @@ impl Observer for Wait {
         }
         self.look_at = now.checked_add(super::grace());
         let cycle = cycles::through(self.thread)?;
-        if cycle.iter().any(|step| step.waiter.turn > waiter.turn) {
+        if cycle.iter().any(|step| step.waiter.number > waiter.number) {
             return None;
         }
-        // Once is enough.
+        // One report is enough.
         self.look_at = None;
-        super::act(Deadlock::new(&cycle), self.bound)
+        super::act(Deadlock::new(&cycle), self.must_finish)
     }
 }
 
