@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use server::Server;
 
-/// Longer than anything takes here, unless it hangs.
+/// Longer than any operation here.
 const LONG: Duration = Duration::from_secs(30);
 
 /// A command that does not outlive its test.
@@ -75,7 +75,7 @@ fn place(server: &Server, options: &str) -> String {
     format!("etcd://{}/{}?{options}", server.endpoint(), server::fresh_prefix())
 }
 
-/// How many are inside the room `build`, and how many wait.
+/// The numbers of holders and waiters of the room `build`.
 fn people(place: &str) -> (usize, usize) {
     let output = run(place, &["status", "--json", "build"]);
     let Ok(room) = serde_json::from_slice::<serde_json::Value>(&output.stdout) else {
@@ -147,7 +147,7 @@ fn a_command_is_stopped_before_its_lease_can_have_ended() {
     let scratch = Scratch::new();
     let server = Server::single(scratch.path(), &[], "http");
     let place = place(&server, "ttl=10");
-    // Writes when it was alive, in seconds since the machine was started.
+    // Writes the time while it lives, in seconds since the machine started.
     let beats = scratch.path().join("beats");
     let script = format!("while :; do cat /proc/uptime >> '{}'; sleep 0.02; done", beats.display());
     let mut inside = start(&place, &["run", "build", "a", "--", "sh", "-c", &script]);
@@ -156,14 +156,15 @@ fn a_command_is_stopped_before_its_lease_can_have_ended() {
     let silence = uptime(&std::fs::read_to_string("/proc/uptime").expect("/proc is mounted"));
     assert_eq!(inside.code(), Some(123), "the place was lost");
     server.signal(Signal::SIGCONT);
-    // The last renewal was sent before the silence, so the servers' lease lasts for ten seconds at most from then on.
+    // The last renewal was sent before the silence, so the lease of the servers lasts ten seconds
+    // at most from then on.
     let beats = std::fs::read_to_string(beats).expect("it has written");
     let (whole, _) = beats.rsplit_once('\n').expect("it has written a line");
     let last = uptime(whole.lines().last().expect("it has written a line"));
     assert!(last < silence + 10.0, "the command was alive {} s after", last - silence);
 }
 
-/// The first number of `/proc/uptime`.
+/// The first number in `/proc/uptime`.
 fn uptime(text: &str) -> f64 {
     text.split(' ').next().and_then(|time| time.parse().ok()).expect("a time")
 }

@@ -1,4 +1,4 @@
-//! `grouplock serve`: a member, as its user meets it.
+//! `grouplock serve`: a member, as its user sees it.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -21,10 +21,10 @@ fn config(scratch: &Scratch, port: u16) -> PathBuf {
     path
 }
 
-/// Ends with the test.
+/// A member that ends with the test.
 struct Member {
     child: Child,
-    /// Kept open: a member says more than one line if something is wrong.
+    /// It stays open: a member prints more than one line if something is wrong.
     _output: BufReader<ChildStdout>,
 }
 
@@ -47,7 +47,7 @@ fn run(config: &Path, more: &[&str]) -> (Option<i32>, String, String) {
     (status.code(), text(stdout), text(stderr))
 }
 
-/// A member that is ready, and what it said. Tries other ports if somebody takes the one that was free.
+/// A ready member, and its output. Tries other ports if another program takes the free one.
 fn start(scratch: &Scratch) -> (Member, PathBuf, String) {
     for _ in 0..10 {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");

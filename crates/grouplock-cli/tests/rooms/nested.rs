@@ -7,7 +7,8 @@ use nix::sys::signal::Signal;
 
 use crate::place::{Place, Running, told, until};
 
-/// Runs a script in room `r`, session `a`, once `b` waits for the room too. Its exit code, stdout and stderr.
+/// Runs a script in room `r`, session `a`, while `b` waits for the room too. Returns its exit code,
+/// stdout and stderr.
 fn while_another_waits(place: &Place, script: &str) -> (i32, String, String) {
     let waiting = place.file("waiting");
     _ = fs::remove_file(&waiting);
@@ -30,7 +31,7 @@ fn while_another_waits(place: &Place, script: &str) -> (i32, String, String) {
 #[test]
 fn the_same_session_runs_at_once_although_another_waits() {
     let place = Place::new();
-    // Long enough for the place to be watched.
+    // Long enough that the run watches its holding.
     let show = "sleep 0.1; echo $GROUPLOCK_ROOM $GROUPLOCK_SESSION $GROUPLOCK_EPOCH; exit 3";
     for options in ["", "-n", "-w 60"] {
         let script = format!("echo $GROUPLOCK_EPOCH; \"$G\" run {options} r a -c '{show}'");
@@ -39,7 +40,7 @@ fn the_same_session_runs_at_once_although_another_waits() {
         let (outer, inner) = text.split_once('\n').expect("two lines");
         assert_eq!(inner, format!("r a {outer}\n"));
     }
-    // Another room between them.
+    // The same with another room between them.
     let script = "\"$G\" run other x -- \"$G\" run other x -- \"$G\" run r a -- echo within";
     assert_eq!(while_another_waits(&place, script), (0, "within\n".to_owned(), String::new()));
 }

@@ -90,7 +90,7 @@ fn what_cannot_be_written_is_told() {
         let (code, _, trouble) = told(&mut place.script(&format!("\"$G\" {command} >&-")));
         assert_eq!(code, 125, "{command}");
         assert!(trouble.contains("Bad file descriptor"), "{command}: {trouble}");
-        // Whoever reads no further has seen enough.
+        // A reader that closes the pipe is no error.
         let closed = format!("{{ sleep 0.1; \"$G\" {command}; echo $? >&2; }} | true");
         assert_eq!(told(&mut place.script(&closed)).2, "0\n", "{command}");
     }
@@ -252,7 +252,7 @@ fn doctor_sees_a_holder_that_is_stopped() {
     let expected = format!("room `r`: process {} is stopped inside, and 1 wait", holder.pid());
     assert!(text.contains(&expected), "{text}");
     for child in children(holder.pid()) {
-        // Its guardian and its command end with it.
+        // The guardian and the command end with it.
         _ = kill(Pid::from_raw(child), Signal::SIGCONT);
     }
 }

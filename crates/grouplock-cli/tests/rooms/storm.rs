@@ -1,10 +1,11 @@
-//! Many commands come and go and are killed at random moments: in a session, alone (`-x`), at most three together
-//! (`--at-most`), by `run` and by the descriptor of a script (`enter --fd`).
+//! Many commands enter and leave, and are killed at random moments: in a session, alone (`-x`), at
+//! most three together (`--at-most`), by `run` and by the descriptor of a script (`enter --fd`).
 //!
-//! The commands inside watch each other by locks that the kernel keeps, in which the room has no part: each locks the
-//! file of its session for as long as it lives and then looks whether any other session's file is locked. Of two that
-//! overlap, the second sees the first, killed or not. Whoever is alone locks its file exclusively. Whoever is limited takes one of
-//! three more locks, one of which must be free.
+//! The commands inside watch each other by locks of the kernel, which are independent of the room.
+//! Each locks the file of its session while it lives, and then checks whether the file of another
+//! session is locked. Of two that overlap, the second sees the first, killed or not. A command that
+//! is alone locks its file exclusively. A command with a limit takes one of three more locks, and
+//! one of these must be free.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -17,22 +18,23 @@ use crate::place::{LONG, Place, Running, mentioning, until};
 
 const SESSIONS: [&str; 5] = ["backup", "migration", "model A", "model B", "größer"];
 
-/// Nobody may wait longer: phases take milliseconds.
+/// No wait may be longer: phases take milliseconds.
 const FOREVER: &str = "40";
 
-/// Tells a visitor where the files are, which is its session, and how long to stay.
+/// The variable with the directory of the files, the session of the visitor, and the length of its
+/// stay.
 const ROLE: &str = "GROUPLOCK_TEST_VISITOR";
 
-/// Exit code of a visitor that met somebody of another session.
+/// Exit code of a visitor that met a visitor of another session.
 const MET: i32 = 99;
 
-/// How many of those that are limited may be inside together.
+/// How many visitors with a limit may be inside together.
 const MOST: usize = 3;
 
-/// How somebody enters: what is said to `grouplock`.
+/// How a visitor enters: the arguments of `grouplock`.
 const WAYS: [(&str, &[&str]); 3] = [("", &[]), ("-x", &["-x"]), ("--at-most", &["--at-most", "3"])];
 
-/// A generator of numbers that are random enough, from a seed that is printed.
+/// A generator of pseudo-random numbers. The test prints the seed.
 struct Random(u64);
 
 impl Random {
@@ -83,17 +85,17 @@ fn visitor() {
     look(&files, session, directory);
     std::thread::sleep(Duration::from_micros(stay));
     look(&files, session, directory);
-    // A byte for each visit; appended, so that none is lost.
+    // A byte for each visit. It is appended, so that none is lost.
     (&files[session]).write_all(b".").expect("it can be written");
-    // It may have been taken away after a kill.
+    // It may have been removed after a kill.
     _ = fs::remove_file(&mark);
-    // Before we end: the kernel closes all in an order of its own, and the descriptor that keeps the place of a script that was
-    // killed would be closed before what tells that we are inside.
+    // Before the end: the kernel closes all descriptors in any order. The descriptor that keeps the
+    // holding of a killed script could be closed before the lock that shows this visitor.
     drop((files, place));
     std::process::exit(0);
 }
 
-/// Tells of everybody of another session who is here now.
+/// Reports every visitor of another session that is inside now.
 fn look(files: &[File], session: usize, directory: &Path) {
     let locks = fs::read_to_string("/proc/locks").expect("/proc is mounted");
     for (number, file) in files.iter().enumerate() {
@@ -110,7 +112,7 @@ fn report(directory: &Path, trouble: &str) -> ! {
     std::process::exit(MET);
 }
 
-/// Whether anybody has locked the file, without locking it.
+/// Whether the file is locked. Does not lock it.
 fn is_locked(file: &File, locks: &str) -> bool {
     let inode = format!(":{} ", file.metadata().expect("it is open").ino());
     locks.lines().any(|line| line.contains("FLOCK") && line.contains(&inode))
@@ -129,11 +131,12 @@ impl Storm {
         let stay = random.below(40_000);
         let this = std::env::current_exe().expect("we know who we are");
         let this = this.to_string_lossy();
-        // All of one session are limited: the others would fill it up without asking.
+        // All visitors of one session have the limit. Visitors without a limit would fill the room
+        // up.
         let way = if session == 0 { 2 } else { usize::from(random.below(5) == 0) };
         let (how, options) = WAYS[way];
         if how == "-x" {
-            // Where others share.
+            // In a session that others share.
             session = session.max(1);
         }
         let name = SESSIONS[session];
@@ -173,7 +176,7 @@ impl Storm {
         };
         let start = Instant::now();
         let mut next_kill = start + self.pace;
-        // On a busy machine longer, until it is a storm.
+        // Longer on a busy machine, until there were enough visits.
         while start.elapsed() < self.time
             || start.elapsed() < LONG && (visits() <= 50 || kills <= 20 || inside <= 3)
         {
@@ -182,7 +185,7 @@ impl Storm {
                 let mean = self.pace.as_micros() as usize;
                 next_kill = Instant::now() + Duration::from_micros(random.below(2 * mean) as u64);
                 let is_inside = |n: &usize| place.file(&format!("inside-{n}")).exists();
-                // Most wait most of the time; half of the kills are for those inside.
+                // Most visitors wait most of the time. Half of the kills hit holders.
                 let holders: Vec<usize> = (0..self.processes).filter(is_inside).collect();
                 let number = match random.below(2) {
                     0 if !holders.is_empty() => holders[random.below(holders.len())],
@@ -237,7 +240,7 @@ fn a_long_storm_of_commands() {
     Storm { processes: 200, time: Duration::from_secs(60), pace: Duration::from_millis(30) }.rage();
 }
 
-/// The watch that the storm relies on sees what it has to see.
+/// The locks by which the storm detects overlaps do detect them.
 #[test]
 fn visitors_of_different_sessions_see_each_other() {
     let place = Place::new();

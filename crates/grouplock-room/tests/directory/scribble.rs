@@ -1,5 +1,5 @@
-//! A process that writes nonsense into the mapped file. The others may find the room corrupt, and say so; they must not crash,
-//! hang or run in circles.
+//! A process writes nonsense into the mapped file. The others may report that the room is corrupt.
+//! They must not crash, hang or loop for ever.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -15,7 +15,7 @@ const SLOTS: u64 = 23_808;
 
 const SESSIONS: [&str; 3] = ["a", "b", "a longer name of a session"];
 
-/// What somebody who meets nonsense may say.
+/// The errors that a participant may report.
 fn acceptable(error: &RoomError) -> bool {
     error.is_conflict()
         || matches!(
@@ -30,7 +30,7 @@ fn acceptable(error: &RoomError) -> bool {
         )
 }
 
-/// Not a test: a process that uses the room as others do, until it is told that the room is of no use any more.
+/// Not a test: a process that uses the room until an error says that the room is useless.
 #[test]
 fn actor() {
     let Some(role) = process::role() else { return };
@@ -73,7 +73,7 @@ impl Random {
     }
 }
 
-/// Where it hurts: the header, or the slots in use.
+/// An important word: in the header, or in a slot in use.
 fn target(random: &mut Random, length: u64) -> u64 {
     match random.next() % 8 {
         0..3 => 48 + random.next() % 250,
@@ -108,7 +108,7 @@ fn scribble_while_others_work(seed: u64, rounds: u32) {
             let (at, value) = (target(&mut random, length - 8), random.next());
             let bytes = value.to_ne_bytes();
             let size = [1, 4, 8][(random.next() % 3) as usize];
-            // Through the file, which is the same memory.
+            // The file is the same memory.
             file.write_all_at(&bytes[..size], at).expect("it can be written");
         }
         for mut actor in actors {
@@ -137,8 +137,8 @@ fn scribbling_for_long() {
     }
 }
 
-/// As a backup leaves it that was made while others worked, or a machine that crashed: each page is from another moment. Nobody
-/// who is in it lives, so it is put in order and used.
+/// The file of a backup that was made during work, or of a machine that crashed: each page is from
+/// another moment. No participant in it lives, so it is recovered and used.
 #[test]
 fn an_image_of_different_moments_is_put_in_order() {
     const PAGE: usize = 4096;
@@ -192,7 +192,7 @@ fn an_image_of_different_moments_is_put_in_order() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A file that is nonsense from the start, or after valid facts.
+    /// A file that is nonsense from the start, or after a valid header.
     #[test]
     fn opening_and_using_any_image(
         writes in prop::collection::vec((0_usize..6, any::<prop::sample::Index>(), any::<u64>()), 0..40),
@@ -205,7 +205,8 @@ proptest! {
         let file = OpenOptions::new().write(true).open(path).expect("it is ours");
         let length = file.metadata().expect("it is there").len() as usize;
         for (kind, index, value) in writes {
-            // The latch is left alone: what a live process seems to hold is waited for, which takes ten seconds.
+            // The latch stays unchanged: participants wait ten seconds for a live process that
+            // seems to hold it.
             let at = match kind {
                 0 => 128 + index.index(14) * 8,
                 1 => 192 + index.index(120) * 8,

@@ -1,7 +1,7 @@
-//! Many processes come and go and are killed at random moments.
+//! Many processes enter and leave, and die at random moments.
 //!
-//! A [ledger](Ledger) in which the room has no part tells whether two sessions were ever inside at once; whoever waits too
-//! long says so; in the end the room must work as if nothing had happened.
+//! A [ledger](Ledger), which is independent of the room, shows whether two sessions were inside
+//! together. A process that waits too long reports it. At the end the room must work as before.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -18,13 +18,13 @@ use crate::process::{self, Actor, LONG, Scratch, until};
 
 const SESSIONS: [&str; 5] = ["backup", "migration", "model A", "model B", "größer"];
 
-/// Nobody may wait longer: phases take milliseconds.
+/// No wait may be longer: phases take milliseconds.
 const FOREVER: Duration = Duration::from_secs(30);
 
-/// A wait that is worth a line, although nobody has to be faster.
+/// A wait that gets a line in the output. It is no failure.
 const LATE: Duration = Duration::from_secs(2);
 
-/// A generator of numbers that are random enough, from a seed that is printed.
+/// A generator of pseudo-random numbers. The test prints the seed.
 struct Random(u64);
 
 impl Random {
@@ -45,14 +45,14 @@ impl Random {
     }
 }
 
-/// A file in the directory of the storm that ends it.
+/// The storm ends when this file exists.
 const OVER: &str = "over";
 
 fn ledger(directory: &Path) -> Ledger {
     Ledger::open(directory.join("ledger"))
 }
 
-/// A file in the directory of the storm that has a line for each wait that was late.
+/// This file has a line for each late wait.
 const LATE_WAITS: &str = "late waits";
 
 fn note_late_wait(directory: &Path, place: &str, waited: Duration) {
@@ -62,7 +62,7 @@ fn note_late_wait(directory: &Path, place: &str, waited: Duration) {
     notes.and_then(|mut notes| notes.write_all(line.as_bytes())).expect("it can be written");
 }
 
-/// Measures how long this machine lets a thread wait that only wants to sleep for a moment.
+/// Measures how long this machine delays a thread that sleeps for a moment.
 struct Pauses {
     longest: Arc<AtomicU64>,
     over: Arc<AtomicBool>,
@@ -166,7 +166,7 @@ impl Storm {
             .map(|place| (place.clone(), start(&place, random.below(u64::MAX))))
             .collect();
         let pauses = Pauses::watch();
-        // Whether the room or the machine held somebody up.
+        // This shows whether the room or the machine caused the delay.
         let circumstances = || {
             let late = std::fs::read_to_string(scratch.path().join(LATE_WAITS));
             let late = late.unwrap_or_default();
@@ -190,7 +190,7 @@ impl Storm {
             }
             *actor = start(&place, random.below(u64::MAX));
         }
-        // A place whose processes were all killed early needs a little longer.
+        // A visitor whose processes were all killed early needs a little longer.
         until("every place has entered", || ledger.entered_since(0).len() == self.processes);
         std::fs::write(scratch.path().join(OVER), "").expect("it can be written");
         for actor in actors.values_mut() {
