@@ -99,7 +99,7 @@ fn run_overhead(given: &Given) -> Results {
     let turns: &[&str] = if careful(given) { &[] } else { &["--turns", "20"] };
     let released = format!("released=target/{MUSL}/release/grouplock");
     let programs = ["--program", "built by cargo=target/release/grouplock", "--program", &released];
-    let program = program("run_overhead").arguments(&programs).arguments(turns);
+    let program = program("run").arguments(&programs).arguments(turns);
     measured(given, "run.md", program.arguments(&["--out", &page]))
 }
 
@@ -120,7 +120,7 @@ fn etcd(given: &Given) -> Results {
 const MODEL_SWAP: &str = "\
 # Swapping models
 
-*For whoever shares a device that holds one model at a time.*
+*For people who share a device that holds one model at a time.*
 
 Requests for three models arrive at random, and loading a model takes as long as 50 of them. The same requests go to four gateways
 that run side by side: a mutex for each request, and `GroupLock` with the model as the session, under the default policy
@@ -160,7 +160,7 @@ fn told(path: &Path, page: &str, written: Result<(), String>) -> Results {
     vec![(page.to_owned(), how)]
 }
 
-/// A program of the bench crate.
-fn program(name: &str) -> Program {
-    Program::cargo(&["run", "--release", "-p", "grouplock-bench", "--bin", name, "--"])
+/// A command of the bench program.
+fn program(command: &str) -> Program {
+    Program::cargo(&["run", "--release", "-p", "grouplock-bench", "--", command])
 }

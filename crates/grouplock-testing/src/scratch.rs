@@ -1,9 +1,9 @@
 //! Directories that go away.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::{fs, io};
 
 /// A directory of one's own until it is dropped, in memory where possible: rooms belong there.
 #[derive(Debug)]
@@ -20,14 +20,22 @@ impl Scratch {
     /// If it cannot be made.
     #[expect(clippy::new_without_default, reason = "it makes something")]
     pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        // Relaxed: only that each number is given once matters.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let memory = Path::new("/dev/shm");
         let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        Self::below(&base).expect("a directory for the test")
+    }
+
+    /// Makes it in the directory `base`.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn below(base: &Path) -> io::Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        // Relaxed: it only matters that each number is used once.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = base.join(format!("grouplock-test-{}-{number}", std::process::id()));
-        fs::create_dir(&path).expect("a directory for the test");
-        Scratch { path, janitor: None }
+        fs::create_dir(&path)?;
+        Ok(Scratch { path, janitor: None })
     }
 
     /// Makes one for something that is never dropped, as a static is: it goes away soon after this program, however that ends.
