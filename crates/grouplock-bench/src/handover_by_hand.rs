@@ -2,8 +2,9 @@
 //! pointers, no traits, nothing that only another memory would need.
 //!
 //! It is a peer to measure against. So it does the same as the generic text, step by step, with the
-//! same orderings; the line numbers and the reasons are those of that text. It leaves out what a peer
-//! does not need: it does not use again what a process leaves behind, and frees it with the lock.
+//! same orderings; the line numbers and the reasons are those of that text. It leaves out what a
+//! peer does not need: it does not use again what a process leaves behind, and frees it with the
+//! lock.
 //!
 //! It is a [`RawGroup`] so that the same handle, the same loop and the same tests serve both.
 

@@ -70,7 +70,8 @@ impl Arguments {
 const NOTHING: &str = "nothing";
 /// The peer of every ratio.
 const STD_MUTEX: &str = "std-mutex";
-/// Handover as users have it, and without the handle; then [`HandoverByHand`], in the same two ways.
+/// Handover as users have it, and without the handle; then [`HandoverByHand`], in the same two
+/// ways.
 const HANDOVER: &str = "handover";
 const HANDOVER_RAW: &str = "handover-raw";
 const BY_HAND: &str = "handover-by-hand";

@@ -1,6 +1,6 @@
-//! What the tests of several crates need: a [`browser`], other processes as [`actors`](actor), a checker of [`overlaps`], directories that go away,
-//! free ports, programs that do not ignore signals, and one way to [`skip`] a test. And what makes the pictures of the
-//! pages: [`svg`], [`plot`]. Not published.
+//! For tests of several crates: a [`browser`], other processes as [`actors`](actor), a checker of
+//! [`overlaps`], temporary directories, free ports, programs with default signals, and one way to
+//! [`skip`] a test. For the pictures of the pages: [`svg`], [`plot`]. Not published.
 
 #[cfg(feature = "tests")]
 pub mod actor;

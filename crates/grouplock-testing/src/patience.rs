@@ -1,11 +1,11 @@
-//! Waiting for facts.
+//! Waits for facts.
 
 use std::time::{Duration, Instant};
 
-/// Longer than anything takes on a busy machine, unless it hangs.
+/// Longer than any operation on a busy machine.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// Waits for something that will be true.
+/// Waits until a condition is true.
 ///
 /// # Panics
 /// If it does not become true in a [`LONG`] time.

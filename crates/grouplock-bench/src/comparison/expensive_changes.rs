@@ -1,5 +1,5 @@
-//! Two sessions where a change of session costs as much as fifty holds, as if it loaded a model or a
-//! database.
+//! Two sessions where a change of session costs as much as fifty holds, as if it loaded a model or
+//! a database.
 //!
 //! The first holder of a phase pays for the change. The other holders of its session wait for it.
 //! Holders sleep, so they need no core.
@@ -25,9 +25,9 @@ pub(super) const THREADS: usize = 8;
 const HOLD: Duration = Duration::from_micros(100);
 const TURN: Duration = Duration::from_millis(600);
 
-/// The longest wait that [`Policy::Batch`](grouplock::Policy::Batch) allows here, in holds. The holders
-/// leave. Then as many requests as may overtake a waiter hold one after the other. The session changes
-/// to theirs and to the waiter's.
+/// The longest wait that [`Policy::Batch`](grouplock::Policy::Batch) allows here, in holds. The
+/// holders leave. Then as many requests as may overtake a waiter hold one after the other. The
+/// session changes to theirs and to the waiter's.
 pub(super) const LONGEST: u32 = PASSES + THREADS as u32 + 2 * COST;
 
 /// The results of one policy, by round.

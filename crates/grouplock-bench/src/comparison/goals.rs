@@ -26,9 +26,9 @@ const DEFAULT: &str = GroupLockDefault::NAME;
 const PARKING_LOT: &str = ParkingLotRwLock::NAME;
 const UNLOCK_FAIR: &str = ParkingLotRwLockFair::NAME;
 
-/// The longest waits with the earlier queue, in milliseconds: `Fifo` and `Batch`, each with idle and
-/// with busy cores, for 2, 8 and 32 threads with a session each. This program measured them on two
-/// cores. Other programs used the machine during the runs with busy cores.
+/// The longest waits with the earlier queue, in milliseconds: `Fifo` and `Batch`, each with idle
+/// and with busy cores, for 2, 8 and 32 threads with a session each. This program measured them on
+/// two cores. Other programs used the machine during the runs with busy cores.
 const LONGEST_BEFORE: [[f64; 3]; 4] =
     [[0.09, 0.32, 0.62], [77.0, 49.2, 88.1], [0.10, 0.49, 1.00], [28.1, 64.5, 93.6]];
 

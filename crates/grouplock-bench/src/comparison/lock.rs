@@ -7,8 +7,8 @@ use crate::report::labels;
 /// A lock under test.
 ///
 /// A session is a number. What a lock without sessions does with it is its [`Kind`]. The compiler
-/// compiles the harness once per lock and inlines the passage into its loop: there is no call between
-/// them.
+/// compiles the harness once per lock and inlines the passage into its loop: there is no call
+/// between them.
 pub(crate) trait Lock: Send + Sync + 'static {
     /// No other lock has this name.
     const NAME: &'static str;
@@ -29,8 +29,8 @@ labels!(
     Kind {
         /// All requests for a session share it.
         Group = "sessions",
-        /// Session 0 reads, and is shared. Every other session writes, and is not shared, not even by
-        /// requests for the same one.
+        /// Session 0 reads, and is shared. Every other session writes, and is not shared, not even
+        /// by requests for the same one.
         ReadWrite = "read / write",
         /// No session is shared.
         Mutual = "mutex",
@@ -70,10 +70,10 @@ pub(super) fn held<G>(result: LockResult<G>) -> G {
 /// Makes a [`Lock`] of a type: its name, its kind and its passage. The macro writes the calls into
 /// the passage, so there is nothing between the harness and what it measures.
 ///
-/// * `mutex |lock| GUARD`, `group |lock, session| GUARD`, `read_write |lock| GUARD, GUARD`: a guard is
-///   kept inside.
-/// * `Kind, |lock, session, inside| PASSAGE`: any passage. With `Local = NEW`, the thread's own value
-///   is an argument too.
+/// * `mutex |lock| GUARD`, `group |lock, session| GUARD`, `read_write |lock| GUARD, GUARD`: a guard
+///   is kept inside.
+/// * `Kind, |lock, session, inside| PASSAGE`: any passage. With `Local = NEW`, the thread's own
+///   value is an argument too.
 macro_rules! lock {
     ($(#[$doc:meta])* $name:ident($lock:ty) = $new:expr, $title:literal, mutex |$this:ident| $guard:expr) => {
         lock!($(#[$doc])* $name($lock) = $new, $title, Mutual, |$this, _, inside| hold($guard, inside));

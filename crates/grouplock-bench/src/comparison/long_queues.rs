@@ -1,7 +1,7 @@
 //! What it costs to join and to leave a long queue, in which each request has a session of its own.
 //!
-//! The waiters are requests of tasks, polled by hand: so thousands of them wait on one thread, and only
-//! the queue is measured.
+//! The waiters are requests of tasks, polled by hand: so thousands of them wait on one thread, and
+//! only the queue is measured.
 
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
@@ -86,8 +86,8 @@ pub(super) fn run(rounds: usize, progress: &mut impl FnMut(&str)) -> Vec<Queue> 
     queues
 }
 
-/// A queue of `length` requests behind a holder. A new request is written over an old one, so nothing
-/// is allocated here.
+/// A queue of `length` requests behind a holder. A new request is written over an old one, so
+/// nothing is allocated here.
 fn queue<F: Future + 'static>(
     operation: Operation,
     length: usize,

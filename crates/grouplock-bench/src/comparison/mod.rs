@@ -3,7 +3,8 @@
 //! * [`command`]: the command `compare`.
 //! * [`lock`]: what the harness needs from a lock; [`group_lock`], [`peers`]: the locks;
 //!   [`competitor`]: the list of all locks.
-//! * [`work`], [`workload`]: what the threads do; [`plan`]: the workloads, and how often each is run.
+//! * [`work`], [`workload`]: what the threads do; [`plan`]: the workloads, and how often each is
+//!   run.
 //! * [`throughput`], [`observed`], [`starvation`], [`alone`]: the four kinds of rounds. Rounds that
 //!   count entries do nothing else.
 //! * [`long_queues`], [`expensive_changes`], [`memory`], [`remote`]: figures for goals only.

@@ -1,8 +1,8 @@
 //! Rounds in which every passage is recorded: who waited how long, and who overtook whom.
 //!
 //! A thread reads the clock before its request, when it is inside, and before it leaves. So the
-//! recorded stay lies within the real one: two conflicting stays that overlap prove that the lock is
-//! wrong. And the recorded request is earlier than the real one: a thread that loses its core in
+//! recorded stay lies within the real one: two conflicting stays that overlap prove that the lock
+//! is wrong. And the recorded request is earlier than the real one: a thread that loses its core in
 //! between is overtaken by many, whatever the lock does. With more busy threads than cores, the
 //! scheduler makes the largest figures.
 

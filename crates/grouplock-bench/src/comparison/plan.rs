@@ -110,8 +110,9 @@ impl Plan {
         }
     }
 
-    /// How long a turn of `workload` is: at least thirty times the work of a passage. Where fairness is
-    /// a goal, each thread gets a core a few times: in less time, the scheduler would make Jain's index.
+    /// How long a turn of `workload` is: at least thirty times the work of a passage. Where
+    /// fairness is a goal, each thread gets a core a few times: in less time, the scheduler would
+    /// make Jain's index.
     pub(super) fn turn(&self, workload: &Workload) -> Duration {
         let passage = workload.inside.duration() + workload.outside.duration();
         let longest = if self.size == Size::Smoke { 2 } else { 30 };

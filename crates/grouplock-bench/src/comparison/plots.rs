@@ -85,8 +85,8 @@ impl Axis {
     }
 }
 
-/// Entries over the number of threads, as a ratio to the reference, for families that vary only this
-/// number.
+/// Entries over the number of threads, as a ratio to the reference, for families that vary only
+/// this number.
 fn over_threads(season: &Season) -> Option<Plot> {
     let first = season.matches.first()?.workload;
     let bare = |game: &&Match| Workload { threads: first.threads, ..game.workload } == first;

@@ -1,6 +1,6 @@
 //! Remote memory references of the group lock that needs a constant number of them. No clock of a
-//! machine with two cores can show them. They come from the lab's evidence: the largest number found,
-//! and the bound proven for any number of processes.
+//! machine with two cores can show them. They come from the lab's evidence: the largest number
+//! found, and the bound proven for any number of processes.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! A lone request against four threads of another session that hold back to back.
 //!
-//! Holders sleep inside. So the machine is idle, and the lock alone causes the wait. If the lock never
-//! admits the lone request, the holders stop, and the result says so.
+//! Holders sleep inside. So the machine is idle, and the lock alone causes the wait. If the lock
+//! never admits the lone request, the holders stop, and the result says so.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError};

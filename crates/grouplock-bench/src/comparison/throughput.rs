@@ -61,8 +61,8 @@ impl Gate {
         Gate { barrier: Barrier::new(threads + 1), start: OnceLock::new(), over }
     }
 
-    /// Waits for all. The round starts when the first thread continues. That thread notes the time, as
-    /// the one that runs the round may get a core much later.
+    /// Waits for all. The round starts when the first thread continues. That thread notes the time,
+    /// as the one that runs the round may get a core much later.
     pub(super) fn pass(&self) -> Instant {
         self.barrier.wait();
         *self.start.get_or_init(Instant::now)

@@ -46,8 +46,8 @@ pub(super) struct Workload {
     pub(super) busy: bool,
 }
 
-/// After so many choices a thread begins anew. They stay in the first cache: to draw a number between
-/// passages would cost more than many passages.
+/// After so many choices a thread begins anew. They stay in the first cache: to draw a number
+/// between passages would cost more than many passages.
 const CHOICES: usize = 1024;
 /// The mean length of a burst.
 const BURST: u64 = 32;

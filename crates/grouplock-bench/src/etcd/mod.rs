@@ -28,9 +28,9 @@ use page::{Row, Section};
 use programs::Programs;
 use server::Server;
 
-/// Measures rooms on etcd next to etcd's own lock, on servers that it starts. Needs etcd and etcdctl
-/// (packages etcd-server and etcd-client), and the program `grouplock` beside this one: `cargo build
-/// --release -p grouplock-cli --features etcd`.
+/// Measures rooms on etcd next to etcd's own lock, on servers that it starts. Needs etcd and
+/// etcdctl (packages etcd-server and etcd-client), and the program `grouplock` beside this one:
+/// `cargo build --release -p grouplock-cli --features etcd`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// How many turns every lock has.

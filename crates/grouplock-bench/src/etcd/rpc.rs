@@ -1,5 +1,5 @@
-//! etcd's own lock, as fast as it can be: one connection, one long lease, one call to lock and one to
-//! unlock, by a runtime on the caller's thread.
+//! etcd's own lock, as fast as it can be: one connection, one long lease, one call to lock and one
+//! to unlock, by a runtime on the caller's thread.
 
 use http::uri::PathAndQuery;
 use prost::Message;

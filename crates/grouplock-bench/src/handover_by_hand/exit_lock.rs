@@ -1,6 +1,6 @@
-//! The exit lock by hand: Dvir and Taubenfeld's first algorithm in its
-//! [swap form](grouplock_algorithms::dvir_taubenfeld_1_swap), with the line numbers and orderings of
-//! that text.
+//! The exit lock by hand: Dvir and Taubenfeld's first algorithm in its [swap
+//! form](grouplock_algorithms::dvir_taubenfeld_1_swap), with the line numbers and orderings of that
+//! text.
 
 use core::ptr;
 use core::sync::atomic::AtomicPtr;

@@ -20,14 +20,14 @@ macro_rules! by_hand {
 }
 
 by_hand!(
-    /// The one that people write first: a thread enters if the room is empty or has its session, and
-    /// the last holder wakes all waiters. Threads of the running session can exclude the others for
-    /// ever.
+    /// The one that people write first: a thread enters if the room is empty or has its session,
+    /// and the last holder wakes all waiters. Threads of the running session can exclude the others
+    /// for ever.
     ByHand(Unfair<false>), "by hand, Mutex + Condvar"
 );
 by_hand!(
-    /// The same, but the last holder wakes only if a thread waits. This is less obvious, and saves a
-    /// system call: the condition variable of the standard library does not know its waiters.
+    /// The same, but the last holder wakes only if a thread waits. This is less obvious, and saves
+    /// a system call: the condition variable of the standard library does not know its waiters.
     CountingByHand(Unfair<true>), "by hand, counts waiters"
 );
 by_hand!(

@@ -24,7 +24,8 @@ lock!(
     mutex |lock| lock.lock()
 );
 lock!(
-    /// Every release is an `unlock_fair`, which hands the lock to the thread that has waited longest.
+    /// Every release is an `unlock_fair`, which hands the lock to the thread that has waited
+    /// longest.
     ParkingLotMutexFair(parking_lot::Mutex<()>) = parking_lot::Mutex::new(()),
     "parking_lot Mutex, unlock_fair", Mutual,
     |lock, _, inside| {
