@@ -63,15 +63,15 @@ fn pack(program: &Path, out: &str, compression: &str) -> Result<Made, String> {
         .arguments(&["--directory", &shown(&out), "tree"])
         .quietly(LIMIT)?;
     let package = out.join(format!("grouplock_{VERSION}_amd64.deb"));
-    let told = |error: io::Error| format!("the package cannot be made: {error}");
-    let control = fs::read_to_string(root().join("packaging/control")).map_err(told)?;
+    let failed = |error: io::Error| format!("the package cannot be made: {error}");
+    let control = fs::read_to_string(root().join("packaging/control")).map_err(failed)?;
     let control = control
         .replace("{version}", VERSION)
         .replace("{architecture}", "amd64")
-        .replace("{kilobytes}", &size(&tree).map_err(told)?.div_ceil(1024).to_string());
-    fs::create_dir(tree.join("DEBIAN")).map_err(told)?;
-    fs::write(tree.join("DEBIAN/control"), control).map_err(told)?;
-    fs::copy(root().join(POSTINST), tree.join("DEBIAN/postinst")).map_err(told)?;
+        .replace("{kilobytes}", &size(&tree).map_err(failed)?.div_ceil(1024).to_string());
+    fs::create_dir(tree.join("DEBIAN")).map_err(failed)?;
+    fs::write(tree.join("DEBIAN/control"), control).map_err(failed)?;
+    fs::copy(root().join(POSTINST), tree.join("DEBIAN/postinst")).map_err(failed)?;
     Program::new("dpkg-deb")
         .arguments(&["--root-owner-group", compression, "--build"])
         .arguments(&[&shown(&tree), &shown(&package)])
@@ -190,13 +190,13 @@ fn is_root() -> bool {
 
 /// Whether a root has the group `grouplock`, and a directory for rooms that other users cannot use.
 fn has_system_place(clean: &Path) -> Result<(), String> {
-    let told = |error: io::Error| format!("the machine's rooms: {error}");
-    let groups = fs::read_to_string(clean.join("etc/group")).map_err(told)?;
+    let failed = |error: io::Error| format!("the machine's rooms: {error}");
+    let groups = fs::read_to_string(clean.join("etc/group")).map_err(failed)?;
     let mut groups = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let group = groups.find(|group| group[0] == "grouplock");
     let number = group.and_then(|group| group.get(2)?.parse().ok());
     let number: u32 = number.ok_or("the group `grouplock` was not made")?;
-    let about = fs::metadata(clean.join(SYSTEM)).map_err(told)?;
+    let about = fs::metadata(clean.join(SYSTEM)).map_err(failed)?;
     let found = (about.mode() & 0o7777, about.uid(), about.gid());
     if found == (0o2770, 0, number) {
         return Ok(());
@@ -252,5 +252,9 @@ fn run_in_room(
     let status = grouplock().arguments(&["status", "room"]).arguments(place);
     let said = status.quietly(LIMIT)?.output;
     print!("{said}");
-    if said.contains("nobody is inside") { Ok(()) } else { Err("the room is not there".to_owned()) }
+    if said.contains("nobody is inside") {
+        Ok(())
+    } else {
+        Err("the room does not exist".to_owned())
+    }
 }

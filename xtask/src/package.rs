@@ -70,10 +70,10 @@ fn publish(options: &[&str]) -> Result<Vec<Package>, String> {
         .arguments(&["--target-dir", TARGET])
         .arguments(options)
         .quietly(LIMIT)?;
-    let told = |error: std::io::Error| format!("`{}`: {error}", folder.display());
+    let failed = |error: std::io::Error| format!("`{}`: {error}", folder.display());
     let mut packages = Vec::new();
-    for entry in fs::read_dir(&folder).map_err(told)? {
-        let path = entry.map_err(told)?.path();
+    for entry in fs::read_dir(&folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
         if path.extension().is_some_and(|extension| extension == "crate") {
             packages.push(Package::read(path)?);
         }

@@ -36,9 +36,9 @@ fn lab(arguments: &[&str]) -> Program {
 
 /// All pages in Markdown below `folder`.
 fn find(folder: &Path, found: &mut Vec<String>) -> Result<(), String> {
-    let told = |error| format!("`{}` cannot be listed: {error}", folder.display());
-    for entry in fs::read_dir(root().join(folder)).map_err(told)? {
-        let name = entry.map_err(told)?.file_name();
+    let failed = |error| format!("`{}` cannot be listed: {error}", folder.display());
+    for entry in fs::read_dir(root().join(folder)).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
         let path = folder.join(name);
         if root().join(&path).is_dir() {
             find(&path, found)?;

@@ -39,10 +39,10 @@ pub(crate) fn make() -> Result<(), String> {
 
 /// Builds a wheel with `program` into `out`, which is emptied first. Returns the wheel.
 fn build(program: &Path, profile: &str, out: &str) -> Result<PathBuf, String> {
-    let told = |error: std::io::Error| format!("the wheel cannot be prepared: {error}");
+    let failed = |error: std::io::Error| format!("the wheel cannot be prepared: {error}");
     let scripts = root().join(PACKAGE).join("grouplock.data/scripts");
-    fs::create_dir_all(&scripts).map_err(told)?;
-    fs::copy(program, scripts.join("grouplock")).map_err(told)?;
+    fs::create_dir_all(&scripts).map_err(failed)?;
+    fs::copy(program, scripts.join("grouplock")).map_err(failed)?;
     let folder = root().join(out);
     _ = fs::remove_dir_all(&folder);
     let manifest = format!("{PACKAGE}/Cargo.toml");
@@ -50,7 +50,7 @@ fn build(program: &Path, profile: &str, out: &str) -> Result<PathBuf, String> {
         .arguments(&["build", "--quiet", "--strip", "--profile", profile, "--out", out])
         .arguments(&["--manifest-path", &manifest, "--target-dir", "target"])
         .quietly(LIMIT)?;
-    let wheels = fs::read_dir(&folder).map_err(told)?.flatten().map(|entry| entry.path());
+    let wheels = fs::read_dir(&folder).map_err(failed)?.flatten().map(|entry| entry.path());
     let mut wheels = wheels.filter(|path| path.extension().is_some_and(|it| it == "whl"));
     wheels.next().ok_or_else(|| "maturin has built no wheel".to_owned())
 }

@@ -51,10 +51,10 @@ impl Program {
         // It also sets the variables of its package. Build scripts of dependencies read these, and
         // all their dependents would be rebuilt after every call of cargo by hand.
         for (name, _) in std::env::vars_os() {
-            let told = name.to_str().is_some_and(|name| {
+            let of_package = name.to_str().is_some_and(|name| {
                 name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
             });
-            if told {
+            if of_package {
                 command.env_remove(name);
             }
         }

@@ -166,7 +166,7 @@ fn guided(given: &Given) -> Results {
         Err(why) => return vec![("build of guided".to_owned(), Reached::Failed(why))],
     };
     let targets = match Program::new(&program).arguments(&["--targets"]).quietly(LIMIT) {
-        Ok(told) => told.output,
+        Ok(text) => text.output,
         Err(why) => return vec![("targets".to_owned(), Reached::Failed(why))],
     };
     // libFuzzer's output counts too.
@@ -244,8 +244,8 @@ fn explore(given: &Given) -> Results {
 fn all_mutants(given: &Given) -> Results {
     let tried = mutants::named(&[]).and_then(|all| mutants::run(&all, Some(given.end)));
     let how = match tried {
-        Ok((told, true)) => Reached::Ended(told),
-        Ok((told, false)) => Reached::CutOff(told),
+        Ok((text, true)) => Reached::Ended(text),
+        Ok((text, false)) => Reached::CutOff(text),
         Err(why) => Reached::Failed(why),
     };
     vec![("mutants".to_owned(), how)]
@@ -290,7 +290,7 @@ fn each_test(
             scope.spawn(|| {
                 loop {
                     let (next, more) = {
-                        let mut waiting = waiting.lock().expect("nobody panics with it");
+                        let mut waiting = waiting.lock().expect("no thread panics with it");
                         (waiting.pop_front(), waiting.len())
                     };
                     let Some((program, test)) = next else { return };

@@ -1,8 +1,8 @@
 //! Measures what the locks of grouplock cost, next to other locks.
 //!
 //! Machines differ and are noisy. So a figure is a ratio to a peer that ran in the same rounds, and
-//! it has its spread. A [count of instructions](instructions), which no clock disturbs, stands next
-//! to it.
+//! it has its spread. The pages also have a [count of instructions](instructions), which no clock
+//! disturbs.
 //!
 //! Each command measures one page of `docs/benchmarks`:
 //! * `compare`: [`comparison`], `GroupLock` and other locks, with threads that compete.

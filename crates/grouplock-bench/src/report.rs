@@ -27,7 +27,7 @@ pub(crate) fn save(path: &Path, content: &dyn Display) -> Outcome<()> {
     fs::write(path, content.to_string()).cannot(format_args!("write {}", path.display()))
 }
 
-/// Stands where a figure is missing.
+/// The cell of a missing figure.
 pub(crate) const NONE: &str = "–";
 
 pub(crate) fn or_none<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {

@@ -41,7 +41,7 @@ impl Arguments {
 
 *For people who run jobs: what a room costs each command.*
 
-The time to run `true` alone, under `flock FILE`, and with `grouplock run ROOM SESSION --`, in a room that nobody else uses.
+The time to run `true` alone, under `flock FILE`, and with `grouplock run ROOM SESSION --`, in a room that no other process uses.
 
 * On {}. The figures are those of a single run.
 * {} turns each, one after the other. A figure is the median, with the quartiles in parentheses; a ratio is taken within each turn first.

@@ -12,10 +12,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use grouplock_testing::free_port;
+use grouplock_testing::{Running, free_port, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use place::{Place, Running, line_of, told, until};
+use place::{Place, line_of, told};
 use serde_json::Value;
 
 /// A cluster of three members, and a directory for the output of the tests.

@@ -24,10 +24,10 @@ pub fn role() -> Option<Vec<String>> {
 /// Sends a line to the process that started this one.
 ///
 /// # Panics
-/// If nobody listens.
+/// If the other end is closed.
 pub fn say(line: &str) {
     println!("\n@{line}");
-    std::io::stdout().flush().expect("someone listens");
+    std::io::stdout().flush().expect("the other end is open");
 }
 
 /// Waits for the next command. `None` if none will come, for instance because the parent has died.

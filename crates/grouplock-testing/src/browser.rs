@@ -37,7 +37,7 @@ impl Browser {
             .expect("chromedriver starts");
         let port = port(&mut driver);
         let profile = PathBuf::from(format!("{}-{}", folder.display(), std::process::id()));
-        let _ = std::fs::remove_dir_all(&profile);
+        _ = std::fs::remove_dir_all(&profile);
         let mut browser = Browser { driver, port, session: String::new(), profile };
         let arguments = [
             "--headless".to_owned(),
@@ -175,10 +175,10 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         // Chromedriver ends the browser with the session.
-        let _ = self.exchange("DELETE", &format!("/session/{}", self.session), "{}");
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
-        let _ = std::fs::remove_dir_all(&self.profile);
+        _ = self.exchange("DELETE", &format!("/session/{}", self.session), "{}");
+        _ = self.driver.kill();
+        _ = self.driver.wait();
+        _ = std::fs::remove_dir_all(&self.profile);
     }
 }
 
@@ -193,9 +193,9 @@ fn installed(names: &[&str]) -> Option<PathBuf> {
 /// The port that chromedriver says it has chosen.
 fn port(driver: &mut Child) -> u16 {
     let output = driver.stdout.take().expect("the output is piped");
-    let told = BufReader::new(output).lines().map_while(Result::ok).find_map(|line| {
+    let port = BufReader::new(output).lines().map_while(Result::ok).find_map(|line| {
         let (_, port) = line.split_once("started successfully on port ")?;
         port.trim_end_matches('.').parse().ok()
     });
-    told.expect("chromedriver tells its port")
+    port.expect("chromedriver prints its port")
 }

@@ -89,14 +89,14 @@ pub(crate) fn run(mutants: &[Mutant], late: Option<Instant>) -> Result<(String, 
             }
         }
     }
-    let told = format!("{} of {tried} mutants noticed", tried - troubles.len());
-    println!("{told}");
-    let told = format!("{told}, {} in all", mutants.len());
+    let summary = format!("{} of {tried} mutants noticed", tried - troubles.len());
+    println!("{summary}");
+    let summary = format!("{summary}, {} in all", mutants.len());
     let all = tried == mutants.len();
     if troubles.is_empty() {
-        Ok((told, all))
+        Ok((summary, all))
     } else {
-        Err(format!("{told}; {}", troubles.join("; ")))
+        Err(format!("{summary}; {}", troubles.join("; ")))
     }
 }
 
@@ -131,9 +131,9 @@ const VERSION: &str = "\nversion = \"0.1.99\"";
 /// Changes the file, runs the check, and changes the file back. Returns how the check noticed.
 fn noticed(mutant: &Mutant) -> Result<String, String> {
     let path = root().join(TREE).join(&mutant.file);
-    let told = |reason| format!("`{}`: {reason}", path.display());
-    let right = fs::read_to_string(&path).map_err(told)?;
-    fs::write(&path, mutant.applied_to(&right)?).map_err(told)?;
+    let failed = |reason| format!("`{}`: {reason}", path.display());
+    let right = fs::read_to_string(&path).map_err(failed)?;
+    fs::write(&path, mutant.applied_to(&right)?).map_err(failed)?;
     let built = built_for(&mutant.check, mutant.ci);
     let ended = built.map(|program| {
         let limits = Limits { test: LIMIT, program: LIMIT };
@@ -141,7 +141,7 @@ fn noticed(mutant: &Mutant) -> Result<String, String> {
         let program = checked(&program, &mutant.check);
         (program.watched(limits.program, |text| watch.read(text, Instant::now())), watch.closing)
     });
-    fs::write(&path, right).map_err(told)?;
+    fs::write(&path, right).map_err(failed)?;
     let (ended, closing) = ended.map_err(|why| format!("does not compile: {why}"))?;
     let seconds = ended.took.as_secs();
     if ended.cut_off {

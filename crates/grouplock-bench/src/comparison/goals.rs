@@ -55,6 +55,10 @@ labels!(
 );
 
 impl Verdict {
+    fn met(met: bool) -> Self {
+        if met { Verdict::Met } else { Verdict::NotMet }
+    }
+
     fn of(bound: Bound, Spread { median, low, high }: Spread) -> Self {
         let [low, high] = [low, high].map(|value| bound.holds(value));
         match (bound.holds(median), low && high, low || high) {
@@ -67,26 +71,20 @@ impl Verdict {
 }
 
 impl Goal {
-    fn new(about: impl Into<String>, wanted: impl Into<String>) -> Self {
-        let (about, wanted) = (about.into(), wanted.into());
-        Goal { about, wanted, reached: NONE.to_owned(), verdict: Verdict::NotMeasured }
-    }
-
-    fn judged(self, reached: String, verdict: Verdict) -> Self {
-        Goal { reached, verdict, ..self }
-    }
-
-    fn settle(self, reached: String, met: bool) -> Self {
-        self.judged(reached, if met { Verdict::Met } else { Verdict::NotMet })
+    /// A goal, and what was found if it was measured.
+    fn new(
+        about: impl Into<String>,
+        wanted: impl Into<String>,
+        found: Option<(String, Verdict)>,
+    ) -> Self {
+        let (reached, verdict) = found.unwrap_or((NONE.to_owned(), Verdict::NotMeasured));
+        Goal { about: about.into(), wanted: wanted.into(), reached, verdict }
     }
 
     /// A ratio to `peer`.
     fn ratio(about: impl Into<String>, bound: Bound, peer: &str, found: Option<Spread>) -> Self {
-        let goal = Goal::new(about, format!("{bound} × {peer}"));
-        match found {
-            Some(found) => goal.judged(format!("{found:.2} ×"), Verdict::of(bound, found)),
-            None => goal,
-        }
+        let found = found.map(|found| (format!("{found:.2} ×"), Verdict::of(bound, found)));
+        Goal::new(about, format!("{bound} × {peer}"), found)
     }
 }
 
@@ -162,12 +160,12 @@ fn throughput(results: &Results) -> Vec<Goal> {
     goal("two sessions", 10.0, fair, halves(8), DEFAULT, &[fair]);
     goal("two sessions", 2.0, better, halves(8), DEFAULT, &unfair);
     let bound = Bound::Least(0.9);
-    let mut jain = Goal::new("two sessions, 8 threads: Jain's index", bound.to_string());
-    if let Some(score) = results.of(halves(8)).and_then(|game| game.score(DEFAULT)) {
+    let score = results.of(halves(8)).and_then(|game| game.score(DEFAULT));
+    let jain = score.map(|score| {
         let found = Spread::of(&score.jain);
-        jain = jain.judged(format!("{found:.2}"), Verdict::of(bound, found));
-    }
-    goals.push(jain);
+        (format!("{found:.2}"), Verdict::of(bound, found))
+    });
+    goals.push(Goal::new("two sessions, 8 threads: Jain's index", bound.to_string(), jain));
     goals
 }
 
@@ -191,43 +189,37 @@ fn strict_order(results: &Results) -> Vec<Goal> {
             ));
         }
         let longest = |lock| {
-            let wait =
-                |threads| Some(results.of(workload(threads))?.score(lock)?.observed.wait_max);
-            threads.into_iter().map(wait).collect::<Option<Vec<u64>>>()
+            let milliseconds = |threads| {
+                let score = results.of(workload(threads))?.score(lock)?;
+                Some(score.observed.wait_max as f64 / 1e6)
+            };
+            threads.into_iter().map(milliseconds).collect::<Option<Vec<f64>>>()
         };
         let text = |waits: &[f64]| {
-            let waits = waits.iter().map(|wait| format!("{wait:.2}"));
-            waits.collect::<Vec<_>>().join(" / ")
+            let waits: Vec<_> = waits.iter().map(|wait| format!("{wait:.2}")).collect();
+            waits.join(" / ")
         };
-        let wanted = format!("≤ 2 × before, {} ms", text(&before));
-        let goal = Goal::new(format!("{about}, 2 / 8 / 32 threads: longest wait"), wanted);
-        goals.push(match (longest(lock), longest(UNLOCK_FAIR)) {
-            (Some(ours), Some(theirs)) => {
-                let [ours, theirs] = [ours, theirs].map(|waits| {
-                    waits.into_iter().map(|wait| wait as f64 / 1e6).collect::<Vec<_>>()
-                });
-                let met = ours.iter().zip(before).all(|(ours, before)| *ours <= 2.0 * before);
-                goal.settle(format!("{} ms; unlock_fair {} ms", text(&ours), text(&theirs)), met)
-            }
-            _ => goal,
+        let found = longest(lock).zip(longest(UNLOCK_FAIR)).map(|(ours, theirs)| {
+            let met = ours.iter().zip(before).all(|(ours, before)| *ours <= 2.0 * before);
+            let reached = format!("{} ms; unlock_fair {} ms", text(&ours), text(&theirs));
+            (reached, Verdict::met(met))
         });
+        let about = format!("{about}, 2 / 8 / 32 threads: longest wait");
+        goals.push(Goal::new(about, format!("≤ 2 × before, {} ms", text(&before)), found));
     }
     goals
 }
 
 fn lone_request(results: &Results, way: Roles) -> Goal {
-    let about = format!("a lone request: {}", way.text());
-    let goal = Goal::new(about, "median ≤ 2 holds, max ≤ 5");
-    match results.probed(DEFAULT, way) {
-        Some(&Waited { median: Some(median), max: Some(max), gave_up_after: None, .. }) => {
-            goal.settle(format!("{median:.2}, {max:.2}"), median <= 2.0 && max <= 5.0)
+    let found = results.probed(DEFAULT, way).map(|waited| match *waited {
+        Waited { median: Some(median), max: Some(max), gave_up_after: None, .. } => {
+            (format!("{median:.2}, {max:.2}"), Verdict::met(median <= 2.0 && max <= 5.0))
         }
-        Some(Waited { gave_up_after, .. }) => {
-            let after = gave_up_after.unwrap_or_default();
-            goal.settle(format!("starved, > {after} s"), false)
+        Waited { gave_up_after, .. } => {
+            (format!("starved, > {} s", gave_up_after.unwrap_or_default()), Verdict::NotMet)
         }
-        None => goal,
-    }
+    });
+    Goal::new(format!("a lone request: {}", way.text()), "median ≤ 2 holds, max ≤ 5", found)
 }
 
 fn queues(results: &Results) -> Vec<Goal> {
@@ -237,19 +229,16 @@ fn queues(results: &Results) -> Vec<Goal> {
     let mut goals = Vec::new();
     for operation in Operation::ALL {
         for lock in [DEFAULT, GroupLockFifo::NAME, GroupLockBatch::NAME] {
-            let about = format!("{MANY} waiters next to {FEW}, {}, {lock}: time", operation.text());
             // The waiters lie all over the memory: the peer shows what that costs.
-            let anywhere = operation == Operation::GiveUpAnywhere;
-            let wanted = if anywhere { "≤ 2 × the peer's ratio" } else { "≤ 2 ×" };
-            let goal = Goal::new(about, wanted);
-            goals.push(match (of(operation, lock), of(operation, SEMAPHORE)) {
-                (Some(queue), Some(peer)) => {
-                    let bound = if anywhere { 2.0 * peer.ratio.median.max(1.0) } else { 2.0 };
-                    let reached = format!("{:.2} ×; {SEMAPHORE} {:.2} ×", queue.ratio, peer.ratio);
-                    goal.judged(reached, Verdict::of(Bound::Most(bound), queue.ratio))
-                }
-                _ => goal,
+            let anywhere = operation == Operation::WithdrawAnywhere;
+            let found = of(operation, lock).zip(of(operation, SEMAPHORE)).map(|(queue, peer)| {
+                let bound = if anywhere { 2.0 * peer.ratio.median.max(1.0) } else { 2.0 };
+                let reached = format!("{:.2} ×; {SEMAPHORE} {:.2} ×", queue.ratio, peer.ratio);
+                (reached, Verdict::of(Bound::Most(bound), queue.ratio))
             });
+            let about = format!("{MANY} waiters next to {FEW}, {}, {lock}: time", operation.text());
+            let wanted = if anywhere { "≤ 2 × the peer's ratio" } else { "≤ 2 ×" };
+            goals.push(Goal::new(about, wanted, found));
         }
     }
     goals
@@ -257,11 +246,13 @@ fn queues(results: &Results) -> Vec<Goal> {
 
 fn memory(memory: &[Memory]) -> Vec<Goal> {
     let goal = |about: &str, most: f64, of: fn(&Memory) -> f64| {
-        let goal = Goal::new(format!("allocations {about}"), format!("≤ {most}"));
-        let text = memory.iter().map(|memory| format!("{} {:.2}", memory.policy, of(memory)));
-        let met = memory.iter().all(|memory| of(memory) <= most);
-        let text = text.collect::<Vec<_>>().join(", ");
-        if memory.is_empty() { goal } else { goal.settle(text, met) }
+        let found = (!memory.is_empty()).then(|| {
+            let text = |memory: &Memory| format!("{} {:.2}", memory.policy, of(memory));
+            let reached: Vec<_> = memory.iter().map(text).collect();
+            let met = memory.iter().all(|memory| of(memory) <= most);
+            (reached.join(", "), Verdict::met(met))
+        });
+        Goal::new(format!("allocations {about}"), format!("≤ {most}"), found)
     };
     vec![
         goal("per wait of a thread", 0.0, |memory| memory.thread),
@@ -270,40 +261,29 @@ fn memory(memory: &[Memory]) -> Vec<Goal> {
     ]
 }
 
-fn changes(results: &Results) -> Vec<Goal> {
+fn changes(results: &Results) -> [Goal; 2] {
     let of = |lock| results.changes.iter().find(|changes| changes.lock == lock);
-    let (batch, fifo) = (of(GroupLockBatch::NAME), of(GroupLockFifo::NAME));
+    let pair = of(GroupLockBatch::NAME).zip(of(GroupLockFifo::NAME));
     let about = format!("`Batch`, two sessions, a change costs {COST} holds");
-    let ratio = batch.zip(fifo).map(|(batch, fifo)| batch.ratio(fifo));
-    let longest = Goal::new(format!("{about}: longest wait"), format!("≤ {LONGEST} holds"));
-    let longest = match (batch, fifo) {
-        (Some(batch), Some(fifo)) => {
-            let (batch, fifo) = (batch.longest(), fifo.longest());
-            let text = format!("{batch:.0} holds; `Fifo` {fifo:.0}");
-            longest.settle(text, batch <= f64::from(LONGEST))
-        }
-        _ => longest,
-    };
-    vec![
+    let ratio = pair.map(|(batch, fifo)| batch.ratio(fifo));
+    let longest = pair.map(|(batch, fifo)| {
+        let (batch, fifo) = (batch.longest(), fifo.longest());
+        let met = batch <= f64::from(LONGEST);
+        (format!("{batch:.0} holds; `Fifo` {fifo:.0}"), Verdict::met(met))
+    });
+    [
         Goal::ratio(format!("{about}: changes per hold"), Bound::Most(0.2), "`Fifo`", ratio),
-        longest,
+        Goal::new(format!("{about}: longest wait"), format!("≤ {LONGEST} holds"), longest),
     ]
 }
 
 fn size(results: &Results) -> Goal {
-    let goal = Goal::new("size of an unlocked `GroupLock<u64, ()>`", "≤ 24 bytes");
-    match results.sizes.iter().find(|(lock, _)| *lock == DEFAULT) {
-        Some((_, bytes)) => goal.settle(format!("{bytes} bytes"), *bytes <= 24),
-        None => goal,
-    }
+    let size = results.sizes.iter().find(|(lock, _)| *lock == DEFAULT);
+    let found = size.map(|(_, bytes)| (format!("{bytes} bytes"), Verdict::met(*bytes <= 24)));
+    Goal::new("size of an unlocked `GroupLock<u64, ()>`", "≤ 24 bytes", found)
 }
 
 fn remote_references(remote: &[Remote]) -> Goal {
-    let about = format!("remote references per passage of `{ALGORITHM}`, from the lab");
-    let goal = Goal::new(
-        about,
-        "a constant proven for any number of processes, ≤ 3 above the largest found",
-    );
     let text = |remote: &Remote| {
         let bound = remote.bound.map_or_else(|| "none".to_owned(), |bound| bound.to_string());
         format!("{}: {} found, {bound} proven", remote.model, remote.max)
@@ -312,7 +292,12 @@ fn remote_references(remote: &[Remote]) -> Goal {
         remote.bound.is_some_and(|bound| (remote.max..=remote.max + 3).contains(&bound))
     };
     let reached: Vec<String> = remote.iter().map(text).collect();
-    if remote.is_empty() { goal } else { goal.settle(reached.join("; "), remote.iter().all(close)) }
+    let met = Verdict::met(remote.iter().all(close));
+    Goal::new(
+        format!("remote references per passage of `{ALGORITHM}`, from the lab"),
+        "a constant proven for any number of processes, ≤ 3 above the largest found",
+        (!remote.is_empty()).then(|| (reached.join("; "), met)),
+    )
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use core::task::{Context, Poll, Waker};
 use std::collections::VecDeque;
 
 use grouplock::{GroupLock, Policy};
+use grouplock_testing::Random;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use super::group_lock::{GroupLockBatch, GroupLockDefault, GroupLockFifo, batch};
 use super::lock::Lock;
-use super::workload::Random;
 use crate::report::labels;
 use crate::rounds::{self, Subject, keep};
 use crate::statistics::Spread;
@@ -29,10 +29,10 @@ const OPERATIONS: u64 = 250;
 labels!(
     /// What is done with a queue. Its length stays the same.
     Operation {
-        JoinAndGiveUp = "one joins and gives up",
+        JoinAndWithdraw = "one joins and withdraws",
         /// The waiters lie all over the memory, which costs time too.
-        GiveUpAnywhere = "one anywhere gives up, one joins",
-        HandOver = "one is let in, one joins",
+        WithdrawAnywhere = "one anywhere withdraws, one joins",
+        HandOver = "one is admitted, one joins",
     }
 );
 
@@ -107,8 +107,8 @@ fn queue<F: Future + 'static>(
     Subject::new(operation.text(), move || {
         session += 1;
         let position = match operation {
-            Operation::JoinAndGiveUp => waiting.len() - 1,
-            Operation::GiveUpAnywhere => random.below(waiting.len() as u64) as usize,
+            Operation::JoinAndWithdraw => waiting.len() - 1,
+            Operation::WithdrawAnywhere => random.below(waiting.len() as u64) as usize,
             Operation::HandOver => {
                 drop(holder.take());
                 holder = poll(&mut waiting[0]);

@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn counting_agrees_with_looking_at_every_pair() {
-        let mut random = crate::comparison::workload::Random::new(5);
+        let mut random = grouplock_testing::Random::new(5);
         let mut draw = |limit| random.below(limit);
         let mut passages: Vec<Passage> = (0..300)
             .map(|_| {

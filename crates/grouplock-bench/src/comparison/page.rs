@@ -55,7 +55,7 @@ longest. If it had not entered after the time in bold, the holders stopped.
 {starvation_plot}{starvation}
 ## Long queues
 
-Every waiter asks for a session of its own. The queue keeps its length.
+Every waiter has a session of its own. The queue keeps its length.
 
 {queues}
 ## Expensive changes of session

@@ -151,11 +151,11 @@ const SHARING: &str = "One session";
 const EXCLUDING: &str = "A session per thread";
 const HALVES: &str = "Two sessions";
 
-const SHARING_NOTE: &str = "All ask for the same session: readers only, for a lock with readers and writers. \
+const SHARING_NOTE: &str = "All requests are for the same session: readers only, for a lock with readers and writers. \
      A mutex cannot share: it shows what one pays without sharing.";
 const EXCLUDING_NOTE: &str =
     "Each thread excludes all others: writers only, for a lock with readers and writers.";
-const HALVES_NOTE: &str = "Half of the threads ask for one session, half for the other. Only a group lock shares both. \
+const HALVES_NOTE: &str = "Half of the threads use one session, half use the other. Only a group lock shares both. \
      For a lock with readers and writers, one half reads and the other half writes; that is less to share. \
      The page shows it because people use it.";
 
@@ -201,7 +201,7 @@ fn standard() -> Vec<Family> {
         },
         Family {
             title: "Work inside",
-            note: "Two sessions with half of the threads each, which ask again at once. Up to 100 µs the \
+            note: "Two sessions with half of the threads each, which make the next request at once. Up to 100 µs the \
                    work is busy; 2 ms are spent asleep, so that more can be inside than there are cores.",
             workloads: lengths.iter().map(|&length| work(length, Length::Nothing)).collect(),
             locks: &[],

@@ -9,11 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
+use grouplock_testing::Random;
 use serde::Serialize;
 
 use super::lock::{Lock, held};
 use super::throughput::Gate;
-use super::workload::Random;
 use crate::report::labels;
 use crate::statistics::{percentile, sorted};
 

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use grouplock_testing::Random;
 use serde::Serialize;
 
 use super::work::Length;
@@ -131,36 +132,6 @@ fn zipf(count: u64, random: &mut Random) -> u64 {
     }
     // Only because of rounding.
     count - 1
-}
-
-/// Pseudo-random numbers: Marsaglia's xorshift64.
-#[derive(Debug)]
-pub(super) struct Random(u64);
-
-impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        // Not zero, and far from the next seed's.
-        let mut random = Random(seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        random.next();
-        random
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// At least 0 and below 1.
-    pub(super) fn fraction(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// Below `limit`.
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
-        (self.next() >> 16) % limit
-    }
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use grouplock_testing::Scratch;
 use grouplock_testing::overlaps::now;
+use grouplock_testing::{Running, Scratch};
 
 use super::party::part;
 use super::server::Server;
@@ -78,10 +78,10 @@ impl<'s> Programs<'s> {
         holding.arg("await").args([&go, &inside]);
         clock.arg("clock");
         let holder = self.program(ours, "one", &holding).spawn();
-        let mut holder = KilledOnDrop(holder.cannot("start a holder")?);
+        let mut holder = Running(holder.cannot("start a holder")?);
         await_file(&inside)?;
         let waiter = self.program(ours, "two", &clock).stdout(Stdio::piped()).spawn();
-        let mut waiter = KilledOnDrop(waiter.cannot("start a waiter")?);
+        let mut waiter = Running(waiter.cannot("start a waiter")?);
         thread::sleep(wait);
         let before = now();
         File::create(&go).cannot("make a file")?;
@@ -97,16 +97,6 @@ impl<'s> Programs<'s> {
         }
         let after: u64 = text.trim().parse().cannot(format_args!("read the time `{text}`"))?;
         Ok(after.checked_sub(before).ok_or("the waiter did not wait")? as f64 / 1e6)
-    }
-}
-
-/// A process that does not outlive the measurement.
-struct KilledOnDrop(Child);
-
-impl Drop for KilledOnDrop {
-    fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
     }
 }
 

@@ -6,9 +6,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use grouplock_room::{Room, RoomOptions};
+use grouplock_testing::{Running, until};
 use nix::sys::signal::Signal;
 
-use crate::place::{Place, Running, until};
+use crate::place::Place;
 
 /// Starts several runs together, and waits until all have succeeded.
 fn all_succeed(place: &Place, runs: &[&[&str]]) {

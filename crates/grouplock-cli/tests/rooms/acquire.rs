@@ -4,11 +4,11 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use grouplock_testing::{current_test, skip};
+use grouplock_testing::{Running, current_test, skip, until};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 
-use crate::place::{Place, Running, line_of, mentioning, state, told, until};
+use crate::place::{Place, line_of, mentioning, state, told};
 
 fn acquire(place: &Place, arguments: &[&str]) -> String {
     let all: Vec<&str> = ["acquire"].iter().chain(arguments).copied().collect();
@@ -186,7 +186,7 @@ fn an_acquire_that_cannot_is_124_and_leaves_nobody() {
         place.said(&["acquire", "-q", "-w", "0.1", "-E", "3", "r", "b"]),
         (3, String::new(), String::new())
     );
-    let session = format!("session of {}", place.path.display());
+    let session = format!("session of {}", place.path().display());
     let waiting = Running::start(place.grouplock(&["acquire", "r", &session]));
     until("it waits", || place.waiters("r") == 1);
     waiting.send(Signal::SIGKILL);

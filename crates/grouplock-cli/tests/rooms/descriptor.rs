@@ -2,10 +2,11 @@
 
 use std::process::Stdio;
 
+use grouplock_testing::{Running, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::place::{Place, Running, children, line_of, told, until};
+use crate::place::{Place, children, line_of, told};
 
 /// Opens descriptor 9 on room `r`.
 const OPEN: &str = "exec 9<>\"$(\"$G\" path r)\" || exit 99; ";

@@ -23,7 +23,7 @@ pub(crate) fn unprivileged(place: &Place, arguments: &[&str]) -> Command {
     let mut command = place.grouplock(arguments);
     if nix::unistd::geteuid().is_root() {
         // All users can reach it there; 65534 is the user nobody on most systems.
-        fs::set_permissions(&place.path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
         let program = place.file("grouplock");
         install(env!("CARGO_BIN_EXE_grouplock").as_ref(), &program);
         command = Command::new(&program);

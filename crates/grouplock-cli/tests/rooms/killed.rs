@@ -4,10 +4,11 @@ use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
+use grouplock_testing::{Running, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::place::{Place, Running, children, line_of, mentioning, state, told, unique, until};
+use crate::place::{Place, children, line_of, mentioning, state, told, unique};
 
 /// A command whose shell has a child. It appends to `alive` while it lives.
 fn tick(place: &Place) -> (Running, Vec<i32>) {
@@ -65,7 +66,7 @@ fn a_child_that_is_born_while_its_family_is_killed_dies_too() {
         running.send(Signal::SIGKILL);
         let script = "cat late 2>/dev/null | wc -l; sleep 0.6; cat late 2>/dev/null | wc -l";
         let mut next = place.grouplock(&["run", "-q", "r", "b", "-c", script]);
-        let (code, counts, trouble) = told(next.current_dir(&place.path));
+        let (code, counts, trouble) = told(next.current_dir(place.path()));
         assert_eq!(code, 0, "{trouble}");
         let counts: Vec<&str> = counts.lines().collect();
         assert_eq!(counts[0], counts[1], "somebody wrote while the next was inside");
@@ -207,7 +208,7 @@ fn what_a_command_leaves_in_the_background_keeps_neither_the_room_nor_a_slot() {
 #[test]
 fn nothing_of_ours_is_left_after_the_end() {
     let place = Place::new();
-    let session = format!("session of {}", place.path.display());
+    let session = format!("session of {}", place.path().display());
     assert_eq!(place.said(&["run", "r", &session, "--", "sleep", "0.1"]).0, 0);
     assert_eq!(mentioning(&session), [0; 0]);
 }

@@ -3,9 +3,10 @@
 use std::fs;
 use std::process::Stdio;
 
+use grouplock_testing::{Running, until};
 use nix::sys::signal::Signal;
 
-use crate::place::{Place, Running, told, until};
+use crate::place::{Place, told};
 
 /// Runs a script in room `r`, session `a`, while `b` waits for the room too. Returns its exit code,
 /// stdout and stderr.
@@ -67,7 +68,7 @@ fn another_session_of_the_same_room_is_refused() {
 #[test]
 fn another_path_to_the_same_place_is_the_same_place() {
     let place = Place::new();
-    std::os::unix::fs::symlink(&place.path, place.file("link")).expect("it can be made");
+    std::os::unix::fs::symlink(place.path(), place.file("link")).expect("it can be made");
     for other in ["link/rooms", "rooms/../rooms"] {
         let script = format!("\"$G\" run --at '{}' r b -- true", place.file(other).display());
         let mut outer = place.grouplock(&["run", "r", "a", "-c", &script]);

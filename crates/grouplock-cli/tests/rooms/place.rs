@@ -1,44 +1,36 @@
 //! A directory for the rooms of one test, and the commands of the test.
 
 use std::fs;
-use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
+use grouplock_testing::{Running, Scratch, until};
 use serde_json::Value;
-
-/// Longer than any operation on a busy machine.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A directory that the test removes at its end.
 pub(crate) struct Place {
-    pub(crate) path: PathBuf,
+    scratch: Scratch,
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        // Relaxed: it only matters that each number is used once.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("grouplock-cli-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).expect("a directory for the test can be made");
-        Place { path }
+        let scratch = Scratch::below(&std::env::temp_dir());
+        Place { scratch: scratch.expect("a directory for the test can be made") }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.scratch.path()
     }
 
     /// The directory of the rooms.
     pub(crate) fn rooms(&self) -> PathBuf {
-        self.path.join("rooms")
+        self.scratch.join("rooms")
     }
 
     /// A file for the output of a command.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        self.scratch.join(name)
     }
 
     /// The program with these arguments, and the rooms of this place.
@@ -102,104 +94,6 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        // After a failed test, its processes may still write to the directory.
-        _ = fs::remove_dir_all(&self.path);
-    }
-}
-
-/// A process that does not outlive its test.
-pub(crate) struct Running(pub(crate) Child);
-
-impl Running {
-    pub(crate) fn start(mut command: Command) -> Self {
-        Running(command.spawn().expect("the program starts"))
-    }
-
-    pub(crate) fn pid(&self) -> i32 {
-        i32::try_from(self.0.id()).expect("a process number is small")
-    }
-
-    pub(crate) fn send(&self, signal: nix::sys::signal::Signal) {
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid()), signal)
-            .expect("it can be sent");
-    }
-
-    /// Its stdout, which must be piped.
-    pub(crate) fn stdout(&mut self) -> Heard {
-        Heard::listen(self.0.stdout.take().expect("it is piped"))
-    }
-
-    /// Its stderr, which must be piped.
-    pub(crate) fn stderr(&mut self) -> Heard {
-        Heard::listen(self.0.stderr.take().expect("it is piped"))
-    }
-
-    /// Waits until it ends. Returns its status.
-    pub(crate) fn ending(mut self) -> ExitStatus {
-        let mut ending = None;
-        until("the program ends", || {
-            ending = self.0.try_wait().expect("it is our child");
-            ending.is_some()
-        });
-        ending.expect("it has ended")
-    }
-
-    /// Waits until it ends. Returns its exit code, or 128 + n if signal n has ended it, as in
-    /// shells.
-    pub(crate) fn code(self) -> Option<i32> {
-        let ending = self.ending();
-        ending.code().or_else(|| ending.signal().map(|signal| 128 + signal))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended.
-        _ = self.0.kill();
-        _ = self.0.wait();
-    }
-}
-
-/// The output of a pipe or a terminal, as it arrives.
-pub(crate) struct Heard {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    listener: JoinHandle<()>,
-}
-
-impl Heard {
-    pub(crate) fn listen(mut source: impl Read + Send + 'static) -> Self {
-        let bytes = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&bytes);
-        let listener = std::thread::spawn(move || {
-            let mut some = [0; 4096];
-            // Reading from a terminal whose process has ended is an error.
-            while let Ok(count @ 1..) = source.read(&mut some) {
-                sink.lock().unwrap_or_else(PoisonError::into_inner).extend(&some[..count]);
-            }
-        });
-        Heard { bytes, listener }
-    }
-
-    /// The output so far.
-    pub(crate) fn text(&self) -> String {
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    /// Waits until the output has this text.
-    pub(crate) fn until_says(&self, what: &str) {
-        until_else(|| self.text().contains(what), || format!("{what:?} in {:?}", self.text()));
-    }
-
-    /// All output, when no process can write any more.
-    pub(crate) fn to_end(&self) -> String {
-        until_else(|| self.listener.is_finished(), || format!("the end of {:?}", self.text()));
-        self.text()
-    }
-}
-
 /// Runs a command to its end: its exit code (128 + n if signal n has ended it), stdout and stderr.
 pub(crate) fn told(command: &mut Command) -> (i32, String, String) {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -214,22 +108,6 @@ pub(crate) fn told(command: &mut Command) -> (i32, String, String) {
 pub(crate) fn install(program: &Path, to: &Path) {
     let (code, _, trouble) = told(Command::new("cp").arg(program).arg(to));
     assert_eq!(code, 0, "{trouble}");
-}
-
-/// Waits until a condition is true.
-pub(crate) fn until(what: &str, true_now: impl FnMut() -> bool) {
-    until_else(true_now, || what.to_owned());
-}
-
-/// Waits until a condition is true. Says after a failure what it waited for.
-pub(crate) fn until_else(mut true_now: impl FnMut() -> bool, what: impl Fn() -> String) {
-    let start = Instant::now();
-    let mut pause = Duration::from_millis(1);
-    while !true_now() {
-        assert!(start.elapsed() < LONG, "it never came: {}", what());
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(10));
-    }
 }
 
 /// Waits until a command has written a whole line to a file.

@@ -5,7 +5,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::place::{Place, Running, install};
+use grouplock_testing::Running;
+
+use crate::place::{Place, install};
 
 /// Records its start, its end and its room.
 const STAND_IN: &str = "#!/bin/sh
@@ -49,7 +51,7 @@ fn scripts(recipe: &Recipe, place: &Place) -> Vec<String> {
         }
         "make" => {
             fs::write(place.file("Makefile"), &recipe.text).expect("it can be written");
-            vec![format!("make -j4 -C '{}'", place.path.display())]
+            vec![format!("make -j4 -C '{}'", place.path().display())]
         }
         other => panic!("{}: nobody knows how to run `{other}`", recipe.title),
     }

@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::Instant;
 
-use crate::place::{Place, Running, install, line_of, told, until};
+use grouplock_testing::{Running, until};
+
+use crate::place::{Place, install, line_of, told};
 
 #[test]
 fn the_exit_code_is_the_commands_own() {
@@ -101,7 +103,7 @@ fn the_command_knows_where_it_is() {
     assert_eq!(line, format!("a room|die Sitzung|{epoch}|{holder}|{}|no", rooms.display()));
     // A relative place stays the same for a command that changes its directory.
     let mut relative = place.grouplock(&["run", "--at", "rooms", "r", "s", "-c"]);
-    relative.arg("cd /; echo $GROUPLOCK_AT").current_dir(&place.path);
+    relative.arg("cd /; echo $GROUPLOCK_AT").current_dir(place.path());
     let (_, text, _) = told(&mut relative);
     assert_eq!(text.trim_end(), rooms.to_string_lossy());
 }

@@ -3,9 +3,10 @@
 use std::fs;
 use std::os::unix::process::CommandExt;
 
+use grouplock_testing::{Running, until};
 use nix::sys::signal::Signal;
 
-use crate::place::{Place, Running, children, state, until};
+use crate::place::{Place, children, state};
 
 /// Makes a file when it is inside, waits for another file, and ends.
 fn wait_inside(place: &Place, mark: &str, go: &str) -> String {

@@ -3,11 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use grouplock_testing::{Running, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::errors::unprivileged;
-use crate::place::{Place, Running, children, line_of, state, told, until};
+use crate::place::{Place, children, line_of, state, told};
 
 #[test]
 fn status_tells_who_is_inside_and_who_waits() {
@@ -117,9 +118,11 @@ fn a_label_is_shown_instead_of_the_command() {
 fn to_look_at_a_room_it_need_not_be_writable() {
     let place = Place::new();
     let holder = place.occupy("r", "a");
-    for (path, mode) in
-        [(place.path.clone(), 0o755), (place.rooms(), 0o755), (place.rooms().join("r.room"), 0o644)]
-    {
+    for (path, mode) in [
+        (place.path().to_owned(), 0o755),
+        (place.rooms(), 0o755),
+        (place.rooms().join("r.room"), 0o644),
+    ] {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
     }
     let at = place.rooms().to_string_lossy().into_owned();

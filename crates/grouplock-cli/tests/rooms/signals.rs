@@ -5,11 +5,11 @@ use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 
-use grouplock_testing::with_default_signals;
+use grouplock_testing::{Running, until, with_default_signals};
 use nix::sys::signal::{SigHandler, Signal, kill};
 use nix::unistd::Pid;
 
-use crate::place::{Place, Running, children, line_of, state, told, until};
+use crate::place::{Place, children, line_of, state, told};
 
 #[test]
 fn signals_are_passed_on_to_the_command() {

@@ -14,7 +14,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::place::{LONG, Place, Running, mentioning, until};
+use grouplock_testing::{LONG, Random, Running, until};
+
+use crate::place::{Place, mentioning};
 
 const SESSIONS: [&str; 5] = ["backup", "migration", "model A", "model B", "größer"];
 
@@ -34,18 +36,8 @@ const MOST: usize = 3;
 /// How a visitor enters: the arguments of `grouplock`.
 const WAYS: [(&str, &[&str]); 3] = [("", &[]), ("-x", &["-x"]), ("--at-most", &["--at-most", "3"])];
 
-/// A generator of pseudo-random numbers. The test prints the seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        // splitmix64
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % end as u64) as usize
-    }
+fn below(random: &mut Random, end: usize) -> usize {
+    random.below(end as u64) as usize
 }
 
 /// Not a test: a command inside.
@@ -127,13 +119,13 @@ struct Storm {
 
 impl Storm {
     fn start(place: &Place, number: usize, random: &mut Random) -> Running {
-        let mut session = random.below(SESSIONS.len());
-        let stay = random.below(40_000);
+        let mut session = below(random, SESSIONS.len());
+        let stay = below(random, 40_000);
         let this = std::env::current_exe().expect("we know who we are");
         let this = this.to_string_lossy();
         // All visitors of one session have the limit. Visitors without a limit would fill the room
         // up.
-        let way = if session == 0 { 2 } else { usize::from(random.below(5) == 0) };
+        let way = if session == 0 { 2 } else { usize::from(below(random, 5) == 0) };
         let (how, options) = WAYS[way];
         if how == "-x" {
             // In a session that others share.
@@ -141,7 +133,7 @@ impl Storm {
         }
         let name = SESSIONS[session];
         let visitor = [&this, "storm::visitor", "--exact", "--nocapture", "--test-threads=1"];
-        let mut command = if random.below(3) == 0 {
+        let mut command = if below(random, 3) == 0 {
             let enter = format!(
                 "exec 9<>\"$(\"$G\" path storm)\" || exit; \"$G\" enter -q -w {FOREVER} --fd 9 {} storm '{name}' || exit; \
                  \"$0\" \"$@\" || exit; \"$G\" leave --fd 9",
@@ -155,7 +147,7 @@ impl Storm {
             run.args(options).args(["storm", name, "--"]).args(visitor);
             run
         };
-        command.env(ROLE, format!("{}|{session}|{stay}|{number}|{how}", place.path.display()));
+        command.env(ROLE, format!("{}|{session}|{stay}|{number}|{how}", place.path().display()));
         command.stdout(Stdio::null());
         Running::start(command)
     }
@@ -164,7 +156,7 @@ impl Storm {
         let seed = std::env::var("GROUPLOCK_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) ^ 0x5707);
         println!("seed {seed} (GROUPLOCK_SEED={seed} to repeat the choices)");
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let place = Place::new();
         let trouble = || fs::read_to_string(place.file("trouble")).unwrap_or_default();
         let mut running: Vec<Option<Running>> =
@@ -183,13 +175,14 @@ impl Storm {
             std::thread::sleep(Duration::from_millis(2));
             if Instant::now() >= next_kill {
                 let mean = self.pace.as_micros() as usize;
-                next_kill = Instant::now() + Duration::from_micros(random.below(2 * mean) as u64);
+                next_kill =
+                    Instant::now() + Duration::from_micros(below(&mut random, 2 * mean) as u64);
                 let is_inside = |n: &usize| place.file(&format!("inside-{n}")).exists();
                 // Most visitors wait most of the time. Half of the kills hit holders.
                 let holders: Vec<usize> = (0..self.processes).filter(is_inside).collect();
-                let number = match random.below(2) {
-                    0 if !holders.is_empty() => holders[random.below(holders.len())],
-                    _ => random.below(self.processes),
+                let number = match below(&mut random, 2) {
+                    0 if !holders.is_empty() => holders[below(&mut random, holders.len())],
+                    _ => below(&mut random, self.processes),
                 };
                 inside += u32::from(is_inside(&number));
                 kills += 1;
@@ -220,7 +213,7 @@ impl Storm {
             self.processes, self.time
         );
         assert!(visits > 50 && kills > 20 && deaths > 0, "that was no storm");
-        until("nobody is left", || mentioning(&place.path.to_string_lossy()).is_empty());
+        until("nobody is left", || mentioning(&place.path().to_string_lossy()).is_empty());
         assert!(place.is_empty("storm"));
         for session in SESSIONS {
             assert_eq!(place.said(&["run", "-q", "-n", "storm", session, "--", "true"]).0, 0);
@@ -248,7 +241,7 @@ fn visitors_of_different_sessions_see_each_other() {
     let visit = |session: usize, stay: u64, how: &str| {
         let mut command = std::process::Command::new(&this);
         command.args(["storm::visitor", "--exact", "--nocapture", "--test-threads=1"]);
-        command.env(ROLE, format!("{}|{session}|{stay}|{session}|{how}", place.path.display()));
+        command.env(ROLE, format!("{}|{session}|{stay}|{session}|{how}", place.path().display()));
         Running::start({
             command.stdout(Stdio::null());
             command

@@ -6,10 +6,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use grouplock_testing::{Heard, Running, until, until_else};
 use nix::libc;
 use nix::pty::{Winsize, openpty};
 
-use crate::place::{Heard, Place, Running, children, line_of, state, until, until_else};
+use crate::place::{Place, children, line_of, state};
 
 /// A terminal with a process on it.
 struct Screen {

@@ -28,7 +28,7 @@ impl Stranger {
             return None;
         }
         let place = Place::new();
-        fs::set_permissions(&place.path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
         let program = place.file("grouplock");
         install(env!("CARGO_BIN_EXE_grouplock").as_ref(), &program);
         let uid = 1_500_000_000 + std::process::id() * 16 + unique() % 16;

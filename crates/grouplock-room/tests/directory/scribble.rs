@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use grouplock_room::{Room, RoomError, RoomOptions};
+use grouplock_testing::Random;
 use proptest::prelude::*;
 
 use crate::process::{self, Actor, Scratch};
@@ -62,17 +63,6 @@ fn actor() {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-}
-
 /// An important word: in the header, or in a slot in use.
 fn target(random: &mut Random, length: u64) -> u64 {
     match random.next() % 8 {
@@ -85,7 +75,7 @@ fn target(random: &mut Random, length: u64) -> u64 {
 
 fn scribble_while_others_work(seed: u64, rounds: u32) {
     println!("seed {seed}");
-    let mut random = Random(seed | 1);
+    let mut random = Random::new(seed);
     let mut told = 0;
     for round in 0..rounds {
         let scratch = Scratch::new();
@@ -165,7 +155,7 @@ fn an_image_of_different_moments_is_put_in_order() {
     }
     let occupied = |image: &[u8]| image != &images[0][..];
     assert!(images.iter().any(|image| occupied(image)), "nothing has happened");
-    let mut random = Random(0x5eed);
+    let mut random = Random::new(0x5eed);
     for round in 0..300 {
         let mut mixed = images[0].clone();
         for (number, page) in mixed.chunks_mut(PAGE).enumerate() {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use grouplock_room::{Policy, Room, RoomOptions};
+use grouplock_testing::Random;
 use grouplock_testing::overlaps::{self, Ledger};
 
 use crate::process::{self, Actor, LONG, Scratch, until};
@@ -24,24 +25,10 @@ const FOREVER: Duration = Duration::from_secs(30);
 /// A wait that gets a line in the output. It is no failure.
 const LATE: Duration = Duration::from_secs(2);
 
-/// A generator of pseudo-random numbers. The test prints the seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        // splitmix64
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-
-    fn pause(&mut self, most: u64) {
-        let time = Duration::from_micros(self.below(most + 1));
-        if !time.is_zero() {
-            std::thread::sleep(time);
-        }
+fn pause(random: &mut Random, most: u64) {
+    let time = Duration::from_micros(random.below(most + 1));
+    if !time.is_zero() {
+        std::thread::sleep(time);
     }
 }
 
@@ -98,7 +85,7 @@ impl Drop for Pauses {
 fn actor() {
     let Some(role) = process::role() else { return };
     let [directory, place, seed] = &role[..] else { panic!("no part in a storm: {role:?}") };
-    let mut random = Random(seed.parse().expect("a seed"));
+    let mut random = Random::new(seed.parse().expect("a seed"));
     if let Err(trouble) = weather(Path::new(directory), place, &mut random) {
         process::say(&format!("trouble: {trouble}"));
         std::process::exit(3);
@@ -127,14 +114,14 @@ fn weather(directory: &Path, place: &str, random: &mut Random) -> Result<(), Str
         match entered {
             Ok(guard) => {
                 page.enter(overlaps::now(), session, guard.epoch());
-                random.pause(800);
+                pause(random, 800);
                 page.leave(overlaps::now());
                 guard.leave().map_err(|error| error.to_string())?;
             }
             Err(error) if error.is_conflict() && !patient => {}
             Err(error) => return Err(format!("{place}: {error}")),
         }
-        random.pause(400);
+        pause(random, 400);
     }
     Ok(())
 }
@@ -152,7 +139,7 @@ impl Storm {
         let seed = std::env::var("GROUPLOCK_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) ^ 0x5707);
         println!("seed {seed} (GROUPLOCK_SEED={seed} to repeat the choices)");
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let scratch = Scratch::new();
         let directory = scratch.text();
         let ledger = ledger(scratch.path());
@@ -180,7 +167,7 @@ impl Storm {
         let mut kills = 0;
         let end = Instant::now() + self.time;
         while Instant::now() < end {
-            random.pause(2 * self.pace.as_micros() as u64);
+            pause(&mut random, 2 * self.pace.as_micros() as u64);
             let place = random.below(self.processes as u64).to_string();
             let actor = actors.get_mut(&place).expect("each place is taken");
             ledger.kill(&place, || actor.kill());
