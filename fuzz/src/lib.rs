@@ -1,9 +1,11 @@
-//! What strangers send: frames of the network, a member's log, a room's file, and words on the command
-//! line. Whatever it is, it is refused or understood; nothing panics, hangs or takes much memory.
+//! Fuzzing of untrusted input: frames of the network, a member's log, a room's file, and words on
+//! the command line. The code refuses or understands any input. It never panics, hangs or takes
+//! much memory.
 //!
-//! Each target takes bytes. `tests` makes them up at random, for a moment or as long as
-//! `GROUPLOCK_FUZZ_SECONDS` says. The program `guided` gives them to libFuzzer, which keeps those that reach something new and goes on from there;
-//! `cargo xtask soak fuzz` runs both. `docs/verification.md` tells how to repeat what they find.
+//! Each target takes bytes. `tests` makes them at random, for a moment or for
+//! `GROUPLOCK_FUZZ_SECONDS` seconds. The program `guided` gets them from libFuzzer, which keeps
+//! inputs that reach new code and continues from them. `cargo xtask soak fuzz` runs both.
+//! `docs/verification.md` says how to repeat a finding.
 
 pub mod order;
 
@@ -23,12 +25,12 @@ use grouplock_quorum::{Durable, MemberId, ProcessId, ProcessMessage, Record, Tim
 use grouplock_room::{Enter, Place, Policy, Room, RoomError, RoomName, parse_duration};
 use grouplock_testing::Scratch;
 
-/// Something that reads what strangers send.
+/// Code that reads untrusted input.
 pub trait Target {
-    /// Bytes that are right: those made up from nothing hardly reach beyond the first check.
+    /// Valid bytes: random bytes hardly pass the first check.
     fn right(&self) -> Vec<u8>;
 
-    /// Lets it read them.
+    /// Reads the bytes.
     ///
     /// # Panics
     /// If it does with them what it must not.
@@ -38,7 +40,7 @@ pub trait Target {
 /// A target.
 pub type AnyTarget = Box<dyn Target + Send + Sync>;
 
-/// Makes a target, and its files where it has some.
+/// Makes a target, and its files if it has some.
 pub type Make = fn() -> AnyTarget;
 
 /// All targets by name.
@@ -60,10 +62,10 @@ pub fn named(name: &str) -> AnyTarget {
     found.expect("a target of this name").1()
 }
 
-/// Frames that come over the network.
+/// Frames from the network.
 struct Frames;
 
-/// All frames in the bytes, up to the first that is none.
+/// All frames in the bytes, up to the first invalid one.
 fn frames(bytes: &[u8]) -> Vec<Frame> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
@@ -100,9 +102,9 @@ impl Target for Frames {
         bytes
     }
 
-    /// What is understood is written and read as the same again.
+    /// A frame that is understood can be written and read again, and stays the same.
     fn read(&self, bytes: &[u8]) {
-        // Also as one frame whose length is right: what follows is looked at.
+        // Also as one frame with the right length, so that its content is checked.
         let mut framed = (bytes.len() as u32).to_be_bytes().to_vec();
         framed.extend_from_slice(bytes);
         for bytes in [bytes, &framed] {
@@ -116,9 +118,10 @@ impl Target for Frames {
 struct Log {
     scratch: Scratch,
     right: Vec<u8>,
-    /// What the rooms were after each batch.
+    /// The state of the rooms after each batch.
     states: Vec<BTreeMap<Arc<str>, Durable>>,
-    /// Whether the checksums are made right before it is read: so what is behind them is reached.
+    /// Whether the checksums are corrected before the log is read, so that the code behind them is
+    /// reached.
     summed: bool,
 }
 
@@ -149,8 +152,8 @@ impl Log {
     }
 }
 
-/// The bytes of a log with right lengths and checksums, as far as they have batches: a mark, the length of
-/// what follows the head, its sum together with the number, the number.
+/// The bytes of a log with right lengths and checksums, as far as they have batches: a mark, the
+/// length of the part after the head, its sum together with the number, the number.
 fn summed(bytes: &[u8]) -> Vec<u8> {
     const MARK: &[u8] = b"GBPb";
     let mut bytes = bytes.to_vec();
@@ -180,22 +183,22 @@ impl Target for Log {
         let bytes = if self.summed { summed(bytes) } else { bytes.to_vec() };
         fs::write(self.path(), &bytes).expect("it can be written");
         match self.open() {
-            // Somebody who makes right sums may write what he likes.
+            // With right sums, any content is possible.
             Ok(_) if self.summed => {}
             // The end may be missing, as after a crash. Nothing else was ever voted.
             Ok(storage) => assert!(self.states.contains(storage.rooms())),
-            // What cannot be understood is left for whoever has to repair it.
+            // A log that cannot be understood stays, so that a person can repair it.
             Err(_) => assert_eq!(fs::read(self.path()).expect("it is there"), bytes),
         }
     }
 }
 
-/// The file of a room in a directory. Its checksum is made right before it is read: so what is behind it is reached. That a wrong one is noticed
-/// is shown by a test of the room.
+/// The file of a room in a directory. Its checksum is corrected before it is read, so that the code
+/// behind it is reached. A test of the room shows that a wrong one is noticed.
 struct RoomFile {
     scratch: Scratch,
-    /// Whether the bytes are written over the file while one is inside and one waits. Otherwise nobody has it open,
-    /// and whoever the bytes tell of is dead.
+    /// Whether the bytes are written over the file while it has a holder and a waiter. Otherwise no
+    /// process has it open, and all participants in the bytes are dead.
     in_use: bool,
 }
 
@@ -212,14 +215,15 @@ impl RoomFile {
         Room::open(self.scratch.path(), "r")
     }
 
-    /// A new file: nobody has the old one open any more.
+    /// A new file: no process has the old one open any more.
     fn put(&self, bytes: &[u8]) {
         _ = fs::remove_file(self.path());
         fs::write(self.path(), bytes).expect("it can be written");
     }
 
-    /// Writes over the file. Not over the latch, as if somebody had it who lives: that would only be waited for. What is
-    /// there stays: a file that is cut off ends whoever uses it, which cannot be helped.
+    /// Writes over the file, but not over the latch: the room would only wait for a latch whose
+    /// owner seems to live. It keeps the length: a shorter file ends its users by a signal, which
+    /// cannot be avoided.
     fn overwrite(&self, bytes: &[u8]) {
         let file = File::options().write(true).open(self.path()).expect("it is there");
         let (before, rest) = bytes.split_at_checked(LATCH.start).unwrap_or((bytes, &[]));
@@ -228,7 +232,7 @@ impl RoomFile {
         written.and_then(|()| file.write_all_at(behind, LATCH.end as u64)).expect("as above");
     }
 
-    /// Uses the room. What it says does not matter, only that it comes back.
+    /// Uses the room. The results do not matter, only that the calls return.
     fn visit(room: &Room, wait: Duration) {
         _ = room.snapshot();
         if let Ok(inside) = room.request("b").timeout(wait).enter() {
@@ -239,13 +243,14 @@ impl RoomFile {
     }
 }
 
-/// How long to wait: mostly not long enough to look whether somebody in front has died, so that there is time for more bytes.
+/// How long to wait. Mostly this is too short to look for a dead owner in front, so that there is
+/// time for more bytes.
 fn patience(bytes: &[u8]) -> Duration {
     let some = bytes.iter().fold(0_u8, |sum, byte| sum.wrapping_add(*byte));
     Duration::from_millis(if some < 16 { 30 } else { 0 })
 }
 
-/// Where the latch is in the file.
+/// The offset of the latch.
 const LATCH: Range<usize> = 64..72;
 
 /// Begins to enter.
@@ -268,7 +273,7 @@ fn with_sum(bytes: &[u8]) -> Vec<u8> {
 }
 
 impl Target for RoomFile {
-    /// With phases that are over, one of them with a death; with two inside and two who wait.
+    /// A room with ended phases, one of them with a death, and with two holders and two waiters.
     fn right(&self) -> Vec<u8> {
         _ = fs::remove_file(self.path());
         let room = self.open().expect("a room");
@@ -276,7 +281,7 @@ impl Target for RoomFile {
         let inside = room.enter("dead").expect("nobody is inside");
         let bytes = fs::read(self.path()).expect("it is there");
         drop(inside);
-        // In a copy of the file it is dead.
+        // In a copy of the file the owner is dead.
         self.put(&bytes);
         let room = self.open().expect("it was right");
         let inside = [0, 1].map(|_| room.enter("a").expect("whoever is inside is dead"));
@@ -303,7 +308,7 @@ impl Target for RoomFile {
         let inside = room.enter("a").expect("nobody is inside");
         let waiting = waiting(&room, "b");
         self.overwrite(&bytes);
-        // By one that has it open, and one that opens it now.
+        // By a handle that has it open, and by one that opens it now.
         Self::visit(&room, wait);
         if let Ok(other) = self.open() {
             Self::visit(&other, wait);
@@ -314,7 +319,7 @@ impl Target for RoomFile {
     }
 }
 
-/// Places, durations, policies and names, as on the command line.
+/// Places, durations, policies and names from the command line.
 struct Words;
 
 impl Target for Words {
@@ -322,7 +327,7 @@ impl Target for Words {
         b"etcd://h:1,i:2/p?a=b&c=d".to_vec()
     }
 
-    /// What is understood reads as it is written.
+    /// Text that is understood is written as the same text.
     fn read(&self, bytes: &[u8]) {
         let Ok(text) = str::from_utf8(bytes) else { return };
         if let Ok(place) = text.parse::<Place>() {

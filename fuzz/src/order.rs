@@ -10,12 +10,12 @@ usage: guided TARGET FILE…                   reads files again: what was found
        guided TARGET [-OPTION…] DIRECTORY    searches with libFuzzer, and keeps in DIRECTORY what reaches something new
        guided --targets                      prints the names of the targets";
 
-/// What `guided` is asked to do.
+/// A command for `guided`.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Order {
     /// Print the names of the targets.
     Names,
-    /// Let a target read files.
+    /// A target reads files.
     Read {
         /// Its name.
         target: &'static str,
@@ -28,7 +28,7 @@ pub enum Order {
     Search {
         /// The name of the target.
         target: &'static str,
-        /// What to begin with, and what is kept.
+        /// The corpus: the first inputs, and the new ones.
         directory: PathBuf,
         /// Options of libFuzzer.
         options: Vec<String>,
@@ -36,7 +36,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// Understands the arguments.
+    /// Parses the arguments.
     ///
     /// # Errors
     /// What is wrong with them, for people.

@@ -1,4 +1,4 @@
-//! The program `guided` without libFuzzer: what was found is read again, and bad arguments are refused.
+//! The program `guided` without libFuzzer: it reads findings again, and refuses bad arguments.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ fn guided(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_guided")).args(arguments).output().expect("it can be started")
 }
 
-/// What it says when it refuses.
+/// Its message when it refuses.
 fn refused(arguments: &[&str]) -> String {
     let ended = guided(arguments);
     assert_eq!(ended.status.code(), Some(2), "{arguments:?}");

@@ -1,4 +1,4 @@
-//! The targets with bytes that are made up at random: `cargo test -p grouplock-fuzz` for a moment, and
+//! The targets with random bytes: `cargo test -p grouplock-fuzz` for a moment, and
 //! `GROUPLOCK_FUZZ_SECONDS=60 cargo test -p grouplock-fuzz` for a minute each.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use grouplock_fuzz::{TARGETS, named};
 
-/// Lets a target read one thing after the other, `times` times, or for as many seconds as
-/// `GROUPLOCK_FUZZ_SECONDS` says. A panic is reported with the seed that leads to it; `GROUPLOCK_FUZZ_SEED`
-/// repeats it.
+/// Lets a target read one input after the other, `times` times, or for `GROUPLOCK_FUZZ_SECONDS`
+/// seconds. After a panic it prints the seed; `GROUPLOCK_FUZZ_SEED` repeats it.
 fn fuzz(target: &str, times: u64, make: impl Fn(&[u8], &mut Rng) -> Vec<u8>) {
     let target = named(target);
     let right = target.right();
@@ -31,13 +30,13 @@ fn fuzz(target: &str, times: u64, make: impl Fn(&[u8], &mut Rng) -> Vec<u8>) {
     }
 }
 
-/// Up to 200 bytes, few of them more often than many.
+/// Up to 200 bytes. Short inputs are more frequent than long ones.
 fn made_up(_: &[u8], rng: &mut Rng) -> Vec<u8> {
     let length = rng.usize(..=200) >> rng.u32(0..6);
     (0..length).map(|_| rng.u8(..)).collect()
 }
 
-/// Numbers at which something ends.
+/// Limits of numbers.
 const ENDS: [u64; 13] = [
     0,
     1,
@@ -54,14 +53,14 @@ const ENDS: [u64; 13] = [
     u64::MAX,
 ];
 
-/// A number, and the same in both halves of the word: counts often stand side by side.
+/// A number, and the same number in both halves of the word: pairs of counts are often adjacent.
 fn alone_and_twice(end: u64) -> [u64; 2] {
     [end, end << 32 | end & 0xffff_ffff]
 }
 
-/// Bytes that were right, as many as before, with some words of four or eight bytes replaced: by numbers at which something ends, or by
-/// another word of them. Mostly close to a word that is a number, as a large file is mostly empty or text; often in the
-/// first 256 bytes, where rooms have what is common to all.
+/// Valid bytes of the same length, with some words of four or eight bytes replaced: by limits of
+/// numbers, or by another word of the input. Mostly close to a word that is a number, as a large
+/// file is mostly empty or text. Often in the first 256 bytes, where rooms have their header.
 fn reworded(right: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = right.to_vec();
     let word = |at: usize| right[at..].first_chunk::<8>().map_or(0, |it| u64::from_ne_bytes(*it));
@@ -89,7 +88,7 @@ fn reworded(right: &[u8], rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Bytes that were right, with some changed, removed or repeated.
+/// Valid bytes, with some changed, removed or repeated.
 fn changed(right: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = right.to_vec();
     for _ in 0..rng.usize(1..8) {
@@ -112,7 +111,7 @@ fn changed(right: &[u8], rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// Pieces of text that mean something in one place or another, and some that mean nothing.
+/// Pieces of text with a meaning somewhere, and some without.
 fn worded(_: &[u8], rng: &mut Rng) -> Vec<u8> {
     const BEGINNINGS: [&str; 8] =
         ["", "etcd://h:1", "gbp://h:1", "file:", "batch:", "priority:", "3", "2h"];
@@ -184,7 +183,7 @@ fn a_rooms_file_that_was_right_before() {
     fuzz("room-file", 200, changed);
 }
 
-/// Not at random: each word that all participants share, at each end.
+/// Not random: each word that all participants share, with each limit.
 fn each_common_word(target: &str) {
     let target = named(target);
     let right = target.right();
@@ -222,13 +221,13 @@ fn places_durations_policies_and_names() {
     fuzz("words", 100_000, worded);
 }
 
-/// What was found once, in `found`: a folder for each target.
+/// Earlier findings, in `found`: a folder for each target.
 #[test]
 fn what_was_found_before() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("found");
     let mut read = 0;
     for (name, make) in TARGETS {
-        // Of most targets there is nothing.
+        // Most targets have no findings.
         for file in std::fs::read_dir(folder.join(name)).into_iter().flatten() {
             let path = file.expect("it can be listed").path();
             println!("{}", path.display());

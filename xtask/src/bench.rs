@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the measurements, and the pages that show them.
+//! `cargo xtask bench`: measures, and writes the pages.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::setup::Need;
 /// The plans of the comparison.
 const PLANS: [&str; 4] = ["smoke", "quick", "standard", "full"];
 
-/// The standard plan of the comparison is made for some ten minutes on two cores. The shares leave
-/// time for building, and for slower machines.
+/// The standard plan of the comparison takes some ten minutes on two cores. The shares leave time
+/// for building, and for slower machines.
 const PARTS: &[Part] = &[
     Part { name: "comparison", share: 30, run: comparison },
     Part { name: "uncontended", share: 8, run: uncontended },
@@ -26,7 +26,7 @@ pub(crate) fn names() -> Vec<&'static str> {
     PARTS.iter().map(|part| part.name).collect()
 }
 
-/// Understands the arguments.
+/// Parses the arguments.
 pub(crate) fn order(arguments: &[String]) -> Result<Order, String> {
     let (mut plan, mut named) = ("standard".to_owned(), Vec::new());
     let mut arguments = arguments.iter();
@@ -46,7 +46,7 @@ pub(crate) fn order(arguments: &[String]) -> Result<Order, String> {
 
 type Results = Vec<(String, Reached)>;
 
-/// Where the pages go. What was measured in a hurry does not replace what was measured with care.
+/// The directory of the pages. A quick measurement does not replace a careful one.
 fn out(given: &Given) -> &'static str {
     if careful(given) { "docs/benchmarks" } else { "target/benchmarks" }
 }
@@ -55,7 +55,7 @@ fn careful(given: &Given) -> bool {
     ["standard", "full"].contains(&&*given.plan)
 }
 
-/// Measures with instructions counted as well, by valgrind, which takes its time.
+/// Measures, and also counts instructions with valgrind if the plan is careful.
 fn counted(given: &Given, page: &str, program: Program) -> Results {
     if !careful(given) {
         return measured(given, page, program);
@@ -84,7 +84,7 @@ fn rooms(given: &Given) -> Results {
     measured(given, "rooms.md", program("rooms").arguments(&["--out", &page]).arguments(rounds))
 }
 
-/// The program as cargo builds it, and as it is released.
+/// Measures the program as cargo builds it, and as it is released.
 fn run_overhead(given: &Given) -> Results {
     let build = |target: &[&str]| {
         let build = ["build", "--release", "-p", "grouplock-cli", "--all-features"];
@@ -99,12 +99,11 @@ fn run_overhead(given: &Given) -> Results {
     let turns: &[&str] = if careful(given) { &[] } else { &["--turns", "20"] };
     let released = format!("released=target/{MUSL}/release/grouplock");
     let programs = ["--program", "built by cargo=target/release/grouplock", "--program", &released];
-    let program = program("run_overhead").arguments(&programs).arguments(turns);
+    let program = program("run").arguments(&programs).arguments(turns);
     measured(given, "run.md", program.arguments(&["--out", &page]))
 }
 
-/// Rooms on etcd. The programs are measured as well, and `grouplock` is found beside the one that
-/// measures.
+/// Rooms on etcd. This also measures programs, and finds `grouplock` beside the bench program.
 fn etcd(given: &Given) -> Results {
     let build = ["build", "--release", "-p", "grouplock-cli", "--all-features"];
     let ready = Need::Etcd.meet().and_then(|()| Program::cargo(&build).run_within(given.left()));
@@ -116,11 +115,11 @@ fn etcd(given: &Given) -> Results {
     measured(given, "etcd.md", program("etcd").arguments(&["--out", &page]).arguments(rounds))
 }
 
-/// What opens the page of the example.
+/// The beginning of the example's page.
 const MODEL_SWAP: &str = "\
 # Swapping models
 
-*For whoever shares a device that holds one model at a time.*
+*For people who share a device that holds one model at a time.*
 
 Requests for three models arrive at random, and loading a model takes as long as 50 of them. The same requests go to four gateways
 that run side by side: a mutex for each request, and `GroupLock` with the model as the session, under the default policy
@@ -143,8 +142,8 @@ fn model_swap(given: &Given) -> Results {
     told(&page, name, written)
 }
 
-/// Measures for as long as there is time. A page is written at the end, so one that is cut off is
-/// not.
+/// Measures within the time of the part. A page is written at the end, so a measurement that is cut
+/// off writes none.
 fn measured(given: &Given, page: &str, program: Program) -> Results {
     let folder = crate::run::root().join(out(given));
     let made = std::fs::create_dir_all(&folder).map_err(|why| why.to_string());
@@ -160,7 +159,7 @@ fn told(path: &Path, page: &str, written: Result<(), String>) -> Results {
     vec![(page.to_owned(), how)]
 }
 
-/// A program of the bench crate.
-fn program(name: &str) -> Program {
-    Program::cargo(&["run", "--release", "-p", "grouplock-bench", "--bin", name, "--"])
+/// A command of the bench program.
+fn program(command: &str) -> Program {
+    Program::cargo(&["run", "--release", "-p", "grouplock-bench", "--", command])
 }

@@ -1,5 +1,6 @@
-//! `cargo xtask dist`: what is released. A static program, its manual pages and completions as a
-//! tarball and as a Debian package, which is installed into an empty root and tried.
+//! `cargo xtask dist`: makes the release. It packs a static program, its manual pages and
+//! completions as a tarball and as a Debian package, installs the package into an empty root, and
+//! tries it.
 
 use std::fs;
 use std::io;
@@ -8,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use crate::run::{LIMIT, Program, root};
 
-/// What the package does when it is installed.
+/// The script that the package runs after its installation.
 const POSTINST: &str = "packaging/postinst";
 /// The rooms of the whole machine.
 const SYSTEM: &str = "run/grouplock";
 
-/// What the program is built for.
+/// The target of the program.
 pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -31,10 +32,10 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// The same with a program that is there already, as a test: it need not be static, so it is not run
-/// with the package's root as its own.
+/// The same with an existing program, as a test. It may be dynamic, so it does not run with the
+/// package's root as its root.
 pub(crate) fn test(program: &Path) -> Result<(), String> {
-    // Small and fast: what is tested is not what is compressed.
+    // Small and fast: the test is not about compression.
     let stripped = root().join("target/xtask/grouplock");
     let strip = ["-o", &shown(&stripped), &shown(program)];
     Program::new("strip").arguments(&strip).quietly(LIMIT)?;
@@ -62,15 +63,15 @@ fn pack(program: &Path, out: &str, compression: &str) -> Result<Made, String> {
         .arguments(&["--directory", &shown(&out), "tree"])
         .quietly(LIMIT)?;
     let package = out.join(format!("grouplock_{VERSION}_amd64.deb"));
-    let told = |error: io::Error| format!("the package cannot be made: {error}");
-    let control = fs::read_to_string(root().join("packaging/control")).map_err(told)?;
+    let failed = |error: io::Error| format!("the package cannot be made: {error}");
+    let control = fs::read_to_string(root().join("packaging/control")).map_err(failed)?;
     let control = control
         .replace("{version}", VERSION)
         .replace("{architecture}", "amd64")
-        .replace("{kilobytes}", &size(&tree).map_err(told)?.div_ceil(1024).to_string());
-    fs::create_dir(tree.join("DEBIAN")).map_err(told)?;
-    fs::write(tree.join("DEBIAN/control"), control).map_err(told)?;
-    fs::copy(root().join(POSTINST), tree.join("DEBIAN/postinst")).map_err(told)?;
+        .replace("{kilobytes}", &size(&tree).map_err(failed)?.div_ceil(1024).to_string());
+    fs::create_dir(tree.join("DEBIAN")).map_err(failed)?;
+    fs::write(tree.join("DEBIAN/control"), control).map_err(failed)?;
+    fs::copy(root().join(POSTINST), tree.join("DEBIAN/postinst")).map_err(failed)?;
     Program::new("dpkg-deb")
         .arguments(&["--root-owner-group", compression, "--build"])
         .arguments(&[&shown(&tree), &shown(&package)])
@@ -82,7 +83,7 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Lays out what is installed, as below `/`.
+/// Makes the tree of installed files, as below `/`.
 fn fill(tree: &Path, program: &Path) -> io::Result<()> {
     let share = tree.join("usr/share");
     let manual = share.join("man/man1");
@@ -115,7 +116,7 @@ fn fill(tree: &Path, program: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What the files below a directory take, in bytes.
+/// The size of all files below a directory, in bytes.
 fn size(folder: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {
@@ -129,13 +130,13 @@ fn size(folder: &Path) -> io::Result<u64> {
 /// Where the installed program is run.
 #[derive(Clone, Copy)]
 enum Inside {
-    /// In the root it was installed into, where nothing else is.
+    /// In the root of the package, which has nothing else.
     Root,
-    /// In ours.
+    /// In the root of this machine.
     Here,
 }
 
-/// Installs the package into an empty root, and runs commands in a room with what is there then.
+/// Installs the package into an empty root, and runs commands in a room with the installed program.
 fn try_out(package: &Path, out: &str, inside: Inside) -> Result<(), String> {
     let clean = root().join(out).join("root");
     let database = clean.join("var/lib/dpkg");
@@ -145,8 +146,8 @@ fn try_out(package: &Path, out: &str, inside: Inside) -> Result<(), String> {
         .and_then(|()| fs::create_dir(clean.join("etc")))
         .and_then(|()| fs::create_dir_all(clean.join("rooms")));
     made.map_err(|error| format!("an empty root cannot be made: {error}"))?;
-    // Where nothing else is, there is no shell for the package's script: it runs in our root. Only root can give
-    // a directory to a group.
+    // The empty root has no shell for the package's script, so the script runs in our root. Only
+    // root can give a directory to a group.
     let action = if is_root() { "--install" } else { "--unpack" };
     Program::new("dpkg")
         .arguments(&["--root", &shown(&clean), "--force-not-root", "--log=/dev/null"])
@@ -164,13 +165,13 @@ fn try_out(package: &Path, out: &str, inside: Inside) -> Result<(), String> {
     }
     let installed = clean.join("usr/bin/grouplock");
     match inside {
-        // Root's rooms are those of the machine, which the package has made.
+        // Root's rooms are the rooms of the machine, which the package has made.
         Inside::Root if is_root() => {
             let chroot = [&shown(&clean), "/usr/bin/grouplock"];
             let grouplock = || Program::new("chroot").arguments(&chroot);
             run_in_room(&grouplock, &[], "/usr/bin/grouplock")
         }
-        // A root of one's own needs no privileges in a namespace of one's own.
+        // A user namespace permits its own root without privileges.
         Inside::Root => {
             let chroot = ["--map-root-user", "chroot", &shown(&clean), "/usr/bin/grouplock"];
             let grouplock = || Program::new("unshare").arguments(&chroot);
@@ -187,15 +188,15 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0)
 }
 
-/// Whether the group `grouplock` is known in a root, and has a directory for rooms there that others cannot use.
+/// Whether a root has the group `grouplock`, and a directory for rooms that other users cannot use.
 fn has_system_place(clean: &Path) -> Result<(), String> {
-    let told = |error: io::Error| format!("the machine's rooms: {error}");
-    let groups = fs::read_to_string(clean.join("etc/group")).map_err(told)?;
+    let failed = |error: io::Error| format!("the machine's rooms: {error}");
+    let groups = fs::read_to_string(clean.join("etc/group")).map_err(failed)?;
     let mut groups = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let group = groups.find(|group| group[0] == "grouplock");
     let number = group.and_then(|group| group.get(2)?.parse().ok());
     let number: u32 = number.ok_or("the group `grouplock` was not made")?;
-    let about = fs::metadata(clean.join(SYSTEM)).map_err(told)?;
+    let about = fs::metadata(clean.join(SYSTEM)).map_err(failed)?;
     let found = (about.mode() & 0o7777, about.uid(), about.gid());
     if found == (0o2770, 0, number) {
         return Ok(());
@@ -206,7 +207,7 @@ fn has_system_place(clean: &Path) -> Result<(), String> {
     ))
 }
 
-/// What the package does when it is installed on a machine without systemd, as containers are.
+/// Installs the package on a machine without systemd, such as a container.
 fn without_systemd(out: &str) -> Result<(), String> {
     if !is_root() {
         return Ok(());
@@ -223,7 +224,7 @@ fn without_systemd(out: &str) -> Result<(), String> {
             found.iter().find(|path| path.exists()).ok_or(format!("there is no `{name}`"))?;
         symlink(found, programs.join(name)).map_err(|error| format!("`{name}`: {error}"))?;
     }
-    // As it is installed for the first time, and then over itself.
+    // First a new installation, then one over it.
     for _ in 0..2 {
         Program::new(root().join(POSTINST))
             .arguments(&["configure"])
@@ -235,7 +236,8 @@ fn without_systemd(out: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the program by `grouplock`, inside a room that is there afterwards. `place` is where the room is, as options.
+/// Runs the program inside a room, and checks that the room exists afterwards. `place` has the
+/// options for the place.
 fn run_in_room(
     grouplock: &dyn Fn() -> Program,
     place: &[&str],
@@ -250,5 +252,9 @@ fn run_in_room(
     let status = grouplock().arguments(&["status", "room"]).arguments(place);
     let said = status.quietly(LIMIT)?.output;
     print!("{said}");
-    if said.contains("nobody is inside") { Ok(()) } else { Err("the room is not there".to_owned()) }
+    if said.contains("nobody is inside") {
+        Ok(())
+    } else {
+        Err("the room does not exist".to_owned())
+    }
 }

@@ -1,4 +1,4 @@
-//! What a test program of libtest says while it runs.
+//! Reads the output of a libtest program while it runs.
 //!
 //! With several threads libtest names a test when it has ended, or when it has run for 60 seconds.
 //! With one thread it names it when it starts, on a line that the result ends. Both are enough to
@@ -7,16 +7,16 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// When libtest speaks up.
+/// After this time libtest reports a slow test.
 const SPEAKS_UP: Duration = Duration::from_secs(60);
 
-/// Reads along, and knows which tests are late.
+/// Reads the output, and knows which tests are late.
 pub(crate) struct Watch {
-    /// How long a test may take; at least as long as it takes libtest to speak up.
+    /// How long a test may take. It must be at least the time of libtest's report.
     limit: Duration,
-    /// The last line, as long as it has no end.
+    /// The last line, if it is incomplete.
     line: String,
-    /// When the tests started that are known to run.
+    /// The known running tests, and when they started.
     running: BTreeMap<String, Instant>,
     /// The closing lines: "test result: ok. 3 passed; …".
     pub(crate) closing: Vec<String>,
@@ -28,7 +28,7 @@ impl Watch {
         Watch { limit, line: String::new(), running: BTreeMap::new(), closing: Vec::new() }
     }
 
-    /// Reads what was written since the last time. The tests that are late, if there are any.
+    /// Reads the new output. Returns the late tests, if there are any.
     pub(crate) fn read(&mut self, text: &str, now: Instant) -> Option<String> {
         for piece in text.split_inclusive('\n') {
             self.line.push_str(piece);
@@ -37,7 +37,7 @@ impl Watch {
                 self.line(line.trim_end(), now);
             }
         }
-        // With one thread: the name of the test that has just started, and no result yet.
+        // With one thread: the name of a test that has just started, without a result.
         if let Some(name) = self.line.strip_prefix("test ").and_then(|l| l.strip_suffix(" ... ")) {
             self.running.entry(plain(name).to_owned()).or_insert(now);
         }
@@ -61,7 +61,7 @@ impl Watch {
     }
 }
 
-/// A test's name without what libtest says about it.
+/// The name of a test, without libtest's remarks.
 fn plain(name: &str) -> &str {
     let marks = [" - should panic", " - compile fail", " - compile"];
     marks.iter().find_map(|mark| name.strip_suffix(mark)).unwrap_or(name)

@@ -1,5 +1,5 @@
-//! Whether what the pages link to is there: files of the repository, and headings in them. And whether each page opens with
-//! who it is for.
+//! Checks that the links of the pages lead to existing files and headings of the repository, and
+//! that each page begins with its readers.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use crate::run::{LIMIT, Program, root};
 
-/// Looks at every page. Links that lead nowhere, and pages that do not say whom they are for, are the error.
+/// Checks every page. The error lists broken links, and pages that do not name their readers.
 pub(crate) fn check() -> Result<(), String> {
     let listed = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
     let listed = Program::new("git").arguments(&listed).quietly(LIMIT)?.output;
     let (mut count, mut broken) = (0, Vec::new());
-    // What is linked by a symbolic link is looked at where it is.
+    // The target of a symbolic link is checked where it is.
     let is_page = |page: &&str| root().join(page).is_file() && !root().join(page).is_symlink();
     for page in listed.lines().filter(is_page) {
         let text = read(&root().join(page))?;
@@ -37,12 +37,12 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("`{}`: {error}", path.display()))
 }
 
-/// Whether a page has to say whom it is for: those about the whole say so in other ways.
+/// Whether a page must name its readers. Pages about the whole project do it in other ways.
 fn has_readers(page: &str) -> bool {
     page.contains('/') && page != "docs/README.md"
 }
 
-/// For whom a page is, by its first line after the heading.
+/// The readers of a page, from the first line after the heading.
 fn reader(text: &str) -> Option<&str> {
     let first = text.lines().skip(1).find(|line| !line.is_empty())?;
     first.strip_prefix("*For ")?.strip_suffix(".*")
@@ -53,7 +53,7 @@ fn is_ours(link: &str) -> bool {
     !link.is_empty() && !link.contains("://") && !link.starts_with("mailto:")
 }
 
-/// Why the link of a page leads nowhere.
+/// The reason why a link is broken, if it is.
 fn follow(page: &Path, text: &str, link: &str) -> Result<(), String> {
     let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
     let path: PathBuf = root().join(page.parent().unwrap_or(Path::new(""))).join(file);
@@ -82,13 +82,13 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The line without what stands between backquotes, which may look like a link.
+/// The line without the parts between backquotes, which may look like links.
 fn without_code(line: &str) -> String {
     let parts = line.split('`').enumerate();
     parts.map(|(at, part)| if at % 2 == 0 { part } else { "`" }).collect()
 }
 
-/// Where the links and images of a page lead.
+/// The targets of the links and images of a page.
 fn links(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in prose(text) {
@@ -108,7 +108,7 @@ fn links(text: &str) -> Vec<String> {
     found
 }
 
-/// What the headings of a page are called in links, as GitHub does it.
+/// The anchors of the headings of a page, by GitHub's rules.
 fn anchors(text: &str) -> Vec<String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut anchors = Vec::new();
@@ -120,7 +120,7 @@ fn anchors(text: &str) -> Vec<String> {
             continue;
         };
         let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
-        // Of a link only the text is part of the heading.
+        // Only the text of a link is part of the anchor.
         let heading = heading.split("](").map(|part| part.split_once(')').map_or(part, |it| it.1));
         let heading = heading.collect::<String>().to_lowercase();
         let name: String = heading.trim().chars().filter(kept).collect();

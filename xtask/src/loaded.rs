@@ -1,12 +1,12 @@
-//! `cargo xtask loaded`: whether tests depend on how fast the machine is.
+//! `cargo xtask loaded`: shows whether tests depend on the speed of the machine.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::programs::{self, Limits};
 use crate::steps;
 
-/// Runs the test programs of `package` that are called `names` (all if there are none) so many
-/// `times` each, with a busy loop on each core beside it, and says how often each failed.
+/// Runs the test programs of `package` that are called `names` (all if there are no names), `times`
+/// times each, beside a busy loop on each core. Prints how often each failed.
 pub(crate) fn run(times: u32, package: &str, names: &[String]) -> Result<(), String> {
     let mut built = programs::build(steps::all_tests())?;
     built.retain(|program| program.package == package);
@@ -25,7 +25,7 @@ pub(crate) fn run(times: u32, package: &str, names: &[String]) -> Result<(), Str
     let over = AtomicBool::new(false);
     let failed: Vec<_> = std::thread::scope(|scope| {
         for _ in 0..cores {
-            // Pairs with nothing: the flag is all that is shared.
+            // Relaxed: no other data depends on the flag.
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
                     std::hint::black_box(());

@@ -1,4 +1,4 @@
-//! What README and CI call: `cargo xtask setup | test | bench | mutants | soak | …`.
+//! The tasks for developers and CI: `cargo xtask setup | test | bench | mutants | soak | …`.
 
 mod bench;
 mod budget;
@@ -108,7 +108,7 @@ fn usage() -> String {
     USAGE.to_owned() + &steps.collect::<String>() + &parts
 }
 
-/// Bad arguments: says so, and what would have been right.
+/// Reports bad arguments, and prints the usage.
 fn refuse(mistake: &str) -> ExitCode {
     eprintln!("xtask: {mistake}\n\n{}", usage());
     ExitCode::from(2)

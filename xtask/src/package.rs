@@ -1,11 +1,12 @@
-//! Whether the crates are ready for crates.io: each is packed, and has what readers there look for.
+//! Checks whether the crates are ready for crates.io: packs each, and checks that it has what its
+//! readers need.
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::run::{LIMIT, Program, root};
 
-/// What every package has.
+/// The files of every package.
 const FILES: [&str; 3] = ["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Lines of a manifest without which a package is hard to find or to use.
@@ -19,18 +20,18 @@ const FIELDS: [&str; 7] = [
     "rust-version = ",
 ];
 
-/// Where they are packed and built. Apart: what is built there is as others would get it, and nothing
-/// else can use it.
+/// The directory for packing and building. It is separate: the builds there are the builds of
+/// users, and nothing else can use them.
 const TARGET: &str = "target/publish";
 
-/// The step: they are packed and looked at, but not built, which takes minutes.
+/// The step: packs and checks the crates. It does not build them, which takes minutes.
 pub(crate) fn check() -> Result<(), String> {
     publish(&["--no-verify"]).map(drop)
 }
 
-/// `cargo xtask publish --dry-run`: they are also built from what was packed, and then with each of
-/// their features alone, with none and with all. Licences and sources of what they depend on are
-/// looked at where cargo-deny is installed.
+/// `cargo xtask publish --dry-run`: also builds the packed crates, with each feature alone, with
+/// none and with all. If cargo-deny is installed, it checks licences and sources of the
+/// dependencies.
 pub(crate) fn dry_run() -> Result<(), String> {
     if Program::cargo(&["deny", "--version"]).succeeds() {
         Program::cargo(&["deny", "check", "bans", "licenses", "sources"]).run()?;
@@ -59,20 +60,20 @@ pub(crate) fn dry_run() -> Result<(), String> {
     Ok(())
 }
 
-/// Packs them all, against each other, in order, as `cargo publish` does, and looks at what was
-/// packed. Nothing is uploaded.
+/// Packs all crates in order, against each other, as `cargo publish` does, and checks the packages.
+/// Uploads nothing.
 fn publish(options: &[&str]) -> Result<Vec<Package>, String> {
-    // The registry that cargo makes of them, so that they find each other.
+    // Cargo makes a registry of them, so that they find each other.
     let folder = root().join(TARGET).join("package/tmp-registry");
     _ = fs::remove_dir_all(&folder);
     Program::cargo(&["publish", "--workspace", "--dry-run", "--allow-dirty", "--quiet"])
         .arguments(&["--target-dir", TARGET])
         .arguments(options)
         .quietly(LIMIT)?;
-    let told = |error: std::io::Error| format!("`{}`: {error}", folder.display());
+    let failed = |error: std::io::Error| format!("`{}`: {error}", folder.display());
     let mut packages = Vec::new();
-    for entry in fs::read_dir(&folder).map_err(told)? {
-        let path = entry.map_err(told)?.path();
+    for entry in fs::read_dir(&folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
         if path.extension().is_some_and(|extension| extension == "crate") {
             packages.push(Package::read(path)?);
         }
@@ -89,7 +90,7 @@ struct Package {
 }
 
 impl Package {
-    /// Reads it. That something is missing is an error.
+    /// Reads the package. A missing part is an error.
     fn read(path: PathBuf) -> Result<Self, String> {
         let shown = path.display().to_string();
         let folder = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

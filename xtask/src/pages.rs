@@ -1,4 +1,4 @@
-//! What the lab found, in a file, and the pages that are made from it.
+//! The lab's evidence, and the pages that are made from it.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ const EVIDENCE: &str = "docs/lab/evidence.json";
 /// The largest explorations take minutes each.
 const LONG: Duration = Duration::from_secs(3 * 60 * 60);
 
-/// Explores the algorithms of these names by the full plan, or all if there are none, and their mutants.
+/// Explores these algorithms by the full plan, or all if there are no names, and their mutants.
 pub(crate) fn explore(algorithms: &[String]) -> Result<(), String> {
     let names: Vec<&str> = algorithms.iter().map(String::as_str).collect();
     lab(&["evidence", EVIDENCE]).arguments(&names).run_within(LONG)?;
@@ -36,9 +36,9 @@ fn lab(arguments: &[&str]) -> Program {
 
 /// All pages in Markdown below `folder`.
 fn find(folder: &Path, found: &mut Vec<String>) -> Result<(), String> {
-    let told = |error| format!("`{}` cannot be listed: {error}", folder.display());
-    for entry in fs::read_dir(root().join(folder)).map_err(told)? {
-        let name = entry.map_err(told)?.file_name();
+    let failed = |error| format!("`{}` cannot be listed: {error}", folder.display());
+    for entry in fs::read_dir(root().join(folder)).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
         let path = folder.join(name);
         if root().join(&path).is_dir() {
             find(&path, found)?;

@@ -1,5 +1,5 @@
-//! What the README shows and did not make itself: a recording of `grouplock demo`, and figures from
-//! the benchmarks.
+//! The generated parts of the README: a recording of `grouplock demo`, and figures from the
+//! benchmarks.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,10 +14,10 @@ const RECORDING: &str = "docs/images/demo.svg";
 const BEGIN: &str = "<!-- figures: made by `cargo xtask readme` -->";
 const END: &str = "<!-- end of figures -->";
 
-/// The README is for whoever has a minute.
+/// The README is for people who have a minute.
 const WORDS: usize = 800;
 
-/// The figures: the page, the words that its row begins with, and what they are called here.
+/// The figures: the page, the first words of its row, and the name in the README.
 const FIGURES: &[(&str, &str, &str)] = &[
     ("comparison.md", "uncontended enter + leave: time", "alone: time"),
     ("comparison.md", "async, uncontended: time", "alone, a task: time"),
@@ -28,7 +28,7 @@ const FIGURES: &[(&str, &str, &str)] = &[
     ("comparison.md", "all `exclusive`, 8 threads: entries", "all `exclusive`, 8 threads: entries"),
 ];
 
-/// Makes the recording from a run of the program, and puts the figures in.
+/// Makes the recording from a run of the program, and inserts the figures.
 pub(crate) fn make() -> Result<(), String> {
     Program::cargo(&["build", "--release", "-p", "grouplock-cli"]).run()?;
     let shown = record(&root().join("target/release/grouplock"))?;
@@ -37,7 +37,7 @@ pub(crate) fn make() -> Result<(), String> {
     write("README.md", &with_figures(&text, &figures()?)?)
 }
 
-/// Whether both are what they would be if they were made now, and the README is short.
+/// Checks that both are up to date, and that the README is short.
 pub(crate) fn check(program: &Path) -> Result<(), String> {
     let text = read("README.md")?;
     if with_figures(&text, &figures()?)? != text {
@@ -67,7 +67,7 @@ fn write(path: &str, text: &str) -> Result<(), String> {
     fs::write(root().join(path), text).map_err(|error| format!("`{path}`: {error}"))
 }
 
-/// The lines of a demonstration, each with the moment at which it came.
+/// The lines of a demonstration, each with the time of its arrival.
 fn record(program: &Path) -> Result<Vec<(Duration, String)>, String> {
     let (mut text, mut lines) = (String::new(), Vec::new());
     let start = Instant::now();
@@ -81,17 +81,18 @@ fn record(program: &Path) -> Result<Vec<(Duration, String)>, String> {
     ended.trouble.map_or(Ok(lines), Err)
 }
 
-/// The part of a line that is the same in every run: what stands before the first measured time, or
-/// after it; of a bar, whose it is.
+/// The part of a line that is the same in every run: the text before the first measured time, or
+/// after it. For a bar, its name.
 fn timeless(line: &str) -> String {
     let line = line.split_once(" s  ").map_or(line, |(_, rest)| rest);
     line.trim_end_matches(['#', '.', ' ']).to_owned()
 }
 
-/// A terminal as an animated picture: all of it, which is also what is seen where nothing moves; then
-/// each line appears when it came, again and again. Whoever has asked for less motion sees all of it.
+/// A terminal as an animated picture. It first shows all lines, which is also the picture without
+/// animation. Then each line appears at its time, again and again. Readers who prefer less motion
+/// see all lines.
 fn drawn(command: &str, lines: &[(Duration, String)]) -> String {
-    // The reader looks at the whole, and then at the command.
+    // First all lines, then the command.
     let (complete, command_only) = (Duration::from_secs(4), Duration::from_millis(800));
     let (line_height, title) = (20.0, format!("A recording of {command}"));
     let height = (lines.len() + 1) as f64 * line_height + 36.0;
@@ -140,7 +141,7 @@ fn figures() -> Result<String, String> {
     Ok(table)
 }
 
-/// The ratio in a row of goals, to whom, and who is better.
+/// The ratio in a row of goals, its peer, and which one is better.
 fn figure(line: &str) -> Option<String> {
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
     let (goal, reached) = (cells.get(2)?, cells.get(3)?);
@@ -151,7 +152,7 @@ fn figure(line: &str) -> Option<String> {
     Some(format!("{reached} {peer} | {better}"))
 }
 
-/// The text with these figures between the marks.
+/// The text with the figures between the marks.
 fn with_figures(text: &str, figures: &str) -> Result<String, String> {
     let parts = text.split_once(BEGIN).and_then(|(before, rest)| {
         let (_, after) = rest.split_once(END)?;

@@ -1,7 +1,7 @@
-//! Running other programs, each with a time limit and in a process group of its own.
+//! Runs other programs, each with a time limit and in its own process group.
 //!
-//! A watchman (a shell that reads from a pipe of ours) kills the whole group when the pipe closes.
-//! So a program does not outlive its limit, nor us, in whatever way we end.
+//! A watchman, a shell that reads from our pipe, kills the whole group when the pipe closes. So a
+//! program ends at its limit, and with this process, however it ends.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,25 +17,25 @@ pub(crate) fn root() -> PathBuf {
     here.parent().map_or(here.clone(), PathBuf::from)
 }
 
-/// For whatever has no limit of its own: builds and installations.
+/// The limit of builds and installations.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// How often a running program is looked at.
+/// The interval between checks of a running program.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// A program to be run in the root of the repository.
+/// A program that will run in the root of the repository.
 pub(crate) struct Program {
     command: Command,
     shown: String,
 }
 
-/// How a program ended that was watched.
+/// How a program ended.
 pub(crate) struct Ended {
-    /// Nothing if it succeeded; else why not.
+    /// None if it succeeded, else the reason.
     pub(crate) trouble: Option<String>,
     /// Whether it was killed because it took too long.
     pub(crate) cut_off: bool,
-    /// What it wrote.
+    /// Its output.
     pub(crate) output: String,
     pub(crate) took: Duration,
 }
@@ -45,16 +45,16 @@ impl Program {
         let name = name.as_ref();
         let mut command = Command::new(name);
         command.current_dir(root()).stdin(Stdio::null()).process_group(0);
-        // `cargo xtask` runs under a toolchain of its own; the programs it starts choose theirs by
+        // `cargo xtask` sets its own toolchain. The programs that it starts choose theirs by
         // `+nightly`.
         command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
-        // It is also told which package it is. Build scripts of others look at that, and everything
-        // that depends on them would be built anew whenever cargo is called by hand in between.
+        // It also sets the variables of its package. Build scripts of dependencies read these, and
+        // all their dependents would be rebuilt after every call of cargo by hand.
         for (name, _) in std::env::vars_os() {
-            let told = name.to_str().is_some_and(|name| {
+            let of_package = name.to_str().is_some_and(|name| {
                 name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
             });
-            if told {
+            if of_package {
                 command.env_remove(name);
             }
         }
@@ -90,7 +90,7 @@ impl Program {
         variables.iter().fold(self, |program, (name, value)| program.variable(name, value))
     }
 
-    /// A variable that need not be shown.
+    /// A variable that is not shown.
     pub(crate) fn hidden(mut self, name: &str, value: &Path) -> Self {
         self.command.env(name, value);
         self
@@ -101,12 +101,12 @@ impl Program {
         self
     }
 
-    /// How it would be written in a shell.
+    /// The command line for a shell.
     pub(crate) fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// Runs it with its output where ours goes.
+    /// Runs it. Its output goes where ours goes.
     pub(crate) fn run(self) -> Result<(), String> {
         self.run_within(LIMIT)
     }
@@ -118,15 +118,15 @@ impl Program {
         told(&self.shown, ended).map_or(Ok(()), Err)
     }
 
-    /// Runs it without showing anything. Whether it succeeded.
+    /// Runs it without output. Returns whether it succeeded.
     pub(crate) fn succeeds(mut self) -> bool {
         let quiet = self.command.stdout(Stdio::null()).stderr(Stdio::null());
         let ended = quiet.spawn().and_then(|child| watch(child, LIMIT, || None));
         ended.is_ok_and(|end| end.is_ok_and(|status| status.success()))
     }
 
-    /// Runs it with its output, standard error included, kept in a file. `look` is shown what was
-    /// written since the last time, and may give a reason to kill the program.
+    /// Runs it with its output and its errors in a file. `look` gets the new output, and may return
+    /// a reason to kill the program.
     pub(crate) fn watched(
         mut self,
         limit: Duration,
@@ -147,7 +147,7 @@ impl Program {
         Ended { trouble: told(&self.shown, ended), cut_off, output, took: start.elapsed() }
     }
 
-    /// The same, with nothing to look for; what it wrote is printed if it fails.
+    /// The same without `look`. Prints the output if the program fails.
     pub(crate) fn quietly(self, limit: Duration) -> Result<Ended, String> {
         println!("$ {}", self.shown);
         let mut ended = self.watched(limit, |_| None);
@@ -161,7 +161,7 @@ impl Program {
     }
 }
 
-/// A new file, to write to and to read from.
+/// A new file for writing and reading.
 fn kept() -> std::io::Result<(File, File)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -170,15 +170,15 @@ fn kept() -> std::io::Result<(File, File)> {
     let path = folder.join(format!("output-{}-{number}", std::process::id()));
     let written = File::options().create(true).append(true).open(&path)?;
     let read = File::open(&path)?;
-    // The open files are all that is needed.
+    // Only the open files are needed.
     std::fs::remove_file(&path)?;
     Ok((written, read))
 }
 
-/// What was written since the last time. A character cut in half is shown as a replacement.
+/// The new output. Half a character becomes a replacement character.
 fn more(file: &mut File) -> String {
     let mut bytes = Vec::new();
-    // What cannot be read now is read at the next glance, or is missing in what we show.
+    // If this fails, the next read gets it, or the output lacks it.
     _ = file.read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -232,7 +232,7 @@ impl Watchman {
     fn over(group: u32) -> std::io::Result<Self> {
         let script = format!("read line; kill -s KILL -- -{group}");
         let mut shell = Command::new("sh");
-        // In a group of its own: an interrupt from the terminal must not end it first.
+        // In its own group: an interrupt from the terminal must not end it first.
         shell.args(["-c", &script]).stdin(Stdio::piped()).stderr(Stdio::null()).process_group(0);
         let mut shell = shell.spawn()?;
         let pipe = shell.stdin.take();
@@ -266,8 +266,7 @@ mod tests {
         assert!(ended.cut_off && ended.trouble.is_some_and(|why| why.contains("longer")));
         assert!(ended.took < Duration::from_secs(60));
         let group = ended.output.trim().to_owned();
-        // Killed processes stay until somebody waits for them; wherever they are seen, they are
-        // dead.
+        // Killed processes exist until they are reaped. A process in that state is dead.
         let alive = format!("ps -o stat= -g {group} | grep -v Z");
         let left = shell(&alive).watched(LIMIT, |_| None);
         assert_eq!(left.output, "", "nothing of the group runs");

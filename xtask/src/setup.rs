@@ -1,5 +1,5 @@
-//! What the tests need beyond a Rust toolchain. It is looked for, and installed where that can be
-//! done.
+//! The requirements of the tests beyond a Rust toolchain. This checks them, and installs them if it
+//! can.
 
 use std::process::ExitCode;
 
@@ -7,15 +7,15 @@ use crate::dist::MUSL;
 use crate::python;
 use crate::run::{LIMIT, Program};
 
-/// Platforms that grouplock is built for beside the one it is tested on: Windows, macOS, and one
-/// without threads.
+/// Platforms that grouplock is built for but not tested on: Windows, macOS, and one without
+/// threads.
 pub(crate) const TARGETS: [&str; 3] =
     ["x86_64-pc-windows-gnu", "aarch64-apple-darwin", "wasm32-unknown-unknown"];
 
 /// The `rust-version` of the workspace.
 pub(crate) const OLDEST: &str = concat!(env!("CARGO_PKG_RUST_VERSION"), ".0");
 
-/// What a step or a test may need.
+/// A requirement of a step or a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Need {
     Miri,
@@ -24,15 +24,15 @@ pub(crate) enum Need {
     Chromium,
     Etcd,
     Shells,
-    /// The model checker that looks at what the lab exports.
+    /// The model checker for the lab's exported models.
     Spin,
     /// The standard library for [`TARGETS`].
     Targets,
     /// The toolchain of [`OLDEST`].
     Oldest,
-    /// A virtual environment with what builds and tests the Python package.
+    /// A virtual environment with the tools for the Python package.
     Python,
-    /// What a static program is built with.
+    /// The target for static programs.
     Musl,
     /// For measurements only.
     Valgrind,
@@ -103,7 +103,7 @@ impl Need {
         }
     }
 
-    /// Makes sure that it is there.
+    /// Installs it if it is missing.
     pub(crate) fn meet(self) -> Result<(), String> {
         if self.is_there() {
             return Ok(());
@@ -117,8 +117,7 @@ impl Need {
             Need::Chromium => packages(&["chromium", "chromium-driver"])?,
             Need::Etcd => {
                 packages(&["etcd-server", "etcd-client"])?;
-                // The package starts a service that nobody here asked for; where there is no
-                // systemd it does not.
+                // The package starts a service, which is not needed. Without systemd it does not.
                 Program::new("systemctl").arguments(&["disable", "--now", "etcd"]).succeeds();
             }
             Need::Shells => packages(&["zsh", "fish"])?,
@@ -131,7 +130,7 @@ impl Need {
                 Program::new("rustup").arguments(&install).run()?;
             }
             Need::Python => {
-                // Debian's Python comes without what makes virtual environments.
+                // Debian's Python lacks the module for virtual environments.
                 if !Program::new("python3").arguments(&["-c", "import ensurepip"]).succeeds() {
                     packages(&["python3", "python3-venv"])?;
                 }
@@ -149,7 +148,7 @@ impl Need {
 
 /// Adds a component to the nightly toolchain.
 fn component(name: &str) -> Result<(), String> {
-    // The toolchain first: adding a component to one that is not there fails.
+    // The toolchain first: a component needs one.
     if !Program::nightly(&["--version"]).succeeds() {
         let install = ["toolchain", "install", "nightly", "--profile", "minimal"];
         Program::new("rustup").arguments(&install).run()?;
@@ -158,14 +157,14 @@ fn component(name: &str) -> Result<(), String> {
     Program::new("rustup").arguments(&add).run()
 }
 
-/// Installs packages of Debian's.
+/// Installs Debian packages.
 fn packages(names: &[&str]) -> Result<(), String> {
     Program::new("apt-get").arguments(&["update"]).run()?;
     Program::new("apt-get").arguments(&["install", "--yes"]).arguments(names).run()
 }
 
-/// Installs everything. What cannot be had is told; in CI the tests that need it fail, elsewhere
-/// they are skipped.
+/// Installs everything, and lists what cannot be installed. In CI the tests that need it fail,
+/// elsewhere they are skipped.
 pub(crate) fn run() -> ExitCode {
     for need in Need::ALL {
         match need.meet() {

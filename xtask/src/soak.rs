@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the long versions of the tests, each as far as its time allows.
+//! `cargo xtask soak`: runs the long versions of the tests, each for its share of the time.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -35,7 +35,7 @@ pub(crate) fn names() -> Vec<&'static str> {
     PARTS.iter().map(|part| part.name).collect()
 }
 
-/// Understands the arguments.
+/// Parses the arguments.
 pub(crate) fn order(arguments: &[String]) -> Result<Order, String> {
     let (mut minutes, mut named) = (60, Vec::new());
     let mut arguments = arguments.iter();
@@ -58,7 +58,7 @@ fn threads(given: &Given) -> Results {
     each_test(given, cargo, &["--nocapture", "threads::"], &[("GROUPLOCK_ENTRIES", &entries)])
 }
 
-/// The published locks under loom: those that take minutes.
+/// The published locks under loom: only the tests that take minutes.
 fn loom_algorithms(given: &Given) -> Results {
     let cargo = release("grouplock-algorithms").arguments(&["--test", "loom"]);
     each_test(given, cargo, IGNORED, &[])
@@ -123,8 +123,8 @@ fn etcd(given: &Given) -> Results {
     each_test(given, release("grouplock-etcd").arguments(&["--tests"]), IGNORED, &variables)
 }
 
-/// What strangers send: half of the time made up at random, by tests of which as many run at a time as there are cores;
-/// half of it by libFuzzer, a target after the other.
+/// Fuzzing. Half of the time, tests make random input, as many at a time as there are cores. In the
+/// other half, libFuzzer runs one target after the other.
 fn fuzz(given: &Given) -> Results {
     let start = Instant::now();
     let half = given.left() / 2;
@@ -136,10 +136,10 @@ fn fuzz(given: &Given) -> Results {
     results
 }
 
-/// Where libFuzzer's program is built, and what it kept and found.
+/// The build of libFuzzer's program, its corpus and its findings.
 const GUIDED: &str = "target/fuzz";
 
-/// What libFuzzer has to know of a program: which edges it has, and what it compares.
+/// The instrumentation for libFuzzer: edges and comparisons.
 const SANCOV: &str = "--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module \
      -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
      -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
@@ -150,7 +150,7 @@ fn guided(given: &Given) -> Results {
         return vec![("guided".to_owned(), Reached::CutOff(why))];
     }
     let start = Instant::now();
-    // For a target, even if it is this machine's: so what runs at build time is built without.
+    // With an explicit target, even if it is this machine's: so build scripts are not instrumented.
     let host = Program::new("rustc").arguments(&["--print", "host-tuple"]).quietly(LIMIT);
     let built = host.and_then(|host| {
         let host = host.output.trim().to_owned();
@@ -166,10 +166,10 @@ fn guided(given: &Given) -> Results {
         Err(why) => return vec![("build of guided".to_owned(), Reached::Failed(why))],
     };
     let targets = match Program::new(&program).arguments(&["--targets"]).quietly(LIMIT) {
-        Ok(told) => told.output,
+        Ok(text) => text.output,
         Err(why) => return vec![("targets".to_owned(), Reached::Failed(why))],
     };
-    // libFuzzer has something to say, too.
+    // libFuzzer's output counts too.
     let targets: Vec<_> = targets.lines().filter_map(|line| line.strip_prefix("target ")).collect();
     let given = given.after_building(start);
     let mut results = Vec::new();
@@ -185,7 +185,7 @@ fn guided(given: &Given) -> Results {
             .arguments(&[target, "-timeout=30", "-max_len=65536", "-verbosity=1"])
             .arguments(&[&format!("-artifact_prefix={found}/")])
             .arguments(&[&format!("-max_total_time={}", time.as_secs().max(1)), &kept]);
-        // It begins with what it kept the last time, and ends by itself.
+        // It begins with the last corpus, and ends by itself.
         let how = match reached(run, time + LIMIT) {
             Reached::Failed(why) => Reached::Failed(format!(
                 "{why}; again: `cargo run -p grouplock-fuzz -- {target} {found}/*`"
@@ -197,7 +197,7 @@ fn guided(given: &Given) -> Results {
     results
 }
 
-/// Explorations of minutes: algorithm, processes, sessions, and what else there is to say.
+/// Explorations that take minutes: algorithm, processes, sessions, and other options.
 const BIG: &[&str] = &[
     "handover -p 4 -s 2",
     "handover -p 3 -s 3",
@@ -244,15 +244,15 @@ fn explore(given: &Given) -> Results {
 fn all_mutants(given: &Given) -> Results {
     let tried = mutants::named(&[]).and_then(|all| mutants::run(&all, Some(given.end)));
     let how = match tried {
-        Ok((told, true)) => Reached::Ended(told),
-        Ok((told, false)) => Reached::CutOff(told),
+        Ok((text, true)) => Reached::Ended(text),
+        Ok((text, false)) => Reached::CutOff(text),
         Err(why) => Reached::Failed(why),
     };
     vec![("mutants".to_owned(), how)]
 }
 
-/// As the value of a variable: how many seconds a test has. One that is told ends by itself, and
-/// says how far it came.
+/// The value of a variable: how many seconds a test has. A test with this variable ends by itself,
+/// and reports its progress.
 const SECONDS: &str = "SECONDS";
 
 const IGNORED: &[&str] = &["--ignored", "--nocapture"];
@@ -265,9 +265,8 @@ fn release(package: &str) -> Program {
     Program::cargo(&["test", "--release", "-p", package])
 }
 
-/// Runs each test of the programs that `cargo` builds in a process of its own, as many at a time as
-/// there are cores: so each ends, is cut off or fails by itself. Time that one does not need goes
-/// to the others.
+/// Runs each test of the programs that `cargo` builds in its own process, as many at a time as
+/// there are cores: so each ends, is cut off or fails separately. Unused time goes to the others.
 fn each_test(
     given: &Given,
     cargo: Program,
@@ -291,11 +290,11 @@ fn each_test(
             scope.spawn(|| {
                 loop {
                     let (next, more) = {
-                        let mut waiting = waiting.lock().expect("nobody panics with it");
+                        let mut waiting = waiting.lock().expect("no thread panics with it");
                         (waiting.pop_front(), waiting.len())
                     };
                     let Some((program, test)) = next else { return };
-                    // With this one, so many rounds of tests are to come.
+                    // The number of remaining rounds of tests, with this one.
                     let rounds = (more + 1).div_ceil(cores) as u32;
                     let time = given.left() / rounds;
                     let seconds = time.as_secs().saturating_sub(2).max(1).to_string();
@@ -325,7 +324,7 @@ fn tests_of(program: &TestProgram, arguments: &[&str]) -> Vec<String> {
     listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }
 
-/// Runs a program for `time`, and says how far it came.
+/// Runs a program for `time`, and returns its progress.
 fn reached(program: Program, time: Duration) -> Reached {
     let start = Instant::now();
     println!("$ {}", program.shown());
@@ -333,7 +332,7 @@ fn reached(program: Program, time: Duration) -> Reached {
     let seconds = start.elapsed().as_secs();
     let seen = figures(&ended.output).map_or(String::new(), |line| format!(", {line}"));
     match ended.trouble {
-        // What a test says that was told how long it has.
+        // The output of a test that has a time limit.
         None if ended.output.contains("not to its end") => {
             Reached::CutOff(format!("{seconds} s{seen}"))
         }
@@ -346,7 +345,7 @@ fn reached(program: Program, time: Duration) -> Reached {
     }
 }
 
-/// The last line that says how much was looked at.
+/// The last line with a progress.
 fn figures(output: &str) -> Option<&str> {
     const WORDS: [&str; 8] = [
         "states",

@@ -4,41 +4,11 @@
 mod server;
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
 
-use grouplock_testing::Scratch;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use grouplock_testing::{Running, Scratch, until};
+use nix::sys::signal::Signal;
 use server::Server;
-
-/// Longer than anything takes here, unless it hangs.
-const LONG: Duration = Duration::from_secs(30);
-
-/// A command that does not outlive its test.
-struct Running(Child);
-
-impl Running {
-    fn code(&mut self) -> Option<i32> {
-        self.ending().code()
-    }
-
-    fn ending(&mut self) -> ExitStatus {
-        let mut ending = None;
-        until("it ends", || {
-            ending = self.0.try_wait().expect("it is our child");
-            ending.is_some()
-        });
-        ending.expect("it has ended")
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        _ = self.0.kill();
-        _ = self.0.wait();
-    }
-}
 
 fn grouplock(place: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_grouplock"));
@@ -55,27 +25,20 @@ fn run(place: &str, arguments: &[&str]) -> Output {
 }
 
 fn start(place: &str, arguments: &[&str]) -> Running {
-    let child = grouplock(place, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    Running(child.expect("the program starts"))
+    let mut command = grouplock(place, arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    Running::start(command)
 }
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("it is text")
 }
 
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + LONG;
-    while !holds() {
-        assert!(Instant::now() < deadline, "it never came true that {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 fn place(server: &Server, options: &str) -> String {
     format!("etcd://{}/{}?{options}", server.endpoint(), server::fresh_prefix())
 }
 
-/// How many are inside the room `build`, and how many wait.
+/// The numbers of holders and waiters of the room `build`.
 fn people(place: &str) -> (usize, usize) {
     let output = run(place, &["status", "--json", "build"]);
     let Ok(room) = serde_json::from_slice::<serde_json::Value>(&output.stdout) else {
@@ -102,14 +65,14 @@ fn a_command_runs_inside_and_the_room_shows_it() {
     assert_eq!((session, at), ("release", place.as_str()));
     assert!(epoch.parse::<u64>().is_ok_and(|epoch| epoch > 0), "{epoch}");
 
-    let mut inside = start(&place, &["run", "build", "release", "--", "sleep", "1000"]);
+    let inside = start(&place, &["run", "build", "release", "--", "sleep", "1000"]);
     until("it is inside", || people(&place) == (1, 0));
     let refused = run(&place, &["run", "--no-wait", "build", "debug", "--", "true"]);
     assert_eq!(refused.status.code(), Some(124));
     assert!(text(&refused.stderr).contains("by the session `release`"), "{refused:?}");
     let shared = run(&place, &["run", "--no-wait", "build", "release", "--", "true"]);
     assert_eq!(shared.status.code(), Some(0), "{}", text(&shared.stderr));
-    let mut waiting = start(&place, &["run", "build", "debug", "--", "true"]);
+    let waiting = start(&place, &["run", "build", "debug", "--", "true"]);
     until("another waits", || people(&place) == (1, 1));
     for arguments in [&["status"][..], &["top", "--once"]] {
         let shown = text(&run(&place, arguments).stdout);
@@ -117,7 +80,7 @@ fn a_command_runs_inside_and_the_room_shows_it() {
             assert!(shown.contains(word), "{word} in {shown}");
         }
     }
-    kill(Pid::from_raw(inside.0.id().cast_signed()), Signal::SIGTERM).expect("it runs");
+    inside.send(Signal::SIGTERM);
     assert_eq!(inside.ending().signal(), Some(Signal::SIGTERM as i32));
     assert_eq!(waiting.code(), Some(0));
     assert_eq!(people(&place), (0, 0));
@@ -132,9 +95,9 @@ fn a_wait_that_is_ended_leaves_nobody_in_the_queue() {
     let late = run(&place, &["run", "--timeout", "200ms", "build", "b", "--", "true"]);
     assert_eq!(late.status.code(), Some(124), "{}", text(&late.stderr));
     assert_eq!(people(&place), (1, 0));
-    let mut waiting = start(&place, &["run", "build", "b", "--", "true"]);
+    let waiting = start(&place, &["run", "build", "b", "--", "true"]);
     until("another waits", || people(&place) == (1, 1));
-    kill(Pid::from_raw(waiting.0.id().cast_signed()), Signal::SIGINT).expect("it runs");
+    waiting.send(Signal::SIGINT);
     assert_eq!(waiting.ending().signal(), Some(Signal::SIGINT as i32));
     assert_eq!(people(&place), (1, 0));
 }
@@ -147,23 +110,24 @@ fn a_command_is_stopped_before_its_lease_can_have_ended() {
     let scratch = Scratch::new();
     let server = Server::single(scratch.path(), &[], "http");
     let place = place(&server, "ttl=10");
-    // Writes when it was alive, in seconds since the machine was started.
+    // Writes the time while it lives, in seconds since the machine started.
     let beats = scratch.path().join("beats");
     let script = format!("while :; do cat /proc/uptime >> '{}'; sleep 0.02; done", beats.display());
-    let mut inside = start(&place, &["run", "build", "a", "--", "sh", "-c", &script]);
+    let inside = start(&place, &["run", "build", "a", "--", "sh", "-c", &script]);
     until("the command runs", || beats.metadata().is_ok_and(|beats| beats.len() > 0));
     server.signal(Signal::SIGSTOP);
     let silence = uptime(&std::fs::read_to_string("/proc/uptime").expect("/proc is mounted"));
     assert_eq!(inside.code(), Some(123), "the place was lost");
     server.signal(Signal::SIGCONT);
-    // The last renewal was sent before the silence, so the servers' lease lasts for ten seconds at most from then on.
+    // The last renewal was sent before the silence, so the lease of the servers lasts ten seconds
+    // at most from then on.
     let beats = std::fs::read_to_string(beats).expect("it has written");
     let (whole, _) = beats.rsplit_once('\n').expect("it has written a line");
     let last = uptime(whole.lines().last().expect("it has written a line"));
     assert!(last < silence + 10.0, "the command was alive {} s after", last - silence);
 }
 
-/// The first number of `/proc/uptime`.
+/// The first number in `/proc/uptime`.
 fn uptime(text: &str) -> f64 {
     text.split(' ').next().and_then(|time| time.parse().ok()).expect("a time")
 }
@@ -173,7 +137,7 @@ fn a_command_whose_keeper_was_killed_is_gone_before_others_enter() {
     let Some(server) = server::shared() else { return };
     let place = place(&server, "ttl=5");
     let mark = format!("{}.5", 10_000 + std::process::id());
-    let mut inside = start(&place, &["run", "build", "a", "--", "sleep", &mark]);
+    let inside = start(&place, &["run", "build", "a", "--", "sleep", &mark]);
     until("it is inside", || people(&place) == (1, 0));
     let runs = || {
         let pattern = format!("sleep {mark}");
@@ -185,8 +149,7 @@ fn a_command_whose_keeper_was_killed_is_gone_before_others_enter() {
         )
     };
     until("the command runs", runs);
-    inside.0.kill().expect("it runs");
-    inside.0.wait().expect("it is our child");
+    drop(inside);
     let script = "echo $GROUPLOCK_RECOVERED";
     let next = run(&place, &["run", "-q", "build", "b", "--", "sh", "-c", script]);
     assert_eq!(next.status.code(), Some(0), "{}", text(&next.stderr));

@@ -1,5 +1,5 @@
-//! Rooms on a GBP cluster, as users of the program meet them: three members by `grouplock serve`, and everything else a
-//! process of its own.
+//! Rooms on a GBP cluster, as users of the program see them: `grouplock serve` runs three members,
+//! and every other command is a separate process.
 
 #[path = "rooms/place.rs"]
 #[allow(dead_code, reason = "the other tests need the rest")]
@@ -12,13 +12,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use grouplock_testing::free_port;
+use grouplock_testing::{Running, free_port, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use place::{Place, Running, line_of, told, until};
+use place::{Place, line_of, told};
 use serde_json::Value;
 
-/// A cluster of three, and a directory for what the tests have to tell.
+/// A cluster of three members, and a directory for the output of the tests.
 struct Cluster {
     place: Place,
     at: String,
@@ -27,7 +27,7 @@ struct Cluster {
 
 impl Cluster {
     fn start() -> Self {
-        // Another program may take a port between our looking and the member's listening: then all is done again.
+        // Another program may take a port before the member listens on it. Then all starts again.
         (0..5).find_map(|_| Self::try_start()).expect("three members start")
     }
 
@@ -97,7 +97,7 @@ impl Cluster {
         self.status(room)["waiting"].as_array().map_or(0, Vec::len)
     }
 
-    /// Somebody inside, who stays until they are ended.
+    /// A holder that stays until it is ended.
     fn occupy(&self, room: &str, session: &str) -> Running {
         let mark = self.place.file(&format!("inside-{room}-{session}"));
         let script = format!("echo > '{}'; exec sleep 1000", mark.display());
@@ -113,12 +113,12 @@ impl Drop for Cluster {
     }
 }
 
-/// The home of a session among three.
+/// The home of a session in a cluster of three members.
 fn home(session: &str) -> usize {
     grouplock_quorum::home(session, 3).index()
 }
 
-/// A session that is at home there.
+/// A session with this home.
 fn session_at(member: usize) -> String {
     let names = (0..).map(|n| format!("session-{n}"));
     names.into_iter().find(|name| home(name) == member).expect("names do not run out")
@@ -188,20 +188,20 @@ fn a_member_that_is_down_is_named_and_the_others_go_on() {
     let (code, _, trouble) = cluster.said(&["run", "-n", "r", &lost, "--", "true"]);
     assert_eq!(code, 0, "another member stands in for its home: {trouble}");
     assert_eq!(cluster.said(&["run", "-w", "10", "r", &session_at(1), "--", "true"]).0, 0);
-    // Whoever waits for a home that comes back is let in.
+    // A request that waits for a home is admitted when the home comes back.
     let waiter = Running::start(cluster.grouplock(&["run", "r", &lost, "--", "true"]));
-    // Mostly it has found nobody by then. Nothing depends on that: it is let in either way.
+    // Mostly it has reached no member yet. Nothing depends on that: it is admitted in both cases.
     std::thread::sleep(Duration::from_millis(300));
     assert!(cluster.launch(down), "it starts again");
     assert_eq!(waiter.code(), Some(0));
 }
 
-/// Writes the time to a file again and again, and cannot be asked to end.
+/// Writes the time to a file again and again, and ignores requests to end.
 fn stubborn(file: &str) -> String {
     format!("trap '' TERM; while :; do cat /proc/uptime >> '{file}'; sleep 0.02; done")
 }
 
-/// The last time that [`stubborn`] wrote into a file. It may have been killed in the middle of a line.
+/// The last time that [`stubborn`] wrote to a file. A kill may have cut off the last line.
 fn last_in(file: &Path) -> f64 {
     let text = fs::read_to_string(file).expect("it can be read");
     let whole = text.rsplit_once('\n').expect("it has a line").0;
@@ -225,12 +225,12 @@ fn when_the_home_falls_silent_the_command_ends_before_others_enter() {
     assert_eq!(run.code(), Some(123), "the place was lost");
     let last = last_in(&file);
     cluster.signal(1, Signal::SIGCONT);
-    // At home elsewhere, and needs the vote that the lost one had.
+    // It has another home, and needs the vote that the lost holding had.
     let (code, entered, trouble) =
         cluster.said(&["run", "-w", "30", "r", &session_at(0), "--", "cat", "/proc/uptime"]);
     assert_eq!(code, 0, "{trouble}");
     assert!(last < time_in(&entered), "{last} and then {entered}");
-    // It has been killed, so it writes no more.
+    // It was killed, so it does not write any more.
     std::thread::sleep(Duration::from_millis(100));
     assert!((last_in(&file) - last).abs() < f64::EPSILON);
 }

@@ -1,14 +1,10 @@
-//! `grouplock serve`: a member, as its user meets it.
+//! `grouplock serve`: a member, as its user sees it.
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
 
-use grouplock_testing::Scratch;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use grouplock_testing::{Running, Scratch, free_port, until};
+use nix::sys::signal::Signal;
 
 /// The configuration of the only member of a cluster.
 fn config(scratch: &Scratch, port: u16) -> PathBuf {
@@ -19,20 +15,6 @@ fn config(scratch: &Scratch, port: u16) -> PathBuf {
     );
     std::fs::write(&path, text).expect("a configuration");
     path
-}
-
-/// Ends with the test.
-struct Member {
-    child: Child,
-    /// Kept open: a member says more than one line if something is wrong.
-    _output: BufReader<ChildStdout>,
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 fn serve(config: &Path, more: &[&str]) -> Command {
@@ -47,24 +29,21 @@ fn run(config: &Path, more: &[&str]) -> (Option<i32>, String, String) {
     (status.code(), text(stdout), text(stderr))
 }
 
-/// A member that is ready, and what it said. Tries other ports if somebody takes the one that was free.
-fn start(scratch: &Scratch) -> (Member, PathBuf, String) {
+/// A ready member, its configuration, and its first line. Tries other ports if another program takes
+/// the free one.
+fn start(scratch: &Scratch) -> (Running, PathBuf, String) {
     for _ in 0..10 {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
-        let port = listener.local_addr().expect("it has one").port();
-        drop(listener);
-        let config = config(scratch, port);
-        let mut child = serve(&config, &["--log", "debug"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it can be started");
-        let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
-        let mut line = String::new();
-        output.read_line(&mut line).expect("it can be read");
-        let member = Member { child, _output: output };
-        if !line.is_empty() {
-            return (member, config, line);
+        let config = config(scratch, free_port());
+        let mut command = serve(&config, &["--log", "debug"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut member = Running::start(command);
+        let output = member.stdout();
+        let ready = || output.text().contains('\n');
+        until("it is ready or ends", || {
+            ready() || member.0.try_wait().is_ok_and(|ended| ended.is_some())
+        });
+        if ready() {
+            return (member, config, output.text());
         }
     }
     panic!("no free port");
@@ -74,22 +53,14 @@ fn start(scratch: &Scratch) -> (Member, PathBuf, String) {
 fn a_member_runs_until_it_is_told_to_end() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let scratch = Scratch::new();
-        let (mut member, config, line) = start(&scratch);
+        let (member, config, line) = start(&scratch);
         assert!(line.starts_with("ready: member 0 of 1, listening on 127.0.0.1:"), "{line}");
         assert!(line.contains(", status on http://127.0.0.1:"), "{line}");
         let (code, _, stderr) = run(&config, &[]);
         assert_eq!(code, Some(125));
         assert!(stderr.contains("is used by another process"), "{stderr}");
-        kill(Pid::from_raw(member.child.id().cast_signed()), signal).expect("it is our child");
-        let deadline = Instant::now() + Duration::from_secs(30);
-        let status = loop {
-            if let Some(status) = member.child.try_wait().expect("it is our child") {
-                break status;
-            }
-            assert!(Instant::now() < deadline, "it does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        };
-        assert_eq!(status.code(), Some(0));
+        member.send(signal);
+        assert_eq!(member.code(), Some(0));
     }
 }
 

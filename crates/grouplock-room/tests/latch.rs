@@ -1,8 +1,9 @@
 //! The latch of rooms in a directory, explored: the text of `src/file/latch_word.rs` on a small world.
 //!
-//! Three participants take the latch and release it, again and again. Each step on the word, each question to the kernel and each of its
-//! locks is a step of the world. Any participant dies before any step, and a new process claims its slot. All states are
-//! visited. The mutants are in `xtask/mutants/room.txt`.
+//! Three participants take the latch and release it, again and again. Each step on the word, each
+//! call to the kernel and each of its locks is a step of the world. Any participant may die before
+//! any step, and a new process may claim its slot. All states are visited. The mutants are in
+//! `xtask/mutants/room.txt`.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use latch_word::{LatchWord, TakeResult};
 
 const PEOPLE: usize = 3;
 
-/// A step that a participant is about to make.
+/// The next step of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Get,
@@ -27,7 +28,7 @@ enum Step {
     Claim,
 }
 
-/// Answers the steps that were made, and stops the text at the first that was not.
+/// Answers the steps that were made, and stops the text at the first new one.
 struct Replay<'a> {
     answers: &'a [u8],
     next: Cell<usize>,
@@ -74,7 +75,7 @@ impl LatchWord for Replay<'_> {
     }
 }
 
-/// A word in a byte: the largest bit, and the slot of the owner, which is small.
+/// A word in a byte: the highest bit, and the slot of the owner, which is small.
 fn narrow(word: u32) -> u8 {
     (word >> 31 << 7 | word & 0x7f) as u8
 }
@@ -83,7 +84,7 @@ fn widen(byte: u8) -> u32 {
     u32::from(byte >> 7) << 31 | u32::from(byte & 0x7f)
 }
 
-/// Where a participant is in its life.
+/// What a participant does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Part {
     Dead,
@@ -92,16 +93,16 @@ enum Part {
     Outside,
     Trying,
     Waiting,
-    /// Asks whether the owner, whom it has slept for, is dead.
+    /// It slept for the owner, and asks now whether the owner is dead.
     Doubting(u16),
-    /// Owns the latch, and is about to release it.
+    /// Owns the latch, and will release it.
     Inside,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Person {
     part: Part,
-    /// The answers it has got in this part, and how many.
+    /// The answers in this part, and their number.
     answers: [u8; 8],
     count: u8,
     asleep: bool,
@@ -124,7 +125,7 @@ impl Person {
         self.count += 1;
     }
 
-    /// The parts that may come next, or the step it is about to make.
+    /// The possible next parts, or the next step.
     fn run(&self, slot: u16) -> Result<Vec<Part>, Step> {
         let gate = Replay { answers: self.answers(), next: Cell::new(0) };
         let either = |taken, other| vec![if taken { Part::Inside } else { other }];
@@ -143,7 +144,7 @@ impl Person {
             Part::Waiting => match latch_word::take_or_sleep(&gate, slot)? {
                 TakeResult::Taken => vec![Part::Inside],
                 TakeResult::Retry => vec![Part::Waiting],
-                // It depends on how long that took.
+                // Both are possible, as it depends on the time.
                 TakeResult::Slept(owner) => vec![Part::Waiting, Part::Doubting(owner)],
                 TakeResult::Invalid => panic!("the word names no owner"),
             },
@@ -157,9 +158,9 @@ impl Person {
         })
     }
 
-    /// Whether it may do what only the owner may.
+    /// Whether it may act as the owner.
     fn owns(&self) -> bool {
-        // Releasing is: look, swap; until a swap succeeds.
+        // To release is to read and swap, until a swap succeeds.
         let released = self.answers().iter().skip(1).step_by(2).any(|swapped| *swapped != 0);
         self.part == Part::Inside && !released
     }
@@ -178,7 +179,7 @@ impl World {
         World { word: 0, reclaiming: None, people }
     }
 
-    /// What may come of a step of one participant.
+    /// The possible results of a step of one participant.
     fn after(&self, who: usize) -> Vec<World> {
         let person = &self.people[who];
         if person.asleep {
@@ -197,7 +198,7 @@ impl World {
         next
     }
 
-    /// The same, with everybody at a step or at rest: to begin the next part is no step.
+    /// The same, with each participant at a step or at rest: to begin the next part is no step.
     fn settled(self) -> Vec<World> {
         for (who, person) in self.people.iter().enumerate() {
             if person.count > 0
@@ -256,7 +257,7 @@ impl World {
         vec![next]
     }
 
-    /// One who slept goes on.
+    /// A sleeper continues.
     fn woken(&self, who: usize) -> World {
         let mut next = *self;
         next.people[who].asleep = false;
@@ -271,7 +272,7 @@ impl World {
         next
     }
 
-    /// Nobody owns the latch beside another, nor without its word.
+    /// No two participants own the latch, and no owner is without its word.
     fn check(&self) {
         let owners: Vec<_> = (0..PEOPLE).filter(|who| self.people[*who].owns()).collect();
         assert!(owners.len() <= 1, "two owners: {self:#?}");
@@ -285,7 +286,7 @@ impl World {
     }
 }
 
-/// All states, and from each those that follow without a death and without a new process.
+/// All states, and the successors of each without a death and without a new process.
 fn explore(deaths: bool, timeouts: bool) -> (Vec<World>, Vec<Vec<u32>>) {
     let mut numbers = HashMap::from([(World::new(), 0)]);
     let (mut worlds, mut edges) = (vec![World::new()], Vec::new());
@@ -315,7 +316,8 @@ fn explore(deaths: bool, timeouts: bool) -> (Vec<World>, Vec<Vec<u32>>) {
     (worlds, edges)
 }
 
-/// Never two owners; and whoever lives can still get it, whoever has died, if nobody else comes or dies.
+/// There are never two owners. And every live participant can still get the latch, if no further
+/// process dies or comes.
 #[test]
 fn every_state_with_deaths_is_sound() {
     let (worlds, edges) = explore(true, true);
@@ -341,7 +343,7 @@ fn every_state_with_deaths_is_sound() {
     println!("{} states", worlds.len());
 }
 
-/// Without deaths nobody needs the clock: whoever sleeps is woken.
+/// Without deaths no participant needs the clock: every sleeper is woken.
 #[test]
 fn no_wake_up_is_lost() {
     let (worlds, _) = explore(false, false);

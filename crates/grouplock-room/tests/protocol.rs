@@ -1,10 +1,12 @@
 //! The protocol of rooms in a directory, explored: the text of `src/file/line.rs` on a small memory.
 //!
-//! Three participants come, wait, give up, leave, become alone, let others join, and die. Everything happens under the latch,
-//! so an operation is a list of writes. It is cut off before every one of them: that is its owner's death. A death is
-//! noticed by any of the others at any later time, who may die while they recover. All states are visited, breadth first.
+//! Three participants enter, wait, withdraw, leave, become alone, let others join, and die.
+//! Everything happens under the latch, so an operation is a list of writes. The exploration cuts
+//! the list off before every write: that is the death of its owner. Any other participant notices a
+//! death at any later time, and may die while it recovers. All states are visited, breadth first.
 //!
-//! Waiters also watch those they wait for, and sleep. The one that is watched is in the line, or the watcher was nudged.
+//! Waiters also watch the slot in front of them, and sleep. The watched slot is in the line, or the
+//! watcher was nudged.
 //!
 //! A mutant is the same text with one edit to the lists of writes. Each must be convicted.
 
@@ -19,17 +21,19 @@ use line::{ANY, At, Contradiction, Field, IN, Line, OUT, Slot, WAIT, Words};
 const SLOTS: usize = 3;
 const GLOBALS: usize = 11;
 const RING: u64 = 4;
-/// The words of the protocol, and three for the session, whether the owner is dead, and whom the waiter watches.
+/// The words of the protocol, and three more: the session, whether the owner is dead, and the slots
+/// that the waiter watches.
 const FIELDS: usize = 13;
 const SIZE: usize = GLOBALS + RING as usize + SLOTS * FIELDS;
 const SESSION: usize = 10;
 const DEAD: usize = 11;
-/// A bit for each slot that a waiter watches; 0 once it was nudged.
+/// A bit for each slot that a waiter watches; 0 after a nudge.
 const WATCHED: usize = 12;
-/// Deaths that are not repaired. More behave like this many.
+/// Deaths that are not acknowledged. More behave like this many.
 const UNREPAIRED: u64 = 2;
 
-/// Small numbers, so a byte for each word. The largest stands for the largest.
+/// Numbers are small, so a byte is enough for each word. The largest byte stands for the largest
+/// word.
 type Image = [u8; SIZE];
 
 fn widen(byte: u8) -> u64 {
@@ -65,11 +69,11 @@ fn of(slot: usize, field: usize) -> usize {
     GLOBALS + RING as usize + slot * FIELDS + field
 }
 
-/// A memory that remembers what is written.
+/// A memory that records the writes.
 struct Recorder {
     image: Image,
     writes: Vec<(At, u64)>,
-    /// After so many writes, this slot.
+    /// After so many writes, nudge this slot.
     nudged: Vec<(usize, Slot)>,
 }
 
@@ -108,7 +112,7 @@ impl Words for Recorder {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
-    /// Session, alone, at most so many.
+    /// Session, alone, limit.
     Come(u64, bool, u64),
     Go,
     /// Leaves, and queues with another slot of the same owner, for this session.
@@ -117,7 +121,7 @@ enum Act {
     Downgrade,
     Acknowledge,
     Bury(usize),
-    /// Watches whoever it waits for, and sleeps.
+    /// Watches the slot in front of it, and sleeps.
     Watch,
     Die,
     /// A new process takes the slot of a dead one.
@@ -143,13 +147,13 @@ fn edit(mutant: Mutant, act: Act, writes: &mut Vec<(At, u64)>) {
     let is_state =
         |write: &(At, u64), state| matches!(write.0, At::Of(_, Field::State)) && write.1 == state;
     match mutant {
-        // The others are in `explore`.
+        // `explore` has the other mutants.
         Mutant::None
         | Mutant::RecoveryDoesNotRedo
         | Mutant::NobodyIsNudged
         | Mutant::RecoveryNudgesNobody => {}
         Mutant::SettleForgetsOne => {
-            // The last that is let in, with all that belongs to it.
+            // The last one that is admitted, with all its writes.
             if let Some(at) = writes.iter().rposition(|write| is_state(write, IN)) {
                 let slot = writes[at].0;
                 let At::Of(slot, _) = slot else { return };
@@ -282,7 +286,8 @@ fn check_write(
     Ok(())
 }
 
-/// What must hold whenever the latch is free and nobody died with it: first come first served, and nobody waits who may enter.
+/// What must hold whenever the latch is free and no participant died with it: the order is first
+/// come first served, and no participant waits that may enter.
 fn check_rest(image: &Image) -> Result<(), String> {
     if image[index(At::Armed)] != 0 {
         return Err("an operation ends armed".to_owned());
@@ -326,7 +331,7 @@ fn check_rest(image: &Image) -> Result<(), String> {
     Ok(())
 }
 
-/// Numbers that grow for ever, made small: only their order and differences matter.
+/// Makes numbers small that grow for ever. Only their order and differences matter.
 fn canonical(mutant: Mutant, mut image: Image, last_epoch: u64) -> (Image, u64) {
     let epoch = global(&image, At::Epoch);
     let (deaths, repaired) = (global(&image, At::Deaths), global(&image, At::Repaired));
@@ -348,7 +353,7 @@ fn canonical(mutant: Mutant, mut image: Image, last_epoch: u64) -> (Image, u64) 
     set(&mut image, At::Repaired, 1);
     set(&mut image, At::Buried(1 + unrepaired), buried);
     set(&mut image, At::Epoch, 10);
-    // While it is armed, nobody reads what is about to be built anew.
+    // While it is armed, no participant reads what will be rebuilt.
     let unread = global(&image, At::Armed) != 0 && mutant != Mutant::RecoveryDoesNotRedo;
     if unread {
         for at in [At::First, At::Last, At::Head, At::Inside, At::Most] {
@@ -358,7 +363,7 @@ fn canonical(mutant: Mutant, mut image: Image, last_epoch: u64) -> (Image, u64) 
     for slot in 0..SLOTS {
         let number = slot as Slot;
         if state(&image, slot) == OUT {
-            // Written anew before it is read again.
+            // It is written again before it is read again.
             let dead = image[of(slot, DEAD)];
             image[of(slot, 0)..of(slot, FIELDS)].fill(0);
             image[of(slot, DEAD)] = dead;
@@ -368,7 +373,7 @@ fn canonical(mutant: Mutant, mut image: Image, last_epoch: u64) -> (Image, u64) 
         let told = match word(&image, slot, Field::Reported) {
             told if !is_in || told <= repaired => 0,
             told if told == deaths => 1 + unrepaired,
-            // Some of those that are not repaired, but not all.
+            // Some of the deaths that are not acknowledged, but not all.
             _ => 2,
         };
         let behind = epoch - word(&image, slot, Field::Epoch).min(epoch);
@@ -388,7 +393,8 @@ fn canonical(mutant: Mutant, mut image: Image, last_epoch: u64) -> (Image, u64) 
     (image, 10 - (epoch - last_epoch.min(epoch)).min(3))
 }
 
-/// What an act of `actor` does: the writes, who is nudged, and whom it watches afterwards.
+/// The effects of an act of `actor`: the writes, the slots that it nudges, and the slots that it
+/// watches afterwards.
 struct Effect {
     writes: Vec<(At, u64)>,
     nudged: Vec<(usize, Slot)>,
@@ -420,7 +426,7 @@ fn perform(image: &Image, actor: usize, act: Act) -> Result<Effect, Contradictio
     Ok(Effect { writes: memory.writes, nudged: memory.nudged, watched })
 }
 
-/// What can be done with the slot `actor` now, by its owner.
+/// The acts that the owner of the slot `actor` can do now.
 fn acts(play: &Play, image: &Image, actor: usize) -> Vec<Act> {
     let mut own = (0..SLOTS).filter(|slot| play.owners[*slot] == play.owners[actor]);
     if is_dead(image, actor) {
@@ -459,14 +465,14 @@ fn acts(play: &Play, image: &Image, actor: usize) -> Vec<Act> {
     acts
 }
 
-/// Who takes part, with what requests.
+/// The participants and their requests.
 struct Play {
     mutant: Mutant,
     /// The owner of each slot.
     owners: [usize; SLOTS],
-    /// Session, alone, at most so many.
+    /// Session, alone, limit.
     requests: &'static [(u64, bool, u64)],
-    /// Whether those who wait watch others.
+    /// Whether waiters watch other slots.
     watching: bool,
 }
 
@@ -490,7 +496,7 @@ impl Play {
     }
 }
 
-/// All states, or the first thing that is wrong.
+/// Visits all states. Returns their number, or the first violation.
 fn explore(play: &Play) -> Result<usize, String> {
     let mutant = play.mutant;
     let mut start: Image = [0; SIZE];
@@ -538,7 +544,8 @@ fn explore(play: &Play) -> Result<usize, String> {
                 let (mut now, mut last) = (begun, last_epoch);
                 for done in 0..=writes.len() {
                     if done < writes.len() {
-                        // Dies before this write, and before a nudge between the last one and this.
+                        // It dies before this write, and before a nudge between the last write and
+                        // this one.
                         let mut dead = now;
                         for (_, slot) in nudged.iter().filter(|(before, _)| *before < done) {
                             dead[of(usize::from(*slot), WATCHED)] = 0;
@@ -627,8 +634,8 @@ fn a_watcher_that_is_not_nudged_is_convicted() {
     }
 }
 
-/// Nobody in the image lives, and its links and numbers are from other moments than its states, or nonsense. Whoever comes gets
-/// in by burying those it waits for.
+/// No participant of the image lives. Its links and numbers are from other moments than its states,
+/// or are nonsense. A newcomer enters: it buries the slots that it waits for.
 #[test]
 fn whatever_the_links_say_the_last_one_alive_enters() {
     const COMES: Slot = 2;

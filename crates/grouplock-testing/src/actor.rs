@@ -1,4 +1,5 @@
-//! Other processes that do what they are told: this test program again, running one test, which looks for its [`role`] and plays it.
+//! Other processes that obey commands. Each is this test program again, and runs one test, which
+//! finds its [`role`] and plays it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -11,32 +12,32 @@ use nix::unistd::Pid;
 
 use crate::{LONG, until};
 
-/// The variable that turns a test into a process of the play.
+/// The variable that makes a test play a role.
 const ROLE: &str = "GROUPLOCK_TEST_ROLE";
 
-/// What this process is to play, if it is an [`Actor`].
+/// The role of this process, if it is an [`Actor`].
 pub fn role() -> Option<Vec<String>> {
     let role = std::env::var(ROLE).ok()?;
     Some(role.split('\u{1f}').map(str::to_owned).collect())
 }
 
-/// Tells whoever started this process something.
+/// Sends a line to the process that started this one.
 ///
 /// # Panics
-/// If nobody listens.
+/// If the other end is closed.
 pub fn say(line: &str) {
     println!("\n@{line}");
-    std::io::stdout().flush().expect("someone listens");
+    std::io::stdout().flush().expect("the other end is open");
 }
 
-/// Waits for the next command; `None` if none will come, as when the one who gives them has died.
+/// Waits for the next command. `None` if none will come, for instance because the parent has died.
 pub fn listen() -> Option<String> {
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line).ok()?;
     (read > 0).then(|| line.trim_end().to_owned())
 }
 
-/// Another process. It is killed when this is dropped.
+/// Another process. Dropping this kills it.
 #[derive(Debug)]
 pub struct Actor {
     child: Child,
@@ -46,12 +47,12 @@ pub struct Actor {
 
 #[expect(clippy::missing_panics_doc, reason = "whatever goes wrong here fails the test")]
 impl Actor {
-    /// Starts this program again, running only that test, which plays the role.
+    /// Starts this program again with only that test, which plays the role.
     pub fn start(test: &str, role: &[&str]) -> Self {
         Actor::start_by(test, role, |_| ())
     }
 
-    /// The same, after `prepare` has changed how it is started: its environment, for instance.
+    /// The same, after `prepare` has changed the command, for instance its environment.
     pub fn start_by(test: &str, role: &[&str], prepare: impl FnOnce(&mut Command)) -> Self {
         let mut program = Command::new(std::env::current_exe().expect("this program has a path"));
         prepare(&mut program);
@@ -93,13 +94,13 @@ impl Actor {
         writeln!(input, "{line}").expect("the process listens");
     }
 
-    /// The next thing it says; `None` if it ends before or says nothing for long. What it said before it ended or
-    /// was killed is heard.
+    /// Its next line. `None` if it ends before, or is silent for long. Lines that it wrote before
+    /// it ended or was killed arrive.
     pub fn hear(&self) -> Option<String> {
         self.hear_within(LONG)
     }
 
-    /// What it says within that time.
+    /// Its next line within that time.
     pub fn hear_within(&self, time: Duration) -> Option<String> {
         self.output.recv_timeout(time).ok()
     }
@@ -118,14 +119,14 @@ impl Actor {
         });
     }
 
-    /// Kills it as hard as possible, and waits until it is gone.
+    /// Kills it with SIGKILL, and waits until it is gone.
     pub fn kill(&mut self) {
-        // If it is gone already, there is nothing to do.
+        // It may be gone already.
         _ = self.child.kill();
         _ = self.child.wait();
     }
 
-    /// Waits until it ends by itself, since nobody talks to it any more.
+    /// Closes its input, and waits until it ends.
     pub fn end(&mut self) -> ExitStatus {
         self.input = None;
         let mut ended = None;
@@ -147,7 +148,7 @@ impl Drop for Actor {
 mod tests {
     use super::*;
 
-    /// Not a test: repeats what it is told.
+    /// Not a test: repeats every command.
     #[test]
     fn parrot() {
         let Some(role) = role() else { return };

@@ -1,7 +1,7 @@
-//! A headless Chromium: as much of the `WebDriver` protocol as the tests of our pages need, JSON
-//! over HTTP to chromedriver.
+//! A headless Chromium, driven by the part of the `WebDriver` protocol that the tests of our pages
+//! need: JSON over HTTP to chromedriver.
 //!
-//! Everything panics if it fails: a test that cannot drive its browser cannot go on.
+//! Every failure is a panic: a test cannot continue without its browser.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -21,8 +21,8 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser; nothing if none is installed. Its files are in a folder named after
-    /// `folder`, which must be no other browser's of this process.
+    /// Starts a browser. `None` if none is installed. Its files are in a folder named after
+    /// `folder`, which no other browser of this process may use.
     ///
     /// # Panics
     /// If one is installed and does not start.
@@ -37,7 +37,7 @@ impl Browser {
             .expect("chromedriver starts");
         let port = port(&mut driver);
         let profile = PathBuf::from(format!("{}-{}", folder.display(), std::process::id()));
-        let _ = std::fs::remove_dir_all(&profile);
+        _ = std::fs::remove_dir_all(&profile);
         let mut browser = Browser { driver, port, session: String::new(), profile };
         let arguments = [
             "--headless".to_owned(),
@@ -50,7 +50,7 @@ impl Browser {
             "--disable-component-update".to_owned(),
             "--disable-sync".to_owned(),
             "--window-size=1280,900".to_owned(),
-            // A page that glides is not yet where the driver clicks.
+            // On a page that scrolls smoothly, the driver would click beside the element.
             "--force-prefers-reduced-motion".to_owned(),
             format!("--user-data-dir={}", browser.profile.display()),
         ];
@@ -80,7 +80,7 @@ impl Browser {
         self.tell("execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// Clicks the first element that `selector` finds, where a person would.
+    /// Clicks the first element that `selector` finds.
     ///
     /// # Panics
     /// If the driver does not do it.
@@ -110,7 +110,7 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", &json!({ "features": features }));
     }
 
-    /// What the console heard of at level SEVERE: errors of scripts, files that could not be
+    /// The messages of the console at level SEVERE: errors of scripts, and files that could not be
     /// loaded.
     ///
     /// # Panics
@@ -175,10 +175,10 @@ impl Browser {
 impl Drop for Browser {
     fn drop(&mut self) {
         // Chromedriver ends the browser with the session.
-        let _ = self.exchange("DELETE", &format!("/session/{}", self.session), "{}");
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
-        let _ = std::fs::remove_dir_all(&self.profile);
+        _ = self.exchange("DELETE", &format!("/session/{}", self.session), "{}");
+        _ = self.driver.kill();
+        _ = self.driver.wait();
+        _ = std::fs::remove_dir_all(&self.profile);
     }
 }
 
@@ -193,9 +193,9 @@ fn installed(names: &[&str]) -> Option<PathBuf> {
 /// The port that chromedriver says it has chosen.
 fn port(driver: &mut Child) -> u16 {
     let output = driver.stdout.take().expect("the output is piped");
-    let told = BufReader::new(output).lines().map_while(Result::ok).find_map(|line| {
+    let port = BufReader::new(output).lines().map_while(Result::ok).find_map(|line| {
         let (_, port) = line.split_once("started successfully on port ")?;
         port.trim_end_matches('.').parse().ok()
     });
-    told.expect("chromedriver tells its port")
+    port.expect("chromedriver prints its port")
 }

@@ -1,6 +1,6 @@
-//! What the tests of several crates need: a [`browser`], other processes as [`actors`](actor), a checker of [`overlaps`], directories that go away,
-//! free ports, programs that do not ignore signals, and one way to [`skip`] a test. And what makes the pictures of the
-//! pages: [`svg`], [`plot`]. Not published.
+//! For tests of several crates: a [`browser`], other processes as [`actors`](actor), [`Running`] programs, a checker of
+//! [`overlaps`], temporary directories, free ports, programs with default signals, and one way to
+//! [`skip`] a test. For the pictures of the pages: [`svg`], [`plot`]. Not published.
 
 #[cfg(feature = "tests")]
 pub mod actor;
@@ -11,14 +11,20 @@ pub mod overlaps;
 mod patience;
 pub mod plot;
 mod ports;
+mod random;
+#[cfg(feature = "tests")]
+mod running;
 mod scratch;
 #[cfg(feature = "tests")]
 mod signals;
 mod skip;
 pub mod svg;
 
-pub use patience::{LONG, until};
+pub use patience::{LONG, until, until_else};
 pub use ports::free_port;
+pub use random::Random;
+#[cfg(feature = "tests")]
+pub use running::{Heard, Running};
 pub use scratch::Scratch;
 #[cfg(feature = "tests")]
 pub use signals::with_default_signals;

@@ -1,14 +1,15 @@
-//! Whether two sessions were ever inside at once, judged from what the visitors themselves wrote down. The lock under test
-//! has no part in it.
+//! Checks whether two sessions were inside together, from what the visitors recorded. The lock
+//! under test has no part in it.
 //!
-//! Each visitor (mostly a process of its own) has a [`Page`] in the [`Ledger`], a directory that the test and its processes share. It
-//! writes down when it is inside by a clock that all processes of the machine share. A stay counts from a moment after
-//! the visitor was let in to a moment before it began to leave, so it is never longer than it really was.
+//! Each visitor, mostly a process, has a [`Page`] in the [`Ledger`], a directory that the test and
+//! its processes share. It records when it is inside, by a clock that all processes of the machine
+//! share. A recorded stay begins after the visitor was admitted and ends before it began to leave,
+//! so it is never longer than the real one.
 //!
-//! A stay whose end is not written yet is *open*. It may be over: a process that was stopped, or has no turn on a busy
-//! machine, writes late. So [`Ledger::check`] judges no open stay. It waits until the visitor has written the end, or
-//! until the test has written that the visitor is [dead](Ledger::kill). A stay that is open for too long is an error of
-//! its own.
+//! A stay without a recorded end is *open*. It may be over: a process that was stopped, or has no
+//! core on a busy machine, writes late. So [`Ledger::check`] does not judge open stays. It waits
+//! until the visitor has written the end, or until the test has written that the visitor is
+//! [dead](Ledger::kill). A stay that is open for too long is an error.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -39,20 +40,21 @@ pub struct Stay {
     pub session: String,
     /// With which epoch.
     pub epoch: u64,
-    /// Since then it was certainly inside …
+    /// It was certainly inside since then …
     pub from: Nanos,
-    /// … and until then. If that is before `from`, it was let in too late, and was never certainly inside.
+    /// … and until then. If this is before `from`, it was admitted too late, and was never
+    /// certainly inside.
     pub to: Nanos,
 }
 
-/// What contradicts the promises: two sessions at once, members of one phase with different epochs (they would fence each
-/// other out), an epoch with two sessions, a later phase with a smaller epoch.
+/// All violations: two sessions together, holders of one phase with different epochs (they would
+/// fence each other out), an epoch with two sessions, a later phase with a smaller epoch.
 pub fn contradictions<'s>(stays: impl IntoIterator<Item = &'s Stay>) -> Vec<String> {
     let mut stays: Vec<&Stay> = stays.into_iter().filter(|stay| stay.from <= stay.to).collect();
     stays.sort_by_key(|stay| stay.from);
     let mut found = Vec::new();
     let mut inside: Vec<&Stay> = Vec::new();
-    // Of those that are over, the one with the largest epoch.
+    // The ended stay with the largest epoch.
     let mut ended: Option<&Stay> = None;
     for new in stays {
         inside.retain(|old| {
@@ -81,23 +83,23 @@ pub fn contradictions<'s>(stays: impl IntoIterator<Item = &'s Stay>) -> Vec<Stri
     found
 }
 
-/// Where the visitors write. Each test and each of its processes opens it by the same path.
+/// The records of all visitors. Each test and each of its processes opens it by the same path.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     directory: PathBuf,
 }
 
-/// What is written in the ledger at some moment.
+/// The content of the ledger at some moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// The stays that are over.
     pub over: Vec<Stay>,
-    /// The stays whose end is not written. Their `to` is their `from`.
+    /// The open stays. Their `to` is their `from`.
     pub open: Vec<Stay>,
 }
 
 impl Ledger {
-    /// Opens the ledger, and makes the directory if it is not there.
+    /// Opens the ledger. Makes the directory if it does not exist.
     ///
     /// # Panics
     /// If the directory cannot be made.
@@ -107,7 +109,8 @@ impl Ledger {
         Ledger { directory }
     }
 
-    /// The page of one visitor, whose name must do as the name of a file. Nobody else writes on it while the visitor lives.
+    /// The page of one visitor. Its name must be a valid file name. No other process writes on it
+    /// while the visitor lives.
     ///
     /// # Panics
     /// If the file cannot be opened.
@@ -116,8 +119,9 @@ impl Ledger {
         Page(file.expect("the page can be opened"))
     }
 
-    /// Kills a visitor and writes that it is dead. `kill` returns when the process is reaped. An open stay ends just before
-    /// `kill` is called: that is the last moment at which the visitor was certainly inside.
+    /// Kills a visitor and records its death. `kill` returns when the process is reaped. An open
+    /// stay ends just before the call of `kill`: that is the last moment at which the visitor was
+    /// certainly inside.
     ///
     /// # Panics
     /// If the page cannot be written.
@@ -125,14 +129,14 @@ impl Ledger {
         let alive = now();
         let killed = kill();
         let mut page = self.page(who);
-        // A process that is killed in the middle of a write leaves a line without an end.
+        // A process that is killed during a write leaves an incomplete line.
         let text = self.text(who);
         page.0.set_len(whole(&text).len() as u64).expect("the page can be written");
         page.write(&format!("died {alive}\n"));
         killed
     }
 
-    /// All that is written now.
+    /// Reads all pages.
     ///
     /// # Errors
     /// If it makes no sense.
@@ -153,11 +157,11 @@ impl Ledger {
 
     fn text(&self, who: &str) -> String {
         let bytes = fs::read(self.directory.join(who)).expect("the page can be read");
-        // A line without its end may end in the middle of a letter.
+        // An incomplete line may end in the middle of a character.
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Who has come in since then.
+    /// The visitors that entered after `time`.
     ///
     /// # Panics
     /// If the ledger cannot be read or makes no sense.
@@ -167,8 +171,8 @@ impl Ledger {
         new.map(|stay| stay.who).collect()
     }
 
-    /// Waits until every stay that is written now is over, and judges all that are over: how many there are.
-    /// A stay that began meanwhile and is still open is left to the next check.
+    /// Waits until every stay that is recorded now is over, and judges all ended stays. Returns
+    /// their number. A stay that began meanwhile and is still open is left to the next check.
     ///
     /// # Errors
     /// Everything that contradicts the promises, or which stays are still open after `patience`.
@@ -199,12 +203,12 @@ impl Ledger {
     }
 }
 
-/// The whole lines. What comes after the last of them is still being written, or never will be.
+/// The complete lines. The text after the last of them is still being written, or never will be.
 fn whole(text: &str) -> &str {
     text.rfind('\n').map_or("", |end| &text[..=end])
 }
 
-/// Adds what a page says. An error is the line that makes no sense.
+/// Adds the stays of a page. An error is a line that makes no sense.
 fn read_page(who: &str, text: &str, written: &mut Written) -> Result<(), String> {
     let mut open: Option<Stay> = None;
     for line in text.lines() {
@@ -214,7 +218,7 @@ fn read_page(who: &str, text: &str, written: &mut Written) -> Result<(), String>
                 open = Some(Stay { who, session, epoch, from: at, to: at });
             }
             (Some(Line::Leave { at }), Some(stay)) => written.over.push(Stay { to: at, ..stay }),
-            // It wrote that it was inside when it was alive.
+            // It was alive when it wrote that it was inside.
             (Some(Line::Died { at }), Some(stay)) => {
                 written.over.push(Stay { to: at.max(stay.from), ..stay });
             }
@@ -246,12 +250,12 @@ fn read_line(line: &str) -> Option<Line<'_>> {
     }
 }
 
-/// Where one visitor writes.
+/// The records of one visitor.
 #[derive(Debug)]
 pub struct Page(File);
 
 impl Page {
-    /// It is inside since `at`. To be called after it was let in, and after a look at the clock that came after that.
+    /// The visitor is inside since `at`. Call this with a time that was read after its admission.
     ///
     /// # Panics
     /// If the page cannot be written.
@@ -260,7 +264,7 @@ impl Page {
         self.write(&format!("enter {at} {epoch} {session}\n"));
     }
 
-    /// It was inside until `at`, and begins to leave after that or has lost its place.
+    /// The visitor was inside until `at`. After that it begins to leave, or has lost its holding.
     ///
     /// # Panics
     /// If the page cannot be written.
@@ -269,7 +273,7 @@ impl Page {
     }
 
     fn write(&mut self, line: &str) {
-        // In one call: whoever reads meanwhile finds the line without its end at most.
+        // One call: a reader finds a complete line, or an incomplete last one.
         let done: io::Result<()> = self.0.write_all(line.as_bytes());
         done.expect("the page can be written");
     }
@@ -294,7 +298,7 @@ mod tests {
             stay("1", "a", 5, 12, 30),
             stay("2", "b", 7, 30, 40),
             stay("3", "a", 8, 45, 50),
-            // Told too late: its lease had expired.
+            // Admitted too late: its lease had expired.
             stay("4", "a", 5, 47, 33),
         ];
         assert_eq!(verdict(&good), "");
@@ -359,7 +363,7 @@ mod tests {
         let scratch = crate::Scratch::new();
         let ledger = &Ledger::open(scratch.path().to_owned());
         let (mut first, mut second) = (ledger.page("first"), ledger.page("second"));
-        // It was stopped inside, and has lost its place; it will say so when it wakes.
+        // It was stopped inside, and has lost its holding. It will record that when it continues.
         first.enter(10, "a", 5);
         second.enter(30, "b", 6);
         second.leave(40);
@@ -383,7 +387,7 @@ mod tests {
         page.enter(10, "a", 5);
         std::thread::scope(|scope| {
             let check = scope.spawn(|| ledger.check(Duration::from_secs(60)));
-            // Whichever of its stays the check finds open, another one is open when that is over.
+            // Whichever stay the check finds open, another one is open when that one ends.
             let mut time = 10;
             while !check.is_finished() {
                 page.leave(time + 1);
@@ -404,7 +408,7 @@ mod tests {
         ledger.page("victim").enter(before, "a", 5);
         let mut heir = ledger.page("heir");
         let during = ledger.kill("victim", || {
-            // In some places the next comes in as soon as the process is dead, before anybody has reaped it.
+            // Some rooms admit the next process as soon as the holder is dead, before it is reaped.
             let during = now();
             heir.enter(during, "b", 6);
             during
@@ -414,7 +418,7 @@ mod tests {
         let over = ledger.read().expect("it makes sense").over;
         let victim = over.iter().find(|stay| stay.who == "victim").expect("it is there");
         assert!((before..during).contains(&victim.to), "{victim:?}");
-        // One who came in while the victim was certainly alive and inside is found.
+        // A visitor that entered while the victim was certainly inside is found.
         let mut early = ledger.page("early");
         early.enter(before, "b", 6);
         early.leave(now());

@@ -1,18 +1,28 @@
-//! Waiting for facts.
+//! Waits for facts.
 
 use std::time::{Duration, Instant};
 
-/// Longer than anything takes on a busy machine, unless it hangs.
+/// Longer than any operation on a busy machine.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// Waits for something that will be true.
+/// Waits until a condition is true.
 ///
 /// # Panics
 /// If it does not become true in a [`LONG`] time.
-pub fn until(what: &str, mut true_now: impl FnMut() -> bool) {
-    let deadline = Instant::now() + LONG;
+pub fn until(what: &str, true_now: impl FnMut() -> bool) {
+    until_else(true_now, || what.to_owned());
+}
+
+/// Waits until a condition is true. `what` describes it after a failure.
+///
+/// # Panics
+/// If it does not become true in a [`LONG`] time.
+pub fn until_else(mut true_now: impl FnMut() -> bool, what: impl Fn() -> String) {
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
     while !true_now() {
-        assert!(Instant::now() < deadline, "it never came true that {what}");
-        std::thread::sleep(Duration::from_millis(1));
+        assert!(start.elapsed() < LONG, "it never came true that {}", what());
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(10));
     }
 }

@@ -1,4 +1,4 @@
-//! A plot: points on lines, the vertical axis from zero or logarithmic.
+//! A plot: points on lines. The vertical axis begins at zero or is logarithmic.
 
 use crate::svg::{Anchor, Ink, Svg};
 
@@ -13,8 +13,8 @@ const TOP: f64 = 60.0;
 const BOTTOM: f64 = 310.0;
 const INKS: [Ink; 6] = [Ink::Blue, Ink::Red, Ink::Green, Ink::Violet, Ink::Amber, Ink::Grey];
 
-/// Draws `lines`; `x` and `y` are the names of the axes. With `logarithmic` the vertical axis is, and
-/// every value must be positive.
+/// Draws `lines`; `x` and `y` are the names of the axes. With `logarithmic`, every value must be
+/// positive.
 pub fn draw(title: &str, x: &str, y: &str, logarithmic: bool, lines: &[Line]) -> Svg {
     let points = || lines.iter().flat_map(|(_, points)| points);
     let most_x = points().map(|point| point.0).fold(1.0, f64::max);

@@ -5,20 +5,20 @@ use std::fs::{self, File};
 use std::net::TcpListener;
 use std::sync::{Mutex, PoisonError};
 
-/// A port of 127.0.0.1 that stays ours until this process ends, also while the server that uses it
-/// is down. Test programs that run at the same time get different ones.
+/// A port of 127.0.0.1 that this process keeps until it ends, also while the server that uses it is
+/// down. Test programs that run at the same time get different ports.
 ///
 /// # Panics
 /// If there is none.
 pub fn free_port() -> u16 {
-    /// The locks: a lock lasts as long as its file is open.
+    /// The locks. A lock lasts as long as its file is open.
     static HELD: Mutex<Vec<File>> = Mutex::new(Vec::new());
     let folder = std::env::temp_dir().join("grouplock-ports");
     fs::create_dir_all(&folder).expect("the folder for temporary files is writable");
-    // Below those that the system gives to whoever dials.
+    // Below the ports that the system gives to clients.
     for port in 20_000..32_000 {
         let file = File::options().create(true).append(true).open(folder.join(port.to_string()));
-        // Not ours to open if another user made it.
+        // Another user's file cannot be opened.
         if let Ok(file) = file
             && file.try_lock().is_ok()
             && TcpListener::bind(("127.0.0.1", port)).is_ok()
@@ -37,7 +37,7 @@ mod tests {
 
     use super::free_port;
 
-    /// Not a test by itself: prints a port, in a process of its own.
+    /// Not a test: prints a port, in a separate process.
     #[test]
     fn a_port_when_told() {
         if std::env::var_os("GROUPLOCK_TESTING_PORT").is_some() {

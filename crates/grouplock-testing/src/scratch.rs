@@ -1,15 +1,16 @@
-//! Directories that go away.
+//! Temporary directories.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::{fs, io};
 
-/// A directory of one's own until it is dropped, in memory where possible: rooms belong there.
+/// A new directory, which is removed when this is dropped. It is in memory if possible: rooms
+/// belong there.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
-    /// Removes it when its end of a pipe breaks.
+    /// Removes the directory when the pipe to it breaks.
     janitor: Option<Child>,
 }
 
@@ -20,23 +21,32 @@ impl Scratch {
     /// If it cannot be made.
     #[expect(clippy::new_without_default, reason = "it makes something")]
     pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        // Relaxed: only that each number is given once matters.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let memory = Path::new("/dev/shm");
         let base = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-        let path = base.join(format!("grouplock-test-{}-{number}", std::process::id()));
-        fs::create_dir(&path).expect("a directory for the test");
-        Scratch { path, janitor: None }
+        Self::below(&base).expect("a directory for the test")
     }
 
-    /// Makes one for something that is never dropped, as a static is: it goes away soon after this program, however that ends.
+    /// Makes it in the directory `base`.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn below(base: &Path) -> io::Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        // Relaxed: it only matters that each number is used once.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = base.join(format!("grouplock-test-{}-{number}", std::process::id()));
+        fs::create_dir(&path)?;
+        Ok(Scratch { path, janitor: None })
+    }
+
+    /// Makes one for a static, which is never dropped. It is removed soon after this program ends,
+    /// however that happens.
     ///
     /// # Panics
     /// If it cannot be made, or no shell be started.
     pub fn until_the_end() -> Self {
         let mut scratch = Self::new();
-        // What is killed by the same event, a server for instance, gets a moment to be gone.
+        // A server that dies for the same reason needs a moment.
         let janitor = Command::new("sh")
             .args(["-c", r#"cat >/dev/null; sleep 0.3; rm -rf "$1""#, "janitor"])
             .arg(&scratch.path)
@@ -68,7 +78,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left there is not worth failing for.
+        // Leftover files are no reason to fail.
         _ = fs::remove_dir_all(&self.path);
         if let Some(janitor) = &mut self.janitor {
             _ = janitor.kill();
@@ -97,7 +107,7 @@ mod tests {
     fn one_that_is_never_dropped_goes_away_with_the_program() {
         let mut scratch = Scratch::until_the_end();
         fs::write(scratch.join("file"), "text").expect("it can be used");
-        // As the end of the program does.
+        // The end of the program does the same.
         drop(scratch.janitor.as_mut().and_then(|janitor| janitor.stdin.take()));
         until("the directory is gone", || !scratch.path().exists());
     }

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use nix::sys::signal::{SigHandler, Signal, signal};
 
-/// Lets the program start as from a terminal. Whoever runs the tests in the background of a script
-/// has them ignore interrupts, and programs inherit that.
+/// Starts the program with default signals, as from a terminal. Tests in the background of a script
+/// ignore interrupts, and their programs inherit that.
 pub fn with_default_signals(command: &mut Command) -> &mut Command {
     // SAFETY: `reset` runs between fork and exec, and calls nothing but `signal`, which may be
     // called there. It allocates nothing.

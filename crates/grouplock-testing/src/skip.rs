@@ -1,15 +1,14 @@
-//! One way to say that a test could not run, so that no test passes in silence without having
-//! looked.
+//! One way to say that a test could not run, so that no test passes silently without a check.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// Says that `test` cannot run here, and why. The test returns after it.
+/// Says that `test` cannot run here, and why. The test returns afterwards.
 ///
 /// `cargo xtask test` sets two variables:
 /// - `GROUPLOCK_REQUIRED=1` in CI: everything must run, so this panics.
-/// - `GROUPLOCK_SKIPPED` names a file: `test` and `reason` are added to it as a line, and appear in
-///   the summary. libtest hides what a passing test prints, so printing alone is not enough.
+/// - `GROUPLOCK_SKIPPED` names a file. This appends a line with `test` and `reason`, which appears
+///   in the summary. libtest hides the output of a passing test, so printing alone is not enough.
 ///
 /// # Panics
 /// If everything must run.
@@ -17,7 +16,7 @@ pub fn skip(test: &str, reason: &str) {
     let required = std::env::var_os("GROUPLOCK_REQUIRED").is_some_and(|value| value == "1");
     assert!(!required, "{test} cannot run, and must (GROUPLOCK_REQUIRED=1): {reason}");
     let line = format!("SKIPPED {test}: {reason}\n");
-    // `eprint!` would be captured. If writing fails, there is nobody to tell.
+    // libtest would capture `eprint!`. If the write fails, nothing else can be done.
     _ = std::io::stderr().write_all(line.as_bytes());
     if let Some(path) = std::env::var_os("GROUPLOCK_SKIPPED") {
         let file = OpenOptions::new().append(true).create(true).open(path);
@@ -36,7 +35,7 @@ pub fn current_test() -> String {
 mod tests {
     use std::process::Command;
 
-    /// Not a test by itself: the others run it in a process with variables of its own.
+    /// Not a test: the others run it in a process with its own variables.
     #[test]
     fn skips_when_told() {
         if std::env::var_os("GROUPLOCK_TESTING_SKIPS").is_some() {

@@ -1,18 +1,19 @@
-//! A small writer of pictures, readable on light and on dark. The lab's report has pictures of its own: they are parts of a page that answers
-//! the mouse, in a crate that is published, as this one is not.
+//! A small writer of pictures that are readable on light and on dark. The lab's report has its own
+//! pictures: they are parts of a page that reacts to the mouse, and the lab is published, unlike
+//! this crate.
 
 use core::fmt::{self, Write as _};
 
-/// A colour, told for light and dark at once by the style sheet.
+/// A colour. The style sheet has it for light and for dark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
-    /// Text and what stands out.
+    /// Text, and important lines.
     Text,
-    /// What explains.
+    /// Explanations.
     Soft,
-    /// Lines to measure by.
+    /// The grid.
     Grid,
-    /// For one of the things compared, as are the others.
+    /// For one of the compared things, as are the others.
     Red,
     /// Another.
     Blue,
@@ -48,7 +49,7 @@ impl Ink {
     }
 }
 
-/// Where a text stands with respect to its point.
+/// The position of a text relative to its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// It begins there.
@@ -72,13 +73,13 @@ pub struct Svg {
 }
 
 impl Svg {
-    /// An empty picture. The title is for those who cannot see it.
+    /// An empty picture. Screen readers read the title.
     pub fn new(width: f64, height: f64, title: &str) -> Self {
         let (title, font) = (title.to_owned(), ("system-ui, sans-serif", 12));
         Svg { width, height, title, font, style: String::new(), body: String::new() }
     }
 
-    /// Letters and spaces all of one width, as in a terminal.
+    /// Uses letters and spaces of one width, as in a terminal.
     #[must_use]
     pub fn monospaced(mut self) -> Self {
         self.font = ("ui-monospace, SFMono-Regular, Menlo, Consolas, monospace", 14);
@@ -91,7 +92,7 @@ impl Svg {
         self.style.push_str(rules);
     }
 
-    /// What `draw` draws, as a group of this class.
+    /// Adds what `draw` draws, as a group of this class.
     pub fn group(&mut self, class: &str, draw: impl FnOnce(&mut Self)) {
         self.add(format_args!("<g class=\"{}\">", escaped(class)));
         draw(self);
@@ -169,7 +170,7 @@ impl fmt::Display for Svg {
     }
 }
 
-/// `text` as it may stand in an element or an attribute.
+/// `text`, escaped for an element or an attribute.
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -184,7 +185,8 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Whether every element of `text` is closed where it must be: enough of XML for what [`Svg`] writes.
+/// Whether every element of `text` is closed where it must be: enough of XML for what [`Svg`]
+/// writes.
 ///
 /// # Errors
 /// What is wrong, for people.

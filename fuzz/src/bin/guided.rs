@@ -1,5 +1,6 @@
-//! Lets a target read files: what was found, for instance. Built by `cargo xtask soak fuzz`, instrumented and with `--cfg fuzzing`, it also
-//! searches, by libFuzzer: guided by what the bytes reach.
+//! Lets a target read files, for instance findings. `cargo xtask soak fuzz` builds it instrumented
+//! and with `--cfg fuzzing`. Then it also searches with libFuzzer, guided by the code that the
+//! bytes reach.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -8,7 +9,7 @@ use grouplock_fuzz::TARGETS;
 use grouplock_fuzz::named;
 use grouplock_fuzz::order::{Order, USAGE};
 
-/// Understands the arguments. What needs no libFuzzer is done; the rest is returned.
+/// Parses the arguments. Runs commands that need no libFuzzer, and returns the others.
 fn begin() -> Result<Order, u8> {
     match Order::understand(std::env::args().skip(1)) {
         Ok(Order::Names) => {
@@ -22,7 +23,7 @@ fn begin() -> Result<Order, u8> {
     }
 }
 
-/// Says why nothing is done. The exit code.
+/// Prints why nothing is done. Returns the exit code.
 fn refused(why: &str) -> u8 {
     eprintln!("guided: {why}");
     2
@@ -38,13 +39,14 @@ mod guided {
     use grouplock_fuzz::{AnyTarget, named};
     use libfuzzer_sys::fuzz_target;
 
-    /// Set when libFuzzer has only its own arguments: it knows nothing of targets, and starts itself again for some of its options.
+    /// Set if the arguments are libFuzzer's own: it knows nothing of targets, and starts itself
+    /// again for some of its options.
     const CHOSEN: &str = "GROUPLOCK_FUZZ_TARGET";
 
     static TARGET: LazyLock<AnyTarget> =
         LazyLock::new(|| named(&std::env::var(CHOSEN).unwrap_or_default()));
 
-    /// Starts this program again with what libFuzzer is to see of the arguments.
+    /// Starts this program again with libFuzzer's arguments.
     fn again(order: Order) -> u8 {
         let (target, options, paths) = match order {
             Order::Names => return 0,
@@ -66,7 +68,7 @@ mod guided {
 
     fuzz_target!(
         init: if std::env::var_os(CHOSEN).is_none() {
-            // libFuzzer looks at the arguments after this.
+            // libFuzzer reads the arguments after this.
             std::process::exit(super::begin().map_or_else(|code| code, again).into())
         },
         |bytes: &[u8]| TARGET.read(bytes)

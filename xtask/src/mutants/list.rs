@@ -1,10 +1,10 @@
-//! How mutants are written down. `xtask/mutants/grouplock.txt` says it in full.
+//! Reads lists of mutants. `xtask/mutants/grouplock.txt` describes the format.
 
-/// One thing wrong in one file, and what must notice.
+/// One fault in one file, and the test that must notice it.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Mutant {
     pub(crate) name: String,
-    /// What is wrong, in a sentence.
+    /// The fault, in a sentence.
     pub(crate) what: String,
     /// From the root of the repository.
     pub(crate) file: String,
@@ -23,7 +23,7 @@ pub(crate) struct Check {
     pub(crate) program: String,
     /// What it is called with.
     pub(crate) arguments: Vec<String>,
-    /// The tool that takes the place of the standard library.
+    /// The tool that replaces the standard library.
     pub(crate) cfg: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl Check {
 }
 
 impl Mutant {
-    /// `whole` with the one thing wrong.
+    /// `whole` with the fault.
     pub(crate) fn applied_to(&self, whole: &str) -> Result<String, String> {
         match whole.matches(&self.text).count() {
             1 => Ok(whole.replacen(&self.text, &self.instead, 1)),
@@ -48,7 +48,7 @@ impl Mutant {
 /// Reads a list.
 pub(crate) fn read(list: &str) -> Result<Vec<Mutant>, String> {
     let list = format!("\n{list}");
-    // What stands before the first is a comment.
+    // The text before the first one is a comment.
     list.split("\n== ").skip(1).map(mutant).collect()
 }
 

@@ -1,4 +1,4 @@
-//! The shipped sources with one thing wrong: a test must notice. `xtask/mutants` lists them.
+//! The shipped sources with one fault: a test must notice it. `xtask/mutants` lists the faults.
 
 mod list;
 
@@ -14,13 +14,13 @@ use crate::programs::{self, Limits, TestProgram};
 use crate::run::{Program, root};
 use crate::steps::OF_PROGRAM;
 
-/// A check that takes longer has noticed: somebody waits for ever.
+/// A check that takes longer has noticed the fault: a thread waits for ever.
 const LIMIT: Duration = Duration::from_secs(3 * 60);
 
-/// Where the sources are that get changed.
+/// The copies of the sources, which are changed.
 const TREE: &str = "target/mutants";
 
-/// The mutants called `names`, or all if there are none; else what is wrong.
+/// The mutants called `names`, or all if there are no names.
 pub(crate) fn named(names: &[String]) -> Result<Vec<Mutant>, String> {
     let mut all = all()?;
     if let Some(unknown) = names.iter().find(|name| all.iter().all(|it| it.name != **name)) {
@@ -30,14 +30,14 @@ pub(crate) fn named(names: &[String]) -> Result<Vec<Mutant>, String> {
     Ok(all)
 }
 
-/// Those that are tried at each test.
+/// The mutants of `cargo xtask test`.
 pub(crate) fn of_ci() -> Result<Vec<Mutant>, String> {
     let mut all = all()?;
     all.retain(|mutant| mutant.ci);
     Ok(all)
 }
 
-/// All, by file. Every text fits, or that is the error.
+/// All mutants, by file. Every text must occur in its source once.
 fn all() -> Result<Vec<Mutant>, String> {
     let folder = root().join("xtask/mutants");
     let files = fs::read_dir(&folder).map_err(|why| format!("`{}`: {why}", folder.display()))?;
@@ -56,7 +56,7 @@ fn all() -> Result<Vec<Mutant>, String> {
     Ok(all)
 }
 
-/// Runs the checks of `mutants` on the right sources: a check that always fails notices nothing.
+/// Runs the checks of `mutants` on the right sources: a check that always fails proves nothing.
 pub(crate) fn run_right(mutants: &[Mutant]) -> Result<(), String> {
     copy()?;
     let checks: BTreeSet<_> = mutants.iter().map(|mutant| (&mutant.check, mutant.ci)).collect();
@@ -73,8 +73,8 @@ pub(crate) fn run_right(mutants: &[Mutant]) -> Result<(), String> {
     if troubles.is_empty() { Ok(()) } else { Err(troubles.join("; ")) }
 }
 
-/// Tries `mutants` until all are tried, or it is late. Those that nobody noticed are the error.
-/// Otherwise how many were tried, and whether that is all.
+/// Tries `mutants` until all are tried or the time is over. Returns how many were tried, and
+/// whether these are all. The error lists the mutants that no check noticed.
 pub(crate) fn run(mutants: &[Mutant], late: Option<Instant>) -> Result<(String, bool), String> {
     copy()?;
     let mut troubles = Vec::new();
@@ -89,31 +89,31 @@ pub(crate) fn run(mutants: &[Mutant], late: Option<Instant>) -> Result<(String, 
             }
         }
     }
-    let told = format!("{} of {tried} mutants noticed", tried - troubles.len());
-    println!("{told}");
-    let told = format!("{told}, {} in all", mutants.len());
+    let summary = format!("{} of {tried} mutants noticed", tried - troubles.len());
+    println!("{summary}");
+    let summary = format!("{summary}, {} in all", mutants.len());
     let all = tried == mutants.len();
     if troubles.is_empty() {
-        Ok((told, all))
+        Ok((summary, all))
     } else {
-        Err(format!("{told}; {}", troubles.join("; ")))
+        Err(format!("{summary}; {}", troubles.join("; ")))
     }
 }
 
-/// Copies what git knows and has changed since the last time. The packages get another version: so
-/// cargo builds them apart from the right ones, and shares what they depend on.
+/// Copies the files that git knows and that changed since the last copy. The packages get another
+/// version: so cargo builds them beside the right ones, and shares the dependencies.
 fn copy() -> Result<(), String> {
     let listed = Command::new("git").arg("ls-files").current_dir(root()).output();
     let listed = listed.map_err(|reason| format!("git could not be started: {reason}"))?;
     for file in String::from_utf8_lossy(&listed.stdout).lines() {
         let (from, to) = (root().join(file), root().join(TREE).join(file));
-        // A file that was removed is still listed until that is committed.
+        // A removed file is listed until the removal is committed.
         let Ok(mut right) = fs::read(&from) else { continue };
         if file == "Cargo.toml" {
             let text = String::from_utf8_lossy(&right).replace("\nversion = \"0.1.0\"", VERSION);
             right = text.into_bytes();
         }
-        // Cargo compiles what was written lately.
+        // Cargo compiles files with a new time.
         if fs::read(&to).is_ok_and(|copied| copied == right) || file == "Cargo.lock" && to.exists()
         {
             continue;
@@ -125,15 +125,15 @@ fn copy() -> Result<(), String> {
     Ok(())
 }
 
-/// Another version, which fits what the packages demand of each other.
+/// Another version that satisfies the requirements of the packages.
 const VERSION: &str = "\nversion = \"0.1.99\"";
 
-/// Changes the file, sees what the check says, and changes it back. How it was noticed.
+/// Changes the file, runs the check, and changes the file back. Returns how the check noticed.
 fn noticed(mutant: &Mutant) -> Result<String, String> {
     let path = root().join(TREE).join(&mutant.file);
-    let told = |reason| format!("`{}`: {reason}", path.display());
-    let right = fs::read_to_string(&path).map_err(told)?;
-    fs::write(&path, mutant.applied_to(&right)?).map_err(told)?;
+    let failed = |reason| format!("`{}`: {reason}", path.display());
+    let right = fs::read_to_string(&path).map_err(failed)?;
+    fs::write(&path, mutant.applied_to(&right)?).map_err(failed)?;
     let built = built_for(&mutant.check, mutant.ci);
     let ended = built.map(|program| {
         let limits = Limits { test: LIMIT, program: LIMIT };
@@ -141,7 +141,7 @@ fn noticed(mutant: &Mutant) -> Result<String, String> {
         let program = checked(&program, &mutant.check);
         (program.watched(limits.program, |text| watch.read(text, Instant::now())), watch.closing)
     });
-    fs::write(&path, right).map_err(told)?;
+    fs::write(&path, right).map_err(failed)?;
     let (ended, closing) = ended.map_err(|why| format!("does not compile: {why}"))?;
     let seconds = ended.took.as_secs();
     if ended.cut_off {
@@ -150,13 +150,13 @@ fn noticed(mutant: &Mutant) -> Result<String, String> {
     if ended.trouble.is_some() {
         return Ok(format!("{seconds} s"));
     }
-    // A filter that matches nothing passes.
+    // A filter without matches passes.
     let ran: u32 = closing.iter().map(|line| libtest::ran(line)).sum();
     Err(format!("NOT NOTICED by {ran} tests of {}", mutant.check.shown()))
 }
 
-/// Builds the program that checks, from the copied sources. What notices a mutant of CI takes no
-/// time, so that it is not worth optimising.
+/// Builds the test program from the copied sources. The checks of CI are short, so optimising them
+/// is not worth the time.
 fn built_for(check: &Check, ci: bool) -> Result<TestProgram, String> {
     let manifest = format!("{TREE}/Cargo.toml");
     let cargo = Program::cargo(&["test", "--manifest-path", &manifest]);
@@ -170,8 +170,8 @@ fn built_for(check: &Check, ci: bool) -> Result<TestProgram, String> {
     } else if check.program == "lib" {
         cargo.arguments(&["--target-dir", "target", "-p", &check.package])
     } else {
-        // The whole workspace, as in the step `tests`: so what is shared is built with the same
-        // features.
+        // The whole workspace, as in the step `tests`: so shared dependencies are built with the
+        // same features.
         cargo
             .arguments(&["--target-dir", "target", "--workspace"])
             .arguments(&["--features", OF_PROGRAM])

@@ -1,4 +1,4 @@
-//! Passages through a lock that nobody else wants, by each of its ways in.
+//! Passages through a lock that no other thread uses, by each way in.
 
 use core::future::Future;
 use core::hint::black_box;
@@ -6,69 +6,45 @@ use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use std::sync::RwLock;
 
-use serde::Serialize;
-
+use super::competitor::every_lock;
 use super::group_lock;
 use super::lock::{Kind, Lock, hold};
 use super::peers::{AsyncLock, ParkingLotRwLock, StdRwLock, Tokio};
-use super::subject::every_lock;
-use crate::uncontended::subjects::{Subject, critical_section, keep};
+use crate::report::labels;
+use crate::rounds::{Subject, critical_section, keep};
 
-/// A way in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Path {
-    /// In company: `enter`, `read`; for a mutex, `lock`.
-    Shared,
-    /// Alone: `exclusive`, `write`.
-    Exclusive,
-    /// The same, on a lock that nobody has ever shared.
-    FirstExclusive,
-    /// In company, without waiting.
-    Try,
-    /// In company, without waiting, while a conflicting holder is inside.
-    FailingTry,
-    /// Alone, without waiting, while a holder is inside.
-    FailingTryExclusive,
-    /// In company, as a task.
-    Async,
-}
-
-impl Path {
-    /// As it stands in names and tables.
-    pub fn told(self) -> &'static str {
-        match self {
-            Path::Shared => "shared",
-            Path::Exclusive => "exclusive",
-            Path::FirstExclusive => "exclusive, never shared before",
-            Path::Try => "try",
-            Path::FailingTry => "try, fails",
-            Path::FailingTryExclusive => "try exclusive, fails",
-            Path::Async => "async",
-        }
+labels!(
+    /// A call that enters a lock.
+    WayIn {
+        /// `enter`, `read`; for a mutex, `lock`.
+        Shared = "shared",
+        /// `exclusive`, `write`.
+        Exclusive = "exclusive",
+        FirstExclusive = "exclusive, never shared before",
+        Try = "try",
+        /// While a conflicting holder is inside.
+        FailingTry = "try, fails",
+        FailingTryExclusive = "try exclusive, fails",
+        Async = "async",
     }
-}
+);
 
-/// A lock and a way into it.
+/// A lock and a way in.
 #[derive(Debug)]
-pub struct Alone {
-    /// The lock's name.
-    pub lock: &'static str,
-    /// The way in.
-    pub path: Path,
-    /// What makes the passages, named after both.
-    pub subject: Subject,
+pub(super) struct Alone {
+    pub(super) lock: &'static str,
+    pub(super) path: WayIn,
+    /// Makes the passages. Its name has both.
+    pub(super) subject: Subject,
 }
 
 impl Alone {
-    /// A way into `lock` of which `passage` is one passage.
-    pub(super) fn new(lock: &'static str, path: Path, passage: impl FnMut() + 'static) -> Self {
-        let name = format!("{lock}: {}", path.told());
-        Alone { lock, path, subject: Subject::new(name, path.told(), None, passage) }
+    pub(super) fn new(lock: &'static str, path: WayIn, passage: impl FnMut() + 'static) -> Self {
+        Alone { lock, path, subject: Subject::new(format!("{lock}: {}", path.text()), passage) }
     }
 
     /// The way in that the harness uses for `session`.
-    pub(super) fn pass<L: Lock<Local: 'static>>(path: Path, session: u64) -> Self {
+    fn pass<L: Lock<Local: 'static>>(path: WayIn, session: u64) -> Self {
         let lock = keep(L::new());
         let mut local = L::local();
         Alone::new(L::NAME, path, move || {
@@ -76,32 +52,29 @@ impl Alone {
         })
     }
 
-    /// A task that never has to wait. It is polled as an executor would, once.
+    /// A task that never waits. It is polled once, as by an executor.
     pub(super) fn task<F: Future>(
         lock: &'static str,
         mut request: impl FnMut() -> F + 'static,
     ) -> Self {
         let mut context = Context::from_waker(Waker::noop());
-        Alone::new(lock, Path::Async, move || match pin!(request()).poll(&mut context) {
-            Poll::Ready(held) => {
-                critical_section();
-                drop(held);
-            }
-            Poll::Pending => unreachable!("nobody else is there"),
+        Alone::new(lock, WayIn::Async, move || match pin!(request()).poll(&mut context) {
+            Poll::Ready(guard) => hold(guard, critical_section),
+            Poll::Pending => unreachable!("no other task uses the lock"),
         })
     }
 }
 
-/// The ways into `L` that the harness uses.
+/// The ways in that the harness uses.
 fn ways<L: Lock<Local: 'static>>() -> Vec<Alone> {
-    let mut ways = vec![Alone::pass::<L>(Path::Shared, 0)];
+    let mut ways = vec![Alone::pass::<L>(WayIn::Shared, 0)];
     if L::KIND == Kind::ReadWrite {
-        ways.push(Alone::pass::<L>(Path::Exclusive, 1));
+        ways.push(Alone::pass::<L>(WayIn::Exclusive, 1));
     }
     ways
 }
 
-/// The peers' ways in that are not the harness's own.
+/// The ways into peers that the harness does not use.
 fn peers() -> Vec<Alone> {
     let std_rwlock = keep(RwLock::new(()));
     let parking_lot = keep(parking_lot::RwLock::new(()));
@@ -111,16 +84,16 @@ fn peers() -> Vec<Alone> {
     let tokio = keep(tokio::sync::RwLock::new(()));
     let name = ParkingLotRwLock::NAME;
     vec![
-        Alone::new(StdRwLock::NAME, Path::Try, move || {
+        Alone::new(StdRwLock::NAME, WayIn::Try, move || {
             hold(black_box(std_rwlock).try_read(), critical_section);
         }),
-        Alone::new(name, Path::Try, move || {
+        Alone::new(name, WayIn::Try, move || {
             hold(black_box(parking_lot).try_read(), critical_section);
         }),
-        Alone::new(name, Path::FailingTry, move || {
+        Alone::new(name, WayIn::FailingTry, move || {
             assert!(black_box(written).try_read().is_none());
         }),
-        Alone::new(name, Path::FailingTryExclusive, move || {
+        Alone::new(name, WayIn::FailingTryExclusive, move || {
             assert!(black_box(read).try_write().is_none());
         }),
         Alone::task(AsyncLock::NAME, move || black_box(async_lock).read()),
@@ -129,7 +102,7 @@ fn peers() -> Vec<Alone> {
 }
 
 /// Every lock and every way into it.
-pub fn all() -> Vec<Alone> {
+pub(super) fn all() -> Vec<Alone> {
     let mut all = every_lock!(ways).into_iter().flatten().collect::<Vec<_>>();
     all.extend(group_lock::other_ways());
     all.extend(peers());
@@ -142,11 +115,8 @@ mod tests {
 
     #[test]
     fn every_way_in_has_a_name_of_its_own_and_is_passable() {
-        let mut names = Vec::new();
-        for mut alone in all() {
-            alone.subject.run(3);
-            assert!(!names.contains(&alone.subject.name), "{} twice", alone.subject.name);
-            names.push(alone.subject.name);
-        }
+        let mut all = all();
+        let names = crate::rounds::tests::run_all(all.iter_mut().map(|alone| &mut alone.subject));
+        assert_eq!(names.len(), all.len());
     }
 }

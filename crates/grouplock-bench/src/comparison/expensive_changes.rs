@@ -1,77 +1,76 @@
-//! Two sessions where a change of session costs as much as fifty holds, as when a model or a database is loaded.
+//! Two sessions where a change of session costs as much as fifty holds, as if it loaded a model or
+//! a database.
 //!
-//! The first holder of a phase pays for the change; those of its session wait for it. Holders sleep, so no core is missing.
+//! The first holder of a phase pays for the change. The other holders of its session wait for it.
+//! Holders sleep, so they need no core.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::group_lock::{GroupLockBatch, GroupLockDefault, GroupLockFifo, PASSES};
-use super::lock::Lock;
+use super::lock::{Lock, held};
 use super::plan::halves;
 use super::throughput::{Round, on_threads};
-use crate::statistics::{Spread, percentile};
+use crate::rounds::turns;
+use crate::statistics::{Spread, percentile, sorted};
 
 /// How many holds a change costs.
-pub const COST: u32 = 50;
-/// How many threads there are, half of them for each session.
-pub const THREADS: usize = 8;
-/// How long a hold is meant to be.
+pub(super) const COST: u32 = 50;
+/// Half of the threads use each session.
+pub(super) const THREADS: usize = 8;
+/// How long a hold should be.
 const HOLD: Duration = Duration::from_micros(100);
-/// How long a turn is.
 const TURN: Duration = Duration::from_millis(600);
 
-/// The longest wait that [`Policy::Batch`](grouplock::Policy::Batch) allows here, in holds: those inside leave, then as many as may
-/// overtake a waiter hold one after the other, and the session changes to theirs and to the waiter's.
-pub const LONGEST: u32 = PASSES + THREADS as u32 + 2 * COST;
+/// The longest wait that [`Policy::Batch`](grouplock::Policy::Batch) allows here, in holds. The
+/// holders leave. Then as many requests as may overtake a waiter hold one after the other. The
+/// session changes to theirs and to the waiter's.
+pub(super) const LONGEST: u32 = PASSES + THREADS as u32 + 2 * COST;
 
-/// What happened under one policy, by round.
+/// The results of one policy, by round.
 #[derive(Clone, Debug, Serialize)]
-pub struct Changes {
-    /// The lock.
-    pub lock: &'static str,
+pub(super) struct Changes {
+    pub(super) lock: &'static str,
     /// Changes of session in a thousand holds.
-    pub per_thousand: Vec<f64>,
+    pub(super) per_thousand: Vec<f64>,
     /// Holds per second.
-    pub rates: Vec<f64>,
-    /// The longest wait, in holds as long as they really were.
-    pub longest: Vec<f64>,
+    pub(super) rates: Vec<f64>,
+    /// The longest wait, in real holds.
+    pub(super) longest: Vec<f64>,
 }
 
 impl Changes {
     /// How many times as many changes as `peer`.
-    pub fn ratio(&self, peer: &Changes) -> Spread {
+    pub(super) fn ratio(&self, peer: &Changes) -> Spread {
         Spread::of_ratios(&self.per_thousand, &peer.per_thousand)
     }
 
-    /// The longest wait of all.
-    pub fn longest(&self) -> f64 {
+    pub(super) fn longest(&self) -> f64 {
         self.longest.iter().copied().fold(0.0, f64::max)
     }
 }
 
-/// Lets every policy have its turn in each of `rounds` rounds.
-pub fn run(rounds: usize, tell: &mut impl FnMut(&str)) -> Vec<Changes> {
+/// Gives every policy a turn in each round.
+pub(super) fn run(rounds: usize, progress: &mut impl FnMut(&str)) -> Vec<Changes> {
     type Turn = fn(u64) -> [f64; 3];
-    let turns: [(&'static str, Turn); 3] = [
+    let policies: [(&'static str, Turn); 3] = [
         (GroupLockDefault::NAME, turn::<GroupLockDefault>),
         (GroupLockFifo::NAME, turn::<GroupLockFifo>),
         (GroupLockBatch::NAME, turn::<GroupLockBatch>),
     ];
-    let empty = |(lock, _)| Changes {
-        lock,
-        per_thousand: Vec::new(),
-        rates: Vec::new(),
-        longest: Vec::new(),
+    let empty = |(lock, _)| {
+        let [per_thousand, rates, longest] = [const { Vec::new() }; 3];
+        Changes { lock, per_thousand, rates, longest }
     };
-    let mut all = turns.map(empty);
+    let mut all = policies.map(empty);
     for round in 0..rounds {
-        for offset in 0..turns.len() {
-            let at = (round + offset) % turns.len();
-            tell(&format!("{}: expensive changes", turns[at].0));
-            let [per_thousand, rate, longest] = (turns[at].1)(round as u64);
+        for at in turns(round, policies.len()) {
+            let (lock, turn) = policies[at];
+            progress(&format!("{lock}: expensive changes"));
+            let [per_thousand, rate, longest] = turn(round as u64);
             all[at].per_thousand.push(per_thousand);
             all[at].rates.push(rate);
             all[at].longest.push(longest);
@@ -83,7 +82,7 @@ pub fn run(rounds: usize, tell: &mut impl FnMut(&str)) -> Vec<Changes> {
 /// Changes in a thousand holds, holds per second, and the longest wait in holds.
 fn turn<L: Lock>(number: u64) -> [f64; 3] {
     let round = Round { workload: halves(THREADS), duration: TURN, number };
-    // Which session the room is set up for, and how often that has changed.
+    // The session that the room is set up for, and how often it has changed.
     let set_up = Mutex::new((u64::MAX, 0_u32));
     let (passages, elapsed) = on_threads::<L, _>(&round, |lock, local, agenda, gate, _| {
         let mut passages = Vec::new();
@@ -92,7 +91,7 @@ fn turn<L: Lock>(number: u64) -> [f64; 3] {
             let asked = Instant::now();
             passages.push(lock.pass(local, session, || {
                 let waited = asked.elapsed();
-                let mut of = set_up.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut of = held(set_up.lock());
                 if of.0 != session {
                     thread::sleep(HOLD * COST);
                     *of = (session, of.1 + 1);
@@ -105,12 +104,11 @@ fn turn<L: Lock>(number: u64) -> [f64; 3] {
         }
         passages
     });
-    let (waits, mut holds): (Vec<Duration>, Vec<Duration>) = passages.concat().into_iter().unzip();
-    holds.sort_unstable();
-    let hold = percentile(&holds, 0.5).unwrap_or(HOLD).as_secs_f64();
-    let longest = waits.into_iter().max().unwrap_or_default().as_secs_f64();
-    let changes = set_up.into_inner().unwrap_or_else(PoisonError::into_inner).1;
+    let (waits, holds): (Vec<Duration>, Vec<Duration>) = passages.concat().into_iter().unzip();
     let count = holds.len() as f64;
+    let hold = percentile(&sorted(holds), 0.5).unwrap_or(HOLD).as_secs_f64();
+    let longest = waits.into_iter().max().unwrap_or_default().as_secs_f64();
+    let changes = held(set_up.into_inner()).1;
     [f64::from(changes) / count * 1e3, count / elapsed.as_secs_f64(), longest / hold]
 }
 

@@ -1,10 +1,8 @@
-//! What was to be reached, and what was.
-
-use core::fmt;
+//! The goals, and what was reached.
 
 use serde::Serialize;
 
-use super::alone::Path;
+use super::alone::WayIn;
 use super::expensive_changes::{COST, LONGEST};
 use super::group_lock::{
     GroupLockBatch, GroupLockDefault, GroupLockExclusive, GroupLockFifo, GroupLockStriped,
@@ -13,79 +11,57 @@ use super::lock::Lock;
 use super::long_queues::{FEW, MANY, Operation, SEMAPHORE};
 use super::memory::Memory;
 use super::peers::{
-    AsyncLock, ByHand, FairByHand, ParkingLotRwLock, ParkingLotRwLockFair, StdRwLock,
+    AsyncLock, ByHand, CountingByHand, FairByHand, ParkingLotRwLock, ParkingLotRwLockFair,
+    StdRwLock,
 };
 use super::plan::{excluding, excluding_on_busy_cores, halves, sharing};
 use super::remote::{ALGORITHM, Remote};
 use super::run::Results;
-use super::starvation::{Waited, Way};
+use super::starvation::{Roles, Waited};
 use super::workload::Workload;
-use crate::statistics::Spread;
+use crate::report::{NONE, labels};
+use crate::statistics::{Bound, Spread};
 
 const DEFAULT: &str = GroupLockDefault::NAME;
 const PARKING_LOT: &str = ParkingLotRwLock::NAME;
 const UNLOCK_FAIR: &str = ParkingLotRwLockFair::NAME;
 
-/// The longest waits before the queue was written anew, in milliseconds: `Fifo` and `Batch`, each with idle and with busy cores, for 2, 8
-/// and 32 threads with a session each. By this program, on two cores. Those with busy cores come from a machine that others used as well.
+/// The longest waits with the earlier queue, in milliseconds: `Fifo` and `Batch`, each with idle
+/// and with busy cores, for 2, 8 and 32 threads with a session each. This program measured them on
+/// two cores. Other programs used the machine during the runs with busy cores.
 const LONGEST_BEFORE: [[f64; 3]; 4] =
     [[0.09, 0.32, 0.62], [77.0, 49.2, 88.1], [0.10, 0.49, 1.00], [28.1, 64.5, 93.6]];
 
-/// One goal and what came of it.
+/// One goal, and what was reached.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Goal {
-    /// What it is about.
-    pub about: String,
-    /// What was to be reached.
-    pub wanted: String,
-    /// What was reached.
-    pub reached: String,
-    /// Whether that is enough.
-    pub verdict: Verdict,
+pub(super) struct Goal {
+    pub(super) about: String,
+    pub(super) wanted: String,
+    pub(super) reached: String,
+    pub(super) verdict: Verdict,
 }
 
-/// Whether a goal is met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// It is.
-    Met,
-    /// It is, but the other way in a quarter of the rounds or more.
-    Narrowly,
-    /// It is not, but is in a quarter of the rounds or more.
-    Nearly,
-    /// It is not.
-    NotMet,
-    /// Nobody knows.
-    NotMeasured,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Verdict::Met => "met",
-            Verdict::Narrowly => "met, within the spread",
-            Verdict::Nearly => "not met, within the spread",
-            Verdict::NotMet => "**not met**",
-            Verdict::NotMeasured => "not measured",
-        })
+labels!(
+    /// Whether a goal is met.
+    Verdict {
+        Met = "met",
+        /// It is, but it is not in a quarter of the rounds or more.
+        Narrowly = "met, within the spread",
+        /// It is not, but it is in a quarter of the rounds or more.
+        Nearly = "not met, within the spread",
+        NotMet = "**not met**",
+        NotMeasured = "not measured",
     }
-}
+);
 
-/// Which side of a bound is good.
-#[derive(Clone, Copy, Debug)]
-enum Bound {
-    Least(f64),
-    Most(f64),
-}
+impl Verdict {
+    fn met(met: bool) -> Self {
+        if met { Verdict::Met } else { Verdict::NotMet }
+    }
 
-impl Bound {
-    fn verdict(self, Spread { median, low, high }: Spread) -> Verdict {
-        let holds = |value| match self {
-            Bound::Least(least) => value >= least,
-            Bound::Most(most) => value <= most,
-        };
-        match (holds(median), holds(low) && holds(high), holds(low) || holds(high)) {
+    fn of(bound: Bound, Spread { median, low, high }: Spread) -> Self {
+        let [low, high] = [low, high].map(|value| bound.holds(value));
+        match (bound.holds(median), low && high, low || high) {
             (true, true, _) => Verdict::Met,
             (true, false, _) => Verdict::Narrowly,
             (false, _, true) => Verdict::Nearly,
@@ -94,45 +70,31 @@ impl Bound {
     }
 }
 
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Bound::Least(least) => write!(f, "≥ {least}"),
-            Bound::Most(most) => write!(f, "≤ {most}"),
-        }
-    }
-}
-
 impl Goal {
-    fn new(about: impl Into<String>, wanted: impl Into<String>) -> Self {
-        let (about, wanted) = (about.into(), wanted.into());
-        Goal { about, wanted, reached: "–".to_owned(), verdict: Verdict::NotMeasured }
-    }
-
-    fn judged(self, reached: String, verdict: Verdict) -> Self {
-        Goal { reached, verdict, ..self }
-    }
-
-    fn settle(self, reached: String, met: bool) -> Self {
-        self.judged(reached, if met { Verdict::Met } else { Verdict::NotMet })
+    /// A goal, and what was found if it was measured.
+    fn new(
+        about: impl Into<String>,
+        wanted: impl Into<String>,
+        found: Option<(String, Verdict)>,
+    ) -> Self {
+        let (reached, verdict) = found.unwrap_or((NONE.to_owned(), Verdict::NotMeasured));
+        Goal { about: about.into(), wanted: wanted.into(), reached, verdict }
     }
 
     /// A ratio to `peer`.
     fn ratio(about: impl Into<String>, bound: Bound, peer: &str, found: Option<Spread>) -> Self {
-        let goal = Goal::new(about, format!("{bound} × {peer}"));
-        match found {
-            Some(found) => goal.judged(format!("{found:.2} ×"), bound.verdict(found)),
-            None => goal,
-        }
+        let found = found.map(|found| (format!("{found:.2} ×"), Verdict::of(bound, found)));
+        Goal::new(about, format!("{bound} × {peer}"), found)
     }
 }
 
-/// All goals, as far as `results` can answer them.
-pub fn all(results: &Results) -> Vec<Goal> {
+/// All goals. Those that were not measured say so.
+pub(super) fn all(results: &Results) -> Vec<Goal> {
     let mut goals = alone(results);
     goals.extend(throughput(results));
     goals.extend(strict_order(results));
-    goals.extend([Way::OneAmongZeros, Way::ZeroAmongOnes].map(|way| lone_request(results, way)));
+    goals
+        .extend([Roles::OneAmongZeros, Roles::ZeroAmongOnes].map(|way| lone_request(results, way)));
     goals.extend(queues(results));
     goals.extend(memory(&results.memory));
     goals.extend(changes(results));
@@ -146,17 +108,17 @@ fn alone(results: &Results) -> Vec<Goal> {
         let ratio = results.alone_ratio((DEFAULT, path), (peer, peer_path));
         Goal::ratio(format!("{about}: time"), Bound::Most(most), &format!("{peer} {call}"), ratio)
     };
-    let write = |about, path| goal(about, 1.0, path, PARKING_LOT, Path::Exclusive, "write");
+    let write = |about, path| goal(about, 1.0, path, PARKING_LOT, WayIn::Exclusive, "write");
     let failing = |about, path| {
-        goal(about, 2.0, path, PARKING_LOT, Path::FailingTryExclusive, "`try_write` that fails")
+        goal(about, 2.0, path, PARKING_LOT, WayIn::FailingTryExclusive, "`try_write` that fails")
     };
     vec![
-        goal("uncontended enter + leave", 0.9, Path::Shared, PARKING_LOT, Path::Shared, "read"),
-        write("uncontended `exclusive`", Path::Exclusive),
-        write("uncontended `exclusive`, no session ever inside", Path::FirstExclusive),
-        failing("a `try_enter` that fails", Path::FailingTry),
-        failing("a `try_exclusive` that fails", Path::FailingTryExclusive),
-        goal("async, uncontended", 0.5, Path::Async, AsyncLock::NAME, Path::Async, "read"),
+        goal("uncontended enter + leave", 0.9, WayIn::Shared, PARKING_LOT, WayIn::Shared, "read"),
+        write("uncontended `exclusive`", WayIn::Exclusive),
+        write("uncontended `exclusive`, no session ever inside", WayIn::FirstExclusive),
+        failing("a `try_enter` that fails", WayIn::FailingTry),
+        failing("a `try_exclusive` that fails", WayIn::FailingTryExclusive),
+        goal("async, uncontended", 0.5, WayIn::Async, AsyncLock::NAME, WayIn::Async, "read"),
     ]
 }
 
@@ -171,10 +133,10 @@ fn ratio(results: &Results, workload: Workload, lock: &str, peers: &[&str]) -> O
 
 fn throughput(results: &Results) -> Vec<Goal> {
     let mut goals = Vec::new();
-    let mut goal = |about: &str, least, told: &str, workload: Workload, lock, peers: &[&str]| {
+    let mut goal = |about: &str, least, name: &str, workload: Workload, lock, peers: &[&str]| {
         let about = format!("{about}, {} threads: entries", workload.threads);
         let ratio = ratio(results, workload, lock, peers);
-        goals.push(Goal::ratio(about, Bound::Least(least), told, ratio));
+        goals.push(Goal::ratio(about, Bound::Least(least), name, ratio));
     };
     let readers = [StdRwLock::NAME, PARKING_LOT];
     let better = "the better of std and parking_lot RwLock read";
@@ -193,17 +155,17 @@ fn throughput(results: &Results) -> Vec<Goal> {
             goal(about, 1.0, &write, excluding(threads), lock, &[PARKING_LOT]);
         }
     }
-    let (fair, unfair) = (FairByHand::NAME, [ByHand::<false>::NAME, ByHand::<true>::NAME]);
+    let (fair, unfair) = (FairByHand::NAME, [ByHand::NAME, CountingByHand::NAME]);
     let better = "the better of the two unfair ones by hand";
     goal("two sessions", 10.0, fair, halves(8), DEFAULT, &[fair]);
     goal("two sessions", 2.0, better, halves(8), DEFAULT, &unfair);
     let bound = Bound::Least(0.9);
-    let mut jain = Goal::new("two sessions, 8 threads: Jain's index", bound.to_string());
-    if let Some(score) = results.of(halves(8)).and_then(|game| game.score(DEFAULT)) {
-        let found = score.fairness();
-        jain = jain.judged(format!("{found:.2}"), bound.verdict(found));
-    }
-    goals.push(jain);
+    let score = results.of(halves(8)).and_then(|game| game.score(DEFAULT));
+    let jain = score.map(|score| {
+        let found = Spread::of(&score.jain);
+        (format!("{found:.2}"), Verdict::of(bound, found))
+    });
+    goals.push(Goal::new("two sessions, 8 threads: Jain's index", bound.to_string(), jain));
     goals
 }
 
@@ -227,43 +189,37 @@ fn strict_order(results: &Results) -> Vec<Goal> {
             ));
         }
         let longest = |lock| {
-            let wait =
-                |threads| Some(results.of(workload(threads))?.score(lock)?.observed.wait_max);
-            threads.into_iter().map(wait).collect::<Option<Vec<u64>>>()
+            let milliseconds = |threads| {
+                let score = results.of(workload(threads))?.score(lock)?;
+                Some(score.observed.wait_max as f64 / 1e6)
+            };
+            threads.into_iter().map(milliseconds).collect::<Option<Vec<f64>>>()
         };
-        let told = |waits: &[f64]| {
-            let waits = waits.iter().map(|wait| format!("{wait:.2}"));
-            waits.collect::<Vec<_>>().join(" / ")
+        let text = |waits: &[f64]| {
+            let waits: Vec<_> = waits.iter().map(|wait| format!("{wait:.2}")).collect();
+            waits.join(" / ")
         };
-        let wanted = format!("≤ 2 × before, {} ms", told(&before));
-        let goal = Goal::new(format!("{about}, 2 / 8 / 32 threads: longest wait"), wanted);
-        goals.push(match (longest(lock), longest(UNLOCK_FAIR)) {
-            (Some(ours), Some(theirs)) => {
-                let [ours, theirs] = [ours, theirs].map(|waits| {
-                    waits.into_iter().map(|wait| wait as f64 / 1e6).collect::<Vec<_>>()
-                });
-                let met = ours.iter().zip(before).all(|(ours, before)| *ours <= 2.0 * before);
-                goal.settle(format!("{} ms; unlock_fair {} ms", told(&ours), told(&theirs)), met)
-            }
-            _ => goal,
+        let found = longest(lock).zip(longest(UNLOCK_FAIR)).map(|(ours, theirs)| {
+            let met = ours.iter().zip(before).all(|(ours, before)| *ours <= 2.0 * before);
+            let reached = format!("{} ms; unlock_fair {} ms", text(&ours), text(&theirs));
+            (reached, Verdict::met(met))
         });
+        let about = format!("{about}, 2 / 8 / 32 threads: longest wait");
+        goals.push(Goal::new(about, format!("≤ 2 × before, {} ms", text(&before)), found));
     }
     goals
 }
 
-fn lone_request(results: &Results, way: Way) -> Goal {
-    let about = format!("a lone request: {}", way.told());
-    let goal = Goal::new(about, "median ≤ 2 holds, max ≤ 5");
-    match results.probed(DEFAULT, way) {
-        Some(&Waited { median: Some(median), max: Some(max), gave_up_after: None, .. }) => {
-            goal.settle(format!("{median:.2}, {max:.2}"), median <= 2.0 && max <= 5.0)
+fn lone_request(results: &Results, way: Roles) -> Goal {
+    let found = results.probed(DEFAULT, way).map(|waited| match *waited {
+        Waited { median: Some(median), max: Some(max), gave_up_after: None, .. } => {
+            (format!("{median:.2}, {max:.2}"), Verdict::met(median <= 2.0 && max <= 5.0))
         }
-        Some(Waited { gave_up_after, .. }) => {
-            let after = gave_up_after.unwrap_or_default();
-            goal.settle(format!("starved, > {after} s"), false)
+        Waited { gave_up_after, .. } => {
+            (format!("starved, > {} s", gave_up_after.unwrap_or_default()), Verdict::NotMet)
         }
-        None => goal,
-    }
+    });
+    Goal::new(format!("a lone request: {}", way.text()), "median ≤ 2 holds, max ≤ 5", found)
 }
 
 fn queues(results: &Results) -> Vec<Goal> {
@@ -273,19 +229,16 @@ fn queues(results: &Results) -> Vec<Goal> {
     let mut goals = Vec::new();
     for operation in Operation::ALL {
         for lock in [DEFAULT, GroupLockFifo::NAME, GroupLockBatch::NAME] {
-            let about = format!("{MANY} waiters next to {FEW}, {}, {lock}: time", operation.told());
-            // Where the waiters lie all over the memory, it is the peer that shows what that costs.
-            let anywhere = operation == Operation::GiveUpAnywhere;
-            let wanted = if anywhere { "≤ 2 × the peer's ratio" } else { "≤ 2 ×" };
-            let goal = Goal::new(about, wanted);
-            goals.push(match (of(operation, lock), of(operation, SEMAPHORE)) {
-                (Some(queue), Some(peer)) => {
-                    let bound = if anywhere { 2.0 * peer.ratio.median.max(1.0) } else { 2.0 };
-                    let reached = format!("{:.2} ×; {SEMAPHORE} {:.2} ×", queue.ratio, peer.ratio);
-                    goal.judged(reached, Bound::Most(bound).verdict(queue.ratio))
-                }
-                _ => goal,
+            // The waiters lie all over the memory: the peer shows what that costs.
+            let anywhere = operation == Operation::WithdrawAnywhere;
+            let found = of(operation, lock).zip(of(operation, SEMAPHORE)).map(|(queue, peer)| {
+                let bound = if anywhere { 2.0 * peer.ratio.median.max(1.0) } else { 2.0 };
+                let reached = format!("{:.2} ×; {SEMAPHORE} {:.2} ×", queue.ratio, peer.ratio);
+                (reached, Verdict::of(Bound::Most(bound), queue.ratio))
             });
+            let about = format!("{MANY} waiters next to {FEW}, {}, {lock}: time", operation.text());
+            let wanted = if anywhere { "≤ 2 × the peer's ratio" } else { "≤ 2 ×" };
+            goals.push(Goal::new(about, wanted, found));
         }
     }
     goals
@@ -293,11 +246,13 @@ fn queues(results: &Results) -> Vec<Goal> {
 
 fn memory(memory: &[Memory]) -> Vec<Goal> {
     let goal = |about: &str, most: f64, of: fn(&Memory) -> f64| {
-        let goal = Goal::new(format!("allocations {about}"), format!("≤ {most}"));
-        let told = memory.iter().map(|memory| format!("{} {:.2}", memory.policy, of(memory)));
-        let met = memory.iter().all(|memory| of(memory) <= most);
-        let told = told.collect::<Vec<_>>().join(", ");
-        if memory.is_empty() { goal } else { goal.settle(told, met) }
+        let found = (!memory.is_empty()).then(|| {
+            let text = |memory: &Memory| format!("{} {:.2}", memory.policy, of(memory));
+            let reached: Vec<_> = memory.iter().map(text).collect();
+            let met = memory.iter().all(|memory| of(memory) <= most);
+            (reached.join(", "), Verdict::met(met))
+        });
+        Goal::new(format!("allocations {about}"), format!("≤ {most}"), found)
     };
     vec![
         goal("per wait of a thread", 0.0, |memory| memory.thread),
@@ -306,49 +261,43 @@ fn memory(memory: &[Memory]) -> Vec<Goal> {
     ]
 }
 
-fn changes(results: &Results) -> Vec<Goal> {
+fn changes(results: &Results) -> [Goal; 2] {
     let of = |lock| results.changes.iter().find(|changes| changes.lock == lock);
-    let (batch, fifo) = (of(GroupLockBatch::NAME), of(GroupLockFifo::NAME));
+    let pair = of(GroupLockBatch::NAME).zip(of(GroupLockFifo::NAME));
     let about = format!("`Batch`, two sessions, a change costs {COST} holds");
-    let ratio = batch.zip(fifo).map(|(batch, fifo)| batch.ratio(fifo));
-    let longest = Goal::new(format!("{about}: longest wait"), format!("≤ {LONGEST} holds"));
-    let longest = match (batch, fifo) {
-        (Some(batch), Some(fifo)) => {
-            let (batch, fifo) = (batch.longest(), fifo.longest());
-            let told = format!("{batch:.0} holds; `Fifo` {fifo:.0}");
-            longest.settle(told, batch <= f64::from(LONGEST))
-        }
-        _ => longest,
-    };
-    vec![
+    let ratio = pair.map(|(batch, fifo)| batch.ratio(fifo));
+    let longest = pair.map(|(batch, fifo)| {
+        let (batch, fifo) = (batch.longest(), fifo.longest());
+        let met = batch <= f64::from(LONGEST);
+        (format!("{batch:.0} holds; `Fifo` {fifo:.0}"), Verdict::met(met))
+    });
+    [
         Goal::ratio(format!("{about}: changes per hold"), Bound::Most(0.2), "`Fifo`", ratio),
-        longest,
+        Goal::new(format!("{about}: longest wait"), format!("≤ {LONGEST} holds"), longest),
     ]
 }
 
 fn size(results: &Results) -> Goal {
-    let goal = Goal::new("size of an unlocked `GroupLock<u64, ()>`", "≤ 24 bytes");
-    match results.sizes.iter().find(|(lock, _)| *lock == DEFAULT) {
-        Some((_, bytes)) => goal.settle(format!("{bytes} bytes"), *bytes <= 24),
-        None => goal,
-    }
+    let size = results.sizes.iter().find(|(lock, _)| *lock == DEFAULT);
+    let found = size.map(|(_, bytes)| (format!("{bytes} bytes"), Verdict::met(*bytes <= 24)));
+    Goal::new("size of an unlocked `GroupLock<u64, ()>`", "≤ 24 bytes", found)
 }
 
 fn remote_references(remote: &[Remote]) -> Goal {
-    let about = format!("remote references per passage of `{ALGORITHM}`, from the lab");
-    let goal = Goal::new(
-        about,
-        "a constant proven for any number of processes, ≤ 3 above the largest found",
-    );
-    let told = |remote: &Remote| {
+    let text = |remote: &Remote| {
         let bound = remote.bound.map_or_else(|| "none".to_owned(), |bound| bound.to_string());
         format!("{}: {} found, {bound} proven", remote.model, remote.max)
     };
     let close = |remote: &Remote| {
         remote.bound.is_some_and(|bound| (remote.max..=remote.max + 3).contains(&bound))
     };
-    let reached: Vec<String> = remote.iter().map(told).collect();
-    if remote.is_empty() { goal } else { goal.settle(reached.join("; "), remote.iter().all(close)) }
+    let reached: Vec<String> = remote.iter().map(text).collect();
+    let met = Verdict::met(remote.iter().all(close));
+    Goal::new(
+        format!("remote references per passage of `{ALGORITHM}`, from the lab"),
+        "a constant proven for any number of processes, ≤ 3 above the largest found",
+        (!remote.is_empty()).then(|| (reached.join("; "), met)),
+    )
 }
 
 #[cfg(test)]
@@ -356,16 +305,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_says_when_the_spread_reaches_over_the_bound() {
+    fn a_verdict_says_when_the_bound_is_within_the_spread() {
         let spread = |low, median, high| Spread { median, low, high };
-        let least = |spread| Bound::Least(1.0).verdict(spread);
+        let least = |spread| Verdict::of(Bound::Least(1.0), spread);
+        let most = |spread| Verdict::of(Bound::Most(1.0), spread);
         assert_eq!(least(spread(1.0, 1.1, 1.2)), Verdict::Met);
         assert_eq!(least(spread(0.9, 1.1, 1.2)), Verdict::Narrowly);
         assert_eq!(least(spread(0.7, 0.9, 1.2)), Verdict::Nearly);
         assert_eq!(least(spread(0.7, 0.8, 0.9)), Verdict::NotMet);
-        assert_eq!(Bound::Most(1.0).verdict(spread(0.7, 0.8, 0.9)), Verdict::Met);
-        assert_eq!(Bound::Most(1.0).verdict(spread(0.9, 1.2, 1.3)), Verdict::Nearly);
-        assert_eq!(least(Spread::of([])), Verdict::NotMet);
+        assert_eq!(most(spread(0.7, 0.8, 0.9)), Verdict::Met);
+        assert_eq!(most(spread(0.9, 1.2, 1.3)), Verdict::Nearly);
+        assert_eq!(least(Spread::of(&[])), Verdict::NotMet);
     }
 
     #[test]

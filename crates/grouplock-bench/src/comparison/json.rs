@@ -1,4 +1,4 @@
-//! The raw figures, in a form that a version control system can compare: one lock in one workload per line.
+//! The raw figures, with one lock in one workload per line, so that `git diff` can compare them.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,10 @@ use super::goals::Goal;
 use super::run::Results;
 use crate::machine;
 
-/// How deep a value may be and still be spread over lines.
+/// The depth to which values are spread over lines.
 const SPREAD: usize = 5;
 
-/// Everything a run has found.
-///
-/// # Errors
-/// Those of the serializer.
-pub fn report(results: &Results, goals: &[Goal]) -> Result<String, serde_json::Error> {
+pub(super) fn report(results: &Results, goals: &[Goal]) -> Result<String, serde_json::Error> {
     let machine = json!({
         "processor": machine::processor(),
         "cores": machine::cores(),
@@ -26,8 +22,8 @@ pub fn report(results: &Results, goals: &[Goal]) -> Result<String, serde_json::E
     Ok(text(&report))
 }
 
-/// `value` as text, its outer levels one entry per line and its inner levels on one line each.
-pub fn text(value: &Value) -> String {
+/// `value` as text: outer levels have an entry per line, inner levels are on one line.
+fn text(value: &Value) -> String {
     let mut text = String::new();
     write(value, 0, &mut text);
     text.push('\n');
@@ -58,7 +54,7 @@ fn write(value: &Value, depth: usize, text: &mut String) {
     text.push(close);
 }
 
-/// Whether nothing inside has an inside, but for one level.
+/// Whether the value has at most two levels.
 fn is_flat(value: &Value) -> bool {
     fn depth(value: &Value) -> usize {
         match value {
@@ -70,8 +66,8 @@ fn is_flat(value: &Value) -> bool {
     depth(value) <= 2
 }
 
-/// Rounds every number that is no whole one to `digits` behind the point, or to a whole one from `whole` on.
-pub fn round(value: &mut Value, digits: i32, whole: f64) {
+/// Rounds every fraction to `digits` digits, and from `whole` on to a whole number.
+fn round(value: &mut Value, digits: i32, whole: f64) {
     match value {
         Value::Number(number) if number.is_f64() => {
             let Some(exact) = number.as_f64() else { return };
@@ -90,7 +86,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn the_text_is_json() {
         let value = json!({"a": [{"b": [1, 2], "c": {"d": [[3]]}}], "e": "\"", "f": [], "g": null});
         let text = text(&value);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);

@@ -1,45 +1,45 @@
-//! What the harness asks of a lock.
+//! What the harness needs from a lock.
 
-use serde::Serialize;
+use std::sync::{LockResult, PoisonError};
+
+use crate::report::labels;
 
 /// A lock under test.
 ///
-/// A session is a number. A lock that has no sessions makes of it what it can: see [`Kind`]. The harness is
-/// compiled once per lock, with the passage inlined into its loop: nothing stands between them.
-pub trait Lock: Send + Sync + 'static {
-    /// The name, unlike all others.
+/// A session is a number. What a lock without sessions does with it is its [`Kind`]. The compiler
+/// compiles the harness once per lock and inlines the passage into its loop: there is no call
+/// between them.
+pub(crate) trait Lock: Send + Sync + 'static {
+    /// No other lock has this name.
     const NAME: &'static str;
-    /// What it makes of sessions.
     const KIND: Kind;
-    /// What a thread keeps for itself: the node of a queue, if it is the caller's to provide.
+    /// What a thread keeps for its passages: the node of a queue, if the caller provides it.
     type Local;
 
-    /// A lock that nobody holds.
     fn new() -> Self;
 
-    /// What a thread needs for its passages.
     fn local() -> Self::Local;
 
-    /// Enters `session`, does what is to be done inside, and leaves.
+    /// Enters `session`, calls `inside`, and leaves.
     fn pass<R>(&self, local: &mut Self::Local, session: u64, inside: impl FnOnce() -> R) -> R;
 }
 
-/// What a lock makes of sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Each session is shared by all who ask for it.
-    Group,
-    /// Session 0 is reading, and shared. Any other is writing, and shared by nobody: not even by those who ask for the
-    /// same one.
-    ReadWrite,
-    /// No session is shared.
-    Mutual,
-}
+labels!(
+    /// What a lock does with sessions.
+    Kind {
+        /// All requests for a session share it.
+        Group = "sessions",
+        /// Session 0 reads, and is shared. Every other session writes, and is not shared, not even
+        /// by requests for the same one.
+        ReadWrite = "read / write",
+        /// No session is shared.
+        Mutual = "mutex",
+    }
+);
 
 impl Kind {
-    /// Whether two who ask for `session` may be inside together.
-    pub fn shares(self, session: u64) -> bool {
+    /// Whether two holders of `session` may be inside together.
+    pub(super) fn shares(self, session: u64) -> bool {
         match self {
             Kind::Group => true,
             Kind::ReadWrite => session == 0,
@@ -47,32 +47,44 @@ impl Kind {
         }
     }
 
-    /// Whether one who asks for `one` and one who asks for `other` exclude each other.
-    pub fn conflict(self, one: u64, other: u64) -> bool {
+    /// Whether requests for `one` and `other` exclude each other.
+    pub(super) fn conflict(self, one: u64, other: u64) -> bool {
         one != other || !self.shares(one)
-    }
-
-    /// As it stands in tables.
-    pub fn told(self) -> &'static str {
-        match self {
-            Kind::Group => "sessions",
-            Kind::ReadWrite => "read / write",
-            Kind::Mutual => "mutex",
-        }
     }
 }
 
-/// Keeps `held` while `inside` is done.
+/// Keeps `guard` during `inside`.
 #[inline(always)]
-pub(super) fn hold<G, R>(held: G, inside: impl FnOnce() -> R) -> R {
+pub(super) fn hold<G, R>(guard: G, inside: impl FnOnce() -> R) -> R {
     let result = inside();
-    drop(held);
+    drop(guard);
     result
 }
 
-/// A lock of type `$lock`: its name, what it makes of sessions, and its passage. The passage stands in the text of each lock, so that
-/// nothing lies between the harness and the call it measures.
+/// The guard, also of a poisoned lock: a panic inside is the harness's own, and ends the run.
+#[inline(always)]
+pub(super) fn held<G>(result: LockResult<G>) -> G {
+    result.unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a [`Lock`] of a type: its name, its kind and its passage. The macro writes the calls into
+/// the passage, so there is nothing between the harness and what it measures.
+///
+/// * `mutex |lock| GUARD`, `group |lock, session| GUARD`, `read_write |lock| GUARD, GUARD`: a guard
+///   is kept inside.
+/// * `Kind, |lock, session, inside| PASSAGE`: any passage. With `Local = NEW`, the thread's own
+///   value is an argument too.
 macro_rules! lock {
+    ($(#[$doc:meta])* $name:ident($lock:ty) = $new:expr, $title:literal, mutex |$this:ident| $guard:expr) => {
+        lock!($(#[$doc])* $name($lock) = $new, $title, Mutual, |$this, _, inside| hold($guard, inside));
+    };
+    ($(#[$doc:meta])* $name:ident($lock:ty) = $new:expr, $title:literal, group |$this:ident, $session:ident| $guard:expr) => {
+        lock!($(#[$doc])* $name($lock) = $new, $title, Group, |$this, $session, inside| hold($guard, inside));
+    };
+    ($(#[$doc:meta])* $name:ident($lock:ty) = $new:expr, $title:literal, read_write |$this:ident| $read:expr, $write:expr) => {
+        lock!($(#[$doc])* $name($lock) = $new, $title, ReadWrite,
+            |$this, session, inside| if session == 0 { hold($read, inside) } else { hold($write, inside) });
+    };
     ($(#[$doc:meta])* $name:ident($lock:ty) = $new:expr, $title:literal, $kind:ident,
         |$this:ident, $session:pat_param, $inside:ident| $pass:expr) => {
         lock!($(#[$doc])* $name($lock) = $new, $title, $kind, () = (), |$this, (), $session, $inside| $pass);
@@ -80,7 +92,7 @@ macro_rules! lock {
     ($(#[$doc:meta])* $name:ident($lock:ty) = $new:expr, $title:literal, $kind:ident, $local:ty = $node:expr,
         |$this:ident, $own:pat_param, $session:pat_param, $inside:ident| $pass:expr) => {
         $(#[$doc])*
-        pub struct $name($lock);
+        pub(crate) struct $name($lock);
 
         impl Lock for $name {
             const NAME: &'static str = $title;
@@ -115,8 +127,6 @@ mod tests {
         assert_eq!(shared(Kind::Group), [true, true]);
         assert_eq!(shared(Kind::ReadWrite), [true, false]);
         assert_eq!(shared(Kind::Mutual), [false, false]);
-        assert!(
-            [Kind::Group, Kind::ReadWrite, Kind::Mutual].iter().all(|kind| kind.conflict(0, 1))
-        );
+        assert!(Kind::ALL.iter().all(|kind| kind.conflict(0, 1)));
     }
 }

@@ -1,6 +1,6 @@
-//! How often `GroupLock` asks for memory: to wait, and to change between sessions with names on the heap.
+//! How often `GroupLock` allocates: to wait, and to change between sessions with names on the heap.
 //!
-//! The first waits are not counted: a lock may keep what it needed once.
+//! The first waits do not count: a lock may keep the memory.
 
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
@@ -11,37 +11,32 @@ use grouplock::{GroupLock, Policy};
 use serde::Serialize;
 
 use super::group_lock::batch;
-use crate::allocations::{are_counted, counted};
+use crate::allocations::counted;
 
-/// How often each thing is done, before and while it is counted.
+/// How often each operation runs, before and while it is counted.
 const WARM_UP: u64 = 8;
 const TIMES: u64 = 64;
 
-/// Allocations, under one policy.
+/// Allocations under one policy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Memory {
-    /// The policy.
-    pub policy: &'static str,
-    /// For a wait of a thread, with those of the thread that lets it in.
-    pub thread: f64,
-    /// For a wait of a task, with those of the holder that lets it in.
-    pub task: f64,
-    /// For an entry under another name than before; the name itself is the caller's, and is not counted.
-    pub name: f64,
+pub(super) struct Memory {
+    pub(super) policy: &'static str,
+    /// For a wait of a thread, by the waiter and by the holder that admits it.
+    pub(super) thread: f64,
+    /// The same for a wait of a task.
+    pub(super) task: f64,
+    /// For an entry under a new name. The name itself is the caller's, and does not count.
+    pub(super) name: f64,
 }
 
-/// Counts, if this program's allocator can.
-pub fn count() -> Vec<Memory> {
-    if !are_counted() {
-        return Vec::new();
-    }
+pub(super) fn count() -> Vec<Memory> {
     let policies = [("default", Policy::EVENTUAL), ("Fifo", Policy::Fifo), ("Batch", batch())];
     let count =
         |(policy, of)| Memory { policy, thread: thread(of), task: task(of), name: name(of) };
     policies.map(count).to_vec()
 }
 
-/// The mean of what `once` counts.
+/// The mean of the counts.
 fn mean(mut once: impl FnMut() -> u64) -> f64 {
     (0..WARM_UP).for_each(|_| _ = once());
     (0..TIMES).map(|_| once()).sum::<u64>() as f64 / TIMES as f64
@@ -56,14 +51,14 @@ fn thread(policy: Policy) -> f64 {
             let answer = answer;
             for () in asked {
                 let ((), waiter) = counted(|| drop(lock.enter(1)));
-                // If nobody listens, the other side has failed, and says so.
+                // If this fails, the other side has panicked.
                 _ = answer.send(waiter);
             }
         });
         let ask = ask;
         mean(|| {
             let (held, entering) = counted(|| lock.enter(0));
-            ask.send(()).expect("the waiter listens until there is nobody to ask");
+            ask.send(()).expect("the waiter listens to the end");
             while lock.snapshot().waiting.is_empty() {
                 thread::yield_now();
             }
@@ -83,7 +78,7 @@ fn task(policy: Policy) -> f64 {
             assert!(request.as_mut().poll(&mut context).is_pending(), "session 0 is inside");
             drop(held);
             let Poll::Ready(inside) = request.as_mut().poll(&mut context) else {
-                panic!("nobody else is there");
+                panic!("the lock is free");
             };
             drop(inside);
         };

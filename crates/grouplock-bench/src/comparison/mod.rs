@@ -1,33 +1,38 @@
-//! `GroupLock` and the locks people use otherwise, in the same harness: the program `compare`.
+//! `GroupLock` and the locks that people use otherwise, in the same harness.
 //!
-//! * [`lock`]: what the harness asks of a lock; [`group_lock`], [`peers`]: the locks; [`subject`]: all of them in a list.
-//! * [`work`], [`workload`]: what the threads do; [`plan`]: which workloads are run, and how often.
-//! * [`throughput`], [`observed`], [`starvation`], [`alone`]: the four kinds of rounds. Whatever costs time
-//!   is left out of those that count entries.
-//! * [`long_queues`], [`expensive_changes`], [`memory`], [`remote`]: what only the goals ask for.
-//! * [`run`]: all rounds of a plan, interleaved; [`goals`]: what was to be reached, and what was.
-//! * [`page`], [`tables`], [`plots`], [`json`]: the report.
+//! * [`command`]: the command `compare`.
+//! * [`lock`]: what the harness needs from a lock; [`group_lock`], [`peers`]: the locks;
+//!   [`competitor`]: the list of all locks.
+//! * [`work`], [`workload`]: what the threads do; [`plan`]: the workloads, and how often each is
+//!   run.
+//! * [`throughput`], [`observed`], [`starvation`], [`alone`]: the four kinds of rounds. Rounds that
+//!   count entries do nothing else.
+//! * [`long_queues`], [`expensive_changes`], [`memory`], [`remote`]: figures for goals only.
+//! * [`run`]: all rounds of a plan, in turns; [`goals`]: the goals, and what was reached.
+//! * [`page`], [`tables`], [`plots`], [`json`]: the page, its pictures and its raw figures.
 
-pub mod alone;
-pub mod expensive_changes;
-pub mod goals;
-pub mod group_lock;
-pub mod json;
-pub mod lock;
-pub mod long_queues;
-pub mod memory;
-pub mod observed;
-pub mod page;
-pub mod peers;
-pub mod plan;
-pub mod plots;
-pub mod remote;
-pub mod run;
-pub mod starvation;
-pub mod subject;
-pub mod tables;
+pub(crate) mod command;
+pub(crate) mod lock;
+pub(crate) mod peers;
+
+mod alone;
+mod competitor;
+mod expensive_changes;
+mod goals;
+mod group_lock;
+mod json;
+mod long_queues;
+mod memory;
+mod observed;
+mod page;
+mod plan;
+mod plots;
+mod remote;
+mod run;
+mod starvation;
+mod tables;
 #[cfg(test)]
 mod tests;
-pub mod throughput;
-pub mod work;
-pub mod workload;
+mod throughput;
+mod work;
+mod workload;

@@ -1,10 +1,10 @@
-//! Rounds in which every passage is written down: who waited how long, and who overtook whom.
+//! Rounds in which every passage is recorded: who waited how long, and who overtook whom.
 //!
-//! A thread looks at the clock before it asks, when it is inside, and before it leaves. So what is written down
-//! of a passage lies within the time it really was inside: two conflicting ones that overlap prove the lock
-//! wrong. And a request counts from before it is made, so a thread that loses its core between clock and lock
-//! is overtaken by many, whatever the lock does: with more busy threads than cores, the largest figures are the
-//! scheduler's.
+//! A thread reads the clock before its request, when it is inside, and before it leaves. So the
+//! recorded stay lies within the real one: two conflicting stays that overlap prove that the lock
+//! is wrong. And the recorded request is earlier than the real one: a thread that loses its core in
+//! between is overtaken by many, whatever the lock does. With more busy threads than cores, the
+//! scheduler makes the largest figures.
 
 use std::time::Duration;
 
@@ -12,92 +12,60 @@ use serde::Serialize;
 
 use super::lock::{Kind, Lock};
 use super::throughput::{Round, on_threads};
-use crate::statistics::percentile;
+use crate::statistics::{percentile, sorted};
 
 /// One passage, in nanoseconds since the round began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passage {
-    /// When the thread was about to ask.
-    pub asked: u64,
-    /// When it was inside.
-    pub entered: u64,
-    /// When it was about to leave.
-    pub left: u64,
-    /// For what it asked.
-    pub session: u64,
+struct Passage {
+    asked: u64,
+    entered: u64,
+    left: u64,
+    session: u64,
 }
 
-/// What the passages of a round tell.
+/// What the passages of a round show. Waits are in nanoseconds. `overtaken` counts the conflicting
+/// passages that overtook one, `switches` the changes of session per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Observed {
-    /// How many there were.
-    pub passages: usize,
-    /// Half waited no longer, in nanoseconds.
-    pub wait_p50: u64,
-    /// One in a hundred waited longer.
-    pub wait_p99: u64,
-    /// Nobody waited longer.
-    pub wait_max: u64,
-    /// One in a hundred was overtaken by more conflicting passages.
-    pub overtaken_p99: u64,
-    /// Nobody was overtaken by more.
-    pub overtaken_max: u64,
-    /// How many were inside on average.
-    pub inside_mean: f64,
-    /// How many were inside at most.
-    pub inside_max: usize,
-    /// How often per second the session inside changed.
-    pub switches: f64,
+pub(super) struct Observed {
+    pub(super) passages: usize,
+    pub(super) wait_p50: u64,
+    pub(super) wait_p99: u64,
+    pub(super) wait_max: u64,
+    pub(super) overtaken_p99: u64,
+    pub(super) overtaken_max: u64,
+    pub(super) inside_mean: f64,
+    pub(super) inside_max: usize,
+    pub(super) switches: f64,
 }
 
 impl Observed {
-    /// Several rounds as one: the middle of what is typical, the largest of what is largest.
-    pub fn together(rounds: &[Observed]) -> Observed {
-        fn middle<T: Copy + PartialOrd + Default>(
+    /// Several rounds as one: the median of a typical value, the largest of a largest one.
+    pub(super) fn together(rounds: &[Observed]) -> Observed {
+        fn median<T: Copy + PartialOrd + Default>(
             rounds: &[Observed],
-            of: impl Fn(&Observed) -> T,
+            of: fn(&Observed) -> T,
         ) -> T {
-            let mut values: Vec<T> = rounds.iter().map(of).collect();
-            values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(core::cmp::Ordering::Equal));
-            percentile(&values, 0.5).unwrap_or_default()
+            percentile(&sorted(rounds.iter().map(of)), 0.5).unwrap_or_default()
         }
-        fn most<T: Ord + Default>(rounds: &[Observed], of: impl Fn(&Observed) -> T) -> T {
+        fn most<T: Ord + Default>(rounds: &[Observed], of: fn(&Observed) -> T) -> T {
             rounds.iter().map(of).max().unwrap_or_default()
         }
         Observed {
             passages: rounds.iter().map(|round| round.passages).sum(),
-            wait_p50: middle(rounds, |round| round.wait_p50),
-            wait_p99: middle(rounds, |round| round.wait_p99),
+            wait_p50: median(rounds, |round| round.wait_p50),
+            wait_p99: median(rounds, |round| round.wait_p99),
             wait_max: most(rounds, |round| round.wait_max),
-            overtaken_p99: middle(rounds, |round| round.overtaken_p99),
+            overtaken_p99: median(rounds, |round| round.overtaken_p99),
             overtaken_max: most(rounds, |round| round.overtaken_max),
-            inside_mean: middle(rounds, |round| round.inside_mean),
+            inside_mean: median(rounds, |round| round.inside_mean),
             inside_max: most(rounds, |round| round.inside_max),
-            switches: middle(rounds, |round| round.switches),
+            switches: median(rounds, |round| round.switches),
         }
     }
 }
 
-/// Two that were inside together and must not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{lock} let session {} in while session {} was inside: [{}, {}] and [{}, {}] ns overlap",
-    .later.session, .earlier.session, .earlier.entered, .earlier.left, .later.entered, .later.left
-)]
-pub struct Violation {
-    /// The lock.
-    pub lock: &'static str,
-    /// Who was inside.
-    pub earlier: Passage,
-    /// Who came in.
-    pub later: Passage,
-}
-
-/// Runs a round on a lock of its own.
-///
-/// # Errors
-/// [`Violation`] if the lock does not exclude.
-pub fn run<L: Lock>(round: &Round) -> Result<Observed, Violation> {
+/// Runs a round on a new lock. The error names two passages that the lock did not keep apart.
+pub(super) fn run<L: Lock>(round: &Round) -> Result<Observed, String> {
     let (passages, elapsed) = record::<L>(round);
     analyse(L::NAME, L::KIND, passages, elapsed)
 }
@@ -115,7 +83,7 @@ fn record<L: Lock>(round: &Round) -> (Vec<Passage>, Duration) {
                 inside.perform();
                 (entered, now())
             });
-            // Those who get in only because the others have stopped count too: they waited.
+            // A thread that enters after the end counts too: it waited.
             passages.push(Passage { asked, entered, left, session });
             outside.perform();
         }
@@ -129,16 +97,14 @@ fn analyse(
     kind: Kind,
     mut passages: Vec<Passage>,
     elapsed: Duration,
-) -> Result<Observed, Violation> {
+) -> Result<Observed, String> {
     passages.sort_unstable_by_key(|passage| passage.entered);
     let inside_max = most_inside(lock, kind, &passages)?;
-    let overtaken = overtaken(kind, &passages);
-    let waits = passages.iter().map(|passage| passage.entered - passage.asked);
-    let waits = sorted(waits.collect());
-    let overtaken = sorted(overtaken);
+    let overtaken = sorted(overtaken(kind, &passages));
+    let waits = sorted(passages.iter().map(|passage| passage.entered - passage.asked));
     let at = |sorted: &[u64], share| percentile(sorted, share).unwrap_or(0);
     let held: u64 = passages.iter().map(|passage| passage.left - passage.entered).sum();
-    // The last of them may have left after the end.
+    // The last thread may have left after the end.
     let last = passages.iter().map(|passage| passage.left).max().unwrap_or(0);
     let elapsed = elapsed.max(Duration::from_nanos(last));
     let switches = passages.windows(2).filter(|pair| pair[0].session != pair[1].session).count();
@@ -155,23 +121,23 @@ fn analyse(
     })
 }
 
-fn sorted(mut sample: Vec<u64>) -> Vec<u64> {
-    sample.sort_unstable();
-    sample
-}
-
-/// The largest number inside at a time. `passages` are in the order of entry.
-fn most_inside(lock: &'static str, kind: Kind, passages: &[Passage]) -> Result<usize, Violation> {
-    // Those inside: never more than there are threads.
+/// The largest number of threads inside together. `passages` are in the order of entry.
+fn most_inside(lock: &str, kind: Kind, passages: &[Passage]) -> Result<usize, String> {
     let mut inside: Vec<Passage> = Vec::new();
     let mut most = 0;
     for &later in passages {
-        // One that left in the very nanosecond may have done so before.
+        // One that left in the same nanosecond may have left earlier.
         inside.retain(|earlier| earlier.left > later.entered);
         let conflicting =
             inside.iter().find(|earlier| kind.conflict(earlier.session, later.session));
         if let Some(&earlier) = conflicting {
-            return Err(Violation { lock, earlier, later });
+            let [one, other] = [earlier, later].map(|passage| (passage.entered, passage.left));
+            let (later, earlier) = (later.session, earlier.session);
+            return Err(format!(
+                "{lock} admitted session {later} while session {earlier} was inside: \
+                 [{}, {}] and [{}, {}] ns overlap",
+                one.0, one.1, other.0, other.1
+            ));
         }
         inside.push(later);
         most = most.max(inside.len());
@@ -179,14 +145,14 @@ fn most_inside(lock: &'static str, kind: Kind, passages: &[Passage]) -> Result<u
     Ok(most)
 }
 
-/// For each passage, how many conflicting ones asked after it and entered before it. `passages` are in the order of
-/// entry, and so is the result.
+/// For each passage, how many conflicting ones asked after it and entered before it. `passages` and
+/// the result are in the order of entry.
 fn overtaken(kind: Kind, passages: &[Passage]) -> Vec<u64> {
     let mut overtaken = asked_later_entered_before(passages.iter());
     let sessions: std::collections::BTreeSet<u64> =
         passages.iter().map(|passage| passage.session).collect();
     for session in sessions.into_iter().filter(|&session| kind.shares(session)) {
-        // Those of the same session do not conflict, and must not count.
+        // Passages of the same session do not conflict, and must not count.
         let same = passages.iter().filter(|passage| passage.session == session);
         let mut friends = asked_later_entered_before(same).into_iter();
         for (count, passage) in overtaken.iter_mut().zip(passages) {
@@ -200,13 +166,12 @@ fn overtaken(kind: Kind, passages: &[Passage]) -> Vec<u64> {
 
 /// For each of `passages`, in the order of entry, how many before it asked after it.
 fn asked_later_entered_before<'p>(passages: impl Iterator<Item = &'p Passage> + Clone) -> Vec<u64> {
-    let times = sorted(passages.clone().map(|passage| passage.asked).collect());
-    // A Fenwick tree: at each rank by time of asking, how many such passages have entered.
+    let times = sorted(passages.clone().map(|passage| passage.asked));
+    // A Fenwick tree: for each rank by time of request, how many such passages have entered.
     let mut tree = vec![0_u64; times.len() + 1];
     passages
         .enumerate()
         .map(|(before, passage)| {
-            // How many in all asked no later than this one, of which the tree knows how many have entered.
             let rank = times.partition_point(|&time| time <= passage.asked);
             let mut no_later = 0;
             let mut node = rank;
@@ -243,8 +208,8 @@ mod tests {
 
     #[test]
     fn counting_agrees_with_looking_at_every_pair() {
-        let mut lots = super::super::workload::Lots::new(5);
-        let mut draw = |limit| lots.below(limit);
+        let mut random = grouplock_testing::Random::new(5);
+        let mut draw = |limit| random.below(limit);
         let mut passages: Vec<Passage> = (0..300)
             .map(|_| {
                 let (asked, wait) = (draw(1000), draw(300));
@@ -269,13 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn two_sessions_inside_together_are_noticed() {
+    fn two_sessions_inside_together_are_an_error() {
         let together = vec![passage(0, 1, 5, 0), passage(0, 4, 6, 1)];
         let second = Duration::from_secs(1);
         let error = analyse("x", Kind::Group, together.clone(), second).unwrap_err();
         assert_eq!(
-            error.to_string(),
-            "x let session 1 in while session 0 was inside: [1, 5] and [4, 6] ns overlap"
+            error,
+            "x admitted session 1 while session 0 was inside: [1, 5] and [4, 6] ns overlap"
         );
         let shared = vec![passage(0, 1, 5, 1), passage(0, 4, 6, 1)];
         assert_eq!(analyse("x", Kind::Group, shared.clone(), second).unwrap().inside_max, 2);

@@ -1,4 +1,4 @@
-//! Which workloads are run, and how often.
+//! The workloads, and how often each is run.
 
 use std::time::Duration;
 
@@ -10,17 +10,16 @@ use super::lock::Lock;
 use super::peers::{ParkingLotRwLock, ParkingLotRwLockFair};
 use super::work::Length;
 use super::workload::{Choice, Sessions, Workload};
-use crate::uncontended::rounds::Plan as AlonePlan;
 
-/// The plans there are.
+/// The plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Size {
+pub(super) enum Size {
     /// Seconds: whether the harness works. The figures say nothing.
     Smoke,
     /// Well under a minute: the workloads that have goals.
     Quick,
-    /// Some ten minutes: one thing varied at a time.
+    /// Some ten minutes: one thing varies at a time.
     Standard,
     /// Hours: everything with everything.
     Full,
@@ -28,40 +27,34 @@ pub enum Size {
 
 /// Workloads that answer one question.
 #[derive(Clone, Debug)]
-pub struct Family {
-    /// The question's name.
-    pub title: &'static str,
-    /// What to know when reading.
-    pub note: &'static str,
-    /// The workloads.
-    pub workloads: Vec<Workload>,
-    /// The locks that take part. All, if none is named.
-    pub locks: &'static [&'static str],
+pub(super) struct Family {
+    pub(super) title: &'static str,
+    /// What readers should know.
+    pub(super) note: &'static str,
+    pub(super) workloads: Vec<Workload>,
+    /// The locks that take part. All, if the list is empty.
+    pub(super) locks: &'static [&'static str],
 }
 
 /// How much is measured.
 #[derive(Clone, Debug)]
-pub struct Plan {
-    /// Which plan it is.
-    pub size: Size,
-    /// The contended part.
-    pub families: Vec<Family>,
-    /// How often every lock has its turn in each workload.
-    pub rounds: u64,
+pub(super) struct Plan {
+    pub(super) size: Size,
+    pub(super) families: Vec<Family>,
+    /// How many turns every lock has in each workload.
+    pub(super) rounds: u64,
     /// How long a turn is, unless the work inside is long.
-    pub turn: Duration,
-    /// In how many more turns every passage is written down.
-    pub observed: u64,
-    /// How often the lone request of the starvation probe asks.
-    pub requests: usize,
-    /// How long it may take.
-    pub patience: Duration,
-    /// The uncontended part.
-    pub alone: AlonePlan,
-    /// How often each queue has its turn, where joining and leaving long queues is measured.
-    pub queues: usize,
-    /// How often each policy has its turn, where a change of session is expensive.
-    pub changes: usize,
+    turn: Duration,
+    /// How many more turns record every passage.
+    pub(super) observed: u64,
+    /// How many requests the starvation probe makes, and how long each may wait.
+    pub(super) requests: usize,
+    pub(super) patience: Duration,
+    /// Rounds and passages of the uncontended part.
+    pub(super) alone: (u32, u64),
+    /// How many turns each long queue has, and each policy with expensive changes.
+    pub(super) queues: usize,
+    pub(super) changes: usize,
 }
 
 const ONE: Sessions = Sessions::Shared(1);
@@ -69,13 +62,11 @@ const TWO: Sessions = Sessions::Shared(2);
 const EIGHT: Sessions = Sessions::Shared(8);
 
 /// The numbers of threads.
-pub const THREADS: [usize; 4] = [1, 2, 8, 32];
+const THREADS: [usize; 4] = [1, 2, 8, 32];
 
 impl Plan {
-    /// The plan called `size`.
-    pub fn new(size: Size) -> Self {
+    pub(super) fn new(size: Size) -> Self {
         let ms = Duration::from_millis;
-        let alone = |rounds| AlonePlan { rounds, passages: 20_000 };
         let standard = Plan {
             size,
             families: standard(),
@@ -84,7 +75,7 @@ impl Plan {
             observed: 3,
             requests: 30,
             patience: ms(1500),
-            alone: alone(101),
+            alone: (101, 20_000),
             queues: 15,
             changes: 5,
         };
@@ -96,8 +87,8 @@ impl Plan {
                 observed: 1,
                 requests: 1,
                 patience: ms(100),
-                alone: AlonePlan { rounds: 1, passages: 100 },
-                // It would take longer to fill them than all the rest.
+                alone: (1, 100),
+                // To fill them would take longer than all the rest.
                 queues: 0,
                 changes: 1,
                 ..standard
@@ -109,7 +100,7 @@ impl Plan {
                 observed: 1,
                 requests: 10,
                 patience: ms(400),
-                alone: alone(41),
+                alone: (41, 20_000),
                 queues: 5,
                 changes: 1,
                 ..standard
@@ -119,9 +110,10 @@ impl Plan {
         }
     }
 
-    /// How long a turn of `workload` is: at least thirty times the work of a passage. Where fairness is a goal, it is long enough that each thread
-    /// has been given a core a few times: over less, Jain's index would be the scheduler's.
-    pub fn turn(&self, workload: &Workload) -> Duration {
+    /// How long a turn of `workload` is: at least thirty times the work of a passage. Where
+    /// fairness is a goal, each thread gets a core a few times: in less time, the scheduler would
+    /// make Jain's index.
+    pub(super) fn turn(&self, workload: &Workload) -> Duration {
         let passage = workload.inside.duration() + workload.outside.duration();
         let longest = if self.size == Size::Smoke { 2 } else { 30 };
         let fair = if *workload == halves(8) { self.turn * 8 } else { Duration::ZERO };
@@ -136,22 +128,22 @@ const fn bare(threads: usize, sessions: Sessions, choice: Choice) -> Workload {
 }
 
 /// One session, shared by all. The goals are about 2 and 8 threads.
-pub const fn sharing(threads: usize) -> Workload {
+pub(super) const fn sharing(threads: usize) -> Workload {
     bare(threads, ONE, Choice::ByThread)
 }
 
 /// A session per thread, as in a mutex. The goals are about 2, 8 and 32 threads.
-pub const fn excluding(threads: usize) -> Workload {
+pub(super) const fn excluding(threads: usize) -> Workload {
     bare(threads, Sessions::Own, Choice::ByThread)
 }
 
 /// The same, beside a busy loop on each core.
-pub const fn excluding_on_busy_cores(threads: usize) -> Workload {
+pub(super) const fn excluding_on_busy_cores(threads: usize) -> Workload {
     Workload { busy: true, ..excluding(threads) }
 }
 
 /// Two sessions, each with half of the threads. The goals are about 8 threads.
-pub const fn halves(threads: usize) -> Workload {
+pub(super) const fn halves(threads: usize) -> Workload {
     bare(threads, TWO, Choice::ByThread)
 }
 
@@ -159,13 +151,13 @@ const SHARING: &str = "One session";
 const EXCLUDING: &str = "A session per thread";
 const HALVES: &str = "Two sessions";
 
-const SHARING_NOTE: &str = "All ask for the same session: readers only, for a lock with readers and writers. \
-     A mutex cannot share, and is shown as what one pays without sharing.";
+const SHARING_NOTE: &str = "All requests are for the same session: readers only, for a lock with readers and writers. \
+     A mutex cannot share: it shows what one pays without sharing.";
 const EXCLUDING_NOTE: &str =
-    "Everybody excludes everybody: writers only, for a lock with readers and writers.";
-const HALVES_NOTE: &str = "Half of the threads ask for one session, half for the other. Only a group lock shares both. \
-     For a lock with readers and writers, one half reads and the other half writes; that is less to share, and \
-     stands here because it is what people use.";
+    "Each thread excludes all others: writers only, for a lock with readers and writers.";
+const HALVES_NOTE: &str = "Half of the threads use one session, half use the other. Only a group lock shares both. \
+     For a lock with readers and writers, one half reads and the other half writes; that is less to share. \
+     The page shows it because people use it.";
 
 fn over(threads: &[usize], workload: fn(usize) -> Workload) -> Vec<Workload> {
     threads.iter().map(|&threads| workload(threads)).collect()
@@ -203,13 +195,13 @@ fn standard() -> Vec<Family> {
     families.extend([
         Family {
             title: "Choice of session",
-            note: "Each thread asks now for this session, now for that. 8 threads, nothing to do inside or outside.",
+            note: "Each thread changes between sessions. 8 threads, nothing to do inside or outside.",
             workloads: [choose(TWO), choose(EIGHT)].concat(),
             locks: &[],
         },
         Family {
             title: "Work inside",
-            note: "Two sessions with half of the threads each, which go straight back to the lock. Up to 100 µs the \
+            note: "Two sessions with half of the threads each, which make the next request at once. Up to 100 µs the \
                    work is busy; 2 ms are spent asleep, so that more can be inside than there are cores.",
             workloads: lengths.iter().map(|&length| work(length, Length::Nothing)).collect(),
             locks: &[],
@@ -276,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_has_room_for_long_work() {
+    fn a_turn_is_longer_than_long_work() {
         let plan = Plan::new(Size::Quick);
         assert_eq!(plan.turn(&sharing(2)), Duration::from_millis(20));
         let asleep = Workload { inside: Length::Ms2, ..sharing(2) };

@@ -1,34 +1,31 @@
-//! The pictures of the report.
+//! The pictures of the page.
 
 use grouplock_testing::svg::{Anchor, Ink, Svg};
 
 use super::run::{Match, Probed, REFERENCE, Results, Score, Season};
-use super::starvation::Way;
+use super::starvation::Roles;
 use super::workload::Workload;
 
 /// A picture and the name of its file.
 #[derive(Clone, Debug)]
-pub struct Plot {
-    /// The file's name.
-    pub file: String,
-    /// What it shows, in a line.
-    pub caption: String,
-    /// The picture.
-    pub svg: Svg,
+pub(super) struct Plot {
+    pub(super) file: String,
+    pub(super) caption: String,
+    pub(super) svg: Svg,
 }
 
-/// All pictures that `results` have figures for.
-pub fn all(results: &Results) -> Vec<Plot> {
+/// All pictures for which there are figures.
+pub(super) fn all(results: &Results) -> Vec<Plot> {
     let mut plots: Vec<Plot> = results.seasons.iter().filter_map(over_threads).collect();
     plots.extend(results.of(super::plan::halves(8)).map(waits));
     plots.extend(starvation(results));
     plots
 }
 
-/// Our own lock.
+/// The colour of `GroupLock`.
 const OURS: Ink = Ink::Red;
 
-/// The colour of a lock, and whether it is drawn in dashes: those that keep strict order are.
+/// The colour of a lock, and whether its line is dashed: the lines of locks in strict order are.
 fn look(lock: &str) -> (Ink, bool) {
     let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| lock.starts_with(prefix));
     let ink = if starts(&["GroupLock"]) {
@@ -59,7 +56,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// From the power of ten below the smallest of `values` to the one above the largest, drawn between two places.
+    /// From the power of ten below the smallest of `values` to the one above the largest.
     fn around(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values.filter(|value| value.is_finite() && *value > 0.0) {
@@ -68,7 +65,7 @@ impl Axis {
         if low > high {
             (low, high) = (0.0, 1.0);
         }
-        // A picture needs some room even where all values are alike.
+        // Also if all values are equal.
         if high - low < 1.0 {
             high = low + 1.0;
         }
@@ -76,7 +73,7 @@ impl Axis {
     }
 
     fn place(&self, value: f64) -> f64 {
-        // What is zero is drawn at the end, as the smallest there is.
+        // Zero is at the end, as the smallest value.
         let exponent = if value > 0.0 { value.log10().max(self.low) } else { self.low };
         self.from + (exponent - self.low) / (self.high - self.low) * (self.to - self.from)
     }
@@ -88,7 +85,8 @@ impl Axis {
     }
 }
 
-/// Entries over the number of threads, as a ratio to the reference. For families that vary nothing else.
+/// Entries over the number of threads, as a ratio to the reference, for families that vary only
+/// this number.
 fn over_threads(season: &Season) -> Option<Plot> {
     let first = season.matches.first()?.workload;
     let bare = |game: &&Match| Workload { threads: first.threads, ..game.workload } == first;
@@ -108,8 +106,7 @@ fn over_threads(season: &Season) -> Option<Plot> {
     let x = |position: usize| left + 20.0 + step * position as f64;
 
     let title = format!("{}: entries per second, {REFERENCE} = 1", season.title);
-    let mut svg = Svg::new(760.0, 520.0, &title);
-    svg.text((16.0, 26.0), Anchor::Start, Ink::Text, true, &title);
+    let mut svg = frame(760.0, 520.0, &title, "");
     for tick in y.ticks() {
         let at = y.place(tick);
         svg.line(&[(left, at), (right, at)], Ink::Grid, 1.0, false);
@@ -143,7 +140,7 @@ fn over_threads(season: &Season) -> Option<Plot> {
     Some(Plot { file, caption: title, svg })
 }
 
-/// Writes names next to the ends of their lines, moved apart where they would overlap.
+/// Writes names next to the ends of their lines. It moves them apart if they would overlap.
 fn label(svg: &mut Svg, mut labels: Vec<(f64, f64, &str, Ink)>, x: f64, (top, bottom): (f64, f64)) {
     const HEIGHT: f64 = 14.5;
     labels.sort_by(|one, other| one.1.total_cmp(&other.1));
@@ -152,7 +149,7 @@ fn label(svg: &mut Svg, mut labels: Vec<(f64, f64, &str, Ink)>, x: f64, (top, bo
         let free = places.last().map_or(top, |last| last + HEIGHT);
         places.push(wanted.max(free));
     }
-    // Too far down: push back up from the end.
+    // If they are too far down, move them up, the last one first.
     let mut limit = bottom;
     for place in places.iter_mut().rev() {
         *place = place.min(limit);
@@ -164,10 +161,29 @@ fn label(svg: &mut Svg, mut labels: Vec<(f64, f64, &str, Ink)>, x: f64, (top, bo
     }
 }
 
+/// An empty picture with a title and a key.
+fn frame(width: f64, height: f64, title: &str, key: &str) -> Svg {
+    let mut svg = Svg::new(width, height, title);
+    svg.text((16.0, 26.0), Anchor::Start, Ink::Text, true, title);
+    if !key.is_empty() {
+        svg.text((16.0, 46.0), Anchor::Start, Ink::Soft, false, key);
+    }
+    svg
+}
+
+/// Vertical lines at the powers of ten.
+fn columns(svg: &mut Svg, x: &Axis, (top, bottom): (f64, f64), text: fn(f64) -> String) {
+    for tick in x.ticks() {
+        let at = x.place(tick);
+        svg.line(&[(at, top), (at, bottom)], Ink::Grid, 1.0, false);
+        svg.text((at, bottom + 18.0), Anchor::Middle, Ink::Soft, false, &text(tick));
+    }
+}
+
 const ROW: f64 = 20.0;
 const NAMES: f64 = 220.0;
 
-/// Names in a column, and the height of each one's row.
+/// Writes names in a column.
 fn rows(svg: &mut Svg, names: &[&str], top: f64) {
     for (row, name) in names.iter().enumerate() {
         let (ink, _) = look(name);
@@ -190,15 +206,9 @@ fn waits(game: &Match) -> Plot {
         .flat_map(|score| [score.observed.wait_p50 as f64, score.observed.wait_max as f64]);
     let x = Axis::around(all, NAMES, 730.0);
     let title = format!("Waits: {}", game.workload);
-    let mut svg = Svg::new(760.0, bottom + 36.0, &title);
-    svg.text((16.0, 26.0), Anchor::Start, Ink::Text, true, &title);
     let key = "dot: half wait no longer; bar: one in a hundred waits longer; ring: the longest";
-    svg.text((16.0, 46.0), Anchor::Start, Ink::Soft, false, key);
-    for tick in x.ticks() {
-        let at = x.place(tick);
-        svg.line(&[(at, top), (at, bottom)], Ink::Grid, 1.0, false);
-        svg.text((at, bottom + 18.0), Anchor::Middle, Ink::Soft, false, &told_power(tick));
-    }
+    let mut svg = frame(760.0, bottom + 36.0, &title, key);
+    columns(&mut svg, &x, (top, bottom), power_text);
     let names: Vec<&str> = game.scores.iter().map(|score| score.lock).collect();
     rows(&mut svg, &names, top);
     for (row, score) in game.scores.iter().enumerate() {
@@ -216,7 +226,7 @@ fn waits(game: &Match) -> Plot {
 }
 
 /// A power of ten of nanoseconds.
-fn told_power(nanoseconds: f64) -> String {
+fn power_text(nanoseconds: f64) -> String {
     match nanoseconds {
         ..1e3 => format!("{nanoseconds} ns"),
         ..1e6 => format!("{} µs", nanoseconds / 1e3),
@@ -225,37 +235,31 @@ fn told_power(nanoseconds: f64) -> String {
     }
 }
 
-/// The lone request, each way in a panel.
+/// The lone request, with a panel for each of its roles.
 fn starvation(results: &Results) -> Option<Plot> {
     let of = |way| results.starvation.iter().filter(move |probed: &&Probed| probed.way == way);
-    let names: Vec<&str> = of(Way::OneAmongZeros).map(|probed| probed.lock).collect();
+    let names: Vec<&str> = of(Roles::OneAmongZeros).map(|probed| probed.lock).collect();
     if names.is_empty() {
         return None;
     }
     let top = 92.0;
     let bottom = row_place(top, names.len());
     let title = "A lone request against four threads that hold 2 ms back to back: wait in holds";
-    let mut svg = Svg::new(940.0, bottom + 36.0, title);
-    svg.text((16.0, 26.0), Anchor::Start, Ink::Text, true, title);
     let key = "dot: median; ring: the longest; arrow: given up. Dashed: the goals, 2 and 5 holds.";
-    svg.text((16.0, 46.0), Anchor::Start, Ink::Soft, false, key);
+    let mut svg = frame(940.0, bottom + 36.0, title, key);
     rows(&mut svg, &names, top);
     let waits = results
         .starvation
         .iter()
         .flat_map(|probed| [probed.waited.median, probed.waited.max].into_iter().flatten());
-    // A wait of less than a tenth of a hold is as good as none.
+    // A wait of less than a tenth of a hold does not matter.
     let waits: Vec<f64> = waits.map(|wait| wait.max(0.1)).chain([0.1, 100.0]).collect();
-    for (panel, way) in Way::ALL.into_iter().enumerate() {
+    for (panel, way) in Roles::ALL.into_iter().enumerate() {
         let left = NAMES + 240.0 * panel as f64;
         let x = Axis::around(waits.iter().copied(), left, left + 205.0);
-        let head = way.told().split(" (").next().unwrap_or_default();
+        let head = way.text().split(" (").next().unwrap_or_default();
         svg.text((left, top - 12.0), Anchor::Start, Ink::Text, false, head);
-        for tick in x.ticks() {
-            let at = x.place(tick);
-            svg.line(&[(at, top), (at, bottom)], Ink::Grid, 1.0, false);
-            svg.text((at, bottom + 18.0), Anchor::Middle, Ink::Soft, false, &format!("{tick}"));
-        }
+        columns(&mut svg, &x, (top, bottom), |tick| tick.to_string());
         for goal in [2.0, 5.0] {
             let at = x.place(goal);
             svg.line(&[(at, top), (at, bottom)], Ink::Soft, 1.0, true);

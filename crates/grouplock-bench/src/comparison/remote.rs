@@ -1,32 +1,26 @@
-//! Remote memory references of the group lock with a constant number of them: what a machine of two cores cannot show by its clock. They
-//! are the lab's, from its evidence: the largest found, and the bound proven for any number of processes.
+//! Remote memory references of the group lock that needs a constant number of them. No clock of a
+//! machine with two cores can show them. They come from the lab's evidence: the largest number
+//! found, and the bound proven for any number of processes.
 
 use serde::{Deserialize, Serialize};
 
-/// The algorithm.
-pub const ALGORITHM: &str = "handover";
+pub(super) const ALGORITHM: &str = "handover";
 
 const EVIDENCE: &str = include_str!("../../../../docs/lab/evidence.json");
 
-/// The most expensive passage in one model of memory.
+/// The most expensive passage in one memory model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remote {
+pub(super) struct Remote {
     algorithm: String,
-    /// The model of memory.
-    pub model: String,
-    /// For how many processes.
-    pub processes: usize,
-    /// References of the most expensive passage found.
-    pub max: u64,
-    /// What no passage exceeds, if that is proven.
-    pub bound: Option<u64>,
+    pub(super) model: String,
+    pub(super) processes: usize,
+    pub(super) max: u64,
+    /// No passage exceeds it, if it is proven.
+    pub(super) bound: Option<u64>,
 }
 
-/// The most expensive passages, a model of memory each.
-///
-/// # Errors
-/// If the evidence cannot be read.
-pub fn largest() -> Result<Vec<Remote>, serde_json::Error> {
+/// The most expensive passage of each memory model.
+pub(super) fn largest() -> Result<Vec<Remote>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Evidence {
         rmr: Vec<Remote>,

@@ -1,96 +1,74 @@
 //! A lone request against four threads of another session that hold back to back.
 //!
-//! Holders sleep inside, so that the machine is idle and the wait is the lock's doing. A lock may let the lone one wait
-//! for ever; then the holders are sent away, and it is told that they had to be.
+//! Holders sleep inside. So the machine is idle, and the lock alone causes the wait. If the lock
+//! never admits the lone request, the holders stop, and the result says so.
 
 use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
+use grouplock_testing::Random;
 use serde::Serialize;
 
-use super::lock::Lock;
+use super::lock::{Lock, held};
 use super::throughput::Gate;
-use super::workload::Lots;
-use crate::statistics::percentile;
+use crate::report::labels;
+use crate::statistics::{percentile, sorted};
 
-/// How many hold.
-pub const HOLDERS: usize = 4;
-/// How long each hold is meant to be.
-pub const HOLD: Duration = Duration::from_millis(2);
+pub(super) const HOLDERS: usize = 4;
+/// How long each hold should be.
+const HOLD: Duration = Duration::from_millis(2);
 
-/// Who holds and who asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Way {
-    /// Session 0 holds, 1 asks. For a lock with readers and writers: a writer among readers.
-    OneAmongZeros,
-    /// Session 1 holds, 0 asks. For a lock with readers and writers: a reader among writers.
-    ZeroAmongOnes,
-    /// Each holds a session of its own, 0 asks: a reader among writers for the group locks as well.
-    AmongOwn,
-}
+labels!(
+    /// The sessions of the holders and of the lone request.
+    Roles {
+        OneAmongZeros = "session 1 among 0 (writer among readers)",
+        ZeroAmongOnes = "session 0 among 1 (reader among writers)",
+        /// A reader among writers for the group locks too.
+        AmongOwn = "session 0 among a session each",
+    }
+);
 
-impl Way {
-    /// All of them.
-    pub const ALL: [Way; 3] = [Way::OneAmongZeros, Way::ZeroAmongOnes, Way::AmongOwn];
-
+impl Roles {
     fn held(self, holder: usize) -> u64 {
         match self {
-            Way::OneAmongZeros => 0,
-            Way::ZeroAmongOnes => 1,
-            Way::AmongOwn => holder as u64 + 1,
+            Roles::OneAmongZeros => 0,
+            Roles::ZeroAmongOnes => 1,
+            Roles::AmongOwn => holder as u64 + 1,
         }
     }
 
-    fn asked(self) -> u64 {
-        match self {
-            Way::OneAmongZeros => 1,
-            Way::ZeroAmongOnes | Way::AmongOwn => 0,
-        }
-    }
-
-    /// As it stands in tables.
-    pub fn told(self) -> &'static str {
-        match self {
-            Way::OneAmongZeros => "session 1 among 0 (writer among readers)",
-            Way::ZeroAmongOnes => "session 0 among 1 (reader among writers)",
-            Way::AmongOwn => "session 0 among a session each",
-        }
+    fn requested(self) -> u64 {
+        u64::from(self == Roles::OneAmongZeros)
     }
 }
 
-/// How often to ask, and when to give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
-    /// Who holds and who asks.
-    pub way: Way,
-    /// How often.
-    pub requests: usize,
-    /// After how long the holders are sent away.
-    pub patience: Duration,
+pub(super) struct Probe {
+    pub(super) way: Roles,
+    pub(super) requests: usize,
+    /// After so long a wait the holders stop.
+    pub(super) patience: Duration,
 }
 
-/// How long the lone one waited.
+/// How long the lone request waited.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Waited {
-    /// How often it got in by itself.
-    pub served: usize,
-    /// In holds, half of the times. None if it never got in.
-    pub median: Option<f64>,
-    /// In holds, the longest of those.
-    pub max: Option<f64>,
-    /// Set if it had to be helped in the end, after so many seconds.
-    pub gave_up_after: Option<f64>,
-    /// How long a hold really was, in the middle, in milliseconds.
-    pub hold_ms: f64,
+pub(super) struct Waited {
+    /// How often it entered while the holders held.
+    pub(super) served: usize,
+    /// In holds. None if it never entered.
+    pub(super) median: Option<f64>,
+    pub(super) max: Option<f64>,
+    /// Set if the holders had to stop, after so many seconds.
+    pub(super) gave_up_after: Option<f64>,
+    /// The median of the real holds, in milliseconds.
+    pub(super) hold_ms: f64,
 }
 
-/// Runs the probe on a lock of its own.
-pub fn run<L: Lock>(probe: &Probe) -> Waited {
+/// Runs the probe on a new lock.
+pub(super) fn run<L: Lock>(probe: &Probe) -> Waited {
     let Probe { way, requests, patience } = *probe;
     let lock = CachePadded::new(L::new());
     let gate = Gate::new(HOLDERS);
@@ -103,7 +81,7 @@ pub fn run<L: Lock>(probe: &Probe) -> Waited {
                 let mut local = L::local();
                 let mut mine = Vec::new();
                 gate.pass();
-                // Not all at once: that would leave a gap between the holds.
+                // Not all together: that would leave a gap between the holds.
                 thread::sleep(HOLD * holder as u32 / HOLDERS as u32);
                 while !gate.is_over() {
                     mine.push(lock.pass(&mut local, way.held(holder), || {
@@ -112,7 +90,7 @@ pub fn run<L: Lock>(probe: &Probe) -> Waited {
                         start.elapsed()
                     }));
                 }
-                holds.lock().unwrap_or_else(PoisonError::into_inner).extend(mine);
+                held(holds.lock()).extend(mine);
             });
         }
         let lock = &*lock;
@@ -120,13 +98,13 @@ pub fn run<L: Lock>(probe: &Probe) -> Waited {
         gate.pass();
         scope.spawn(move || {
             let mut local = L::local();
-            let mut lots = Lots::new(way.asked());
+            let mut random = Random::new(way.requested());
             for _ in 0..requests {
-                // Comes at any moment of a hold.
-                thread::sleep(HOLD.mul_f64(2.0 + 2.0 * lots.fraction()));
+                // Any moment of a hold is equally likely.
+                thread::sleep(HOLD.mul_f64(2.0 + 2.0 * random.fraction()));
                 let asked = Instant::now();
-                let waited = lock.pass(&mut local, way.asked(), || asked.elapsed());
-                // If nobody listens any more, this was the one that had to be helped.
+                let waited = lock.pass(&mut local, way.requested(), || asked.elapsed());
+                // This request entered only because the holders stopped.
                 if gate.is_over() || answer.send(waited).is_err() {
                     return;
                 }
@@ -147,18 +125,14 @@ pub fn run<L: Lock>(probe: &Probe) -> Waited {
         gate.end();
         (waits, gave_up_after)
     });
-    let holds = holds.into_inner().unwrap_or_else(PoisonError::into_inner);
-    summed_up(&waits, &holds, gave_up_after)
+    let holds = held(holds.into_inner());
+    summary(&waits, &holds, gave_up_after)
 }
 
-fn summed_up(waits: &[Duration], holds: &[Duration], gave_up_after: Option<f64>) -> Waited {
-    let sorted = |sample: &[Duration]| {
-        let mut seconds: Vec<f64> = sample.iter().map(Duration::as_secs_f64).collect();
-        seconds.sort_by(f64::total_cmp);
-        seconds
-    };
-    let (waits, holds) = (sorted(waits), sorted(holds));
-    // There is a hold, unless the lock failed before the first.
+fn summary(waits: &[Duration], holds: &[Duration], gave_up_after: Option<f64>) -> Waited {
+    let seconds = |sample: &[Duration]| sorted(sample.iter().map(Duration::as_secs_f64));
+    let (waits, holds) = (seconds(waits), seconds(holds));
+    // Without a hold, the lock failed before the first.
     let hold = percentile(&holds, 0.5).unwrap_or(HOLD.as_secs_f64());
     let in_holds = |share| percentile(&waits, share).map(|wait| wait / hold);
     Waited {
@@ -173,32 +147,33 @@ fn summed_up(waits: &[Duration], holds: &[Duration], gave_up_after: Option<f64>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::peers::{FairByHand, ParkingLotMutexFair};
+    use crate::comparison::lock::Kind;
+    use crate::comparison::peers::{CountingByHand, FairByHand, ParkingLotMutexFair};
 
     #[test]
-    fn waits_are_told_in_holds() {
+    fn waits_are_in_holds() {
         let ms = Duration::from_millis;
-        let waited = summed_up(&[ms(2), ms(9), ms(4)], &[ms(2), ms(2), ms(50)], None);
+        let waited = summary(&[ms(2), ms(9), ms(4)], &[ms(2), ms(2), ms(50)], None);
         assert_eq!((waited.served, waited.median, waited.max), (3, Some(2.0), Some(4.5)));
-        assert_eq!(summed_up(&[], &[], Some(1.5)).median, None);
+        assert_eq!(summary(&[], &[], Some(1.5)).median, None);
     }
 
     #[test]
     fn a_fair_lock_serves_every_request() {
         let probe =
-            Probe { way: Way::OneAmongZeros, requests: 3, patience: Duration::from_secs(20) };
+            Probe { way: Roles::OneAmongZeros, requests: 3, patience: Duration::from_secs(20) };
         let waited = run::<FairByHand>(&probe);
         assert_eq!((waited.served, waited.gave_up_after), (3, None));
-        let waited = run::<ParkingLotMutexFair>(&Probe { way: Way::AmongOwn, ..probe });
+        let waited = run::<ParkingLotMutexFair>(&Probe { way: Roles::AmongOwn, ..probe });
         assert_eq!((waited.served, waited.gave_up_after), (3, None));
     }
 
-    /// Never serves anybody who asks for session 1 while session 0 is inside or wants to be.
-    struct Starving(crate::comparison::peers::ByHand<true>, std::sync::atomic::AtomicUsize);
+    /// Admits no other session while there are holders or waiters of session 0.
+    struct Starving(CountingByHand, std::sync::atomic::AtomicUsize);
 
     impl Lock for Starving {
         const NAME: &'static str = "starving";
-        const KIND: super::super::lock::Kind = super::super::lock::Kind::Group;
+        const KIND: Kind = Kind::Group;
         type Local = ();
 
         fn new() -> Self {
@@ -220,9 +195,9 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_starves_is_helped_and_told() {
+    fn a_request_that_starves_is_reported() {
         let patience = Duration::from_millis(100);
-        let waited = run::<Starving>(&Probe { way: Way::OneAmongZeros, requests: 3, patience });
+        let waited = run::<Starving>(&Probe { way: Roles::OneAmongZeros, requests: 3, patience });
         assert_eq!((waited.served, waited.gave_up_after), (0, Some(0.1)));
     }
 }

@@ -1,88 +1,74 @@
-//! The tables of the report, in Markdown.
+//! The tables of the page.
 
 use std::time::Duration;
 
 use super::goals::Goal;
-use super::long_queues::{FEW, MANY};
+use super::long_queues::{FEW, MANY, Queue};
+use super::memory::Memory;
 use super::run::{Match, REFERENCE, Results, Score, Season};
-use super::starvation::{Waited, Way};
+use super::starvation::{Roles, Waited};
 use super::work::Length;
 use super::workload::Workload;
-use crate::program::table;
+use crate::report::{NONE, or_none, row, table};
 use crate::statistics::Spread;
 
-/// What stands where a figure is missing.
-const NONE: &str = "–";
-
-fn or_none<T>(value: Option<T>, told: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| NONE.to_owned(), told)
-}
-
-/// The goals.
-pub fn goals(goals: &[Goal]) -> String {
-    let row = |goal: &Goal| {
-        let Goal { about, wanted, reached, verdict } = goal.clone();
-        [about, wanted, reached, verdict.to_string()]
-    };
+pub(super) fn goals(goals: &[Goal]) -> String {
+    let row = |goal: &Goal| row![goal.about, goal.wanted, goal.reached, goal.verdict.text()];
     table(&["about", "goal", "reached", ""], goals.iter().map(row))
 }
 
 /// The uncontended part.
-pub fn alone(results: &Results) -> String {
+pub(super) fn alone(results: &Results) -> String {
     let ratio = format!("× {REFERENCE} shared");
     let rows = results.alone.iter().map(|cost| {
         let instructions = or_none(cost.instructions, |count| format!("{count:.0}"));
         let (ns, ratio) = (format!("{:.1}", cost.nanoseconds), format!("{:.2}", cost.ratio));
-        [cost.lock.to_owned(), cost.path.told().to_owned(), ns, ratio, instructions]
+        row![cost.lock, cost.path.text(), ns, ratio, instructions]
     });
     table(&["lock", "way in", "ns", &ratio, "instructions"], rows)
 }
 
 /// What is compared between a lock and the reference.
-pub type Ratio = fn(&Score, &Score) -> Spread;
+pub(super) type Ratio = fn(&Score, &Score) -> Spread;
 
-/// A family at a glance: a ratio to the reference, one workload per column.
-pub fn summary(season: &Season, ratio: Ratio) -> String {
+/// A family in short: a ratio to the reference, one workload per column.
+pub(super) fn summary(season: &Season, ratio: Ratio) -> String {
     let games = &season.matches;
     let mut heads = vec!["lock".to_owned(), "sessions as".to_owned()];
     heads.extend(games.iter().map(|game| head(&game.workload, games)));
     let heads: Vec<&str> = heads.iter().map(|head| &**head).collect();
     let scores = games.first().map_or(&[][..], |game| &game.scores);
     let rows = scores.iter().map(|score| {
-        let mut row = vec![score.lock.to_owned(), score.kind.told().to_owned()];
+        let mut row = row![score.lock, score.kind.text()];
         row.extend(games.iter().map(|game| {
             let pair = game.score(score.lock).zip(game.score(REFERENCE));
-            let ratio = pair.map(|(score, reference)| ratio(score, reference));
-            // Where nobody got in, there is nothing to compare with.
-            let ratio = ratio.filter(|ratio| ratio.median.is_finite() && ratio.high.is_finite());
-            or_none(ratio, |ratio| format!("{ratio:.2}"))
+            or_none(pair, |(score, reference)| format!("{:.2}", ratio(score, reference)))
         }));
         row
     });
     table(&heads, rows)
 }
 
-/// What tells a workload from the others.
+/// The parts of a workload's name in which it differs from the others.
 fn head(workload: &Workload, among: &[Match]) -> String {
     let parts = |workload: &Workload| {
         let Workload { threads, inside, outside, .. } = workload;
-        let (inside, outside) = (inside.told(), outside.told());
-        let [threads, inside, outside] = [
+        [
+            workload.sessions_text(),
             format!("{threads} threads"),
-            format!("{inside} inside"),
-            format!("{outside} outside"),
-        ];
-        [workload.sessions_told(), threads, inside, outside]
+            format!("{} inside", inside.text()),
+            format!("{} outside", outside.text()),
+        ]
     };
     let mine = parts(workload);
     let all: Vec<_> = among.iter().map(|game| parts(&game.workload)).collect();
     let differs = |&part: &usize| all.iter().any(|other| other[part] != mine[part]);
-    let told: Vec<&str> = (0..mine.len()).filter(differs).map(|part| &*mine[part]).collect();
-    if told.is_empty() { workload.to_string() } else { told.join(", ") }
+    let parts: Vec<&str> = (0..mine.len()).filter(differs).map(|part| &*mine[part]).collect();
+    if parts.is_empty() { workload.to_string() } else { parts.join(", ") }
 }
 
 /// Everything about one workload.
-pub fn detail(game: &Match) -> String {
+pub(super) fn detail(game: &Match) -> String {
     let ratio = format!("× {REFERENCE}");
     let heads = [
         "lock",
@@ -98,21 +84,20 @@ pub fn detail(game: &Match) -> String {
         "overtaken p99, max",
     ];
     let reference = game.score(REFERENCE);
-    let middle = |rates: &[f64]| amount(Spread::of(rates.iter().copied()).median);
+    let median = |rates: &[f64]| amount(Spread::of(rates).median);
     let rows = game.scores.iter().map(|score| {
         let seen = &score.observed;
-        // With nothing to do inside, the mean is that of looking at the clock.
+        // With no work inside, the mean is the time to read the clock.
         let mean = Some(seen.inside_mean).filter(|_| game.workload.inside != Length::Nothing);
         let apart = game.workload.is_mixed().then_some(score);
         let overtaken = [seen.overtaken_p99, seen.overtaken_max].map(|count| amount(count as f64));
-        [
-            score.lock.to_owned(),
-            middle(&score.rates),
-            or_none(apart, |of| format!("{}, {}", middle(&of.of_zero), middle(&of.of_others))),
+        let jain = Some(Spread::of(&score.jain).median).filter(|jain| !jain.is_nan());
+        row![
+            score.lock,
+            median(&score.rates),
+            or_none(apart, |of| format!("{}, {}", median(&of.of_zero), median(&of.of_others))),
             or_none(reference, |reference| format!("{:.2}", score.ratio(reference))),
-            or_none(Some(score.fairness().median).filter(|jain| !jain.is_nan()), |jain| {
-                format!("{jain:.2}")
-            }),
+            or_none(jain, |jain| format!("{jain:.2}")),
             format!("{}, {}", or_none(mean, |mean| format!("{mean:.2}")), seen.inside_max),
             amount(seen.switches),
             time(seen.wait_p50),
@@ -125,12 +110,12 @@ pub fn detail(game: &Match) -> String {
 }
 
 /// The starvation probe.
-pub fn starvation(results: &Results) -> String {
-    let heads = [&["lock"], &Way::ALL.map(Way::told)[..]].concat();
-    let locks = results.starvation.iter().filter(|probed| probed.way == Way::ALL[0]);
+pub(super) fn starvation(results: &Results) -> String {
+    let heads = [&["lock"], &Roles::ALL.map(Roles::text)[..]].concat();
+    let locks = results.starvation.iter().filter(|probed| probed.way == Roles::ALL[0]);
     let rows = locks.map(|probed| {
-        let told = |way| or_none(results.probed(probed.lock, way), waited);
-        [&[probed.lock.to_owned()], &Way::ALL.map(told)[..]].concat()
+        let text = |way| or_none(results.probed(probed.lock, way), waited);
+        [row![probed.lock], Roles::ALL.map(text).to_vec()].concat()
     });
     table(&heads, rows)
 }
@@ -147,54 +132,44 @@ fn waited(waited: &Waited) -> String {
     }
 }
 
-/// Long queues.
-pub fn queues(results: &Results) -> String {
+pub(super) fn queues(results: &Results) -> String {
     let [few, many] = [FEW, MANY].map(|length| format!("ns, {length} waiters"));
-    let rows = results.queues.iter().map(|queue| {
-        let figures = [format!("{:.0}", queue.few), format!("{:.0}", queue.many)];
-        let [few, many] = figures;
-        [
-            queue.operation.told().to_owned(),
-            queue.lock.to_owned(),
-            few,
-            many,
-            format!("{:.2}", queue.ratio),
-        ]
+    let rows = results.queues.iter().map(|Queue { lock, operation, few, many, ratio }| {
+        let [few, many] = [few, many].map(|spread| format!("{spread:.0}"));
+        row![operation.text(), lock, few, many, format_args!("{ratio:.2}")]
     });
     table(&["what", "lock", &few, &many, "ratio"], rows)
 }
 
 /// Expensive changes of session.
-pub fn changes(results: &Results) -> String {
-    let spread = |sample: &[f64]| format!("{:.1}", Spread::of(sample.iter().copied()));
+pub(super) fn changes(results: &Results) -> String {
     let rows = results.changes.iter().map(|changes| {
-        let longest = format!("{:.0}", changes.longest());
-        let (rates, changed) = (spread(&changes.rates), spread(&changes.per_thousand));
-        [changes.lock.to_owned(), changed, rates, longest]
+        let [changed, rates] = [&changes.per_thousand, &changes.rates]
+            .map(|sample| format!("{:.1}", Spread::of(sample)));
+        row![changes.lock, changed, rates, format_args!("{:.0}", changes.longest())]
     });
     table(&["lock", "changes in 1000 holds", "holds/s", "longest wait, in holds"], rows)
 }
 
 /// Allocations.
-pub fn memory(results: &Results) -> String {
-    let rows = results.memory.iter().map(|memory| {
-        let figures = [memory.thread, memory.task, memory.name].map(|count| format!("{count:.2}"));
-        [&[memory.policy.to_owned()], &figures[..]].concat()
+pub(super) fn memory(results: &Results) -> String {
+    let rows = results.memory.iter().map(|Memory { policy, thread, task, name }| {
+        let [thread, task, name] = [thread, task, name].map(|count| format!("{count:.2}"));
+        row![policy, thread, task, name]
     });
     table(&["policy", "wait of a thread", "wait of a task", "entry under another name"], rows)
 }
 
 /// Bytes of unlocked locks.
-pub fn sizes(results: &Results) -> String {
-    let rows = results.sizes.iter().map(|(lock, bytes)| [(*lock).to_owned(), bytes.to_string()]);
-    table(&["lock", "bytes"], rows)
+pub(super) fn sizes(results: &Results) -> String {
+    table(&["lock", "bytes"], results.sizes.iter().map(|(lock, bytes)| row![lock, bytes]))
 }
 
 /// Remote references.
-pub fn remote(results: &Results) -> String {
+pub(super) fn remote(results: &Results) -> String {
     let rows = results.remote.iter().map(|remote| {
         let bound = or_none(remote.bound, |bound| bound.to_string());
-        [remote.model.clone(), remote.max.to_string(), remote.processes.to_string(), bound]
+        row![remote.model, remote.max, remote.processes, bound]
     });
     table(&["memory", "largest found", "for processes", "proven for any number"], rows)
 }
@@ -229,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_starved_is_not_told_as_a_figure() {
+    fn a_request_that_starved_has_no_figure() {
         let starved =
             Waited { served: 0, median: None, max: None, gave_up_after: Some(1.5), hold_ms: 2.0 };
         assert_eq!(waited(&starved), "**> 1.5 s**");

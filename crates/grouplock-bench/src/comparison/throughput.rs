@@ -14,58 +14,55 @@ use super::workload::{Agenda, Workload};
 use crate::machine;
 use crate::statistics::jain;
 
-/// How long a round takes, and which it is.
+/// One round of a workload.
 #[derive(Clone, Copy, Debug)]
-pub struct Round {
-    /// What the threads do.
-    pub workload: Workload,
-    /// How long they do it.
-    pub duration: Duration,
-    /// Decides who asks for what.
-    pub number: u64,
+pub(super) struct Round {
+    pub(super) workload: Workload,
+    pub(super) duration: Duration,
+    /// The agendas depend on it.
+    pub(super) number: u64,
 }
 
 /// What a round has counted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Counted {
+pub(super) struct Counted {
     /// Passages by thread.
-    pub entries: Vec<u64>,
-    /// How many of all passages were for session 0: the readers', for a lock with readers and writers.
-    pub of_zero: u64,
-    /// How long it took.
-    pub elapsed: Duration,
+    pub(super) entries: Vec<u64>,
+    /// How many of all passages were for session 0.
+    pub(super) of_zero: u64,
+    pub(super) elapsed: Duration,
 }
 
 impl Counted {
     /// Entries per second, of all threads together: into session 0, and into others.
-    pub fn rates(&self) -> [f64; 2] {
+    pub(super) fn rates(&self) -> [f64; 2] {
         let others = self.entries.iter().sum::<u64>() - self.of_zero;
         [self.of_zero, others].map(|entries| entries as f64 / self.elapsed.as_secs_f64())
     }
 
-    /// How evenly the threads got in. None if nobody did.
-    pub fn jain(&self) -> Option<f64> {
+    /// How equal the shares of the threads are. None if there was no entry.
+    pub(super) fn jain(&self) -> Option<f64> {
         jain(&self.entries)
     }
 }
 
-/// Start and end of a round, for its threads.
+/// The start and the end of a round, for its threads.
 pub(super) struct Gate {
     barrier: Barrier,
     start: OnceLock<Instant>,
-    // Read after every passage: nothing that is written may lie next to it.
+    // Read after every passage, so nothing else is in its cache line.
     over: CachePadded<AtomicBool>,
 }
 
 impl Gate {
-    /// For `threads` and the one that runs the round.
+    /// For `threads` threads, and the one that runs the round.
     pub(super) fn new(threads: usize) -> Self {
         let over = CachePadded::new(AtomicBool::new(false));
         Gate { barrier: Barrier::new(threads + 1), start: OnceLock::new(), over }
     }
 
-    /// Waits for all. The round starts when the first of them runs on: told by it, for the one that runs the
-    /// round may get a core much later.
+    /// Waits for all. The round starts when the first thread continues. That thread notes the time,
+    /// as the one that runs the round may get a core much later.
     pub(super) fn pass(&self) -> Instant {
         self.barrier.wait();
         *self.start.get_or_init(Instant::now)
@@ -73,36 +70,35 @@ impl Gate {
 
     #[inline(always)]
     pub(super) fn is_over(&self) -> bool {
-        // Relaxed: it tells nothing but itself.
+        // Relaxed: no other data depends on it.
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Lets the round go on until `duration` after its start, then ends it. How long it was.
+    /// Ends the round `duration` after its start. Returns how long it was.
     pub(super) fn run_for(&self, duration: Duration) -> Duration {
         let start = self.pass();
         thread::sleep(duration.saturating_sub(start.elapsed()));
-        self.over.store(true, Ordering::Relaxed);
+        self.end();
         start.elapsed()
     }
 
-    /// Ends the round.
     pub(super) fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 }
 
-/// What a thread of a round has to tell; if it panicked, so does the round.
+/// The result of a thread. If it panicked, so does the round.
 pub(super) fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Runs the threads of a round on a lock of its own. What each has to tell, and how long the round was.
+/// Runs the threads of a round on a new lock. Returns their results, and how long the round was.
 pub(super) fn on_threads<L: Lock, T: Send>(
     round: &Round,
     passages: impl Fn(&L, &mut L::Local, &mut Agenda, &Gate, Instant) -> T + Sync,
 ) -> (Vec<T>, Duration) {
     let Round { workload, duration, number } = *round;
-    // Nothing else lies in the lock's cache lines.
+    // Nothing else is in the lock's cache lines.
     let lock = CachePadded::new(L::new());
     let gate = Gate::new(workload.threads);
     thread::scope(|scope| {
@@ -111,7 +107,7 @@ pub(super) fn on_threads<L: Lock, T: Send>(
             scope.spawn(move || {
                 let mut agenda = workload.agenda(thread, number);
                 let mut local = L::local();
-                // The first passage of a thread sets up what the lock keeps for it.
+                // The lock may set something up in the first passage of a thread.
                 lock.pass(&mut local, agenda.draw(), || ());
                 let start = gate.pass();
                 passages(lock, &mut local, &mut agenda, gate, start)
@@ -132,15 +128,15 @@ pub(super) fn on_threads<L: Lock, T: Send>(
     })
 }
 
-/// Runs a round that counts.
-pub fn run<L: Lock>(round: &Round) -> Counted {
+/// Runs a round on a new lock, and counts.
+pub(super) fn run<L: Lock>(round: &Round) -> Counted {
     let (inside, outside) = (round.workload.inside.work(), round.workload.outside.work());
     let (counts, elapsed) = on_threads::<L, _>(round, |lock, local, agenda, gate, _| {
         let (mut entries, mut of_zero) = (0, 0);
         loop {
             let session = agenda.draw();
             lock.pass(local, session, || inside.perform());
-            // Those that waited for the end do not count.
+            // An entry after the end does not count.
             if gate.is_over() {
                 return (entries, of_zero);
             }

@@ -1,184 +1,173 @@
-//! A process that enters and leaves as it is told.
+//! A process that enters and leaves on command.
 //!
-//! It reads a word per line and answers each with a line: `pass N` with the times of N passages in nanoseconds, `storm MS` with the number of
-//! passages that were made in so many milliseconds, `crowd N` when it is inside N times more, for good, `enter` with the moment it was inside, `leave` with the moment before it began to
-//! leave. The clock is one that all processes share.
+//! It reads a command per line and answers each with a line:
+//! * `enter`: the moment when it was inside.
+//! * `leave`: the moment before it began to leave.
+//! * `pass N`: the times of N passages in nanoseconds.
+//! * `storm MS`: the number of passages in so many milliseconds.
+//! * `crowd N`: it enters N times more, and stays inside.
+//!
+//! All processes of the machine share the clock.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use clap::ValueEnum;
 use grouplock_room::{Guard, Places, Room, RoomOptions};
+use grouplock_testing::overlaps::now;
 
 use super::rpc::RpcLock;
-use super::{EtcdError, now};
+use crate::report::{Cannot, Outcome};
 
-/// Which lock.
+/// Which lock a party uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub(crate) enum Peer {
     /// A room of ours.
     Room,
-    /// etcd's.
+    /// etcd's lock.
     Rpc,
 }
 
-enum Lock {
+enum PeerLock {
     Room { room: Room, session: String, inside: Option<Guard<'static>> },
     Rpc(Box<RpcLock>),
 }
 
-impl Lock {
-    fn new(kind: Kind, endpoint: &str, name: &str, session: &str) -> Result<Self, EtcdError> {
-        Ok(match kind {
-            Kind::Room => {
+impl PeerLock {
+    fn new(peer: Peer, endpoint: &str, name: &str, session: &str) -> Outcome<Self> {
+        Ok(match peer {
+            Peer::Room => {
                 let places = Places::new().with(grouplock_etcd::opener());
                 let place = format!("etcd://{endpoint}");
                 let room = places.open(&place, name, &RoomOptions::new())?;
-                Lock::Room { room, session: session.to_owned(), inside: None }
+                PeerLock::Room { room, session: session.to_owned(), inside: None }
             }
-            Kind::Rpc => Lock::Rpc(Box::new(RpcLock::new(endpoint, name)?)),
+            Peer::Rpc => PeerLock::Rpc(Box::new(RpcLock::new(endpoint, name)?)),
         })
     }
 
-    fn enter(&mut self) -> Result<(), EtcdError> {
+    fn enter(&mut self) -> Outcome<()> {
         match self {
-            Lock::Room { room, session, inside } => {
+            PeerLock::Room { room, session, inside } => {
                 *inside = Some(room.request(session).enter_owned()?);
                 Ok(())
             }
-            Lock::Rpc(lock) => lock.lock(),
+            PeerLock::Rpc(lock) => lock.lock(),
         }
     }
 
-    fn leave(&mut self) -> Result<(), EtcdError> {
+    fn leave(&mut self) -> Outcome<()> {
         match self {
-            Lock::Room { inside, .. } => Ok(inside.take().map_or(Ok(()), Guard::leave)?),
-            Lock::Rpc(lock) => lock.unlock(),
+            PeerLock::Room { inside, .. } => Ok(inside.take().map_or(Ok(()), Guard::leave)?),
+            PeerLock::Rpc(lock) => lock.unlock(),
         }
     }
 }
 
-/// What the process does, until its input ends.
-///
-/// # Errors
-/// If the lock fails.
-pub fn run(kind: Kind, endpoint: &str, name: &str, session: &str) -> Result<(), EtcdError> {
-    let mut lock = Lock::new(kind, endpoint, name, session)?;
+/// Obeys until the input ends.
+pub(super) fn run(peer: Peer, endpoint: &str, name: &str, session: &str) -> Outcome<()> {
+    let mut lock = PeerLock::new(peer, endpoint, name, session)?;
     let mut crowd = Vec::new();
     for line in io::stdin().lines() {
-        let line = line.map_err(EtcdError::system("read what to do"))?;
-        let answer = match line.split_once(' ') {
-            None if line == "enter" => {
+        let line = line.cannot("read a command")?;
+        let (command, number) = line.split_once(' ').unwrap_or((&line, "0"));
+        let number: u64 = number.parse().cannot(format_args!("read the number in `{line}`"))?;
+        let answer = match command {
+            "enter" => {
                 lock.enter()?;
-                now()?.to_string()
+                now().to_string()
             }
-            None if line == "leave" => {
-                let before = now()?;
+            "leave" => {
+                let before = now();
                 lock.leave()?;
                 before.to_string()
             }
-            Some(("pass", count)) => {
-                let count = count.parse().map_err(|_| EtcdError::program("pass", count))?;
+            "pass" => {
                 let mut times = Vec::new();
-                for _ in 0..count {
-                    let before = now()?;
+                for _ in 0..number {
+                    let before = now();
                     lock.enter()?;
                     lock.leave()?;
-                    times.push((now()? - before).to_string());
+                    times.push((now() - before).to_string());
                 }
                 times.join(" ")
             }
-            Some(("storm", time)) => {
-                let time: u64 = time.parse().map_err(|_| EtcdError::program("storm", time))?;
-                let end = now()? + time * 1_000_000;
+            "storm" => {
+                let end = now() + number * 1_000_000;
                 let mut entries = 0_u64;
-                while now()? < end {
+                while now() < end {
                     lock.enter()?;
-                    entries += u64::from(now()? < end);
+                    entries += u64::from(now() < end);
                     lock.leave()?;
                 }
                 entries.to_string()
             }
-            Some(("crowd", count)) => {
-                let count = count.parse().map_err(|_| EtcdError::program("crowd", count))?;
-                if let Lock::Room { room, session, .. } = &lock {
-                    for _ in 0..count {
+            "crowd" => {
+                if let PeerLock::Room { room, session, .. } = &lock {
+                    for _ in 0..number {
                         crowd.push(room.request(session).enter_owned()?);
                     }
                 }
                 crowd.len().to_string()
             }
-            _ => return Err(EtcdError::program("party", format!("what is `{line}`?"))),
+            _ => return Err(format!("`{line}` is no command").into()),
         };
-        writeln!(io::stdout(), "{answer}").map_err(EtcdError::system("answer"))?;
+        writeln!(io::stdout(), "{answer}").cannot("answer")?;
     }
     Ok(())
 }
 
-/// The other end: such a process, and what it is told.
+/// Starts this program again, as a part.
+pub(super) fn part() -> Outcome<Command> {
+    let mut command = Command::new(std::env::current_exe().cannot("find this program")?);
+    command.arg("part");
+    Ok(command)
+}
+
+/// Such a process, as its parent sees it.
 #[derive(Debug)]
-pub struct Party {
+pub(super) struct Party {
     process: Child,
-    orders: ChildStdin,
+    commands: ChildStdin,
     answers: BufReader<ChildStdout>,
 }
 
 impl Party {
-    /// Starts this program again as a party.
-    ///
-    /// # Errors
-    /// If that is not possible.
-    pub fn start(kind: Kind, endpoint: &str, name: &str, session: &str) -> Result<Self, EtcdError> {
-        let us = std::env::current_exe().map_err(EtcdError::system("tell where we are"))?;
-        let mut command = Command::new(us);
-        let kind = if kind == Kind::Room { "room" } else { "rpc" };
-        command.args(["--party", kind, endpoint, name, session]);
+    pub(super) fn start(peer: Peer, endpoint: &str, name: &str, session: &str) -> Outcome<Self> {
+        let peer = if peer == Peer::Room { "room" } else { "rpc" };
+        let mut command = part()?;
+        command.args(["party", peer, endpoint, name, session]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().map_err(EtcdError::system("start a party"))?;
-        match (process.stdin.take(), process.stdout.take()) {
-            (Some(orders), Some(answers)) => {
-                Ok(Party { process, orders, answers: BufReader::new(answers) })
-            }
-            _ => Err(EtcdError::program("party", "it has no pipes")),
-        }
+        let mut process = command.spawn().cannot("start a party")?;
+        let pipes = process.stdin.take().zip(process.stdout.take());
+        let (commands, answers) = pipes.ok_or("a party has no pipes")?;
+        Ok(Party { process, commands, answers: BufReader::new(answers) })
     }
 
-    /// Says what to do.
-    ///
-    /// # Errors
-    /// If the party is gone.
-    pub fn tell(&mut self, order: &str) -> Result<(), EtcdError> {
-        writeln!(self.orders, "{order}").map_err(EtcdError::system("tell a party what to do"))
+    pub(super) fn tell(&mut self, command: &str) -> Outcome<()> {
+        writeln!(self.commands, "{command}").cannot("command a party")
     }
 
-    /// Waits for the answer: some numbers.
-    ///
-    /// # Errors
-    /// If the party has failed.
-    pub fn answer(&mut self) -> Result<Vec<u64>, EtcdError> {
+    /// Waits for the answer: one number or more.
+    pub(super) fn answer(&mut self) -> Outcome<Vec<u64>> {
         let mut line = String::new();
-        self.answers.read_line(&mut line).map_err(EtcdError::system("hear from a party"))?;
+        self.answers.read_line(&mut line).cannot("read from a party")?;
         let numbers: Option<Vec<u64>> =
             line.split_whitespace().map(|word| word.parse().ok()).collect();
-        match numbers {
-            Some(numbers) if !numbers.is_empty() => Ok(numbers),
-            _ => Err(EtcdError::program("party", format!("it answered `{}`", line.trim()))),
-        }
+        let numbers = numbers.filter(|numbers| !numbers.is_empty());
+        Ok(numbers.ok_or_else(|| format!("a party answered `{}`", line.trim()))?)
     }
 
-    /// Both.
-    ///
-    /// # Errors
-    /// If the party has failed.
-    pub fn ask(&mut self, order: &str) -> Result<u64, EtcdError> {
-        self.tell(order)?;
+    /// Gives a command and waits for the answer.
+    pub(super) fn ask(&mut self, command: &str) -> Outcome<u64> {
+        self.tell(command)?;
         Ok(self.answer()?[0])
     }
 }
 
 impl Drop for Party {
     fn drop(&mut self) {
-        // It would end by itself with its input, but not if it waits for a lock.
+        // It ends with its input, but not while it waits for a lock.
         _ = self.process.kill();
         _ = self.process.wait();
     }

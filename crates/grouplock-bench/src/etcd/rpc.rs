@@ -1,5 +1,5 @@
-//! etcd's own lock, as fast as it can be had: one connection, one lease that lasts, one call to lock and one to unlock, made by a
-//! runtime on the caller's own thread.
+//! etcd's own lock, as fast as it can be: one connection, one long lease, one call to lock and one
+//! to unlock, by a runtime on the caller's thread.
 
 use http::uri::PathAndQuery;
 use prost::Message;
@@ -9,9 +9,9 @@ use tonic::client::Grpc;
 use tonic::transport::{Channel, Endpoint};
 use tonic_prost::ProstCodec;
 
-use super::EtcdError;
+use crate::report::{Cannot, Outcome};
 
-// Of etcd's rpc.proto and v3lock.proto, what is needed; other fields of the answers are skipped.
+// The part of etcd's rpc.proto and v3lock.proto that is needed here.
 
 #[derive(Clone, PartialEq, Message)]
 struct LeaseGrantRequest {
@@ -48,9 +48,9 @@ struct UnlockRequest {
 #[derive(Clone, PartialEq, Message)]
 struct UnlockResponse {}
 
-/// A lock of etcd's, and the lease to take it with.
+/// A lock of etcd, and the lease for it.
 #[derive(Debug)]
-pub struct RpcLock {
+pub(super) struct RpcLock {
     runtime: Runtime,
     client: Grpc<Channel>,
     name: Vec<u8>,
@@ -59,58 +59,43 @@ pub struct RpcLock {
 }
 
 impl RpcLock {
-    /// Connects, and has a lease granted that lasts for longer than any measurement, so that it need not be kept alive.
-    ///
-    /// # Errors
-    /// If etcd cannot be reached.
-    pub fn new(endpoint: &str, name: &str) -> Result<Self, EtcdError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(EtcdError::system("start a runtime"))?;
+    /// Connects. The lease lasts longer than any measurement, so nothing has to keep it alive.
+    pub(super) fn new(endpoint: &str, name: &str) -> Outcome<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.cannot("start a runtime")?;
         let endpoint = Endpoint::from_shared(format!("http://{endpoint}"))?.tcp_nodelay(true);
-        let mut client = Grpc::new(runtime.block_on(endpoint.connect())?);
+        let client = Grpc::new(runtime.block_on(endpoint.connect()).cannot("connect to etcd")?);
+        let name = name.as_bytes().to_vec();
+        let mut lock = RpcLock { runtime, client, name, lease: 0, key: Vec::new() };
         let request = LeaseGrantRequest { ttl: 3600 };
-        let grant = PathAndQuery::from_static("/etcdserverpb.Lease/LeaseGrant");
-        let LeaseGrantResponse { id: lease } =
-            runtime.block_on(call(&mut client, grant, request))?;
-        Ok(RpcLock { runtime, client, name: name.as_bytes().to_vec(), lease, key: Vec::new() })
+        let grant: LeaseGrantResponse = lock.call("/etcdserverpb.Lease/LeaseGrant", request)?;
+        lock.lease = grant.id;
+        Ok(lock)
     }
 
-    /// Takes it.
-    ///
-    /// # Errors
-    /// As etcd has reason to.
-    pub fn lock(&mut self) -> Result<(), EtcdError> {
+    pub(super) fn lock(&mut self) -> Outcome<()> {
         let request = LockRequest { name: self.name.clone(), lease: self.lease };
-        let path = PathAndQuery::from_static("/v3lockpb.Lock/Lock");
-        let LockResponse { key } = self.runtime.block_on(call(&mut self.client, path, request))?;
+        let LockResponse { key } = self.call("/v3lockpb.Lock/Lock", request)?;
         self.key = key;
         Ok(())
     }
 
-    /// Gives it back.
-    ///
-    /// # Errors
-    /// As etcd has reason to.
-    pub fn unlock(&mut self) -> Result<(), EtcdError> {
+    pub(super) fn unlock(&mut self) -> Outcome<()> {
         let request = UnlockRequest { key: std::mem::take(&mut self.key) };
-        let path = PathAndQuery::from_static("/v3lockpb.Lock/Unlock");
-        let UnlockResponse {} = self.runtime.block_on(call(&mut self.client, path, request))?;
+        let UnlockResponse {} = self.call("/v3lockpb.Lock/Unlock", request)?;
         Ok(())
     }
-}
 
-async fn call<Q, A>(
-    client: &mut Grpc<Channel>,
-    path: PathAndQuery,
-    request: Q,
-) -> Result<A, EtcdError>
-where
-    Q: Message + Send + Sync + 'static,
-    A: Message + Default + Send + Sync + 'static,
-{
-    client.ready().await?;
-    let codec = ProstCodec::<Q, A>::default();
-    Ok(client.unary(Request::new(request), path, codec).await?.into_inner())
+    fn call<Q, A>(&mut self, path: &'static str, request: Q) -> Outcome<A>
+    where
+        Q: Message + Send + Sync + 'static,
+        A: Message + Default + Send + Sync + 'static,
+    {
+        let client = &mut self.client;
+        self.runtime.block_on(async {
+            client.ready().await?;
+            let (path, codec) = (PathAndQuery::from_static(path), ProstCodec::<Q, A>::default());
+            Ok(client.unary(Request::new(request), path, codec).await?.into_inner())
+        })
+    }
 }

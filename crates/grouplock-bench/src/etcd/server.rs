@@ -1,77 +1,71 @@
-//! An etcd of our own.
+//! Starts an etcd.
 
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
-use super::EtcdError;
+use grouplock_testing::{Scratch, free_port};
 
-/// A server with one member, on this machine's loopback. It ends with the value, and its data goes.
+use crate::report::{Cannot, Outcome};
+
+/// A server with one member, on the loopback of this machine. Dropping it ends it and removes its
+/// data.
 #[derive(Debug)]
-pub struct Server {
+pub(super) struct Server {
     process: Child,
-    data: PathBuf,
+    _data: Scratch,
     /// `host:port` for clients.
-    pub endpoint: String,
-    /// What kind of file system its data is on.
-    pub file_system: String,
+    pub(super) endpoint: String,
+    /// The file system of its data.
+    pub(super) file_system: String,
 }
 
 impl Server {
-    /// Starts one with its data in a new directory in `base`, and waits until it serves.
-    ///
-    /// # Errors
-    /// If etcd is not installed or does not start.
-    pub fn start(base: &Path) -> Result<Self, EtcdError> {
-        let data = base.join(format!("grouplock-bench-etcd-{}", std::process::id()));
-        fs::create_dir_all(&data).map_err(EtcdError::system("make a directory for etcd's data"))?;
-        let client = free_port()?;
-        let peer = free_port()?;
-        let (client, peer) = (format!("127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
-        // It dies with us, whatever happens.
-        let mut command = Command::new("setpriv");
-        command
+    /// Starts one with its data in a new directory below `base`, and waits until it serves.
+    pub(super) fn start(base: &Path) -> Outcome<Self> {
+        let data = Scratch::below(base).cannot("make a directory for etcd's data")?;
+        let client = format!("127.0.0.1:{}", free_port());
+        let peer = format!("http://127.0.0.1:{}", free_port());
+        // It dies with this program.
+        let process = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "etcd", "--name", "bench", "--data-dir"])
-            .arg(&data)
+            .arg(data.path())
             .args(["--listen-client-urls", &format!("http://{client}")])
             .args(["--advertise-client-urls", &format!("http://{client}")])
             .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
             .args(["--initial-cluster", &format!("bench={peer}"), "--logger", "zap"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let process = command.spawn().map_err(EtcdError::system("start etcd"))?;
-        let file_system = file_system(&data);
-        let mut server = Server { process, data, endpoint: client, file_system };
+            .stderr(Stdio::null())
+            .spawn()
+            .cannot("start etcd")?;
+        let file_system = file_system(data.path());
+        let mut server = Server { process, _data: data, endpoint: client, file_system };
         server.await_health()?;
         Ok(server)
     }
 
-    fn await_health(&mut self) -> Result<(), EtcdError> {
+    fn await_health(&mut self) -> Outcome<()> {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
-            if self
-                .etcdctl()
-                .args(["endpoint", "health"])
-                .output()
-                .is_ok_and(|o| o.status.success())
-            {
+            let health = self.etcdctl().args(["endpoint", "health"]).output();
+            if health.is_ok_and(|output| output.status.success()) {
                 return Ok(());
             }
             if let Ok(Some(status)) = self.process.try_wait() {
-                return Err(EtcdError::program("etcd", format!("it ended with {status}")));
+                return Err(format!("etcd ended with {status}").into());
             }
             if Instant::now() > deadline {
-                return Err(EtcdError::program("etcd", "it does not serve within 30 s"));
+                return Err("etcd does not serve within 30 s".into());
             }
             thread::sleep(Duration::from_millis(50));
         }
     }
 
-    /// etcd's own program, told where the server is.
-    pub fn etcdctl(&self) -> Command {
+    /// etcd's own program, for this server.
+    pub(super) fn etcdctl(&self) -> Command {
         let mut command = Command::new("etcdctl");
         command.env("ETCDCTL_API", "3").env("ETCDCTL_ENDPOINTS", &self.endpoint);
         command.stdin(Stdio::null());
@@ -81,31 +75,22 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be dead already; and what was measured is worth more than a directory that stays.
+        // It may be dead already.
         _ = self.process.kill();
         _ = self.process.wait();
-        _ = fs::remove_dir_all(&self.data);
     }
 }
 
-/// What etcd calls itself.
-///
-/// # Errors
-/// If it is not installed.
-pub fn version() -> Result<String, EtcdError> {
+/// The version of the installed etcd.
+pub(super) fn version() -> Outcome<String> {
     let output = Command::new("etcd").arg("--version").output();
-    let output = output.map_err(EtcdError::system("run etcd (package etcd-server)"))?;
+    let output = output.cannot("run etcd (package etcd-server)")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let number = text.lines().next().and_then(|line| line.strip_prefix("etcd Version: "));
-    number.map(str::to_owned).ok_or_else(|| EtcdError::program("etcd --version", text))
+    Ok(number.ok_or_else(|| format!("etcd --version printed `{text}`"))?.to_owned())
 }
 
-fn free_port() -> Result<u16, EtcdError> {
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    free.map(|address| address.port()).map_err(EtcdError::system("find a free port"))
-}
-
-/// The file system that a directory is on, as the system's list of mounts calls it.
+/// The file system of a directory, from the system's list of mounts.
 fn file_system(directory: &Path) -> String {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
@@ -113,7 +98,7 @@ fn file_system(directory: &Path) -> String {
         let mut fields = line.split(' ').skip(1);
         Some((fields.next()?, fields.next()?)).filter(|(point, _)| directory.starts_with(point))
     });
-    // Of two mounts at one point the later one is seen.
+    // Of two mounts at one point the later one is in force.
     let deepest = mounts.max_by_key(|(point, _)| point.len());
     deepest.map_or_else(|| "unknown".to_owned(), |(_, kind)| kind.to_owned())
 }
@@ -123,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_system_of_a_directory_is_told() {
+    fn the_file_system_of_a_directory_is_found() {
         assert_eq!(file_system(Path::new("/proc/self")), "proc");
     }
 }

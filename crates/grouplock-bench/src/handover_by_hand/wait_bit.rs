@@ -7,15 +7,14 @@ use std::thread;
 
 const CLEAR: u32 = 0;
 const SET: u32 = 1;
-/// Clear, and the waiter sleeps or is about to.
+/// Clear, and the waiter sleeps or will sleep.
 const ASLEEP: u32 = 2;
 
 /// Rounds of spinning, each twice as long as the one before.
 const SPIN_ROUNDS: u32 = 6;
-/// Rounds of giving the processor to somebody else.
+/// Rounds of yielding the core.
 const YIELD_ROUNDS: u32 = 8;
 
-/// The bit.
 #[derive(Debug)]
 pub(super) struct WaitBit(AtomicU32);
 
@@ -24,13 +23,13 @@ impl WaitBit {
         WaitBit(AtomicU32::new(CLEAR))
     }
 
-    /// Clears the bit while nobody waits on it; the caller's next release publishes that.
+    /// Clears the bit while no thread waits on it. The caller's next release publishes it.
     #[inline(always)]
     pub(super) fn clear(&self) {
         self.0.store(CLEAR, Relaxed);
     }
 
-    /// Sets the bit and wakes whoever waits. A release, which pairs with the acquires of `wait`.
+    /// Sets the bit and wakes the waiter. A release, which pairs with the acquires of `wait`.
     #[inline(always)]
     pub(super) fn signal(&self) {
         if self.0.swap(SET, Release) == ASLEEP {
@@ -58,7 +57,7 @@ impl WaitBit {
                 return;
             }
         }
-        // Acquire on failure: then the signal has come. On success there is nothing to see yet.
+        // Acquire on failure: then the bit is set. On success there is nothing to acquire yet.
         if self.0.compare_exchange(CLEAR, ASLEEP, Relaxed, Acquire).is_ok() {
             while self.0.load(Acquire) == ASLEEP {
                 atomic_wait::wait(&self.0, ASLEEP);

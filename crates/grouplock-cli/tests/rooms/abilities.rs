@@ -1,4 +1,4 @@
-//! Alone, at most so many, set-up and tear-down, deaths until they are repaired: that each does its job.
+//! `-x`, `--at-most`, set-up, tear-down and the report of deaths: each does its job.
 
 use std::fs;
 use std::num::NonZeroU16;
@@ -6,11 +6,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;
 
 use grouplock_room::{Room, RoomOptions};
+use grouplock_testing::{Running, until};
 use nix::sys::signal::Signal;
 
-use crate::place::{Place, Running, until};
+use crate::place::Place;
 
-/// Starts several runs at once, and waits until all have succeeded.
+/// Starts several runs together, and waits until all have succeeded.
 fn all_succeed(place: &Place, runs: &[&[&str]]) {
     let started: Vec<_> = runs.iter().map(|run| Running::start(place.grouplock(run))).collect();
     for (run, arguments) in started.into_iter().zip(runs) {
@@ -18,7 +19,7 @@ fn all_succeed(place: &Place, runs: &[&[&str]]) {
     }
 }
 
-/// Fails if another that does the same runs at the same time.
+/// Fails if another command of this kind runs at the same time.
 const ALONE: &str = "mkdir \"$0\" && sleep 0.1 && rmdir \"$0\"";
 
 #[test]
@@ -28,7 +29,7 @@ fn two_migrations_are_never_inside_together() {
     let run = ["run", "-x", "database", "migration", "--", "sh", "-c", ALONE, &mark];
     let unnamed = ["run", "--exclusive", "database", "--", "sh", "-c", ALONE, &mark];
     all_succeed(&place, &[&run, &run, &unnamed, &run]);
-    // Without it they overlap.
+    // Without the option they overlap.
     let shared = "touch \"$0.$$\"; for i in $(seq 600); do \
                   [ $(ls \"$0\".* | wc -l) = 2 ] && exit 0; sleep 0.1; done; exit 1";
     let run = ["run", "database", "migration", "--", "sh", "-c", shared, &mark];
@@ -65,7 +66,7 @@ fn a_model_is_loaded_once_and_unloaded_by_the_last() {
             "gpu".to_owned(),
             model.to_owned(),
             "-c".to_owned(),
-            // The model that is loaded is the one that is needed.
+            // The loaded model is the needed one.
             format!("sleep 0.05; [ \"$(cat {file})\" = \"{model}\" ]"),
         ]
     };
@@ -136,7 +137,7 @@ fn one_participant_too_many_is_told_or_waits() {
     let mark = place.file("mark").display().to_string();
     let waiting = place.grouplock(&[&waits, &["small", "s", "--", "touch", &mark][..]].concat());
     let waiting = Running::start(waiting);
-    // It can only be seen that it has not ended: it is in no line yet.
+    // The test can only see that it has not ended: it is in no line yet.
     std::thread::sleep(Duration::from_millis(300));
     assert!(!place.file("mark").exists());
     drop(inside);

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use grouplock_testing::{current_test, skip};
+use grouplock_testing::{Running, current_test, skip, until};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 
-use crate::place::{Place, Running, line_of, mentioning, state, told, until};
+use crate::place::{Place, line_of, mentioning, state, told};
 
 fn acquire(place: &Place, arguments: &[&str]) -> String {
     let all: Vec<&str> = ["acquire"].iter().chain(arguments).copied().collect();
@@ -85,7 +85,7 @@ fn a_subshell_or_timeout_that_ends_does_not_end_the_holding() {
         let script = Running::start(command);
         let token = line_of(&got);
         assert!(!token.is_empty(), "{call}");
-        // Longer than the keeper needs to see that its owner has ended.
+        // Longer than the keeper needs to notice the end of its owner.
         assert_eq!(
             place.said(&["run", "-q", "-w", "0.3", "r", "b", "--", "true"]).0,
             124,
@@ -114,7 +114,7 @@ fn a_script_can_learn_that_its_keeper_was_killed() {
 fn release_kills_no_process_of_another_namespace() {
     let place = Place::new();
     let token = acquire(&place, &["r", "a"]);
-    // In a namespace of its own a process gets the number of the keeper.
+    // In another pid namespace, a process gets the number of the keeper.
     let script = format!(
         "echo {} > /proc/sys/kernel/ns_last_pid || exit 99; sleep 1000 & echo $!; \"$G\" release '{token}'; \
          echo $?; kill -0 $! && echo alive",
@@ -158,7 +158,7 @@ fn another_owner_can_be_named_and_a_limit() {
 #[test]
 fn the_keeper_holds_no_descriptor_of_the_caller() {
     let place = Place::new();
-    // `output` returns at the end of both pipes, so it would not if the keeper had kept one.
+    // `output` returns at the end of both pipes. It would not return if the keeper held one.
     let script = format!(
         "exec 9>'{}'; '{}' acquire r a --for {}",
         place.file("nine").display(),
@@ -186,7 +186,7 @@ fn an_acquire_that_cannot_is_124_and_leaves_nobody() {
         place.said(&["acquire", "-q", "-w", "0.1", "-E", "3", "r", "b"]),
         (3, String::new(), String::new())
     );
-    let session = format!("session of {}", place.path.display());
+    let session = format!("session of {}", place.path().display());
     let waiting = Running::start(place.grouplock(&["acquire", "r", &session]));
     until("it waits", || place.waiters("r") == 1);
     waiting.send(Signal::SIGKILL);
@@ -200,7 +200,7 @@ fn an_acquire_that_cannot_is_124_and_leaves_nobody() {
 fn an_acquire_that_is_killed_before_it_has_printed_the_token_holds_nothing() {
     let place = Place::new();
     let (reader, mut writer) = std::io::pipe().expect("there are descriptors");
-    // Full, so that the token cannot be printed.
+    // The disk is full, so that the token cannot be printed.
     fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("it is open");
     while writer.write(&[0; 4096]).is_ok() {}
     fcntl(&writer, FcntlArg::F_SETFL(OFlag::empty())).expect("it is open");
@@ -224,7 +224,7 @@ fn a_token_that_is_none_is_named() {
         trouble.contains("`nonsense` is not a token: expected the output of `grouplock acquire`"),
         "{trouble}"
     );
-    // A process that is no keeper is left alone, whatever the token says.
+    // `release` does not kill a process that is no keeper, whatever the token says.
     let innocent = Running::start({
         let mut sleep = Command::new("sleep");
         sleep.arg("1000");

@@ -1,4 +1,4 @@
-//! `grouplock demo`: what a newcomer sees first.
+//! `grouplock demo`: what new users see first.
 
 use crate::place::Place;
 

@@ -1,11 +1,12 @@
-//! `grouplock enter --fd` and `grouplock leave --fd`: the script's own descriptor keeps the place.
+//! `grouplock enter --fd` and `grouplock leave --fd`: a descriptor of the script keeps the holding.
 
 use std::process::Stdio;
 
+use grouplock_testing::{Running, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::place::{Place, Running, children, line_of, told, until};
+use crate::place::{Place, children, line_of, told};
 
 /// Opens descriptor 9 on room `r`.
 const OPEN: &str = "exec 9<>\"$(\"$G\" path r)\" || exit 99; ";
@@ -15,11 +16,11 @@ fn run(place: &Place, script: &str) -> (i32, String, String) {
     told(&mut place.script(&(OPEN.to_owned() + script)))
 }
 
-/// In a script: waits until somebody of session `b` is in the line, or fails after a minute.
+/// For a script: waits until a request of session `b` is in the line, or fails after a minute.
 const WAITS: &str = "look=0; until \"$G\" status r | grep -q 'waiting: b'; \
                      do [ $((look += 1)) -lt 6000 ] || exit 99; sleep 0.01; done;";
 
-/// A script that has entered by descriptor 9, does `then`, and stays until it is killed.
+/// A script that has entered by descriptor 9, runs `then`, and stays until it is killed.
 fn inside(place: &Place, session: &str, then: &str) -> Running {
     let mark = place.file("entered");
     _ = std::fs::remove_file(&mark);
@@ -95,7 +96,7 @@ fn an_enter_that_is_killed_while_it_waits_leaves_nothing() {
 fn a_script_that_waits_for_its_turn_does_its_work_alone() {
     let place = Place::new();
     let mark = place.file("mark");
-    // Fails if another does the same at the same time.
+    // Fails if another script does the same at the same time.
     let script = format!(
         "{OPEN} \"$G\" enter --fd 9 -x r || exit; mkdir '{0}' && sleep 0.1 && rmdir '{0}' && echo done; \"$G\" leave --fd 9",
         mark.display()
@@ -151,7 +152,7 @@ fn a_script_can_learn_the_epoch() {
     assert_eq!((lines[1], lines[0]), ("it's", lines[2]));
     assert!(lines[0].parse::<u64>().is_ok_and(|epoch| epoch > 0), "{text}");
 
-    // Who does not look at the exit code is not inside by mistake.
+    // A script that ignores the exit code is not inside by mistake.
     let _holder = place.occupy("r", "a");
     let careless = "eval \"$(\"$G\" enter -q -n --fd 9 --export r b)\" || exit; echo inside";
     assert_eq!(run(&place, careless), (124, String::new(), String::new()));
@@ -218,7 +219,7 @@ fn a_descriptor_that_has_emptied_the_room_is_told_so_and_others_get_a_new_room()
         assert!(trouble.contains("was emptied (as `9>` does) or removed"), "{trouble}");
         assert_eq!(try_enter(&place, "a"), 0);
     }
-    // As when the room is removed after it was named, and before it is opened.
+    // As if the room were removed after its path was printed, and before it was opened.
     std::fs::write(place.rooms().join("r.room"), "").expect("it can be written");
     assert_eq!(try_enter(&place, "a"), 0);
     assert_eq!(run(&place, "exec 9>>\"$(\"$G\" path r)\"; \"$G\" enter --fd 9 r a").0, 0);

@@ -1,4 +1,4 @@
-//! What a person sees who did something wrong, or whose machine did.
+//! The messages after a mistake of the user or a fault of the machine.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::place::{Place, install, told};
 
-/// Asserts that it fails with our own code and says all of that.
+/// Asserts that the program fails with its own exit code, and that the message has all these texts.
 fn refused(place: &Place, arguments: &[&str], expected: &[&str]) {
     let (code, text, trouble) = place.said(arguments);
     assert_eq!(code, 125, "{arguments:?}: {trouble}");
@@ -18,12 +18,12 @@ fn refused(place: &Place, arguments: &[&str], expected: &[&str]) {
     }
 }
 
-/// The program, run by somebody who is not root. Root may write anywhere and has a default place.
+/// The program, run by a user that is not root. Root may write anywhere and has a default place.
 pub(crate) fn unprivileged(place: &Place, arguments: &[&str]) -> Command {
     let mut command = place.grouplock(arguments);
     if nix::unistd::geteuid().is_root() {
-        // Where everybody can reach it; 65534 is nobody nearly everywhere.
-        fs::set_permissions(&place.path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        // All users can reach it there; 65534 is the user nobody on most systems.
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
         let program = place.file("grouplock");
         install(env!("CARGO_BIN_EXE_grouplock").as_ref(), &program);
         command = Command::new(&program);
@@ -185,7 +185,7 @@ fn what_is_no_room_is_left_alone() {
     refused(&place, &["remove", "r"], &["is not a room"]);
     assert_eq!(fs::read_to_string(&file).expect("it is there"), letter);
 
-    // All overviews go on without it, and say so.
+    // All overviews continue without it, and say so.
     assert_eq!(place.said(&["run", "other", "s", "--", "true"]).0, 0);
     let (code, text, trouble) = place.said(&["status"]);
     assert_eq!(code, 125);

@@ -2,10 +2,11 @@
 
 use std::process::Stdio;
 
+use grouplock_testing::Running;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::place::{Place, Running, told};
+use crate::place::{Place, told};
 
 fn parse(text: &str) -> Vec<Value> {
     let events: Vec<Value> = text

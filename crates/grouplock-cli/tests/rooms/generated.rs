@@ -8,7 +8,7 @@ use grouplock_testing::{current_test, skip};
 
 use crate::place::{Place, told};
 
-/// Whether a shell accepts a script; `None` if there is no such shell here.
+/// Whether a shell accepts a script. `None` if the shell is not installed.
 fn accepts(shell: &str, check: &str, script: &str) -> Option<bool> {
     let mut child =
         Command::new(shell).arg(check).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;

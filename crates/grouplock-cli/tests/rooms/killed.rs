@@ -4,14 +4,15 @@ use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
+use grouplock_testing::{Running, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::place::{Place, Running, children, line_of, mentioning, state, told, unique, until};
+use crate::place::{Place, children, line_of, mentioning, state, told, unique};
 
-/// A command whose shell has a child; it appends to `alive` as long as it lives.
+/// A command whose shell has a child. It appends to `alive` while it lives.
 fn tick(place: &Place) -> (Running, Vec<i32>) {
-    // A file of this round's own: one that the last round left would tell of its processes.
+    // Each round has its own file: a file of the last round would show the processes of that round.
     let (pids, alive) = (place.file(&format!("pids-{}", unique())), place.file("alive"));
     let script = format!(
         "(while :; do echo >> '{alive}'; sleep 0.01; done) & echo $$ $! > '{pids}'; wait",
@@ -30,7 +31,7 @@ fn if_we_are_killed_the_command_and_its_children_die_before_the_room_is_free() {
         let (running, family) = tick(&place);
         let after = place.file("after");
         let alive = place.file("alive");
-        // As soon as it gets in it looks twice whether the others still write.
+        // When it is inside, it checks twice whether the others still write.
         let script = format!(
             "wc -l < '{0}' > '{1}'; sleep 0.2; wc -l < '{0}' >> '{1}'; echo end >> '{1}'",
             alive.display(),
@@ -54,7 +55,7 @@ fn a_child_that_is_born_while_its_family_is_killed_dies_too() {
     let place = Place::new();
     for round in 0..6 {
         let (begun, late) = (place.file(&format!("begun-{round}")), place.file("late"));
-        // Whoever of them is overlooked writes when the next is inside.
+        // A process that was not killed writes while the next one is inside.
         let script = format!(
             "while :; do (sleep 0.4; echo >> '{}') & echo > '{}'; done",
             late.display(),
@@ -65,7 +66,7 @@ fn a_child_that_is_born_while_its_family_is_killed_dies_too() {
         running.send(Signal::SIGKILL);
         let script = "cat late 2>/dev/null | wc -l; sleep 0.6; cat late 2>/dev/null | wc -l";
         let mut next = place.grouplock(&["run", "-q", "r", "b", "-c", script]);
-        let (code, counts, trouble) = told(next.current_dir(&place.path));
+        let (code, counts, trouble) = told(next.current_dir(place.path()));
         assert_eq!(code, 0, "{trouble}");
         let counts: Vec<&str> = counts.lines().collect();
         assert_eq!(counts[0], counts[1], "somebody wrote while the next was inside");
@@ -135,7 +136,7 @@ fn a_guardian_that_is_killed_is_replaced() {
     }
 }
 
-/// The guardian among the children of a run whose command and its family are known.
+/// The guardian of a run: the child that is neither the command nor one of its descendants.
 fn guardian_of(running: &Running, family: &[i32]) -> i32 {
     let guardian = children(running.pid()).into_iter().find(|pid| !family.contains(pid));
     guardian.expect("there is one")
@@ -146,7 +147,7 @@ fn if_we_and_the_guardian_are_killed_at_once_the_command_keeps_its_place() {
     let place = Place::new();
     let (running, family) = tick(&place);
     let guardian = Pid::from_raw(guardian_of(&running, &family));
-    // Stopped, it cannot act before it is killed too.
+    // A stopped guardian cannot act before it is killed too.
     kill(guardian, Signal::SIGSTOP).expect("it is there");
     until("it is stopped", || state(guardian.as_raw()) == Some('T'));
     running.send(Signal::SIGKILL);
@@ -172,7 +173,7 @@ fn whoever_kills_all_processes_of_our_name_kills_the_commands_too() {
     let name = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     let ours: Vec<i32> = ours.filter(|pid| name(pid).contains("grouplock")).collect();
     assert!(ours.contains(&running.pid()));
-    // Stopped first, so that none can act between two of them.
+    // All are stopped first, so that none can act between two kills.
     for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
         for pid in &ours {
             kill(Pid::from_raw(*pid), signal).expect("it is there");
@@ -188,7 +189,7 @@ fn whoever_kills_all_processes_of_our_name_kills_the_commands_too() {
 fn what_a_command_leaves_in_the_background_keeps_neither_the_room_nor_a_slot() {
     let place = Place::new();
     let pids = place.file("pids");
-    // Longer than a run without a thread that watches its holding.
+    // Longer than a run that starts no thread to watch its holding.
     let script = format!(
         "sleep 1000 >/dev/null 2>&1 & echo $! >> '{}'; sleep 0.1; echo $GROUPLOCK_HOLDER",
         pids.display()
@@ -207,12 +208,12 @@ fn what_a_command_leaves_in_the_background_keeps_neither_the_room_nor_a_slot() {
 #[test]
 fn nothing_of_ours_is_left_after_the_end() {
     let place = Place::new();
-    let session = format!("session of {}", place.path.display());
+    let session = format!("session of {}", place.path().display());
     assert_eq!(place.said(&["run", "r", &session, "--", "sleep", "0.1"]).0, 0);
     assert_eq!(mentioning(&session), [0; 0]);
 }
 
-/// Removes the file of the room, as somebody does who does not know what it is for.
+/// Removes the file of the room, like a person who does not know its purpose.
 fn take_away(place: &Place) {
     for entry in fs::read_dir(place.rooms()).expect("the directory is there").flatten() {
         fs::remove_file(entry.path()).expect("it can be removed");

@@ -1,4 +1,4 @@
-//! The commands that deal with rooms, as their users call them: with real processes.
+//! The commands about rooms, as users call them: with real processes.
 
 mod abilities;
 mod acquire;

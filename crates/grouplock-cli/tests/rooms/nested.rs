@@ -3,11 +3,13 @@
 use std::fs;
 use std::process::Stdio;
 
+use grouplock_testing::{Running, until};
 use nix::sys::signal::Signal;
 
-use crate::place::{Place, Running, told, until};
+use crate::place::{Place, told};
 
-/// Runs a script in room `r`, session `a`, once `b` waits for the room too. Its exit code, stdout and stderr.
+/// Runs a script in room `r`, session `a`, while `b` waits for the room too. Returns its exit code,
+/// stdout and stderr.
 fn while_another_waits(place: &Place, script: &str) -> (i32, String, String) {
     let waiting = place.file("waiting");
     _ = fs::remove_file(&waiting);
@@ -30,7 +32,7 @@ fn while_another_waits(place: &Place, script: &str) -> (i32, String, String) {
 #[test]
 fn the_same_session_runs_at_once_although_another_waits() {
     let place = Place::new();
-    // Long enough for the place to be watched.
+    // Long enough that the run watches its holding.
     let show = "sleep 0.1; echo $GROUPLOCK_ROOM $GROUPLOCK_SESSION $GROUPLOCK_EPOCH; exit 3";
     for options in ["", "-n", "-w 60"] {
         let script = format!("echo $GROUPLOCK_EPOCH; \"$G\" run {options} r a -c '{show}'");
@@ -39,7 +41,7 @@ fn the_same_session_runs_at_once_although_another_waits() {
         let (outer, inner) = text.split_once('\n').expect("two lines");
         assert_eq!(inner, format!("r a {outer}\n"));
     }
-    // Another room between them.
+    // The same with another room between them.
     let script = "\"$G\" run other x -- \"$G\" run other x -- \"$G\" run r a -- echo within";
     assert_eq!(while_another_waits(&place, script), (0, "within\n".to_owned(), String::new()));
 }
@@ -66,7 +68,7 @@ fn another_session_of_the_same_room_is_refused() {
 #[test]
 fn another_path_to_the_same_place_is_the_same_place() {
     let place = Place::new();
-    std::os::unix::fs::symlink(&place.path, place.file("link")).expect("it can be made");
+    std::os::unix::fs::symlink(place.path(), place.file("link")).expect("it can be made");
     for other in ["link/rooms", "rooms/../rooms"] {
         let script = format!("\"$G\" run --at '{}' r b -- true", place.file(other).display());
         let mut outer = place.grouplock(&["run", "r", "a", "-c", &script]);

@@ -1,44 +1,36 @@
-//! A directory for the rooms of one test, and what is done in it.
+//! A directory for the rooms of one test, and the commands of the test.
 
 use std::fs;
-use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
+use grouplock_testing::{Running, Scratch, until};
 use serde_json::Value;
 
-/// Longer than anything takes on a busy machine, unless it hangs.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
-
-/// A directory that is gone after the test.
+/// A directory that the test removes at its end.
 pub(crate) struct Place {
-    pub(crate) path: PathBuf,
+    scratch: Scratch,
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        // Relaxed: only that each number is given once matters.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("grouplock-cli-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).expect("a directory for the test can be made");
-        Place { path }
+        let scratch = Scratch::below(&std::env::temp_dir());
+        Place { scratch: scratch.expect("a directory for the test can be made") }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.scratch.path()
     }
 
     /// The directory of the rooms.
     pub(crate) fn rooms(&self) -> PathBuf {
-        self.path.join("rooms")
+        self.scratch.join("rooms")
     }
 
-    /// A file for what a command has to tell.
+    /// A file for the output of a command.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        self.scratch.join(name)
     }
 
     /// The program with these arguments, and the rooms of this place.
@@ -71,7 +63,7 @@ impl Place {
         command
     }
 
-    /// Somebody inside, who stays until they are ended. Returns when they are inside.
+    /// A holder that stays until it is ended. Returns when it is inside.
     pub(crate) fn occupy(&self, room: &str, session: &str) -> Running {
         let mark = self.file(&format!("inside-{room}-{session}-{}", unique()));
         let script = format!("echo > '{}'; exec sleep 1000", mark.display());
@@ -80,122 +72,25 @@ impl Place {
         running
     }
 
-    /// The room as `status --json` tells.
+    /// The room in the output of `status --json`.
     pub(crate) fn status(&self, room: &str) -> Value {
         let (code, text, trouble) = self.said(&["status", "--json", room]);
         assert_eq!(code, 0, "{trouble}");
         serde_json::from_str(&text).expect("it is JSON")
     }
 
-    /// How many wait in the room.
+    /// The number of waiters.
     pub(crate) fn waiters(&self, room: &str) -> usize {
         let status = self.status(room);
         let phases = status["waiting"].as_array().expect("a list");
         phases.iter().map(|phase| phase["members"].as_array().map_or(0, Vec::len)).sum()
     }
 
-    /// Whether nobody is inside and nobody waits. A room that does not exist is empty.
+    /// Whether the room has no holder and no waiter. A room that does not exist is empty.
     pub(crate) fn is_empty(&self, room: &str) -> bool {
         let (code, text, trouble) = self.said(&["status", room]);
         assert!(code == 0 || trouble.contains("there is no room"), "{trouble}");
         !text.contains("  inside: ") && !text.contains("  waiting: ")
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // A test that fails leaves processes that may still write there.
-        _ = fs::remove_dir_all(&self.path);
-    }
-}
-
-/// A process that does not outlive its test.
-pub(crate) struct Running(pub(crate) Child);
-
-impl Running {
-    pub(crate) fn start(mut command: Command) -> Self {
-        Running(command.spawn().expect("the program starts"))
-    }
-
-    pub(crate) fn pid(&self) -> i32 {
-        i32::try_from(self.0.id()).expect("a process number is small")
-    }
-
-    pub(crate) fn send(&self, signal: nix::sys::signal::Signal) {
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid()), signal)
-            .expect("it can be sent");
-    }
-
-    /// What it says on stdout, which must be piped.
-    pub(crate) fn stdout(&mut self) -> Heard {
-        Heard::listen(self.0.stdout.take().expect("it is piped"))
-    }
-
-    /// What it says on stderr, which must be piped.
-    pub(crate) fn stderr(&mut self) -> Heard {
-        Heard::listen(self.0.stderr.take().expect("it is piped"))
-    }
-
-    /// How it ended, once it has.
-    pub(crate) fn ending(mut self) -> ExitStatus {
-        let mut ending = None;
-        until("the program ends", || {
-            ending = self.0.try_wait().expect("it is our child");
-            ending.is_some()
-        });
-        ending.expect("it has ended")
-    }
-
-    /// Its exit code, once it has ended; as shells tell it, 128 + n if signal n has ended it.
-    pub(crate) fn code(self) -> Option<i32> {
-        let ending = self.ending();
-        ending.code().or_else(|| ending.signal().map(|signal| 128 + signal))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended.
-        _ = self.0.kill();
-        _ = self.0.wait();
-    }
-}
-
-/// What comes out of a pipe or a terminal, as it comes.
-pub(crate) struct Heard {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    listener: JoinHandle<()>,
-}
-
-impl Heard {
-    pub(crate) fn listen(mut source: impl Read + Send + 'static) -> Self {
-        let bytes = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&bytes);
-        let listener = std::thread::spawn(move || {
-            let mut some = [0; 4096];
-            // A terminal whose process has ended gives an error.
-            while let Ok(count @ 1..) = source.read(&mut some) {
-                sink.lock().unwrap_or_else(PoisonError::into_inner).extend(&some[..count]);
-            }
-        });
-        Heard { bytes, listener }
-    }
-
-    /// What was said so far.
-    pub(crate) fn text(&self) -> String {
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    /// Waits until it was said.
-    pub(crate) fn until_says(&self, what: &str) {
-        until_else(|| self.text().contains(what), || format!("{what:?} in {:?}", self.text()));
-    }
-
-    /// All of it, once nobody can say anything more.
-    pub(crate) fn to_end(&self) -> String {
-        until_else(|| self.listener.is_finished(), || format!("the end of {:?}", self.text()));
-        self.text()
     }
 }
 
@@ -208,27 +103,11 @@ pub(crate) fn told(command: &mut Command) -> (i32, String, String) {
     (running.code().unwrap_or(-1), text, trouble)
 }
 
-/// Copies a program, by another process: while this one had it open for writing, so would a child that another test starts
-/// at that moment, and what is open for writing cannot be run.
+/// Copies a program in another process. If this process had the copy open for writing, a child of
+/// another test could inherit the descriptor, and a file that is open for writing cannot be run.
 pub(crate) fn install(program: &Path, to: &Path) {
     let (code, _, trouble) = told(Command::new("cp").arg(program).arg(to));
     assert_eq!(code, 0, "{trouble}");
-}
-
-/// Waits for something that will be true.
-pub(crate) fn until(what: &str, true_now: impl FnMut() -> bool) {
-    until_else(true_now, || what.to_owned());
-}
-
-/// Waits for something that will be true, and tells afterwards what was waited for.
-pub(crate) fn until_else(mut true_now: impl FnMut() -> bool, what: impl Fn() -> String) {
-    let start = Instant::now();
-    let mut pause = Duration::from_millis(1);
-    while !true_now() {
-        assert!(start.elapsed() < LONG, "it never came: {}", what());
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(10));
-    }
 }
 
 /// Waits until a command has written a whole line to a file.
@@ -241,14 +120,14 @@ pub(crate) fn line_of(file: &Path) -> String {
     text.trim_end().to_owned()
 }
 
-/// A number that no other test in this run has.
+/// A number that no other test of this run has.
 pub(crate) fn unique() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    // Relaxed: only that each number is given once matters.
+    // Relaxed: it only matters that each number is used once.
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The state letter of a process, as in ps(1); `None` if there is no such process or only its remains.
+/// The state letter of a process, as in ps(1). `None` if the process does not exist or is a zombie.
 pub(crate) fn state(pid: i32) -> Option<char> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;

@@ -5,9 +5,11 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::place::{Place, Running, install};
+use grouplock_testing::Running;
 
-/// Writes down that it has begun and ended, and where it is.
+use crate::place::{Place, install};
+
+/// Records its start, its end and its room.
 const STAND_IN: &str = "#!/bin/sh
 where=\"${GROUPLOCK_ROOM-nowhere}|${GROUPLOCK_SESSION-nothing}|${0##*/}\"
 echo \"begin|$where\" >> \"$RECIPE_LOG\"
@@ -36,7 +38,7 @@ fn recipes() -> Vec<Recipe> {
         .collect()
 }
 
-/// As shell scripts that do what cron, make, systemd or a shell would do.
+/// The blocks as shell scripts that do what cron, make, systemd or a shell would do.
 fn scripts(recipe: &Recipe, place: &Place) -> Vec<String> {
     let lines = || recipe.text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     match recipe.language.as_str() {
@@ -49,13 +51,13 @@ fn scripts(recipe: &Recipe, place: &Place) -> Vec<String> {
         }
         "make" => {
             fs::write(place.file("Makefile"), &recipe.text).expect("it can be written");
-            vec![format!("make -j4 -C '{}'", place.path.display())]
+            vec![format!("make -j4 -C '{}'", place.path().display())]
         }
         other => panic!("{}: nobody knows how to run `{other}`", recipe.title),
     }
 }
 
-/// The programs that `text` calls besides the shell's own and `grouplock`.
+/// The programs that `text` calls, without the builtins of the shell and `grouplock`.
 const PROGRAMS: [&str; 18] = [
     "pg_dump",
     "migrate",
@@ -99,13 +101,13 @@ fn try_out(recipe: &Recipe) -> Vec<String> {
         shell.env_remove("MAKEFLAGS").stdin(Stdio::null()).stdout(Stdio::null());
         Running::start(shell)
     };
-    // Twice at once: rooms are for more than one.
+    // Two copies together: rooms are for more than one process.
     let scripts = scripts(recipe, &place);
     assert!(!scripts.is_empty(), "{}", recipe.title);
     let running: Vec<Running> = scripts.iter().chain(&scripts).map(start).collect();
     for script in running {
         let code = script.code();
-        // The image builder of recipe 4 may be told to come back later.
+        // The image builder of recipe 4 may give up and exit with the code for "later".
         let later = code == Some(75) && recipe.text.contains("75");
         assert!(code == Some(0) || later, "{}: {code:?}", recipe.title);
     }
@@ -113,14 +115,14 @@ fn try_out(recipe: &Recipe) -> Vec<String> {
     log.lines().map(str::to_owned).collect()
 }
 
-/// Those that must be alone.
+/// The recipes that must be alone.
 const ALONE: [&str; 7] =
     ["migrate", "apt-get", "flash", "write-chip", "load-model", "start-database", "stop-database"];
-/// Those that set something up for their session.
+/// The recipes that set something up for their session.
 const SET_UP: [&str; 3] = ["flash", "load-model", "start-database"];
 
-/// Asserts that no two sessions of a room were at work at the same time, that what must be alone was, and that the last thing
-/// that was set up is what was used.
+/// Asserts that no two sessions of a room worked at the same time, that recipes which must be alone
+/// were alone, and that each session used what was set up last.
 fn check(title: &str, log: &[String]) {
     let mut inside: Vec<(&str, &str, &str)> = Vec::new();
     let mut ready: Option<&str> = None;

@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::Instant;
 
-use crate::place::{Place, Running, install, line_of, told, until};
+use grouplock_testing::{Running, until};
+
+use crate::place::{Place, install, line_of, told};
 
 #[test]
 fn the_exit_code_is_the_commands_own() {
@@ -99,14 +101,14 @@ fn the_command_knows_where_it_is() {
     let rooms = place.rooms();
     let epoch = &status["epoch"];
     assert_eq!(line, format!("a room|die Sitzung|{epoch}|{holder}|{}|no", rooms.display()));
-    // A relative place is the same one for a command that goes elsewhere.
+    // A relative place stays the same for a command that changes its directory.
     let mut relative = place.grouplock(&["run", "--at", "rooms", "r", "s", "-c"]);
-    relative.arg("cd /; echo $GROUPLOCK_AT").current_dir(&place.path);
+    relative.arg("cd /; echo $GROUPLOCK_AT").current_dir(place.path());
     let (_, text, _) = told(&mut relative);
     assert_eq!(text.trim_end(), rooms.to_string_lossy());
 }
 
-/// The epoch that a command in this session is told.
+/// The epoch that a command of this session gets.
 fn epoch_inside(place: &Place, session: &str) -> u64 {
     let (_, text, _) = place.said(&["run", "r", session, "-c", "echo $GROUPLOCK_EPOCH"]);
     text.trim().parse().expect("an epoch is a number")
@@ -176,7 +178,7 @@ fn what_was_said_about_the_duration_is_shown() {
 #[test]
 fn of_our_descriptors_only_that_of_the_room_reaches_the_command_and_all_of_the_caller_do() {
     let place = Place::new();
-    // The listing runs as the command itself, and has a descriptor of the directory.
+    // The listing is the command itself, and has a descriptor of the directory.
     let list = "ls /proc/self/fd | tr '\\n' ' '";
     let (_, without, _) = told(std::process::Command::new("sh").args(["-c", list]));
     let (_, with, _) = place.said(&["run", "r", "s", "-c", list]);
@@ -235,12 +237,13 @@ fn piped_it_is_silent_unless_asked_to_speak() {
     let (_loud, words) = start(&["run", "-v", "r", "b", "--", "true"]);
     until("both wait", || place.waiters("r") == 2);
     words.until_says("grouplock: waiting for b in r, next; inside: a (");
-    // Longer than the time between two looks at the room, after which it must not say so again.
+    // Longer than the time between two checks of the room, after which it must not repeat the
+    // message.
     std::thread::sleep(std::time::Duration::from_millis(700));
     drop(holder);
     let trouble = trouble.to_end();
     assert_eq!(silent.code(), Some(0));
-    // The holder was killed with SIGKILL, which is always told.
+    // The holder was killed with SIGKILL, which is always reported.
     assert_eq!(
         trouble.lines().filter(|line| !line.contains("died inside")).count(),
         0,

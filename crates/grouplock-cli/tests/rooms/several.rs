@@ -3,11 +3,12 @@
 use std::fs;
 use std::os::unix::process::CommandExt;
 
+use grouplock_testing::{Running, until};
 use nix::sys::signal::Signal;
 
-use crate::place::{Place, Running, children, state, until};
+use crate::place::{Place, children, state};
 
-/// Says in a file that it is inside, waits for a file, and ends.
+/// Makes a file when it is inside, waits for another file, and ends.
 fn wait_inside(place: &Place, mark: &str, go: &str) -> String {
     let (mark, go) = (place.file(mark), place.file(go));
     format!("echo > '{}'; until [ -e '{}' ]; do sleep 0.01; done", mark.display(), go.display())
@@ -22,7 +23,8 @@ fn runs_that_name_rooms_in_opposite_orders_do_not_deadlock() {
         let rest = ["-w", "20", first, "s", "--and", second, "s", "-c", &work];
         Running::start(place.grouplock(&[&["run", "-q", "-x"], &rest[..]].concat()))
     };
-    // If each entered as it names: one is the next in `gpu`, the other is inside `disk` and waits for `gpu`.
+    // If each run entered in the order of its arguments: one is the next in `gpu`, the other is
+    // inside `disk` and waits for `gpu`.
     let holder = place.occupy("gpu", "other");
     assert_eq!(place.said(&["run", "disk", "s", "--", "true"]).0, 0, "there is such a room");
     let one = run("gpu", "disk");
@@ -35,13 +37,14 @@ fn runs_that_name_rooms_in_opposite_orders_do_not_deadlock() {
     assert_eq!(log, "in\nout\nin\nout\n", "each did its work, alone");
 }
 
-/// What happens without the order: two runs that enter as they name deadlock. So the test above can fail.
+/// Without the order, two runs that enter in the order of their arguments deadlock. So the test
+/// above can fail.
 #[test]
 fn runs_that_enter_as_they_name_would_deadlock() {
     let place = Place::new();
     let nested = |first: &str, second: &str| {
         let (ours, other) = (place.file(first), place.file(second));
-        // Each waits until the other is inside its first room.
+        // Each run waits until the other one is inside its first room.
         let script = format!(
             "echo > '{}'; until [ -e '{}' ]; do sleep 0.01; done; \"$G\" run -q -x -w 0.3 {second} s -- true",
             ours.display(),
@@ -86,8 +89,8 @@ fn who_cannot_enter_all_in_time_keeps_none() {
         assert_eq!(place.said(&run).0, 124);
         assert!(place.is_empty("a"));
     }
-    // The rooms that it has already are given back when a signal ends the wait, or stops it. In a process group of its own,
-    // since the kernel does not stop those of which no parent is outside.
+    // When a signal ends or stops the wait, the run leaves the rooms that it has entered. It has
+    // its own process group: the kernel does not stop a process whose group has no parent outside.
     let mut waiting = place.grouplock(&["run", "-q", "a", "s", "--and", "b", "s", "--", "true"]);
     waiting.process_group(0);
     let waiting = Running::start(waiting);

@@ -3,11 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use grouplock_testing::{Running, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::errors::unprivileged;
-use crate::place::{Place, Running, children, line_of, state, told, until};
+use crate::place::{Place, children, line_of, state, told};
 
 #[test]
 fn status_tells_who_is_inside_and_who_waits() {
@@ -90,7 +91,7 @@ fn what_cannot_be_written_is_told() {
         let (code, _, trouble) = told(&mut place.script(&format!("\"$G\" {command} >&-")));
         assert_eq!(code, 125, "{command}");
         assert!(trouble.contains("Bad file descriptor"), "{command}: {trouble}");
-        // Whoever reads no further has seen enough.
+        // A reader that closes the pipe is no error.
         let closed = format!("{{ sleep 0.1; \"$G\" {command}; echo $? >&2; }} | true");
         assert_eq!(told(&mut place.script(&closed)).2, "0\n", "{command}");
     }
@@ -117,9 +118,11 @@ fn a_label_is_shown_instead_of_the_command() {
 fn to_look_at_a_room_it_need_not_be_writable() {
     let place = Place::new();
     let holder = place.occupy("r", "a");
-    for (path, mode) in
-        [(place.path.clone(), 0o755), (place.rooms(), 0o755), (place.rooms().join("r.room"), 0o644)]
-    {
+    for (path, mode) in [
+        (place.path().to_owned(), 0o755),
+        (place.rooms(), 0o755),
+        (place.rooms().join("r.room"), 0o644),
+    ] {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
     }
     let at = place.rooms().to_string_lossy().into_owned();
@@ -252,7 +255,7 @@ fn doctor_sees_a_holder_that_is_stopped() {
     let expected = format!("room `r`: process {} is stopped inside, and 1 wait", holder.pid());
     assert!(text.contains(&expected), "{text}");
     for child in children(holder.pid()) {
-        // Its guardian and its command end with it.
+        // The guardian and the command end with it.
         _ = kill(Pid::from_raw(child), Signal::SIGCONT);
     }
 }

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 
-use grouplock_testing::with_default_signals;
+use grouplock_testing::{Running, until, with_default_signals};
 use nix::sys::signal::{SigHandler, Signal, kill};
 use nix::unistd::Pid;
 
-use crate::place::{Place, Running, children, line_of, state, told, until};
+use crate::place::{Place, children, line_of, state, told};
 
 #[test]
 fn signals_are_passed_on_to_the_command() {
@@ -57,7 +57,7 @@ fn a_signal_ends_the_wait_and_leaves_nothing_in_the_queue() {
         waiter.send(Signal::SIGWINCH);
         waiter.send(signal);
         assert_eq!(waiter.code(), Some(code));
-        // Withdrawn, not just dead: nobody has to find out first.
+        // It is withdrawn, not just dead: no other process has to notice a death first.
         assert_eq!(place.waiters("r"), 0);
         assert_eq!(place.said(&["run", "-n", "r", "a", "--", "true"]).0, 0);
     }
@@ -110,16 +110,16 @@ fn a_caller_that_ignores_sigchld_does_not_hang_us() {
     }
 }
 
-/// Has the command started with signals ignored. Shells cannot do that for all.
+/// Starts the command with ignored signals. Shells cannot ignore all of them.
 fn ignoring<'c>(command: &'c mut Command, signals: &'static [Signal]) -> &'c mut Command {
     let ignore = move || {
         for signal in signals {
-            // SAFETY: to ignore is no function of ours.
+            // SAFETY: `SIG_IGN` is no function of ours.
             unsafe { nix::sys::signal::signal(*signal, SigHandler::SigIgn) }?;
         }
         Ok(())
     };
-    // SAFETY: it makes system calls between fork and exec, and allocates nothing.
+    // SAFETY: it runs between fork and exec, makes system calls only, and allocates nothing.
     unsafe { command.pre_exec(ignore) }
 }
 
@@ -160,14 +160,15 @@ fn we_die_by_the_signal_that_ended_the_command() {
     assert_eq!(waiter.ending().signal(), Some(2));
 }
 
-/// Whether a signal was sent to a process and has not been taken yet.
+/// Whether a signal is pending for a process.
 fn is_pending(pid: i32, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap_or_default();
     u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 1 << (signal as i32 - 1) != 0)
 }
 
-/// Sends a TERM to each of `targets`, a process or a group, while a command waits for them. How often we passed one on.
+/// Sends a TERM to each of `targets`, a process or a group, while a command waits for them. Returns
+/// how often `grouplock run` forwarded one.
 fn passed_on(place: &Place, before: &str, targets: &[fn(i32) -> i32]) -> usize {
     let (ready, got) = (place.file("ready"), place.file("got"));
     _ = fs::remove_file(&ready);
@@ -186,7 +187,7 @@ fn passed_on(place: &Place, before: &str, targets: &[fn(i32) -> i32]) -> usize {
         _ = fs::remove_file(&got);
         kill(Pid::from_raw(target(running.pid())), Signal::SIGTERM).expect("it is there");
         until("it has come", || got.exists());
-        // A second one that came before would be one with the first.
+        // The kernel would merge an earlier second one with the first.
         until("we have dealt with it", || {
             let ours = children(running.pid()).into_iter().chain([running.pid()]);
             ours.into_iter().all(|pid| !is_pending(pid, Signal::SIGTERM))
@@ -207,7 +208,7 @@ fn a_signal_to_the_whole_group_is_not_sent_to_the_command_again() {
         assert_eq!(passed_on(&place, "", &[group, alone]), 1);
     }
     assert_eq!(passed_on(&place, "", &[alone]), 1);
-    // A command in a group of its own gets it from us.
+    // A command in its own process group gets it from `grouplock run`.
     assert_eq!(passed_on(&place, "setsid", &[group]), 1);
 }
 
@@ -215,7 +216,8 @@ fn a_signal_to_the_whole_group_is_not_sent_to_the_command_again() {
 fn orphans_that_become_ours_are_reaped() {
     let place = Place::new();
     let pid = place.file("pid");
-    // The first process of a container gets all orphans; a program that replaces a shell gets its children.
+    // The first process of a container gets all orphans. A program that replaces a shell gets the
+    // children of the shell.
     let script =
         format!("sleep 0.2 & echo $! > '{}'; exec \"$G\" run r s -- sleep 1000", pid.display());
     let _running = Running::start(place.script(&script));

@@ -1,10 +1,11 @@
-//! Many commands come and go and are killed at random moments: in a session, alone (`-x`), at most three together
-//! (`--at-most`), by `run` and by the descriptor of a script (`enter --fd`).
+//! Many commands enter and leave, and are killed at random moments: in a session, alone (`-x`), at
+//! most three together (`--at-most`), by `run` and by the descriptor of a script (`enter --fd`).
 //!
-//! The commands inside watch each other by locks that the kernel keeps, in which the room has no part: each locks the
-//! file of its session for as long as it lives and then looks whether any other session's file is locked. Of two that
-//! overlap, the second sees the first, killed or not. Whoever is alone locks its file exclusively. Whoever is limited takes one of
-//! three more locks, one of which must be free.
+//! The commands inside watch each other by locks of the kernel, which are independent of the room.
+//! Each locks the file of its session while it lives, and then checks whether the file of another
+//! session is locked. Of two that overlap, the second sees the first, killed or not. A command that
+//! is alone locks its file exclusively. A command with a limit takes one of three more locks, and
+//! one of these must be free.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -13,37 +14,30 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::place::{LONG, Place, Running, mentioning, until};
+use grouplock_testing::{LONG, Random, Running, until};
+
+use crate::place::{Place, mentioning};
 
 const SESSIONS: [&str; 5] = ["backup", "migration", "model A", "model B", "größer"];
 
-/// Nobody may wait longer: phases take milliseconds.
+/// No wait may be longer: phases take milliseconds.
 const FOREVER: &str = "40";
 
-/// Tells a visitor where the files are, which is its session, and how long to stay.
+/// The variable with the directory of the files, the session of the visitor, and the length of its
+/// stay.
 const ROLE: &str = "GROUPLOCK_TEST_VISITOR";
 
-/// Exit code of a visitor that met somebody of another session.
+/// Exit code of a visitor that met a visitor of another session.
 const MET: i32 = 99;
 
-/// How many of those that are limited may be inside together.
+/// How many visitors with a limit may be inside together.
 const MOST: usize = 3;
 
-/// How somebody enters: what is said to `grouplock`.
+/// How a visitor enters: the arguments of `grouplock`.
 const WAYS: [(&str, &[&str]); 3] = [("", &[]), ("-x", &["-x"]), ("--at-most", &["--at-most", "3"])];
 
-/// A generator of numbers that are random enough, from a seed that is printed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        // splitmix64
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % end as u64) as usize
-    }
+fn below(random: &mut Random, end: usize) -> usize {
+    random.below(end as u64) as usize
 }
 
 /// Not a test: a command inside.
@@ -83,17 +77,17 @@ fn visitor() {
     look(&files, session, directory);
     std::thread::sleep(Duration::from_micros(stay));
     look(&files, session, directory);
-    // A byte for each visit; appended, so that none is lost.
+    // A byte for each visit. It is appended, so that none is lost.
     (&files[session]).write_all(b".").expect("it can be written");
-    // It may have been taken away after a kill.
+    // It may have been removed after a kill.
     _ = fs::remove_file(&mark);
-    // Before we end: the kernel closes all in an order of its own, and the descriptor that keeps the place of a script that was
-    // killed would be closed before what tells that we are inside.
+    // Before the end: the kernel closes all descriptors in any order. The descriptor that keeps the
+    // holding of a killed script could be closed before the lock that shows this visitor.
     drop((files, place));
     std::process::exit(0);
 }
 
-/// Tells of everybody of another session who is here now.
+/// Reports every visitor of another session that is inside now.
 fn look(files: &[File], session: usize, directory: &Path) {
     let locks = fs::read_to_string("/proc/locks").expect("/proc is mounted");
     for (number, file) in files.iter().enumerate() {
@@ -110,7 +104,7 @@ fn report(directory: &Path, trouble: &str) -> ! {
     std::process::exit(MET);
 }
 
-/// Whether anybody has locked the file, without locking it.
+/// Whether the file is locked. Does not lock it.
 fn is_locked(file: &File, locks: &str) -> bool {
     let inode = format!(":{} ", file.metadata().expect("it is open").ino());
     locks.lines().any(|line| line.contains("FLOCK") && line.contains(&inode))
@@ -125,20 +119,21 @@ struct Storm {
 
 impl Storm {
     fn start(place: &Place, number: usize, random: &mut Random) -> Running {
-        let mut session = random.below(SESSIONS.len());
-        let stay = random.below(40_000);
+        let mut session = below(random, SESSIONS.len());
+        let stay = below(random, 40_000);
         let this = std::env::current_exe().expect("we know who we are");
         let this = this.to_string_lossy();
-        // All of one session are limited: the others would fill it up without asking.
-        let way = if session == 0 { 2 } else { usize::from(random.below(5) == 0) };
+        // All visitors of one session have the limit. Visitors without a limit would fill the room
+        // up.
+        let way = if session == 0 { 2 } else { usize::from(below(random, 5) == 0) };
         let (how, options) = WAYS[way];
         if how == "-x" {
-            // Where others share.
+            // In a session that others share.
             session = session.max(1);
         }
         let name = SESSIONS[session];
         let visitor = [&this, "storm::visitor", "--exact", "--nocapture", "--test-threads=1"];
-        let mut command = if random.below(3) == 0 {
+        let mut command = if below(random, 3) == 0 {
             let enter = format!(
                 "exec 9<>\"$(\"$G\" path storm)\" || exit; \"$G\" enter -q -w {FOREVER} --fd 9 {} storm '{name}' || exit; \
                  \"$0\" \"$@\" || exit; \"$G\" leave --fd 9",
@@ -152,7 +147,7 @@ impl Storm {
             run.args(options).args(["storm", name, "--"]).args(visitor);
             run
         };
-        command.env(ROLE, format!("{}|{session}|{stay}|{number}|{how}", place.path.display()));
+        command.env(ROLE, format!("{}|{session}|{stay}|{number}|{how}", place.path().display()));
         command.stdout(Stdio::null());
         Running::start(command)
     }
@@ -161,7 +156,7 @@ impl Storm {
         let seed = std::env::var("GROUPLOCK_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) ^ 0x5707);
         println!("seed {seed} (GROUPLOCK_SEED={seed} to repeat the choices)");
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let place = Place::new();
         let trouble = || fs::read_to_string(place.file("trouble")).unwrap_or_default();
         let mut running: Vec<Option<Running>> =
@@ -173,20 +168,21 @@ impl Storm {
         };
         let start = Instant::now();
         let mut next_kill = start + self.pace;
-        // On a busy machine longer, until it is a storm.
+        // Longer on a busy machine, until there were enough visits.
         while start.elapsed() < self.time
             || start.elapsed() < LONG && (visits() <= 50 || kills <= 20 || inside <= 3)
         {
             std::thread::sleep(Duration::from_millis(2));
             if Instant::now() >= next_kill {
                 let mean = self.pace.as_micros() as usize;
-                next_kill = Instant::now() + Duration::from_micros(random.below(2 * mean) as u64);
+                next_kill =
+                    Instant::now() + Duration::from_micros(below(&mut random, 2 * mean) as u64);
                 let is_inside = |n: &usize| place.file(&format!("inside-{n}")).exists();
-                // Most wait most of the time; half of the kills are for those inside.
+                // Most visitors wait most of the time. Half of the kills hit holders.
                 let holders: Vec<usize> = (0..self.processes).filter(is_inside).collect();
-                let number = match random.below(2) {
-                    0 if !holders.is_empty() => holders[random.below(holders.len())],
-                    _ => random.below(self.processes),
+                let number = match below(&mut random, 2) {
+                    0 if !holders.is_empty() => holders[below(&mut random, holders.len())],
+                    _ => below(&mut random, self.processes),
                 };
                 inside += u32::from(is_inside(&number));
                 kills += 1;
@@ -217,7 +213,7 @@ impl Storm {
             self.processes, self.time
         );
         assert!(visits > 50 && kills > 20 && deaths > 0, "that was no storm");
-        until("nobody is left", || mentioning(&place.path.to_string_lossy()).is_empty());
+        until("nobody is left", || mentioning(&place.path().to_string_lossy()).is_empty());
         assert!(place.is_empty("storm"));
         for session in SESSIONS {
             assert_eq!(place.said(&["run", "-q", "-n", "storm", session, "--", "true"]).0, 0);
@@ -237,7 +233,7 @@ fn a_long_storm_of_commands() {
     Storm { processes: 200, time: Duration::from_secs(60), pace: Duration::from_millis(30) }.rage();
 }
 
-/// The watch that the storm relies on sees what it has to see.
+/// The locks by which the storm detects overlaps do detect them.
 #[test]
 fn visitors_of_different_sessions_see_each_other() {
     let place = Place::new();
@@ -245,7 +241,7 @@ fn visitors_of_different_sessions_see_each_other() {
     let visit = |session: usize, stay: u64, how: &str| {
         let mut command = std::process::Command::new(&this);
         command.args(["storm::visitor", "--exact", "--nocapture", "--test-threads=1"]);
-        command.env(ROLE, format!("{}|{session}|{stay}|{session}|{how}", place.path.display()));
+        command.env(ROLE, format!("{}|{session}|{stay}|{session}|{how}", place.path().display()));
         Running::start({
             command.stdout(Stdio::null());
             command

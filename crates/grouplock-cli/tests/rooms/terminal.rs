@@ -6,10 +6,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use grouplock_testing::{Heard, Running, until, until_else};
 use nix::libc;
 use nix::pty::{Winsize, openpty};
 
-use crate::place::{Heard, Place, Running, children, line_of, state, until, until_else};
+use crate::place::{Place, children, line_of, state};
 
 /// A terminal with a process on it.
 struct Screen {
@@ -32,7 +33,7 @@ impl Screen {
         let terminal = pty.slave.as_raw_fd();
         let own_terminal = move || {
             nix::unistd::setsid()?;
-            // SAFETY: the descriptor is the terminal's, inherited from the parent.
+            // SAFETY: the descriptor is the terminal, inherited from the parent.
             let owned = unsafe { libc::ioctl(terminal, libc::TIOCSCTTY, 0) };
             nix::errno::Errno::result(owned)?;
             Ok(())
@@ -55,7 +56,7 @@ impl Screen {
     }
 }
 
-/// An interactive shell, whose jobs `grouplock run` becomes.
+/// An interactive shell. `grouplock run` runs as its jobs.
 fn shell(place: &Place) -> Screen {
     let mut bash = Command::new("bash");
     bash.args(["--norc", "--noprofile", "-i"]).env("PS1", "ready> ").env("HISTFILE", "/dev/null");
@@ -73,7 +74,7 @@ fn while_waiting_a_line_says_for_whom_how_long_and_who_is_inside() {
     let pid = holder.pid();
     screen.until_shows("for migration in db, next; inside: backup (");
     screen.until_shows(&format!(" {pid}, "));
-    // It is rewritten in place, and grows older.
+    // The line is rewritten in place, and its age grows.
     screen.until_shows("waiting 1.");
     let text = screen.shown.text();
     assert!(text.contains("\r\u{1b}[Kwaiting ") && !text.contains('\n'), "{text:?}");
@@ -180,7 +181,7 @@ fn control_z_stops_both_and_fg_continues_both() {
     assert_eq!(place.said(&["run", "-n", "r", "other", "--", "true"]).0, 124);
     screen.type_in("fg\n");
     until("both go on", || (state(command), state(ours)) == (Some('S'), Some('S')));
-    // And again, since whatever is done once may work once.
+    // A second time, as the first time could have changed something.
     screen.type_in("\u{1a}");
     until("both are stopped", || (state(command), state(ours)) == (Some('T'), Some('T')));
     screen.type_in("bg\n");
@@ -241,7 +242,7 @@ fn a_program_that_suspends_itself_suspends_the_job() {
     screen.until_shows("\nback again");
 }
 
-/// What stands on a screen of 24 lines after all that was written: enough of a terminal for `top`.
+/// The text on a screen of 24 lines after all output: enough of a terminal for `top`.
 fn picture(written: &str) -> String {
     let mut screen = vec![[' '; 80]; 24];
     let (mut row, mut column) = (0, 0);
@@ -254,7 +255,7 @@ fn picture(written: &str) -> String {
             column += 1;
             continue;
         }
-        // Only sequences of the form ESC [ numbers letter are sent.
+        // The program sends only sequences of the form ESC [ numbers letter.
         let parameters = control_sequence(&mut rest);
         if let Some(place) = parameters.strip_suffix('H') {
             let mut numbers = place.split(';').map(|number| number.parse().unwrap_or(1_usize));
@@ -279,7 +280,7 @@ fn control_sequence(rest: &mut impl Iterator<Item = char>) -> String {
     text
 }
 
-/// Waits for a picture that contains that.
+/// Waits for a screen that contains this text.
 fn shows(screen: &Screen, what: &str) {
     let picture = || picture(&screen.shown.text());
     until_else(|| picture().contains(what), || format!("{what} in\n{}", picture()));

@@ -1,4 +1,4 @@
-//! Whose rooms a command uses: the same for one user from everywhere, and a warning where they differ.
+//! The rooms of one user are the same from everywhere, and a command warns if they differ.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -12,7 +12,8 @@ use nix::unistd::{Group, geteuid};
 
 use crate::place::{Place, install, told, unique};
 
-/// Another user, whom nobody else is, and the program where that user can run it.
+/// Another user, which no other test uses, and the program in a directory where that user can run
+/// it.
 struct Stranger {
     uid: u32,
     program: PathBuf,
@@ -27,18 +28,18 @@ impl Stranger {
             return None;
         }
         let place = Place::new();
-        fs::set_permissions(&place.path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
         let program = place.file("grouplock");
         install(env!("CARGO_BIN_EXE_grouplock").as_ref(), &program);
         let uid = 1_500_000_000 + std::process::id() * 16 + unique() % 16;
-        // What a login would have, and a cron job has not.
+        // The runtime directory of a login, which a cron job does not have.
         fs::create_dir(place.file("runtime")).expect("it can be made");
         chown(place.file("runtime"), Some(uid), Some(uid)).expect("we are root");
         let Rooms::Directory(rooms) = Rooms::of_user(uid) else { panic!("it is a directory") };
         Some(Stranger { uid, program, rooms, place })
     }
 
-    /// With nothing in the environment but the path, as cron(8) has it.
+    /// With only the path in the environment, as in cron(8).
     fn cron(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin");

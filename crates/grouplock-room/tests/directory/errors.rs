@@ -1,4 +1,4 @@
-//! Everything that is known to go wrong, provoked, with the message a person sees.
+//! Provokes every known failure, and checks the message that a person sees.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::num::NonZeroU16;
@@ -22,7 +22,7 @@ fn open(scratch: &Scratch) -> Result<Room, RoomError> {
     Room::open(scratch.path(), "room")
 }
 
-/// The message of an error that must come.
+/// The message of an error that must occur.
 fn message<T>(result: Result<T, RoomError>) -> String {
     match result {
         Ok(_) => panic!("an error was expected"),
@@ -36,7 +36,7 @@ fn assert_says(message: &str, parts: &[&str]) {
     }
 }
 
-/// Whether this is root, whom permissions do not stop.
+/// Whether this is root. Permissions do not stop root.
 fn root() -> bool {
     nix::unistd::geteuid().is_root()
 }
@@ -72,7 +72,7 @@ fn a_corrupt_header_is_told() {
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
     writable.write_all_at(&[0xff], 20).expect("it can be written");
     assert_says(&message(open(&scratch)), &["is corrupt", "checksum", "remove the file"]);
-    // It can be removed, and then there is a new one.
+    // After a removal, there is a new room.
     Room::remove(scratch.path(), "room").expect("nobody uses it");
     open(&scratch).expect("it can be made again");
 }
@@ -88,7 +88,7 @@ fn a_file_of_the_wrong_size_is_corrupt() {
     assert_says(&said, &["is corrupt", &format!("{} bytes instead of {size}", size - 4096)]);
 }
 
-/// As many as a room takes by default, and one too many.
+/// The default number of participants of a room, and one too many.
 #[test]
 fn ten_thousand_take_part() {
     let scratch = Scratch::new();
@@ -164,10 +164,10 @@ fn a_state_that_makes_no_sense_closes_the_room_for_all() {
     let idle = open(&scratch).expect("opened");
     idle.enter("s").expect("it is empty").leave().expect("it can be left");
     let inside = room.enter("s").expect("it is empty");
-    // The state of the second slot, which is none.
+    // The state of the second slot gets a value that is no state.
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
     writable.write_all_at(&0x1230_u32.to_ne_bytes(), SLOTS + 1024).expect("it can be written");
-    // Links that lead nowhere, so that all slots are looked at.
+    // Links that lead nowhere, so that the code looks at all slots.
     writable.write_all_at(&9_u64.to_ne_bytes(), 144).expect("it can be written");
     assert_says(&message(other.enter("s")), &["is corrupt", "is not valid"]);
     assert_says(&message(room.enter("s")), &["is corrupt"]);
@@ -193,7 +193,7 @@ fn whoever_waits_learns_that_the_room_is_gone() {
         assert_says(&message(waiter.join().expect("no panic")), &["was removed; open it again"]);
     });
     assert_says(&message(inside.leave()), &["the holding was lost: the room was removed"]);
-    // And whoever comes later, from the moment that somebody has noticed.
+    // Later participants get the error too, after the first one has noticed it.
     assert_says(&message(room.enter("s")), &["was removed"]);
     open(&scratch).expect("made anew").enter("t").expect("it is empty").leave().expect("left");
 }
@@ -350,7 +350,7 @@ fn a_room_is_its_owners_or_the_groups() {
     assert_eq!(left.len(), 1, "nothing but the room is left: {left:?}");
 }
 
-/// What a process without privileges is told.
+/// The error for a process without privileges.
 fn unprivileged(scratch: &Scratch, act: &str) -> Option<String> {
     if !root() {
         skip(&current_test(), "only root can try what nobody may do");
@@ -362,7 +362,7 @@ fn unprivileged(scratch: &Scratch, act: &str) -> Option<String> {
     Some(said)
 }
 
-/// Not a test: a process that gives up its privileges.
+/// Not a test: a process that drops its privileges.
 #[test]
 fn unprivileged_actor() {
     let Some(role) = process::role() else { return };
@@ -412,7 +412,7 @@ fn somebody_elses_file_in_a_shared_directory() {
     assert_says(&said, &["is not used as a room", "belongs to the user with number 12345"]);
 }
 
-/// A file system of its own, if this machine lets us mount one.
+/// A separate file system, if this machine permits a mount.
 struct Mounted(PathBuf);
 
 impl Mounted {
@@ -488,7 +488,7 @@ fn a_latch_that_nobody_moves_is_reported() {
     let scratch = Scratch::new();
     let room = open(&scratch).expect("made");
     let actor = process::guest_inside(&scratch, "room", "s");
-    // As if it had been stopped in the middle of an update.
+    // As if the process had stopped in the middle of an update.
     let slot: u32 = 1;
     let writable = OpenOptions::new().write(true).open(file(&scratch)).expect("it is ours");
     writable.write_all_at(&slot.to_ne_bytes(), 64).expect("it can be written");
@@ -497,7 +497,8 @@ fn a_latch_that_nobody_moves_is_reported() {
     assert_says(&said, &["is stalled", &process, "is it stopped?"]);
 }
 
-/// Both wait for a latch whose owner is held up: one who leaves by another thread, and one who enters by the same handle.
+/// Both wait for a latch whose owner is stopped: a thread that leaves, and a thread that enters by
+/// the same handle.
 #[test]
 fn who_leaves_late_does_not_leave_for_who_has_entered_again() {
     let scratch = Scratch::new();

@@ -7,10 +7,11 @@ use nix::unistd::{ForkResult, fork};
 
 use crate::process::{self, Actor, Scratch, until};
 
-/// Runs `work` in a child and gives its verdict. It must not allocate much, but glibc lets it.
+/// Runs `work` in a child and returns its verdict. It should not allocate much, but glibc permits
+/// it.
 fn in_child(work: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child only does what `work` does and ends; no other thread could hold a lock of the allocator, since
-    // this process runs one test alone.
+    // SAFETY: the child runs `work` and ends. No other thread can hold a lock of the allocator,
+    // since this process runs one test alone.
     match unsafe { fork() }.expect("a process can be made") {
         ForkResult::Child => {
             let verdict = work();
@@ -50,9 +51,9 @@ fn parent() {
         assert!(in_child(|| {
             let refused = matches!(room.enter("s"), Err(RoomError::Forked))
                 && matches!(room.try_enter("t"), Err(RoomError::Forked));
-            // Dropping what is the parent's changes nothing.
+            // To drop the parent's guard in the child changes nothing.
             drop(inherited.take());
-            // Its own handle is another participant: the parent is inside.
+            // The child's own handle is another participant: the parent is inside.
             let own = Room::open(scratch.path(), "room").expect("it can be opened");
             let excluded = own.try_enter("t").is_err_and(|error| error.is_conflict());
             let shared = own.enter("s").is_ok_and(|guard| guard.leave().is_ok());
@@ -66,7 +67,7 @@ fn parent() {
         drop(joined);
         other.try_enter("t").expect("it is empty").leave().expect("it can be left");
     }
-    // The child's copy of the handle goes without taking the parent's slots along.
+    // The child drops its copy of the handle. The parent's slots stay.
     let guard = room.enter("s").expect("it is empty");
     let copy = std::cell::Cell::new(Some(room.clone()));
     assert!(in_child(|| {

@@ -1,4 +1,4 @@
-//! Places that an open file keeps.
+//! Holdings that an open file keeps.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -30,14 +30,14 @@ fn a_place_lasts_until_the_last_descriptor_is_closed() {
     assert_eq!(guard.recovered().map(|died| died.session).as_deref(), Some("s"));
 }
 
-/// While it changes hands the place is nobody's for a moment, in which nobody may act on that.
+/// While a holding moves, it has no owner for a moment. No participant may act on that.
 #[test]
 fn a_place_that_changes_hands_is_never_taken_for_that_of_a_dead() {
     let scratch = Scratch::new();
     let (room, file) = open(&scratch);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Whoever cannot wait looks whether those inside live.
+        // A request that cannot wait checks whether the holders live.
         let looker = scope.spawn(|| {
             let (room, _) = open(&scratch);
             while !stop.load(Ordering::SeqCst) {
@@ -79,7 +79,8 @@ fn a_descriptor_keeps_one_place_and_two_keep_two() {
     drop(room.try_enter("t").expect("all have left"));
 }
 
-/// Children may inherit the descriptor of a holder, as the command of `grouplock run` does. The place stays the holder's.
+/// Children may inherit the descriptor of a holder, as the command of `grouplock run` does. The
+/// holding stays the holder's.
 #[test]
 fn the_place_of_a_process_is_not_left_by_its_descriptor() {
     let scratch = Scratch::new();

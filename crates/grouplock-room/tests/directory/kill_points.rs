@@ -1,8 +1,9 @@
-//! Dying before every single change of the shared state.
+//! Deaths before every single change of the shared state.
 //!
-//! Each play has an operation that a process performs while others look on. The process is started again and again and
-//! told to kill itself before the first change of the operation, the second, and so on, until it survives. After every death the
-//! others must be where they would have been: exclusion holds, everyone who may enter does, epochs grow.
+//! Each play has an operation that a process performs beside others. The process starts again and
+//! again. It kills itself before the first change of the operation, before the second, and so on,
+//! until it survives. After every death the others must be where they would have been: exclusion
+//! holds, every waiter that may enter enters, epochs grow.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
@@ -15,15 +16,16 @@ use nix::sys::signal::Signal;
 
 use crate::process::{self, Actor, LONG, Scratch, until_waiting};
 
-/// Performs the operation of a play in a process of its own, with death before change `steps`. Whether it survived.
+/// A process that performs the operation of a play and dies before change `steps`. Says whether it
+/// survived.
 struct Stage {
     actor: Actor,
-    /// What it said meanwhile.
+    /// Its output.
     said: Vec<String>,
 }
 
 impl Stage {
-    /// Starts it, and waits until everything up to the operation is done.
+    /// Starts it, and waits until everything before the operation is done.
     fn set(play: &str, scratch: &Scratch, steps: u32) -> Self {
         Self::set_with(play, scratch, steps, -1)
     }
@@ -49,7 +51,7 @@ impl Stage {
     }
 }
 
-/// Not a test: what a process of these plays does.
+/// Not a test: a process of these plays.
 #[test]
 #[expect(clippy::too_many_lines, reason = "a few lines for each play")]
 fn actor() {
@@ -137,7 +139,8 @@ fn actor() {
         "hand over" | "leave for another" => {
             let room = open();
             let number = role[3].parse().expect("a number");
-            // SAFETY: the test has opened it for us, and it stays open for as long as we run.
+            // SAFETY: the test has opened it for this process, and it stays open while the process
+            // runs.
             let descriptor = unsafe { std::os::fd::BorrowedFd::borrow_raw(number) };
             if play == "hand over" {
                 let guard = room.enter("s").expect("it is empty");
@@ -160,7 +163,7 @@ fn actor() {
     }
 }
 
-/// Goes through all steps of a play. `around` sets the scene, lets the process perform, and checks.
+/// Runs all steps of a play. `around` prepares the room, lets the process perform, and checks.
 fn walk(least: u32, mut around: impl FnMut(u32, &Scratch) -> bool) {
     for steps in 1.. {
         let scratch = Scratch::new();
@@ -197,7 +200,7 @@ fn assert_works(scratch: &Scratch, room: &Room, epoch: u64, steps: u32) {
     }
     let seen = room.snapshot().expect("it can be looked at");
     assert_eq!((seen.holders(), seen.waiters()), (0, 0), "step {steps}: {seen:?}");
-    // What is remembered did happen, once.
+    // Every entry of the history is true, and is there once.
     assert!(seen.recent.iter().all(|past| past.entries > 0), "step {steps}: {:?}", seen.recent);
     assert!(
         seen.recent.windows(2).all(|pair| pair[0].epoch < pair[1].epoch),
@@ -299,7 +302,8 @@ fn burying_and_telling() {
         holder.actor.kill();
         let survived = stage.perform();
         if stage.said.is_empty() {
-            // Who should have been told has died before it could listen: so someone else must be told.
+            // The process that got the report has died before it could use it. So another process
+            // must get the report.
             let guard = enter(&room, "u", steps);
             assert!(guard.recovered().is_some(), "step {steps}: nobody was told");
         }
@@ -308,12 +312,12 @@ fn burying_and_telling() {
     });
 }
 
-/// Stops a process of which nobody waits for an update.
+/// Stops a process while no other process waits for its update.
 fn stop_between_updates(actor: &Actor, room: &Room) {
     let deadline = Instant::now() + LONG;
     loop {
         actor.stop();
-        // Not exact in the middle of an update.
+        // This is not exact in the middle of an update.
         if room.snapshot().expect("it can be looked at").exact {
             return;
         }
@@ -322,7 +326,8 @@ fn stop_between_updates(actor: &Actor, room: &Room) {
     }
 }
 
-/// The one who buries a holder and admits another dies. That other one must be told.
+/// A process that buries a holder and admits another one dies. The admitted process must get the
+/// report.
 #[test]
 fn burying_for_somebody_else() {
     walk(60, |steps, scratch| {
@@ -332,7 +337,7 @@ fn burying_for_somebody_else() {
         let mut first = Stage::set("bury", scratch, u32::MAX);
         first.actor.tell("go");
         until_waiting(&room, 1);
-        // It must not bury anybody itself.
+        // It must not bury a slot itself.
         stop_between_updates(&first.actor, &room);
         let mut stage = Stage::set("wait for another", scratch, steps);
         holder.actor.kill();
@@ -345,7 +350,8 @@ fn burying_for_somebody_else() {
     });
 }
 
-/// There is no free slot, so whoever comes has to take that of a dead one, and perhaps the latch with it; and dies as well.
+/// There is no free slot. A newcomer has to take the slot of a dead participant, and perhaps the
+/// latch with it. Then it dies too.
 #[test]
 fn inheriting_from_the_dead() {
     for first in [3, 7, 9, 12, 15, 18, 21, 24, 27, 30, 33] {
@@ -379,7 +385,7 @@ fn removing() {
         let epoch = enter(&before, "s", steps).epoch();
         let mut stage = Stage::set("remove", scratch, steps);
         let survived = stage.perform();
-        // Either it is still the old room, or a new one; never both.
+        // It is the old room or a new one, never both.
         let now = open(scratch);
         match before.request("s").timeout(LONG).enter() {
             Ok(guard) => {
@@ -394,7 +400,7 @@ fn removing() {
     });
 }
 
-/// Whoever finds the room set up can rely on it.
+/// A holder that finds the room set up can rely on it.
 #[test]
 fn setting_up() {
     walk(30, |steps, scratch| {
@@ -438,7 +444,7 @@ fn switching_while_others_wait() {
     });
 }
 
-/// The room's file, opened for processes that are started from now on.
+/// The room's file, open for all processes that start from now on.
 fn inherited(room: &Room) -> File {
     let path = room.file().expect("it is in a directory");
     let file = File::options().append(true).open(path).expect("it can be opened");
@@ -446,7 +452,8 @@ fn inherited(room: &Room) -> File {
     file
 }
 
-/// A place that is handed to an open file is always somebody's, or nobody's and the death is told.
+/// A holding that moves to an open file always has one owner. If it has none, the death is
+/// reported.
 #[test]
 fn handing_a_place_to_a_descriptor() {
     walk(20, |steps, scratch| {
@@ -454,7 +461,7 @@ fn handing_a_place_to_a_descriptor() {
         let file = inherited(&room);
         let mut stage = Stage::set_with("hand over", scratch, steps, file.as_raw_fd());
         let epoch = room.snapshot().expect("it can be looked at").epoch;
-        // One who waits watches the slot that changes hands.
+        // A waiter watches the slot that gets another owner.
         let (survived, kept) = std::thread::scope(|scope| {
             let waiter = scope.spawn(|| drop(enter(&room, "t", steps)));
             until_waiting(&room, 1);
@@ -489,7 +496,7 @@ fn leaving_the_place_of_a_descriptor() {
             let waiter = scope.spawn(|| drop(enter(&room, "t", steps)));
             until_waiting(&room, 1);
             let survived = stage.perform();
-            // If it died before it could leave, the next one can.
+            // If it died before it left, the next one can leave.
             let left = room.leave_kept(file.as_fd(), false).expect("it can be asked");
             assert!(!left || !survived, "it was left");
             waiter.join().expect("it is admitted");

@@ -1,17 +1,17 @@
-//! Other processes, and waiting for what happens in a room.
+//! Starts other processes, and waits for events in a room.
 
 use grouplock_room::Room;
 pub(crate) use grouplock_testing::actor::{Actor, listen, role, say};
 pub(crate) use grouplock_testing::{LONG, Scratch, until};
 
-/// Waits until that many wait in the room.
+/// Waits until the room has so many waiters.
 pub(crate) fn until_waiting(room: &Room, waiters: usize) {
     until(&format!("{waiters} wait"), || {
         room.snapshot().expect("it can be looked at").waiters() == waiters
     });
 }
 
-/// Not a test: a process that enters and stays until it is killed.
+/// Not a test: a process that enters and stays until a kill.
 #[test]
 fn guest() {
     let Some(role) = role() else { return };
@@ -23,12 +23,12 @@ fn guest() {
     drop(guard);
 }
 
-/// A process that enters `session` of `room`, or waits for it, and stays until it is killed.
+/// A process that enters `session` of `room`, or waits for it, and stays until a kill.
 pub(crate) fn start_guest(scratch: &Scratch, room: &str, session: &str) -> Actor {
     Actor::start("process::guest", &[scratch.text(), room, session])
 }
 
-/// As [`start_guest`], once it is inside.
+/// As [`start_guest`]. Returns when the process is inside.
 pub(crate) fn guest_inside(scratch: &Scratch, room: &str, session: &str) -> Actor {
     let guest = start_guest(scratch, room, session);
     assert_eq!(guest.hear().as_deref(), Some("inside"));

@@ -1,11 +1,12 @@
-//! A process that writes nonsense into the mapped file. The others may find the room corrupt, and say so; they must not crash,
-//! hang or run in circles.
+//! A process writes nonsense into the mapped file. The others may report that the room is corrupt.
+//! They must not crash, hang or loop for ever.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use grouplock_room::{Room, RoomError, RoomOptions};
+use grouplock_testing::Random;
 use proptest::prelude::*;
 
 use crate::process::{self, Actor, Scratch};
@@ -15,7 +16,7 @@ const SLOTS: u64 = 23_808;
 
 const SESSIONS: [&str; 3] = ["a", "b", "a longer name of a session"];
 
-/// What somebody who meets nonsense may say.
+/// The errors that a participant may report.
 fn acceptable(error: &RoomError) -> bool {
     error.is_conflict()
         || matches!(
@@ -30,7 +31,7 @@ fn acceptable(error: &RoomError) -> bool {
         )
 }
 
-/// Not a test: a process that uses the room as others do, until it is told that the room is of no use any more.
+/// Not a test: a process that uses the room until an error says that the room is useless.
 #[test]
 fn actor() {
     let Some(role) = process::role() else { return };
@@ -62,18 +63,7 @@ fn actor() {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-}
-
-/// Where it hurts: the header, or the slots in use.
+/// An important word: in the header, or in a slot in use.
 fn target(random: &mut Random, length: u64) -> u64 {
     match random.next() % 8 {
         0..3 => 48 + random.next() % 250,
@@ -85,7 +75,7 @@ fn target(random: &mut Random, length: u64) -> u64 {
 
 fn scribble_while_others_work(seed: u64, rounds: u32) {
     println!("seed {seed}");
-    let mut random = Random(seed | 1);
+    let mut random = Random::new(seed);
     let mut told = 0;
     for round in 0..rounds {
         let scratch = Scratch::new();
@@ -108,7 +98,7 @@ fn scribble_while_others_work(seed: u64, rounds: u32) {
             let (at, value) = (target(&mut random, length - 8), random.next());
             let bytes = value.to_ne_bytes();
             let size = [1, 4, 8][(random.next() % 3) as usize];
-            // Through the file, which is the same memory.
+            // The file is the same memory.
             file.write_all_at(&bytes[..size], at).expect("it can be written");
         }
         for mut actor in actors {
@@ -137,8 +127,8 @@ fn scribbling_for_long() {
     }
 }
 
-/// As a backup leaves it that was made while others worked, or a machine that crashed: each page is from another moment. Nobody
-/// who is in it lives, so it is put in order and used.
+/// The file of a backup that was made during work, or of a machine that crashed: each page is from
+/// another moment. No participant in it lives, so it is recovered and used.
 #[test]
 fn an_image_of_different_moments_is_put_in_order() {
     const PAGE: usize = 4096;
@@ -165,7 +155,7 @@ fn an_image_of_different_moments_is_put_in_order() {
     }
     let occupied = |image: &[u8]| image != &images[0][..];
     assert!(images.iter().any(|image| occupied(image)), "nothing has happened");
-    let mut random = Random(0x5eed);
+    let mut random = Random::new(0x5eed);
     for round in 0..300 {
         let mut mixed = images[0].clone();
         for (number, page) in mixed.chunks_mut(PAGE).enumerate() {
@@ -192,7 +182,7 @@ fn an_image_of_different_moments_is_put_in_order() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A file that is nonsense from the start, or after valid facts.
+    /// A file that is nonsense from the start, or after a valid header.
     #[test]
     fn opening_and_using_any_image(
         writes in prop::collection::vec((0_usize..6, any::<prop::sample::Index>(), any::<u64>()), 0..40),
@@ -205,7 +195,8 @@ proptest! {
         let file = OpenOptions::new().write(true).open(path).expect("it is ours");
         let length = file.metadata().expect("it is there").len() as usize;
         for (kind, index, value) in writes {
-            // The latch is left alone: what a live process seems to hold is waited for, which takes ten seconds.
+            // The latch stays unchanged: participants wait ten seconds for a live process that
+            // seems to hold it.
             let at = match kind {
                 0 => 128 + index.index(14) * 8,
                 1 => 192 + index.index(120) * 8,

@@ -1,7 +1,7 @@
-//! Many processes come and go and are killed at random moments.
+//! Many processes enter and leave, and die at random moments.
 //!
-//! A [ledger](Ledger) in which the room has no part tells whether two sessions were ever inside at once; whoever waits too
-//! long says so; in the end the room must work as if nothing had happened.
+//! A [ledger](Ledger), which is independent of the room, shows whether two sessions were inside
+//! together. A process that waits too long reports it. At the end the room must work as before.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -12,47 +12,34 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use grouplock_room::{Policy, Room, RoomOptions};
+use grouplock_testing::Random;
 use grouplock_testing::overlaps::{self, Ledger};
 
 use crate::process::{self, Actor, LONG, Scratch, until};
 
 const SESSIONS: [&str; 5] = ["backup", "migration", "model A", "model B", "größer"];
 
-/// Nobody may wait longer: phases take milliseconds.
+/// No wait may be longer: phases take milliseconds.
 const FOREVER: Duration = Duration::from_secs(30);
 
-/// A wait that is worth a line, although nobody has to be faster.
+/// A wait that gets a line in the output. It is no failure.
 const LATE: Duration = Duration::from_secs(2);
 
-/// A generator of numbers that are random enough, from a seed that is printed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        // splitmix64
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-
-    fn pause(&mut self, most: u64) {
-        let time = Duration::from_micros(self.below(most + 1));
-        if !time.is_zero() {
-            std::thread::sleep(time);
-        }
+fn pause(random: &mut Random, most: u64) {
+    let time = Duration::from_micros(random.below(most + 1));
+    if !time.is_zero() {
+        std::thread::sleep(time);
     }
 }
 
-/// A file in the directory of the storm that ends it.
+/// The storm ends when this file exists.
 const OVER: &str = "over";
 
 fn ledger(directory: &Path) -> Ledger {
     Ledger::open(directory.join("ledger"))
 }
 
-/// A file in the directory of the storm that has a line for each wait that was late.
+/// This file has a line for each late wait.
 const LATE_WAITS: &str = "late waits";
 
 fn note_late_wait(directory: &Path, place: &str, waited: Duration) {
@@ -62,7 +49,7 @@ fn note_late_wait(directory: &Path, place: &str, waited: Duration) {
     notes.and_then(|mut notes| notes.write_all(line.as_bytes())).expect("it can be written");
 }
 
-/// Measures how long this machine lets a thread wait that only wants to sleep for a moment.
+/// Measures how long this machine delays a thread that sleeps for a moment.
 struct Pauses {
     longest: Arc<AtomicU64>,
     over: Arc<AtomicBool>,
@@ -98,7 +85,7 @@ impl Drop for Pauses {
 fn actor() {
     let Some(role) = process::role() else { return };
     let [directory, place, seed] = &role[..] else { panic!("no part in a storm: {role:?}") };
-    let mut random = Random(seed.parse().expect("a seed"));
+    let mut random = Random::new(seed.parse().expect("a seed"));
     if let Err(trouble) = weather(Path::new(directory), place, &mut random) {
         process::say(&format!("trouble: {trouble}"));
         std::process::exit(3);
@@ -127,14 +114,14 @@ fn weather(directory: &Path, place: &str, random: &mut Random) -> Result<(), Str
         match entered {
             Ok(guard) => {
                 page.enter(overlaps::now(), session, guard.epoch());
-                random.pause(800);
+                pause(random, 800);
                 page.leave(overlaps::now());
                 guard.leave().map_err(|error| error.to_string())?;
             }
             Err(error) if error.is_conflict() && !patient => {}
             Err(error) => return Err(format!("{place}: {error}")),
         }
-        random.pause(400);
+        pause(random, 400);
     }
     Ok(())
 }
@@ -152,7 +139,7 @@ impl Storm {
         let seed = std::env::var("GROUPLOCK_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) ^ 0x5707);
         println!("seed {seed} (GROUPLOCK_SEED={seed} to repeat the choices)");
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let scratch = Scratch::new();
         let directory = scratch.text();
         let ledger = ledger(scratch.path());
@@ -166,7 +153,7 @@ impl Storm {
             .map(|place| (place.clone(), start(&place, random.below(u64::MAX))))
             .collect();
         let pauses = Pauses::watch();
-        // Whether the room or the machine held somebody up.
+        // This shows whether the room or the machine caused the delay.
         let circumstances = || {
             let late = std::fs::read_to_string(scratch.path().join(LATE_WAITS));
             let late = late.unwrap_or_default();
@@ -180,7 +167,7 @@ impl Storm {
         let mut kills = 0;
         let end = Instant::now() + self.time;
         while Instant::now() < end {
-            random.pause(2 * self.pace.as_micros() as u64);
+            pause(&mut random, 2 * self.pace.as_micros() as u64);
             let place = random.below(self.processes as u64).to_string();
             let actor = actors.get_mut(&place).expect("each place is taken");
             ledger.kill(&place, || actor.kill());
@@ -190,7 +177,7 @@ impl Storm {
             }
             *actor = start(&place, random.below(u64::MAX));
         }
-        // A place whose processes were all killed early needs a little longer.
+        // A visitor whose processes were all killed early needs a little longer.
         until("every place has entered", || ledger.entered_since(0).len() == self.processes);
         std::fs::write(scratch.path().join(OVER), "").expect("it can be written");
         for actor in actors.values_mut() {

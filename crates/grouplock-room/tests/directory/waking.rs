@@ -1,4 +1,4 @@
-//! Whoever is admitted is woken, instead of finding out when it looks for itself.
+//! An admitted waiter is woken. It does not have to look for itself.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use grouplock_room::{Guard, Room};
 
 use crate::process::{self, Actor, LONG, Scratch, until, until_waiting};
 
-/// How long anybody sleeps before looking for itself.
+/// How long a waiter sleeps before it looks for itself.
 const NAP: Duration = Duration::from_millis(20);
 
 /// Whether all threads of this process with that name sleep.
 fn all_sleep(name: &str) -> bool {
     let threads = fs::read_dir("/proc/self/task").expect("/proc is mounted").flatten();
     threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok()).all(|stat| {
-        // A number, the name in parentheses, a letter for the state.
+        // A line has a number, the name in parentheses, and a letter for the state.
         let Some((before, state)) = stat.rsplit_once(") ") else { return false };
         !before.ends_with(&format!("({name}")) || state.starts_with('S')
     })
 }
 
-/// Whether somebody who waits is woken when the holder leaves. `name` is that of the thread that sleeps.
+/// Whether the holder wakes a waiter when it leaves. `name` is the name of the thread that sleeps.
 ///
-/// Whoever enters within [`NAP`] of asking has not slept to the end of its nap, so it was woken. That it took longer
-/// proves nothing on a busy machine: then it is tried again.
+/// A waiter that enters within [`NAP`] of its request has not slept to the end of its nap, so it
+/// was woken. A longer wait proves nothing on a busy machine: then the test tries again.
 fn is_woken(name: &str, enter: impl Fn(&Room) -> Guard<'_> + Sync) -> bool {
     let scratch = Scratch::new();
     let open = || Room::open(scratch.path(), "room").expect("it can be opened");
@@ -84,7 +84,7 @@ fn a_task_is_woken() {
     }));
 }
 
-/// How often the threads of a process went to sleep by themselves.
+/// How often the threads of a process went to sleep voluntarily.
 fn naps(pid: u32) -> u64 {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives").flatten();
     let status = threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
@@ -109,14 +109,14 @@ fn waiting_costs_no_wake_ups_and_a_death_ends_it() {
             waiter
         })
         .collect();
-    // The first nap is short. Afterwards somebody else is watched.
+    // The first nap is short. After it, the waiter watches another slot.
     let calm = |waiter: &Actor| {
         let before = naps(waiter.pid());
         std::thread::sleep(Duration::from_secs(1));
         naps(waiter.pid()) - before
     };
     until("each waiter sleeps for long", || waiters.iter().all(|waiter| calm(waiter) <= 2));
-    // In the middle of the line: nobody is held up by it, and nobody is told of it.
+    // It is in the middle of the line: it delays no other waiter, and its death is not reported.
     let [first, mut second, third] = <[Actor; 3]>::try_from(waiters).expect("three");
     second.kill();
     until_waiting(&room, 2);
@@ -129,7 +129,7 @@ fn waiting_costs_no_wake_ups_and_a_death_ends_it() {
     assert_eq!(room.snapshot().expect("it can be seen").deaths, 1);
 }
 
-/// Whoever is kept out by a limit learns of the death of any who are inside.
+/// A waiter that a limit excludes notices the death of any holder.
 #[test]
 fn a_death_makes_room_for_one_more() {
     let scratch = Scratch::new();

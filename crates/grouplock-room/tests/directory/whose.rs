@@ -1,4 +1,4 @@
-//! Whose rooms are where, and who may use them. Most of it needs root, who can be anybody.
+//! Who owns which rooms, and who may use them. Most tests need root, who can become any user.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -10,10 +10,10 @@ use nix::unistd::{Gid, Uid, geteuid, setgid, setgroups, setuid};
 
 use crate::process::{self, Actor, Scratch};
 
-/// A user and a group that nobody else is: the number of this process, far up.
+/// A user and a group that no other test uses: the pid of this process, plus a large number.
 fn nobody_else() -> u32 {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    // Relaxed: only that each number is given once matters.
+    // Relaxed: it only matters that each number is used once.
     let next = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     1_000_000_000 + std::process::id() * 16 + next
 }
@@ -45,7 +45,7 @@ fn somebody() {
     });
 }
 
-/// What a process of a user says that enters a room there, or in its default place.
+/// The output of a user's process that enters a room in that place, or in its default place.
 fn enters(uid: u32, gid: u32, place: &str) -> String {
     let (uid, gid) = (uid.to_string(), gid.to_string());
     let actor = Actor::start("whose::somebody", &[&uid, &gid, place]);
@@ -59,7 +59,7 @@ fn directory(place: &Place) -> PathBuf {
     }
 }
 
-/// Takes a directory away at the end.
+/// Removes a directory when it is dropped.
 struct Gone<'a>(&'a Path);
 
 impl Drop for Gone<'_> {
@@ -81,7 +81,7 @@ fn a_user_has_a_place_that_no_variable_changes() {
     assert_eq!(enters(user, user, ""), expected);
     let facts = fs::metadata(&path).expect("it was made");
     assert_eq!((facts.uid(), facts.mode() & 0o7777), (user, 0o700));
-    // As from cron: with nothing in the environment that a login has.
+    // As from cron: the environment has nothing of a login.
     let actor = Actor::start_by(
         "whose::somebody",
         &[&user.to_string(), &user.to_string(), ""],
@@ -124,7 +124,7 @@ fn what_root_makes_in_a_users_place_is_the_users() {
     assert_eq!(fs::metadata(&path).expect("it was made").uid(), user);
     assert_eq!(enters(user, user, ""), format!("entered in {}", path.display()));
 
-    // And so in any directory of a user, and next to it.
+    // The same holds for any directory of a user, and next to it.
     let scratch = Scratch::new();
     chown(scratch.path(), Some(user), Some(user)).expect("this is root");
     let below = scratch.path().join("rooms");
@@ -142,7 +142,7 @@ fn the_rooms_of_a_group_are_for_its_members() {
     let path = directory(&Place::of_group(group));
     let _gone = Gone(&path);
     let text = path.display().to_string();
-    // Whoever of the group comes first makes the place.
+    // The first user of the group makes the place.
     for member in [one, other] {
         assert_eq!(enters(member, group, &text), format!("entered in {text}"));
     }
@@ -151,7 +151,7 @@ fn the_rooms_of_a_group_are_for_its_members() {
     let stranger = nobody_else();
     let said = enters(stranger, stranger, &text);
     assert!(said.contains("no permission to open"), "{said}");
-    // A stranger can make the directory first, but cannot make it the group's.
+    // Another user can make the directory first, but cannot give it to the group.
     fs::remove_dir_all(&path).expect("it is there");
     fs::create_dir(&path).expect("it can be made");
     chown(&path, Some(stranger), Some(stranger)).expect("this is root");
@@ -172,7 +172,7 @@ fn rooms_in_a_directory_of_a_group_are_the_groups() {
     for member in [one, other] {
         assert_eq!(enters(member, group, scratch.text()), format!("entered in {}", scratch.text()));
     }
-    // As in /run/grouplock, root's rooms included.
+    // As in /run/grouplock, including rooms of root.
     fs::remove_file(scratch.path().join("room.room")).expect("it is there");
     drop(Room::open(scratch.path(), "room").expect("root can"));
     assert_eq!(enters(other, group, scratch.text()), format!("entered in {}", scratch.text()));

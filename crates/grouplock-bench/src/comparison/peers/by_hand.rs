@@ -1,57 +1,61 @@
-//! The group locks people write by hand, of a mutex and a condition variable.
+//! The group locks that people write by hand, with a mutex and a condition variable.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex};
 
-use crate::comparison::lock::{Kind, Lock};
+use crate::comparison::lock::{Kind, Lock, held, lock};
 
-/// The one that is written first: whoever finds the room empty or of its own session goes in, and the last one out
-/// wakes everybody. Newcomers of the running session keep the others out for ever.
-///
-/// With `COUNTS`, the last one out wakes only if somebody waits: less obvious, and it saves a system call, for
-/// the standard library's condition variable does not know whether anybody waits.
-#[derive(Debug)]
-pub struct ByHand<const COUNTS: bool> {
+macro_rules! by_hand {
+    ($(#[$doc:meta])* $name:ident($lock:ty), $title:literal) => {
+        lock!(
+            $(#[$doc])* $name($lock) = <$lock>::default(), $title, Group,
+            |lock, session, inside| {
+                lock.enter(session);
+                let result = inside();
+                lock.leave();
+                result
+            }
+        );
+    };
+}
+
+by_hand!(
+    /// The one that people write first: a thread enters if the room is empty or has its session,
+    /// and the last holder wakes all waiters. Threads of the running session can exclude the others
+    /// for ever.
+    ByHand(Unfair<false>), "by hand, Mutex + Condvar"
+);
+by_hand!(
+    /// The same, but the last holder wakes only if a thread waits. This is less obvious, and saves
+    /// a system call: the condition variable of the standard library does not know its waiters.
+    CountingByHand(Unfair<true>), "by hand, counts waiters"
+);
+by_hand!(
+    /// Requests queue in the order of arrival. When the room is empty, the first of them enters,
+    /// together with the requests behind it for the same session.
+    FairByHand(Fair), "by hand, fair (FIFO)"
+);
+
+#[derive(Default)]
+struct Unfair<const COUNTS: bool> {
     room: Mutex<Room>,
     emptied: Condvar,
 }
 
-#[derive(Debug)]
+#[derive(Default)]
 struct Room {
     session: u64,
     inside: usize,
     waiting: usize,
 }
 
-impl<const COUNTS: bool> Lock for ByHand<COUNTS> {
-    const NAME: &'static str =
-        if COUNTS { "by hand, counts waiters" } else { "by hand, Mutex + Condvar" };
-    const KIND: Kind = Kind::Group;
-    type Local = ();
-
-    fn new() -> Self {
-        let room = Mutex::new(Room { session: 0, inside: 0, waiting: 0 });
-        ByHand { room, emptied: Condvar::new() }
-    }
-
-    fn local() {}
-
-    #[inline(always)]
-    fn pass<R>(&self, (): &mut (), session: u64, inside: impl FnOnce() -> R) -> R {
-        self.enter(session);
-        let result = inside();
-        self.leave();
-        result
-    }
-}
-
-impl<const COUNTS: bool> ByHand<COUNTS> {
+impl<const COUNTS: bool> Unfair<COUNTS> {
     #[inline]
     fn enter(&self, session: u64) {
-        let mut room = locked(&self.room);
+        let mut room = held(self.room.lock());
         while room.inside > 0 && room.session != session {
             room.waiting += 1;
-            room = self.emptied.wait(room).unwrap_or_else(PoisonError::into_inner);
+            room = held(self.emptied.wait(room));
             room.waiting -= 1;
         }
         room.session = session;
@@ -60,7 +64,7 @@ impl<const COUNTS: bool> ByHand<COUNTS> {
 
     #[inline]
     fn leave(&self) {
-        let mut room = locked(&self.room);
+        let mut room = held(self.room.lock());
         room.inside -= 1;
         let wake = room.inside == 0 && (!COUNTS || room.waiting > 0);
         drop(room);
@@ -70,49 +74,26 @@ impl<const COUNTS: bool> ByHand<COUNTS> {
     }
 }
 
-/// The fair one: requests queue in the order they came, and when the room is empty the first of them goes in,
-/// together with those behind it that ask for the same session.
-#[derive(Debug)]
-pub struct FairByHand {
+#[derive(Default)]
+struct Fair {
     room: Mutex<FairRoom>,
     admitted: Condvar,
 }
 
-#[derive(Debug)]
+#[derive(Default)]
 struct FairRoom {
     session: u64,
     inside: usize,
-    /// Sessions of those who wait, in the order they came.
+    /// The sessions of the waiters, in the order of arrival.
     queue: VecDeque<u64>,
-    /// The number of the first in the queue: all before it were admitted.
+    /// The number of the first waiter. All requests before it were admitted.
     first: u64,
 }
 
-impl Lock for FairByHand {
-    const NAME: &'static str = "by hand, fair (FIFO)";
-    const KIND: Kind = Kind::Group;
-    type Local = ();
-
-    fn new() -> Self {
-        let room = FairRoom { session: 0, inside: 0, queue: VecDeque::new(), first: 0 };
-        FairByHand { room: Mutex::new(room), admitted: Condvar::new() }
-    }
-
-    fn local() {}
-
-    #[inline(always)]
-    fn pass<R>(&self, (): &mut (), session: u64, inside: impl FnOnce() -> R) -> R {
-        self.enter(session);
-        let result = inside();
-        self.leave();
-        result
-    }
-}
-
-impl FairByHand {
+impl Fair {
     #[inline]
     fn enter(&self, session: u64) {
-        let mut room = locked(&self.room);
+        let mut room = held(self.room.lock());
         if room.queue.is_empty() && (room.inside == 0 || room.session == session) {
             room.session = session;
             room.inside += 1;
@@ -121,13 +102,13 @@ impl FairByHand {
         let mine = room.first + room.queue.len() as u64;
         room.queue.push_back(session);
         while room.first <= mine {
-            room = self.admitted.wait(room).unwrap_or_else(PoisonError::into_inner);
+            room = held(self.admitted.wait(room));
         }
     }
 
     #[inline]
     fn leave(&self) {
-        let mut room = locked(&self.room);
+        let mut room = held(self.room.lock());
         room.inside -= 1;
         if room.inside > 0 {
             return;
@@ -142,10 +123,4 @@ impl FairByHand {
         drop(room);
         self.admitted.notify_all();
     }
-}
-
-/// A panic inside is the harness's own, and ends the run.
-#[inline]
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

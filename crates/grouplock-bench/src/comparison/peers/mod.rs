@@ -1,128 +1,91 @@
-//! The locks people use otherwise, as the harness sees them: each as it is meant to be used, none through anything in between.
+//! The locks that people use otherwise. The harness calls each as its users do.
 
 mod by_hand;
 
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, RwLock};
 
 use crossbeam_utils::sync::ShardedLock;
 use mcslock::raw::{MutexNode, spins, yields};
 use parking_lot::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
-use super::lock::{Kind, Lock, hold, lock};
+use super::lock::{Kind, Lock, held, hold, lock};
 
-pub use by_hand::{ByHand, FairByHand};
+pub(crate) use by_hand::{ByHand, CountingByHand, FairByHand};
 
 lock!(
-    /// [`std::sync::Mutex`].
-    StdMutex(Mutex<()>) = Mutex::new(()), "std Mutex", Mutual,
-    |lock, _, inside| hold(lock.lock().unwrap_or_else(PoisonError::into_inner), inside)
+    StdMutex(Mutex<()>) = Mutex::new(()), "std Mutex", mutex |lock| held(lock.lock())
 );
-
 lock!(
-    /// [`std::sync::RwLock`].
-    StdRwLock(RwLock<()>) = RwLock::new(()), "std RwLock", ReadWrite,
-    |lock, session, inside| if session == 0 {
-        hold(lock.read().unwrap_or_else(PoisonError::into_inner), inside)
-    } else {
-        hold(lock.write().unwrap_or_else(PoisonError::into_inner), inside)
-    }
+    StdRwLock(RwLock<()>) = RwLock::new(()), "std RwLock",
+    read_write |lock| held(lock.read()), held(lock.write())
 );
-
 lock!(
-    /// [`parking_lot::Mutex`].
-    ParkingLotMutex(parking_lot::Mutex<()>) = parking_lot::Mutex::new(()), "parking_lot Mutex", Mutual,
-    |lock, _, inside| hold(lock.lock(), inside)
+    ParkingLotMutex(parking_lot::Mutex<()>) = parking_lot::Mutex::new(()), "parking_lot Mutex",
+    mutex |lock| lock.lock()
 );
-
 lock!(
-    /// [`parking_lot::Mutex`] that is always left by `unlock_fair`: handed to the thread that has waited longest.
-    ParkingLotMutexFair(parking_lot::Mutex<()>) = parking_lot::Mutex::new(()), "parking_lot Mutex, unlock_fair", Mutual,
+    /// Every release is an `unlock_fair`, which hands the lock to the thread that has waited
+    /// longest.
+    ParkingLotMutexFair(parking_lot::Mutex<()>) = parking_lot::Mutex::new(()),
+    "parking_lot Mutex, unlock_fair", Mutual,
     |lock, _, inside| {
-        let held = lock.lock();
+        let guard = lock.lock();
         let result = inside();
-        MutexGuard::unlock_fair(held);
+        MutexGuard::unlock_fair(guard);
         result
     }
 );
-
 lock!(
-    /// [`parking_lot::RwLock`].
-    ParkingLotRwLock(parking_lot::RwLock<()>) = parking_lot::RwLock::new(()), "parking_lot RwLock", ReadWrite,
-    |lock, session, inside| if session == 0 { hold(lock.read(), inside) } else { hold(lock.write(), inside) }
+    ParkingLotRwLock(parking_lot::RwLock<()>) = parking_lot::RwLock::new(()), "parking_lot RwLock",
+    read_write |lock| lock.read(), lock.write()
 );
-
 lock!(
-    /// [`parking_lot::RwLock`] that is always left by `unlock_fair`.
-    ParkingLotRwLockFair(parking_lot::RwLock<()>) = parking_lot::RwLock::new(()), "parking_lot RwLock, unlock_fair", ReadWrite,
+    /// Every release is an `unlock_fair`.
+    ParkingLotRwLockFair(parking_lot::RwLock<()>) = parking_lot::RwLock::new(()),
+    "parking_lot RwLock, unlock_fair", ReadWrite,
     |lock, session, inside| if session == 0 {
-        let held = lock.read();
+        let guard = lock.read();
         let result = inside();
-        RwLockReadGuard::unlock_fair(held);
+        RwLockReadGuard::unlock_fair(guard);
         result
     } else {
-        let held = lock.write();
+        let guard = lock.write();
         let result = inside();
-        RwLockWriteGuard::unlock_fair(held);
+        RwLockWriteGuard::unlock_fair(guard);
         result
     }
 );
-
 lock!(
-    /// [`usync::RwLock`].
-    Usync(usync::RwLock<()>) = usync::RwLock::new(()), "usync RwLock", ReadWrite,
-    |lock, session, inside| if session == 0 { hold(lock.read(), inside) } else { hold(lock.write(), inside) }
+    Usync(usync::RwLock<()>) = usync::RwLock::new(()), "usync RwLock",
+    read_write |lock| lock.read(), lock.write()
 );
-
 lock!(
-    /// [`crossbeam_utils::sync::ShardedLock`]: readers count on a stripe of their own, a writer takes all stripes.
-    Sharded(ShardedLock<()>) = ShardedLock::new(()), "crossbeam ShardedLock", ReadWrite,
-    |lock, session, inside| if session == 0 {
-        hold(lock.read().unwrap_or_else(PoisonError::into_inner), inside)
-    } else {
-        hold(lock.write().unwrap_or_else(PoisonError::into_inner), inside)
-    }
+    /// Readers count on a stripe of their own, a writer takes all stripes.
+    Sharded(ShardedLock<()>) = ShardedLock::new(()), "crossbeam ShardedLock",
+    read_write |lock| held(lock.read()), held(lock.write())
 );
-
 lock!(
-    /// [`async_lock::RwLock`], by its calls for threads.
-    AsyncLock(async_lock::RwLock<()>) = async_lock::RwLock::new(()), "async-lock RwLock", ReadWrite,
-    |lock, session, inside| if session == 0 {
-        hold(lock.read_blocking(), inside)
-    } else {
-        hold(lock.write_blocking(), inside)
-    }
+    /// By its calls for threads.
+    AsyncLock(async_lock::RwLock<()>) = async_lock::RwLock::new(()), "async-lock RwLock",
+    read_write |lock| lock.read_blocking(), lock.write_blocking()
 );
-
 lock!(
-    /// [`tokio::sync::RwLock`], by its calls for threads.
-    Tokio(tokio::sync::RwLock<()>) = tokio::sync::RwLock::new(()), "tokio RwLock", ReadWrite,
-    |lock, session, inside| if session == 0 {
-        hold(lock.blocking_read(), inside)
-    } else {
-        hold(lock.blocking_write(), inside)
-    }
+    /// By its calls for threads.
+    Tokio(tokio::sync::RwLock<()>) = tokio::sync::RwLock::new(()), "tokio RwLock",
+    read_write |lock| lock.blocking_read(), lock.blocking_write()
 );
-
 lock!(
-    /// [`spin::Mutex`].
-    SpinMutex(spin::Mutex<()>) = spin::Mutex::new(()), "spin Mutex", Mutual,
-    |lock, _, inside| hold(lock.lock(), inside)
+    SpinMutex(spin::Mutex<()>) = spin::Mutex::new(()), "spin Mutex", mutex |lock| lock.lock()
 );
-
 lock!(
-    /// [`spin::RwLock`].
-    SpinRwLock(spin::RwLock<()>) = spin::RwLock::new(()), "spin RwLock", ReadWrite,
-    |lock, session, inside| if session == 0 { hold(lock.read(), inside) } else { hold(lock.write(), inside) }
+    SpinRwLock(spin::RwLock<()>) = spin::RwLock::new(()), "spin RwLock",
+    read_write |lock| lock.read(), lock.write()
 );
-
 lock!(
-    /// mcslock's queue, waiters spin.
-    McsSpin(spins::Mutex<()>) = spins::Mutex::new(()), "mcslock, spins", Mutual, MutexNode = MutexNode::new(),
-    |lock, node, _, inside| lock.lock_with_then(node, |()| inside())
+    McsSpin(spins::Mutex<()>) = spins::Mutex::new(()), "mcslock, spins", Mutual,
+    MutexNode = MutexNode::new(), |lock, node, _, inside| lock.lock_with_then(node, |()| inside())
 );
-
 lock!(
-    /// mcslock's queue, waiters yield their core.
-    McsYield(yields::Mutex<()>) = yields::Mutex::new(()), "mcslock, yields", Mutual, MutexNode = MutexNode::new(),
-    |lock, node, _, inside| lock.lock_with_then(node, |()| inside())
+    McsYield(yields::Mutex<()>) = yields::Mutex::new(()), "mcslock, yields", Mutual,
+    MutexNode = MutexNode::new(), |lock, node, _, inside| lock.lock_with_then(node, |()| inside())
 );

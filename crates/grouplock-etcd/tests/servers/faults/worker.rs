@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use grouplock_room::{Guard, LossWatch, Places, Room, RoomOptions, Standing};
+use grouplock_testing::Random;
 use serde::{Deserialize, Serialize};
 
 use super::clock::{self, Nanos};
@@ -51,27 +52,14 @@ impl Plan {
     }
 }
 
-/// Numbers that look random, the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn throw(&mut self, sides: u64) -> u64 {
-        // splitmix64
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % sides
-    }
-}
-
 /// Enters and leaves until the record says that it is over.
 fn work(room: &Room, worker: usize, sessions: u64, desk: &mut Desk) {
-    let mut dice = Dice(worker as u64);
+    let mut random = Random::new(worker as u64);
     loop {
-        let session = dice.throw(sessions);
+        let session = random.below(sessions);
         // Mostly short, so that the room changes hands often; sometimes long, so that faults meet somebody inside.
-        let longest = if dice.throw(8) == 0 { 300 } else { 15 };
-        let stay = Duration::from_millis(dice.throw(longest));
+        let longest = if random.below(8) == 0 { 300 } else { 15 };
+        let stay = Duration::from_millis(random.below(longest));
         let over = match room.request(&format!("session {session}")).timeout(PATIENCE).enter() {
             Ok(guard) => inside(guard, worker, session, stay, desk),
             Err(error) => {
