@@ -73,7 +73,7 @@ use crate::{
 /// * A thread that is inside a session and asks for another one of the same lock waits for itself, as with any lock. So does one that asks for
 ///   the same session again if another request has come in between (as with the read locks of std). Feature `deadlock_detection` reports
 ///   it. [`SessionGuard::switch`](Guard::switch) is the way to change sessions, [`SessionGuard::again`](Guard::again) to enter the same once more.
-/// * At most 8,388,608 holders can share a session (`GroupLock::MOST_HOLDERS`). The next one waits until the room has been empty. That takes
+/// * At most 4,194,304 holders can share a session (`GroupLock::MOST_HOLDERS`). The next one waits until the room has been empty. That takes
 ///   leaked guards.
 /// * A future borrows its lock: dropping the lock first does not compile.
 ///
