@@ -242,7 +242,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
 
     /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
     fn give_back(&self, count: u32, then: Then) {
-        let before = self.word.faa(count.wrapping_neg(), Release); // 21: for 2, 4, 23, 27, 35, 42
+        let before = self.word.faa(count.wrapping_neg(), Release); // 21: for 2, 4, 23, 27, 35, 42, 53
         if !left_work(before) {
             return;
         }
