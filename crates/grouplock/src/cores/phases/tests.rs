@@ -151,7 +151,7 @@ fn a_claim_gets_in_where_holders_overlap() {
             unsafe { lock.leave(&mut ()) };
         });
         // So many looks that the other thread runs meanwhile, also on the same processor.
-        let inside = lock.claim_within(50_000_000);
+        let inside = lock.claim_within(5_000_000);
         stop.store(true, SeqCst);
         inside
     });
