@@ -1,15 +1,16 @@
-//! Claiming: a thread that asks to be alone shuts the door for a moment, until the holders have left.
+//! Claiming: a thread that asks to be alone shuts the door until the holders have left.
 //!
-//! Requests for the session inside join the holders, so the room may stay occupied for long although
-//! each holder leaves soon. A thread that asks to be alone and finds no empty room yields its
-//! processor. Then other threads of the session run and overlap, and one of them may be preempted
-//! inside: that thread hardly ever finds the room empty.
+//! Requests for the session inside join the holders, so the room may stay occupied for long
+//! although each holder leaves soon. A thread that asks to be alone and finds no empty room yields
+//! its processor. Then other threads of the session run and overlap, and one of them may be
+//! preempted inside: that thread hardly ever finds the room empty.
 //!
-//! So before it yields for the first time, the thread claims the room once. It sets `CLAIMED`, which
-//! shuts the door, and takes the room when the last holder leaves. If that does not happen soon, it
-//! opens the door again. A claim promises nothing: a request that finds the door shut asks under the
-//! internal lock in the end, and enters if the policy allows it. The release of the internal lock
-//! ends the claim. So a claim whose thread is preempted delays others, and blocks nobody.
+//! So before it yields for the first time, the thread claims the room once. It sets `CLAIMED`,
+//! which shuts the door, and takes the room when the last holder leaves. If that does not happen
+//! soon, it opens the door again. A claim promises nothing: a request that finds the door shut asks
+//! under the internal lock in the end, and enters if the policy allows it. The release of the
+//! internal lock ends the claim. So a claim whose thread is preempted delays others, and blocks
+//! nobody.
 //!
 //! The pause before the claim leaves the holders some time. Without it, two threads would take the
 //! room from each other so often that they would mostly wait for the word's cache line.

@@ -46,8 +46,8 @@
 //! 2. A thread reads the name only while it holds `LOCKED`, or after it added its count in a step
 //!    that found the door open.
 //! 3. Only the thread that holds `LOCKED` touches the queue.
-//! 4. While `CHANGING`, `CLAIMED` or `EXCLUSIVE` is set, the door is shut. A thread that adds its count then
-//!    must not read the name, and must undo the count.
+//! 4. While `CHANGING`, `CLAIMED` or `EXCLUSIVE` is set, the door is shut. A thread that adds its
+//!    count then must not read the name, and must undo the count.
 //! 5. When `LOCKED` is released and the queue is not empty, `NOTIFY` is set and somebody is
 //!    counted; or a thread has been invited, and will take `LOCKED`.
 //! 6. A waiter's signal becomes `Granted` after the waiter was removed from the queue and counted.
