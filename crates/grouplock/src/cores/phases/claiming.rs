@@ -3,7 +3,7 @@
 //! Requests for the session inside join the holders, so the room may stay occupied for long
 //! although each holder leaves soon. A thread that asks to be alone and finds no empty room yields
 //! its processor. Then other threads of the session run and overlap, and one of them may be
-//! preempted inside: that thread hardly ever finds the room empty.
+//! preempted inside. When the first thread runs again, the room is hardly ever empty.
 //!
 //! So before it yields for the first time, the thread claims the room once. It sets `CLAIMED`,
 //! which shuts the door, and takes the room when the last holder leaves. If that does not happen
