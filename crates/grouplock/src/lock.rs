@@ -79,7 +79,7 @@ use crate::{
 ///   has arrived in between (as with the read locks of std). Feature `deadlock_detection` reports
 ///   it. To change the session, use [`SessionGuard::switch`](Guard::switch). To enter the same
 ///   session once more, use [`SessionGuard::again`](Guard::again).
-/// * At most 8,388,608 holders can share a session (`GroupLock::MOST_HOLDERS`). The next request
+/// * At most 4,194,304 holders can share a session (`GroupLock::MOST_HOLDERS`). The next request
 ///   waits until the room has been empty. Only leaked guards can reach that number.
 /// * A future borrows its lock: dropping the lock first does not compile.
 ///

@@ -1,19 +1,20 @@
-//! Who goes next.
+//! The order of admission.
 
 use std::time::Duration;
 
-/// Who goes next when several sessions want the room.
+/// The order of admission when requests for several sessions wait.
 ///
-/// A *conflicting* request is one for another session. Requests *overtake* a waiting one if they arrive later and get in earlier.
-/// Time and order are those of arrival at the lock: the moment at which a request that cannot be served joins the queue.
+/// Two requests *conflict* if they are for different sessions, or one of them asks to be alone. A
+/// request *overtakes* a waiter if it arrives later and enters earlier. A request arrives when it
+/// joins the queue, or enters without that.
 ///
 /// | policy | a waiter can be overtaken | cost |
 /// |---|---|---|
-/// | [`Eventual`](Policy::Eventual) | for at most `patience` | lowest: while nobody has waited that long, a free room goes to whoever comes |
-/// | [`Fifo`](Policy::Fifo) | never, by a conflicting request | a change of threads per change of session |
+/// | [`Eventual`](Policy::Eventual) | for at most `patience` | lowest: while nobody has waited that long, a free room goes to the thread that comes first |
+/// | [`Fifo`](Policy::Fifo) | never, by a conflicting request | a switch of threads for each change of session |
 /// | [`Batch`](Policy::Batch) | by at most `passes` requests, for the session inside | few changes of session |
 /// | [`BatchFor`](Policy::BatchFor) | for at most `wait`, by requests for the session inside | few changes of session |
-/// | [`Priority`](Policy::Priority) | by a session of higher priority, until age has made up for the difference | as `Fifo` |
+/// | [`Priority`](Policy::Priority) | by a request of higher priority, until its age makes up for the difference | as `Fifo` |
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,14 +30,22 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// Whoever comes when the room is free, or when their session is inside, enters at once, also past those who wait.
+    /// A request enters at once, also before the waiters, if the room is free or its session is
+    /// inside.
     ///
-    /// **Guarantee.** Once a request has waited for `patience`, the lock turns to strict order until that request is inside: nobody who
-    /// arrives from then on enters before it. (A thread that waits sees to this itself when its time is over, so the operating system's
-    /// timer adds to `patience`, some 50 µs on Linux. For a task that waits, those who arrive look at the clock.)
+    /// **Guarantee.** Once a request has waited for `patience`, the lock turns to strict order
+    /// until that request is inside: no request that arrives from then on enters before it. (A
+    /// waiting thread turns the lock strict itself, so the timer of the operating system adds to
+    /// `patience`, some 50 µs on Linux. For a waiting task, the requests that arrive read the
+    /// clock.)
     ///
-    /// So no session starves, and a lock that is taken and released by the same few threads a million times a second needs no
-    /// change of threads for it. A request that must wait joins others of its session if they are among the 32 sessions that began to wait last.
+    /// So no session starves, and a lock that the same few threads acquire and release a million
+    /// times a second needs no switch of threads for it. A request that must wait joins others of
+    /// its session if they are among the 32 sessions that began to wait last.
+    ///
+    /// Before a thread joins the queue, it spins. If it asks to be alone, it delays new requests for
+    /// a few microseconds then, so that writers among readers find an empty room. This is so under
+    /// every policy, while no request waits that may not be overtaken.
     Eventual {
         /// For how long a waiter may be overtaken.
         patience: Duration,
@@ -44,21 +53,27 @@ pub enum Policy {
 
     /// First come, first served.
     ///
-    /// **Guarantee.** Of two conflicting requests the one that arrived first enters first. Within a session, those who arrive while no
-    /// conflicting request waits enter together; nobody of a session enters before one of the same session that arrived earlier. (But the room is
-    /// [set up](crate::GroupLock::enter_with) before those enter who arrived earlier and did not ask for it.)
+    /// **Guarantee.** Of two conflicting requests, the one that arrived first enters first.
+    /// Requests of one session that arrive while no conflicting request waits enter together. No
+    /// request enters before one of the same session that arrived earlier. (One exception: a
+    /// request that [sets the room up](crate::GroupLock::enter_with) enters before requests of its
+    /// session that arrived earlier and did not ask for set-up.)
     Fifo,
 
-    /// The session inside is preferred, also in a room that has just become empty, until a waiter has been overtaken often enough. This is the
-    /// *capturing* of Keane and Moir, with a bound.
+    /// The session inside is preferred, also in a room that has just become empty, until a waiter
+    /// has been overtaken often enough. This is the *capturing* of Keane and Moir, with a bound.
     ///
-    /// **Guarantee.** No request is overtaken by more than `passes` conflicting requests. Only two kinds of requests overtake: those for the session
-    /// inside, or last inside if the room is empty; and those that join others of their session in the queue. `passes: 0` is first come, first served.
+    /// **Guarantee.** No request is overtaken by more than `passes` conflicting requests. Only two
+    /// kinds of requests overtake: those for the session inside, or last inside if the room is
+    /// empty; and those that join others of their session in the queue. `passes: 0` is first come,
+    /// first served.
     ///
-    /// **What it does within the bound.** New requests for the session inside enter. When the room becomes empty, it goes to the session that has
-    /// waited longest: a waiting thread is woken, and until it arrives new requests for the last session may still enter; a waiting task, which
-    /// may be polled late or never, is handed the room at once. A request that must wait joins others of its session if they are among the 32
-    /// sessions that began to wait last. Passes are counted once for the whole queue, so a waiter may be overtaken by fewer than `passes`.
+    /// **Within the bound.** New requests for the session inside enter. When the room becomes
+    /// empty, it goes to the session that has waited longest: a waiting thread is woken, and until
+    /// it runs, new requests for the last session may still enter; a waiting task, which may be
+    /// polled late or never, is handed the room at once. A request that must wait joins others of
+    /// its session if they are among the 32 sessions that began to wait last. Passes are counted
+    /// once for the whole queue, so a waiter may be overtaken by fewer than `passes`.
     Batch {
         /// How many conflicting requests may overtake a waiter.
         passes: u32,
@@ -66,19 +81,22 @@ pub enum Policy {
 
     /// As [`Batch`](Policy::Batch), with a bound in time.
     ///
-    /// **Guarantee.** Once a request has waited for `wait`, nobody who arrives from then on enters before it. Until then only the two kinds of requests
-    /// that [`Batch`](Policy::Batch) names overtake it.
+    /// **Guarantee.** Once a request has waited for `wait`, no request that arrives from then on
+    /// enters before it. Until then, only the two kinds of requests that [`Batch`](Policy::Batch)
+    /// names overtake it.
     BatchFor {
         /// For how long a waiter may be overtaken.
         wait: Duration,
     },
 
     /// Sessions have priorities, and waiting makes up for a low one. Only
-    /// [`GroupLock::with_priorities`](crate::GroupLock::with_priorities) makes a lock with this policy.
+    /// [`GroupLock::with_priorities`](crate::GroupLock::with_priorities) makes a lock with this
+    /// policy.
     ///
-    /// **Guarantee.** A request for priority `p` can be overtaken by one for a higher priority `q` only if that arrives less than
-    /// `(q - p) × aging` later. Between equals it is first come, first served. So with a finite `aging` nobody starves; with
-    /// [`Duration::MAX`] priorities are absolute, and the low ones may.
+    /// **Guarantee.** A request of priority `p` can be overtaken by one of a higher priority `q`
+    /// only if that arrives less than `(q - p) × aging` later. Between equal priorities it is first
+    /// come, first served. So with a finite `aging` no request starves. With [`Duration::MAX`],
+    /// priorities are absolute, and requests of low priority may starve.
     #[non_exhaustive]
     Priority {
         /// The time after which a waiting request counts one priority higher.
@@ -87,7 +105,8 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The policy of [`GroupLock::new`](crate::GroupLock::new): eventual, with a patience of one millisecond.
+    /// The policy of [`GroupLock::new`](crate::GroupLock::new): eventual, with a patience of one
+    /// millisecond.
     pub const EVENTUAL: Policy = Policy::Eventual { patience: Duration::from_millis(1) };
 }
 

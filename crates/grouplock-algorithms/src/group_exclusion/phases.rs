@@ -5,6 +5,8 @@
 //!
 //! * **Coming.** If the door is open, count yourself in. From then on the name of the room cannot change: compare it. If it is
 //!   yours you are inside; if not, and you are alone, give the room your name; else take the count back.
+//! * **Claiming.** Who wants to be alone and finds the room taken sets `CLAIMED` for a moment, which shuts the door, and takes the room
+//!   if the holders leave meanwhile.
 //! * **Leaving.** Take the count back. Who leaves the room empty while `NOTIFY` is set sees to those who wait.
 //! * **Waiting.** Under the internal lock (`LOCKED`), join the queue. Those of one session who stand together there are a *phase*.
 //!   Whoever releases the internal lock while the room is empty hands it to the first phase as a whole, or, as long as nobody has lost patience
@@ -31,8 +33,8 @@ use crate::memory::Ordering::{Acquire, Relaxed, Release};
 use crate::memory::{Memory, Native, Ptr, Register, Site, Word};
 use crate::nodes::Nodes;
 use crate::phases_word::{
-    ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, SET_UP, is_empty, is_open, left_work,
-    needs_work,
+    ASK, CHANGING, CLAIMED, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, SET_UP, is_empty, is_open,
+    left_work, needs_work,
 };
 use crate::policy::{Eventual, Policy};
 use crate::prelude::*;
@@ -168,10 +170,42 @@ impl<M: Memory, P: Policy> Phases<M, P> {
         false
     }
 
+    /// Keeps new requests out for a moment, and takes the room alone if the holders leave.
+    fn claim(&self) -> bool {
+        let mut claims = is_open(self.word.read(Relaxed)); // 52: a claim gives access to nothing
+        let mut claimed = false;
+        while claims && !claimed {
+            M::live(|| []);
+            let w = self.word.read(Relaxed); // 52
+            claims = w & CLAIMED == 0;
+            claimed = claims && self.word.cas(w, w | CLAIMED, Relaxed); // 52
+        }
+        M::live(|| [claims.word()]);
+        if !claims {
+            return false;
+        }
+        let w = self.word.read(Relaxed); // 53: only the step below gives access to anything
+        let free = w & !(SET_UP | NOTIFY) == CLAIMED;
+        let inside = free && self.word.cas(w, w & !CLAIMED | EXCLUSIVE | ONE, Acquire); // 53: as 2
+        if inside {
+            M::doorway_end();
+            return true;
+        }
+        loop {
+            M::live(|| []);
+            let w = self.word.read(Relaxed); // 54
+            let ended = w & CLAIMED == 0 || self.word.cas(w, w & !CLAIMED, Relaxed); // 54
+            if ended {
+                M::live(|| []);
+                return false;
+            }
+        }
+    }
+
     /// Enters if that takes no waiting and no asking.
     fn enter_fast(&self, s: u64) -> bool {
         if s == ALONE {
-            return self.exclusive_fast();
+            return self.exclusive_fast() || self.claim();
         }
         let open = is_open(self.word.read(Relaxed)); // 1: only to keep from disturbing a lock that is not
         M::live(|| [open.word()]);
@@ -208,7 +242,7 @@ impl<M: Memory, P: Policy> Phases<M, P> {
 
     /// Takes back a count: of a holder who leaves, or of one who came and may not stay.
     fn give_back(&self, count: u32, then: Then) {
-        let before = self.word.faa(count.wrapping_neg(), Release); // 21: for 2, 4, 23, 27, 35, 42
+        let before = self.word.faa(count.wrapping_neg(), Release); // 21: for 2, 4, 23, 27, 35, 42, 53
         if !left_work(before) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Entering without waiting: the fast path, and what is next to it when the first look was not enough.
+//! Entering without waiting: the fast path, and what follows when it does not suffice.
 
 use std::borrow::Cow;
 use std::mem;
@@ -12,17 +12,17 @@ use super::waiter::discard;
 use super::word::{self, CHANGING, EXCLUSIVE, FULL, LOCKED, NOTIFY, ONE, SET_UP, SLEEPER};
 use crate::sync;
 
-/// What came of looking at the name.
+/// The result of looking at the name.
 pub(super) enum Look {
-    /// It is the caller's: the caller is inside.
+    /// It is the caller's session: the caller is inside.
     Inside,
-    /// It is another. The caller has added its count, and the word was `before`.
+    /// It is another session. The caller has added its count, and the word was `before`.
     Other { before: u32 },
     /// The door is shut. The name was not read.
     Closed,
 }
 
-/// A thread's count while it reads the name. Undone when dropped, also when the comparison panics.
+/// A thread's count while it reads the name. Undone when dropped, also if the comparison panics.
 pub(super) struct Pin<'a, S: Eq + Clone>(pub(super) &'a Phases<S>);
 
 impl<S: Eq + Clone> Drop for Pin<'_, S> {
@@ -35,7 +35,7 @@ impl<S: Eq + Clone> Phases<S> {
     /// Adds the caller's count if the door is open, and compares the name.
     #[inline]
     fn look(&self, session: &S) -> Look {
-        // Relaxed: only to keep from disturbing a lock that is not open.
+        // Relaxed: only to avoid a write to a word whose door is shut.
         if word::is_open(self.word.load(Relaxed)) {
             self.look_at_once(session)
         } else {
@@ -43,8 +43,9 @@ impl<S: Eq + Clone> Phases<S> {
         }
     }
 
-    /// As [`look`](Phases::look), but adds the count without a load before. That is one step less where the door is open, as it nearly always is when a
-    /// thread asks for the first time. Where the door is shut, it disturbs others; so a thread does it once.
+    /// As [`look`](Phases::look), but adds the count without a load before. That saves a step where
+    /// the door is open, and it nearly always is when a thread asks for the first time. Where the
+    /// door is shut, it disturbs other threads; so a thread does it once.
     #[inline]
     fn look_at_once(&self, session: &S) -> Look {
         // Acquire: what earlier holders did, and the name.
@@ -54,13 +55,13 @@ impl<S: Eq + Clone> Phases<S> {
             return Look::Closed;
         }
         let pin = Pin(self);
-        // SAFETY: counted in by a step that found the door open.
+        // SAFETY: the caller added its count in a step that found the door open.
         let same = unsafe { self.name() } == Some(session);
         mem::forget(pin);
         if same { Look::Inside } else { Look::Other { before } }
     }
 
-    /// Enters if that takes no waiting and no asking.
+    /// Enters if that needs neither waiting nor the internal lock.
     #[inline]
     pub(in crate::cores) fn fast(&self, asked: &mut Asked<'_, S>) -> bool {
         let look = match asked.as_deref() {
@@ -74,8 +75,8 @@ impl<S: Eq + Clone> Phases<S> {
         }
     }
 
-    /// The caller has counted itself in and found another name. Gives the room the name that it asks for if nobody else is inside; else takes the
-    /// count back.
+    /// The caller has added its count and found another name. Renames the room to the session that
+    /// the caller asks for if nobody else is inside. Otherwise undoes the count.
     #[cold]
     fn enter_other(&self, before: u32, asked: &mut Asked<'_, S>) -> bool {
         let pin = Pin(self);
@@ -86,7 +87,7 @@ impl<S: Eq + Clone> Phases<S> {
         renamed
     }
 
-    /// What is left of entering when the first look was not enough.
+    /// Enters after a first look that did not suffice.
     #[cold]
     fn enter_slow(&self, session: Option<S>, look: &Look, deadline: Option<Instant>) -> bool {
         let mut asked = session.map(Cow::Owned);
@@ -98,7 +99,8 @@ impl<S: Eq + Clone> Phases<S> {
         self.wait(asked, deadline)
     }
 
-    /// Waits until inside, but not longer than until `deadline`. The session stays in registers, if it can, until there is more to do than a look.
+    /// Waits until inside, but not longer than until `deadline`. The session stays in registers, if
+    /// possible, until there is more to do than a look.
     #[inline]
     pub(super) fn enter_by(&self, session: Option<S>, deadline: Option<Instant>) -> bool {
         let look = match &session {
@@ -113,7 +115,7 @@ impl<S: Eq + Clone> Phases<S> {
         self.enter_slow(session, &look, deadline)
     }
 
-    /// Enters if that takes no waiting.
+    /// Enters if that needs no waiting.
     #[inline]
     pub(super) fn try_by(&self, session: Option<S>) -> bool {
         let look = match &session {
@@ -121,7 +123,7 @@ impl<S: Eq + Clone> Phases<S> {
             None if self.exclusive_fast() => Look::Inside,
             None => Look::Closed,
         };
-        // Most tries end here, one way or the other.
+        // Most tries end here, with success or without.
         let failed = matches!(look, Look::Other { before } if !word::is_empty(before));
         if failed {
             self.give_back(ONE);
@@ -136,7 +138,7 @@ impl<S: Eq + Clone> Phases<S> {
         inside
     }
 
-    /// As [`try_by`](Phases::try_by), for a request that had no time to wait.
+    /// As [`try_by`](Phases::try_by), for a request whose deadline has passed.
     pub(in crate::cores) fn try_and_discard(&self, mut asked: Asked<'_, S>) -> bool {
         let inside = self.try_asked(&mut asked);
         discard(asked);
@@ -153,7 +155,8 @@ impl<S: Eq + Clone> Phases<S> {
         matches!(look, Look::Inside) || self.try_slow(asked, &look)
     }
 
-    /// What is left of trying when the first look was not enough. It never waits: whatever it cannot learn at once counts as a no.
+    /// Tries after a first look that did not suffice. Never waits: if the internal lock stays held,
+    /// the try fails.
     fn try_slow(&self, asked: &mut Asked<'_, S>, look: &Look) -> bool {
         if let Look::Other { before } = *look {
             if self.enter_other(before, asked) {
@@ -164,7 +167,7 @@ impl<S: Eq + Clone> Phases<S> {
             }
         }
         for _ in 0..sync::TRY_LOOKS {
-            // Relaxed: only to see whether it is worth asking.
+            // Relaxed: only to see whether the internal lock is worth taking.
             let word = self.word.load(Relaxed);
             let taken = asked.is_none() && !word::is_empty(word);
             if taken || word & (EXCLUSIVE | FULL) != 0 {
@@ -178,14 +181,16 @@ impl<S: Eq + Clone> Phases<S> {
         false
     }
 
-    /// The room was empty, `before` the caller counted itself in, and has another name: gives it the one that is asked for, unless somebody came.
+    /// The room was empty when the caller added its count, and has another name. The word was
+    /// `before`. Renames the room to the session asked for, unless another thread came.
     fn enter_renamed(&self, before: u32, asked: &mut Asked<'_, S>) -> bool {
         if before & LOCKED != 0 {
             return false;
         }
         let Some(session) = asked.take().map(Cow::into_owned) else { return false };
         let change = before & !SET_UP | LOCKED | CHANGING;
-        // Acquire: as `lock`, and as every step that sets `CHANGING`. The count of the caller goes, so the count is zero.
+        // Acquire: as `lock`, and as every step that sets `CHANGING`. The caller's count is
+        // removed, so the count is zero.
         if self.word.compare_exchange(before + ONE, change, Acquire, Relaxed).is_err() {
             *asked = Some(Cow::Owned(session));
             return false;
@@ -193,13 +198,15 @@ impl<S: Eq + Clone> Phases<S> {
         // SAFETY: `LOCKED` is held and `CHANGING` was set when the count was zero.
         let old = unsafe { self.rename(session) };
         if before & NOTIFY != 0 {
-            // Somebody waits, perhaps for the session that the room now has: whoever left the room empty may have looked while it had its old name.
-            // Release: the name, for those who come. Releasing the internal lock lets fellows in.
+            // The queue is not empty. Perhaps somebody waits for the new session: the thread that
+            // left the room empty may have looked while the room had its old name. Release: the
+            // name, for the threads that enter.
             self.word.fetch_add(ONE.wrapping_sub(CHANGING), Release);
-            drop(Locked::new(self));
+            Locked::new(self).admit_waiters();
         } else {
-            // Release: the name, for those who come, and the queue as it was, for those who lock. Others may have counted themselves in or gone
-            // to sleep meanwhile, so this is a sum and not a store.
+            // Release: the name, for the threads that enter, and the queue, for the threads that
+            // lock. Other threads may have added a count or `SLEEPER` meanwhile, so this is a sum
+            // and not a store.
             let end = self.word.fetch_add(ONE.wrapping_sub(LOCKED | CHANGING), Release);
             if end & SLEEPER != 0 {
                 self.wake_sleepers();
@@ -211,22 +218,24 @@ impl<S: Eq + Clone> Phases<S> {
 
     #[cold]
     fn wake_sleepers(&self) {
-        // Relaxed: whoever is woken looks at the word again.
+        // Relaxed: a thread that is woken reads the word again.
         self.word.fetch_and(!SLEEPER, Relaxed);
         sync::wake_all(&self.word);
     }
 
-    /// Takes the room for itself if nobody is inside, and nobody waits who must not be overtaken. If somebody waits, the caller lets them in when it leaves.
+    /// Takes the room alone if nobody is inside, and no waiter is there that must not be overtaken.
+    /// If somebody waits, the caller admits them when it leaves.
     #[inline]
-    fn exclusive_fast(&self) -> bool {
+    pub(super) fn exclusive_fast(&self) -> bool {
         let take = |word| {
             // Acquire: what earlier holders did.
             self.word.compare_exchange(word, word | EXCLUSIVE | ONE, Acquire, Relaxed)
         };
-        // Not a look first: that would cost a step where the room is empty, and bring the word from another processor twice where it is not.
+        // Without a load first: that would cost a step where the room is empty, and would fetch the
+        // word from another processor twice where it is not.
         match take(0) {
             Ok(_) => true,
-            // The room may be set up, and somebody may wait: that stays as it is.
+            // The room may be set up, and somebody may wait: these bits stay as they are.
             Err(word) => word & !(SET_UP | NOTIFY) == 0 && take(word).is_ok(),
         }
     }

@@ -1,4 +1,4 @@
-//! The internal lock, held.
+//! What a thread does while it holds the internal lock.
 
 use std::borrow::Cow;
 use std::mem;
@@ -10,7 +10,8 @@ use super::arena::List;
 use super::queue::{Asked, Overtaking, Queue, Ticket};
 use super::waiter::{Kind, Retired, Signal, Standing, Waiter, Wakes, contain};
 use super::word::{
-    self, ASK, CHANGING, EXCLUSIVE, LIMITED, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SET_UP, SLEEPER,
+    self, ASK, CHANGING, CLAIMED, EXCLUSIVE, LIMITED, LOCKED, MOST_HOLDERS, NOTIFY, ONE, SET_UP,
+    SLEEPER,
 };
 use super::{Duty, Phases, Place};
 use crate::watch::Crowd;
@@ -22,14 +23,15 @@ enum Room<S> {
     Of(S),
     /// The room of the session that it was.
     Same,
-    /// Somebody's who has it to itself.
+    /// The room of a holder that is alone.
     Exclusive,
-    /// That of somebody who has it to itself to set it up. It is set up for nobody until then.
+    /// The room of a holder that is alone and sets it up. Until then it is set up for no session.
     BeingSetUp,
 }
 
-/// The internal lock is held until this is dropped. Dropping it gives a free room to those who wait for it, sets the bits of the word as the
-/// queue now demands, and only then wakes threads and tasks and drops names.
+/// The internal lock is held until this is dropped. The drop admits waiters, sets the bits of the
+/// word as the queue demands, releases the lock, and only then wakes threads and tasks and drops
+/// names.
 pub(super) struct Locked<'a, S: Eq + Clone> {
     pub(super) core: &'a Phases<S>,
     wakes: Wakes,
@@ -37,31 +39,37 @@ pub(super) struct Locked<'a, S: Eq + Clone> {
 }
 
 impl<'a, S: Eq + Clone> Locked<'a, S> {
-    /// `LOCKED` has just been set by the caller.
+    /// The caller has just set `LOCKED`.
     pub(super) fn new(core: &'a Phases<S>) -> Self {
         Locked { core, wakes: Wakes::default(), retired: Retired::new() }
     }
 
-    /// The queue, which is made if there is none.
+    /// Admits the waiters that can enter now, wakes them, and releases the lock.
+    pub(super) fn admit_waiters(self) {
+        // The release does all of it.
+        drop(self);
+    }
+
+    /// The queue. Allocates it if there is none.
     pub(super) fn queue(&mut self) -> &mut Queue<S> {
         self.any_queue().get_or_insert_with(|| Box::new(Queue::new(Policy::EVENTUAL, None)))
     }
 
     /// The queue, if there is one.
     pub(super) fn any_queue(&mut self) -> &mut Option<Box<Queue<S>>> {
-        // SAFETY: `LOCKED` is held (invariant 3), and `self` is borrowed for as long as the reference.
+        // SAFETY: `LOCKED` is held (invariant 3), and `self` is borrowed as long as the reference.
         unsafe { &mut *self.core.queue.write() }
     }
 
-    /// The session inside or the last that was, if there was any, with the word.
+    /// The word, and the session inside or last inside, if there was one.
     pub(super) fn name(&self) -> (u32, Option<&S>) {
-        // Relaxed: only the count changes while the lock is ours.
+        // Relaxed: only the count changes while the lock is held.
         let word = self.core.word.load(Relaxed);
-        // SAFETY: `LOCKED` is held, so nobody writes the name.
+        // SAFETY: `LOCKED` is held, so no thread writes the name.
         (word, unsafe { self.core.name() })
     }
 
-    /// Sets `CHANGING` if the room is empty, and tells the word before that.
+    /// Sets `CHANGING` if the room is empty, and returns the word before that.
     fn start_change(&self) -> Option<u32> {
         let mut word = self.core.word.load(Relaxed);
         while word::is_empty(word) {
@@ -74,7 +82,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         None
     }
 
-    /// Ends the change that began at `word`: `holders` are inside.
+    /// Ends the change that began at `word`. Then `holders` are inside.
     fn end_change(&mut self, word: u32, room: Room<S>, holders: u32) {
         let mut change = (holders * ONE).wrapping_sub(CHANGING);
         match room {
@@ -95,18 +103,20 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
                 }
             }
         }
-        // Release: the name, for those who come. Others may have counted themselves in meanwhile, so this is a sum and not a store.
+        // Release: the name, for the threads that enter. Other threads may have added a count
+        // meanwhile, so this is a sum and not a store.
         self.core.word.fetch_add(change, Release);
     }
 
-    /// Gives the room to the first phase, if it is still empty. The waiter with the ticket `running` is not woken.
+    /// Hands the room over to the first phase, if the room is still empty. The waiter with the
+    /// ticket `running` is not woken.
     fn hand_over(&mut self, running: Option<Ticket>) {
         let Some(word) = self.start_change() else { return };
         let same = self.first_is_of_the_session_inside();
         if !(same && word & SET_UP != 0)
             && let Some((ticket, waiter, name)) = self.queue().take_set_up()
         {
-            // The others of the phase stay the first in the queue, and join when the room is set up.
+            // The others of the phase stay first in the queue, and join when the room is set up.
             self.end_change(word, Room::BeingSetUp, 1);
             waiter.enter(running == Some(ticket), &mut self.wakes);
             if let Some(name) = name {
@@ -132,8 +142,8 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         self.grant(phase.waiters, running);
     }
 
-    /// How many of the first phase may enter an empty room, and what that becomes, if that is not all of them. If the user's code panics, the lock must be
-    /// released all the same: then all enter.
+    /// If not all of the first phase may enter an empty room: how many may, and what the room
+    /// becomes. If the user's code panics, all enter, as the lock must be released in any case.
     fn first_is_too_many(&mut self, same: bool) -> Option<(u32, Room<S>)> {
         let first = self.queue().first()?;
         let waiters = first.waiters.len();
@@ -154,7 +164,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         queue.as_ref().and_then(|queue| queue.first()?.session.as_ref())
     }
 
-    /// How many of `session` may be inside together. If the user's function panics, one.
+    /// How many of `session` may be inside together. One, if the user's function panics.
     fn limit(&self, session: Option<&S>) -> usize {
         // SAFETY: as in `first_session`.
         let queue = unsafe { &*self.core.queue.read() };
@@ -165,7 +175,8 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         limit
     }
 
-    /// So many of the first phase, which have been counted, enter. The others stay the first in the queue.
+    /// Grants the room to the first `places` waiters of the first phase, which have been counted.
+    /// The others stay first in the queue.
     fn enter_some(&mut self, places: u32, running: Option<Ticket>) {
         for _ in 0..places {
             let Some(ticket) = self.queue().first().and_then(|first| first.waiters.first()) else {
@@ -176,8 +187,8 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         }
     }
 
-    /// Whether the first phase is for the session that is inside, or was last. If the comparison panics, it is not: the lock must be released all
-    /// the same.
+    /// Whether the first phase is for the session that is inside, or was inside last. If the
+    /// comparison panics, it is not, as the lock must be released in any case.
     fn first_is_of_the_session_inside(&self) -> bool {
         let ((_, name), first) = (self.name(), self.first_session());
         let mut same = false;
@@ -191,8 +202,9 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         self.wakes = wakes;
     }
 
-    /// Lets a phase join those inside, if it is for their session: the first, or another if the policy lets it overtake those before it. It comes to
-    /// that when those between have given up, and when the room has got the session in another way than by being handed over.
+    /// Lets a phase of the session inside join the holders: the first, or another if the policy
+    /// lets it overtake. Such a phase exists when those before it withdrew, and when the room was
+    /// not handed over to its session but taken for it.
     fn join_inside(&mut self) -> bool {
         let (word, name) = self.name();
         let Some(name) = name.filter(|_| word::is_joinable(word)) else { return false };
@@ -200,7 +212,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         // SAFETY: `LOCKED` is held (invariant 3), and nothing else refers to the queue here.
         let Some(queue) = (unsafe { &*self.core.queue.read() }) else { return false };
         let mut found = None;
-        // If a comparison panics, the lock must be released all the same.
+        // If a comparison panics, the lock must be released in any case.
         contain(|| found = queue.fellows_inside(name, word & SET_UP != 0));
         let Some((slot, waiters)) = found else { return false };
         if waiters > places {
@@ -213,7 +225,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
             return true;
         }
         let phase = self.queue().take_overtaking(slot);
-        // Acquire: what earlier holders did. The name stays, as in `occupy`.
+        // Acquire: what earlier holders did. The name does not change, as in `occupy`.
         self.core.word.fetch_add(phase.waiters.len() as u32 * ONE, Acquire);
         self.grant(phase.waiters, None);
         if let Some(name) = phase.session {
@@ -222,7 +234,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         true
     }
 
-    /// Tells a thread of the first phase that the room is free.
+    /// Invites a thread of the first phase to try for the free room.
     fn invite(&mut self) {
         let mut wakes = mem::take(&mut self.wakes);
         if let Some(signal) = self.queue().invite() {
@@ -232,14 +244,15 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         self.wakes = wakes;
     }
 
-    /// The thread with `ticket` was invited and has come. If the room is still free, its phase enters.
+    /// The thread with `ticket` was invited and answers. If the room is still free, its phase
+    /// enters.
     pub(super) fn accept(&mut self, ticket: Ticket) {
         if self.queue().invitation_ends(ticket) {
             self.hand_over(Some(ticket));
         }
     }
 
-    /// Takes a waiter out of the queue. It is to be dropped without the internal lock.
+    /// Removes a waiter from the queue. It must be dropped without the internal lock.
     pub(super) fn remove(&mut self, ticket: Ticket) -> Waiter {
         let (waiter, name) = self.queue().remove(ticket);
         if let Some(name) = name {
@@ -248,12 +261,12 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
         waiter
     }
 
-    /// Whether anybody is in the queue.
+    /// Whether the queue is not empty.
     pub(super) fn somebody_waits(&mut self) -> bool {
         self.any_queue().as_ref().is_some_and(|queue| !queue.is_empty())
     }
 
-    /// Lets waiters in as far as they can enter now, and releases the lock.
+    /// Admits the waiters that can enter now, and releases the lock.
     fn release(&mut self) {
         loop {
             // Relaxed: what matters is the step that succeeds.
@@ -276,8 +289,8 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
                     bits |= ASK;
                 }
             }
-            let free = word & !(LOCKED | SLEEPER | NOTIFY | ASK) | bits;
-            // Release: the queue and the name, for who locks next.
+            let free = word & !(LOCKED | SLEEPER | NOTIFY | ASK | CLAIMED) | bits;
+            // Release: the queue and the name, for the thread that locks next.
             if self.core.word.compare_exchange_weak(word, free, Release, Relaxed).is_ok() {
                 if word & SLEEPER != 0 {
                     sync::wake_all(&self.core.word);
@@ -289,7 +302,7 @@ impl<'a, S: Eq + Clone> Locked<'a, S> {
 }
 
 impl<S: Eq + Clone> Locked<'_, S> {
-    /// The thread that runs this joins the queue.
+    /// The calling thread joins the queue.
     pub(super) fn push_thread(&mut self, asked: Asked<'_, S>, now: Instant, kind: Kind) -> Place {
         let signal = Signal::of_this_thread();
         let duty = if kind.can_try() { Duty::None } else { Duty::Enter };
@@ -312,21 +325,26 @@ impl<S: Eq + Clone> Locked<'_, S> {
         ticket
     }
 
-    /// Enters if the room has a place for the request, whoever waits. It changes the session of an empty room only if it `may_change` it.
-    /// If it must find the room set up and does not, it enters alone.
-    fn occupy(&mut self, asked: &mut Asked<'_, S>, set_up: bool, may_change: bool) -> bool {
+    /// Enters if the room has a place for the request, and `overtaking` allows it. If the request
+    /// needs `set_up` and the room is not set up, it enters alone.
+    fn occupy(&mut self, asked: &mut Asked<'_, S>, set_up: bool, overtaking: Overtaking) -> bool {
         let (word, name) = self.name();
+        if overtaking == Overtaking::Nobody {
+            return false;
+        }
         let same = asked.is_some() && word::is_joinable(word) && name == asked.as_deref();
         if same && word::holders(word) >= self.limit(name) {
             return false;
         }
         if same && (!set_up || word & SET_UP != 0) {
-            // Acquire: what earlier holders did. The name stays, as the lock is ours, even if the last holder has left meanwhile; and
-            // nobody takes the room for itself without the lock while it is locked.
+            // Acquire: what earlier holders did. The name does not change while the lock is held,
+            // even if the last holder has left meanwhile. And while the lock is held, no other
+            // thread takes the room alone.
             self.core.word.fetch_add(ONE, Acquire);
             return true;
         }
-        if !(may_change || same) || !word::is_empty(word) {
+        let only_same = overtaking == Overtaking::PresentSession;
+        if only_same && !same || !word::is_empty(word) {
             return false;
         }
         if set_up {
@@ -343,7 +361,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
         true
     }
 
-    /// Enters if the room has a place for the request, and the policy lets it go before those who wait.
+    /// Enters if the room has a place for the request, and the policy lets it overtake the waiters.
     pub(super) fn admit(
         &mut self,
         asked: &mut Asked<'_, S>,
@@ -352,7 +370,8 @@ impl<S: Eq + Clone> Locked<'_, S> {
         self.admit_to(asked, false, now)
     }
 
-    /// [`admit`](Locked::admit), for a request that must find the room set up, or do that alone, if `set_up`.
+    /// As [`admit`](Locked::admit). With `set_up`, the request must find the room set up, or set it
+    /// up alone.
     pub(super) fn admit_to(
         &mut self,
         asked: &mut Asked<'_, S>,
@@ -365,9 +384,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
         } else {
             Overtaking::Anybody
         };
-        if overtaking == Overtaking::Nobody
-            || !self.occupy(asked, set_up, overtaking == Overtaking::Anybody)
-        {
+        if !self.occupy(asked, set_up, overtaking) {
             return false;
         }
         if waiting {
@@ -376,7 +393,8 @@ impl<S: Eq + Clone> Locked<'_, S> {
         true
     }
 
-    /// The caller is a holder. If it is the only one, and may go before those who wait, the room takes the name that it asks for.
+    /// The caller is a holder. If it is the only one, and may overtake the waiters, renames the
+    /// room to the session that it asks for.
     pub(super) fn rename_alone(&mut self, asked: &mut Asked<'_, S>, now: Instant) -> bool {
         let waiting = self.somebody_waits();
         if waiting && self.queue().overtaking(asked.as_deref(), now) != Overtaking::Anybody {
@@ -385,7 +403,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
         let session = asked.take().map(Cow::into_owned);
         let mut word = self.core.word.load(Relaxed);
         while word::holders(word) == 1 {
-            // Acquire: what the other holders did. The count of the caller goes, so the count is zero.
+            // Acquire: what the other holders did. The caller's count is removed, so it is zero.
             match self.core.word.compare_exchange_weak(
                 word,
                 (word - ONE) | CHANGING,
@@ -406,17 +424,18 @@ impl<S: Eq + Clone> Locked<'_, S> {
         false
     }
 
-    /// The caller has the room to itself, and opens it to `session`; and has set it up, if it says so.
+    /// The caller is alone, and opens the room to `session`. With `set_up`, it has set the room up.
     pub(super) fn open(&mut self, session: S, set_up: bool) {
         let (word, name) = self.name();
         let mut same = false;
-        // If the comparison panics, the room must be opened all the same.
+        // If the comparison panics, the room must be opened in any case.
         contain(|| same = name == Some(&session));
         let mut bits = word & SET_UP;
         if same {
             self.retired.push(session);
         } else {
-            // SAFETY: `LOCKED` is held, and the caller has the room to itself: the door has been shut since a step that found the count zero.
+            // SAFETY: `LOCKED` is held, and the caller is alone: the door has been shut since a
+            // step that found the count zero.
             let old = unsafe { self.core.rename(session) };
             if let Some(old) = old {
                 self.retired.push(old);
@@ -427,17 +446,19 @@ impl<S: Eq + Clone> Locked<'_, S> {
             bits |= SET_UP;
         }
         let change = bits.wrapping_sub(word & SET_UP).wrapping_sub(EXCLUSIVE);
-        // Release: the name, and what the holder did, for those who come.
+        // Release: the name, and what the holder did, for the threads that enter.
         self.core.word.fetch_add(change, Release);
     }
 
-    /// What is to be seen.
+    /// The state of the lock.
     pub(super) fn snapshot(&mut self) -> Snapshot<S> {
-        // Relaxed: the name and the queue stay while the lock is ours, and the count is that of some moment.
+        // Relaxed: the name and the queue do not change while the lock is held, and the count is
+        // that of some moment.
         let first = self.core.word.load(Relaxed);
         let now = Instant::now();
         let waiting = self.any_queue().as_ref().map_or_else(Vec::new, |queue| queue.snapshot(now));
-        // A thread that only tries is counted for a moment too. It has had time to go. Not more than that: a try that meets this lock fails.
+        // A thread that only tries is counted for a moment too. It has had time to undo its count.
+        // Not more than that: a try that finds this lock held fails.
         let (second, name) = self.name();
         let word = if word::holders(first) < word::holders(second) { first } else { second };
         let exclusive = word & EXCLUSIVE != 0;
@@ -445,7 +466,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
         Snapshot { session: inside, exclusive, holders: word::holders(word), waiting }
     }
 
-    /// How many there are, for reports.
+    /// How many holders and waiters there are, for reports.
     pub(super) fn crowd(&mut self) -> Crowd {
         let holders = word::holders(self.core.word.load(Relaxed));
         self.queue().crowd(holders)
@@ -454,7 +475,7 @@ impl<S: Eq + Clone> Locked<'_, S> {
 
 impl<S: Eq + Clone> Drop for Locked<'_, S> {
     fn drop(&mut self) {
-        // The fields are dropped afterwards: that wakes, and then drops names.
+        // Afterwards the fields are dropped: that wakes threads and tasks, and then drops names.
         self.release();
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! # Why not a mutex and a condition variable
 //!
-//! They would do, and would be slow. Each entry and each exit would take the mutex, so holders of one session would wait for each other. A broadcast
-//! wakes every waiter, and all but one session go back to sleep. Nothing bounds how often a waiter is overtaken, and a task cannot wait. Here a passage that
-//! meets no other session takes two steps on one word; a waiter is woken when it is inside, or when it may try; and a policy says who goes next.
+//! They would work, but slowly. Each entry and each exit would take the mutex, so holders of one
+//! session would wait for each other. A broadcast wakes every waiter, and all but one session go
+//! back to sleep. Nothing bounds how often a waiter is overtaken, and a task cannot wait. Here a
+//! passage that meets no other session takes two steps on one word; a waiter is woken when it is
+//! inside, or when it may try; and a policy says who goes next.
 //!
 //! # What it is
 //!
@@ -16,44 +18,61 @@
 //!  └───────────────────────┘   └───────────────────┘   └─────────┘ └─────────┘ └─────────┘
 //! ```
 //!
-//! * **Entering.** A thread adds itself to the count in one step. If the door was open, the name cannot change from then on, and the thread compares it. If it
-//!   is the thread's session, the thread is inside. If not, and nobody else is counted, the thread may give the room its name. Otherwise it takes the count
-//!   back.
-//! * **Leaving.** A thread subtracts itself from the count in one step. If that leaves the room empty while `NOTIFY` is set, or it was alone, it takes the internal lock and
-//!   lets waiters in. If another thread holds the internal lock, that thread does it. So leaving never waits.
-//! * **Trying.** A try that meets another thread at the internal lock fails. So a try never waits.
-//! * **Waiting.** A thread looks at the word for a while. Then it takes the internal lock, joins a phase of the queue, and sleeps. When the room is handed
-//!   over, all waiters of a phase are counted in one step. They are woken when the internal lock is free.
-//! * **Inviting.** Where the policy allows overtaking, an empty room is not handed over to a phase of threads. One of them is woken. If the room is still
-//!   empty when it comes, its phase enters. If not, it sleeps on.
+//! * **Entering.** A thread adds itself to the count in one step. If the door was open, the name
+//!   cannot change from then on, and the thread compares it. If it is the thread's session, the
+//!   thread is inside. If not, and nobody else is counted, the thread may give the room its name.
+//!   Otherwise it undoes its count.
+//! * **Leaving.** A thread subtracts itself from the count in one step. If that leaves the room
+//!   empty while `NOTIFY` is set, or the thread was alone, it takes the internal lock and admits
+//!   waiters. If another thread holds the internal lock, that thread admits them. So leaving never
+//!   waits.
+//! * **Trying.** A try that finds the internal lock held fails. So a try never waits.
+//! * **Waiting.** A thread spins for a while. Then it takes the internal lock, joins a phase of the
+//!   queue, and sleeps. When the room is handed over, all waiters of a phase are counted in one
+//!   step. They are woken after the internal lock is released.
+//! * **Inviting.** Where the policy allows overtaking, an empty room is not handed over to a phase
+//!   of threads. One of them is woken. If the room is still empty when that thread runs, its phase
+//!   enters. If not, it sleeps again.
+//! * **Claiming.** A thread that asks to be alone shuts the door for a few microseconds before it
+//!   yields its processor, and takes the room if the holders leave (`claiming.rs`).
 //!
-//! The name stays when the room becomes empty. A session that returns to an empty room needs no more than the two steps.
+//! The name stays when the room becomes empty. A session that returns to an empty room needs no
+//! more than the two steps.
 //!
 //! # Invariants
 //!
-//! 1. Only the thread that holds `LOCKED`, and set `CHANGING` while the count was 0, writes the name. (Or a holder that is alone, and holds `LOCKED`.)
-//! 2. A thread reads the name only while it holds `LOCKED`, or after it added its count in a step that found the door open.
+//! 1. Only the thread that holds `LOCKED`, and set `CHANGING` while the count was 0, writes the
+//!    name. (Or a holder that is alone, and holds `LOCKED`.)
+//! 2. A thread reads the name only while it holds `LOCKED`, or after it added its count in a step
+//!    that found the door open.
 //! 3. Only the thread that holds `LOCKED` touches the queue.
-//! 4. While `CHANGING` or `EXCLUSIVE` is set, the door is shut. A thread that adds its count then must not read the name, and must undo the count.
-//! 5. When `LOCKED` is released and somebody waits, `NOTIFY` is set and somebody is counted; or a thread has been invited, and will take `LOCKED`.
-//! 6. A waiter is told that it is inside after it was taken out of the queue and counted.
+//! 4. While `CHANGING`, `CLAIMED` or `EXCLUSIVE` is set, the door is shut. A thread that adds its
+//!    count then must not read the name, and must undo the count.
+//! 5. When `LOCKED` is released and the queue is not empty, `NOTIFY` is set and somebody is
+//!    counted; or a thread has been invited, and will take `LOCKED`.
+//! 6. A waiter's signal becomes `Granted` after the waiter was removed from the queue and counted.
 //!
-//! By 5, no wake-up is lost. The step that releases `LOCKED` compares the whole word. So it fails if the last holder left meanwhile, and the thread looks again.
-//! A thread that undoes a count looks at `NOTIFY` as one that leaves.
+//! By 5, no wake-up is lost. The step that releases `LOCKED` compares the whole word. So it fails
+//! if the last holder left meanwhile, and the thread looks again. A thread that undoes a count
+//! reads `NOTIFY` as one that leaves.
 //!
 //! # Memory orderings
 //!
-//! All steps on the word are read-modify-write, so each continues the release sequences of those before it. Leaving is a release. Entering,
-//! locking, and the step that sets `CHANGING` are acquires, and so see what all earlier holders did. The step that ends a change of name is a
-//! release, and pairs with entering. A waiter learns that it is inside by an acquire of its [`Signal`]. The thread that let it in had acquired the word, and
-//! wrote the signal with a release.
+//! All steps on the word are read-modify-write, so each continues the release sequences of those
+//! before it. Leaving is a release. Entering, locking, and the step that sets `CHANGING` are
+//! acquires, and so see what all earlier holders did. The step that ends a change of name is a
+//! release, and pairs with entering. A waiter learns that it is inside by an acquire of its
+//! [`Signal`]. The thread that admitted it had acquired the word, and wrote the signal with a
+//! release.
 
 mod arena;
+mod claiming;
 mod coming;
 mod locked;
 mod queue;
 mod set_up;
 mod switching;
+mod tasks;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
@@ -67,14 +86,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::mem::{self, MaybeUninit};
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use self::locked::Locked;
-use self::queue::{Queue, Ticket};
-use self::waiter::{Kind, Standing};
+use self::queue::Queue;
 use self::word::{ASK, EXCLUSIVE, LIMITED, LOCKED, NOTIFY, ONE, SLEEPER};
 use super::Core;
 use crate::sync::{self, Shared, Word};
@@ -82,6 +99,7 @@ use crate::{Policy, Snapshot, watch};
 
 pub(super) use self::queue::Asked;
 pub(crate) use self::queue::Priorities;
+pub(crate) use self::tasks::Waiting;
 #[cfg(feature = "handover")]
 pub(super) use self::waiter::contain;
 pub(crate) use self::waiter::{Signal, discard};
@@ -90,21 +108,25 @@ pub(crate) use self::word::MOST_HOLDERS;
 
 /// The default core: an atomic word in front of a queue of phases, with the policies of [`Policy`].
 ///
-/// Two atomic steps for a passage that meets no other session. Threads sleep, tasks are woken; both wait in one queue.
+/// A passage that meets no other session takes two atomic steps. Threads and tasks wait in one
+/// queue.
 pub struct Phases<S> {
     word: Word,
-    /// Made when somebody waits for the first time, unless the policy is another than the default.
+    /// Allocated for the first waiter; at once if the policy is not the default.
     queue: Shared<Option<Box<Queue<S>>>>,
-    /// Whether there is a name: no session has been inside yet if not. Guarded as the name is. It lies in the gap behind the word.
+    /// Whether there is a name. There is none until a session has been inside. Guarded as the name
+    /// is. It lies in the padding behind the word.
     named: Shared<bool>,
-    /// The session inside, or the last that was.
+    /// The session inside, or the last session that was inside.
     name: Shared<MaybeUninit<S>>,
 }
 
-// SAFETY: the lock owns sessions and drops them on whichever thread it is at; the handles of threads and tasks in the queue are `Send`.
+// SAFETY: the lock owns sessions, and the thread that owns the lock drops them; the handles of
+// threads and tasks in the queue are `Send`.
 unsafe impl<S: Send> Send for Phases<S> {}
-// SAFETY: threads compare and clone the session inside at the same time (`Sync`), and drop what another has put there (`Send`). All other
-// access to the cells is ordered by the word, as the invariants say.
+// SAFETY: threads compare and clone the session inside at the same time (`Sync`), and drop a
+// session that another thread put there (`Send`). The word orders all other access to the cells, as
+// the invariants say.
 unsafe impl<S: Send + Sync> Sync for Phases<S> {}
 
 impl<S> Phases<S> {
@@ -139,7 +161,7 @@ impl<S> Phases<S> {
         }
     }
 
-    /// With [`Policy::Priority`] and a priority for each session, `None` standing for exclusive requests.
+    /// With [`Policy::Priority`] and a priority for each session; `None` means exclusive requests.
     pub(crate) fn with_priorities(aging: std::time::Duration, priorities: Priorities<S>) -> Self {
         Self::with_queue(Queue::new(Policy::Priority { aging }, Some(priorities)))
     }
@@ -150,7 +172,7 @@ impl<S> Phases<S> {
         let queue = self.queue.get_mut();
         queue.get_or_insert_with(|| Box::new(Queue::new(Policy::EVENTUAL, None))).most =
             Some(Box::new(most));
-        // Relaxed: nobody else has the lock yet.
+        // Relaxed: no other thread has the lock yet.
         self.word.fetch_or(LIMITED | ASK, Relaxed);
         self
     }
@@ -163,19 +185,19 @@ impl<S> Phases<S> {
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Undoes a count: of a holder that leaves, or of a thread that may not enter.
+    /// Subtracts a count: of a holder that leaves, or of a thread that may not enter.
     #[inline]
     fn give_back(&self, count: u32) {
         // Release: a thread that acquires the word later sees what the holder did.
         let word = self.word.fetch_sub(count, Release);
         if word & NOTIFY != 0 {
-            self.let_waiters_in(word);
+            self.admit_waiters(word);
         }
     }
 
-    /// The room has a place, and the queue is not empty. Takes the internal lock if it is free: its release lets waiters in. Never waits.
+    /// Admits waiters, if there is room for them and the internal lock is free. Never waits.
     #[cold]
-    fn let_waiters_in(&self, before: u32) {
+    fn admit_waiters(&self, before: u32) {
         if !word::left_work(before) {
             return;
         }
@@ -184,7 +206,7 @@ impl<S: Eq + Clone> Phases<S> {
         while word::needs_work(word, before) {
             // Acquire: as in `lock`.
             match self.word.compare_exchange_weak(word, word | LOCKED, Acquire, Relaxed) {
-                Ok(_) => return drop(Locked::new(self)),
+                Ok(_) => return Locked::new(self).admit_waiters(),
                 Err(now) => word = now,
             }
         }
@@ -193,7 +215,7 @@ impl<S: Eq + Clone> Phases<S> {
     /// Takes the internal lock.
     fn lock(&self) -> Locked<'_, S> {
         let mut looks = 0;
-        // Relaxed: only the successful step below gives access to anything.
+        // Relaxed: only the step below that succeeds gives access to anything.
         let mut word = self.word.load(Relaxed);
         loop {
             if word & LOCKED == 0 {
@@ -207,7 +229,7 @@ impl<S: Eq + Clone> Phases<S> {
                 sync::relax();
                 word = self.word.load(Relaxed);
             } else if word & SLEEPER == 0 {
-                // Relaxed: only a notice to who releases.
+                // Relaxed: only a notice to the thread that releases.
                 word = match self.word.compare_exchange_weak(word, word | SLEEPER, Relaxed, Relaxed)
                 {
                     Ok(_) => word | SLEEPER,
@@ -220,7 +242,7 @@ impl<S: Eq + Clone> Phases<S> {
         }
     }
 
-    /// The internal lock, if it is free.
+    /// Takes the internal lock if it is free.
     fn try_lock(&self) -> Option<Locked<'_, S>> {
         let word = self.word.load(Relaxed);
         let free = word & LOCKED == 0;
@@ -237,15 +259,15 @@ impl<S> Phases<S> {
     /// The caller may read the name by invariant 2 for as long as it uses the reference.
     #[inline]
     unsafe fn name(&self) -> Option<&S> {
-        // SAFETY: nobody writes it meanwhile, by invariants 1 and 2.
+        // SAFETY: no thread writes it meanwhile, by invariants 1 and 2.
         let named = unsafe { *self.named.read() };
         // SAFETY: as above.
         let name = unsafe { &*self.name.read() };
-        // SAFETY: there is one.
+        // SAFETY: there is a name.
         named.then(|| unsafe { name.assume_init_ref() })
     }
 
-    /// Puts another name in place of the one there, if any, and gives the old one back.
+    /// Replaces the name, and returns the old one if there was one.
     ///
     /// # Safety
     /// The caller may write the name by invariant 1.
@@ -254,19 +276,20 @@ impl<S> Phases<S> {
         if let Some(queue) = unsafe { &mut *self.queue.write() } {
             queue.epoch += 1;
         }
-        // SAFETY: nobody else reads or writes the name meanwhile.
+        // SAFETY: no other thread reads or writes the name meanwhile.
         let place = unsafe { &mut *self.name.write() };
         let old = mem::replace(place, MaybeUninit::new(name));
         // SAFETY: as above.
         let named = mem::replace(unsafe { &mut *self.named.write() }, true);
-        // SAFETY: there was one.
+        // SAFETY: there was a name.
         named.then(|| unsafe { old.assume_init() })
     }
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// The caller is inside a session, and enters once more if nobody waits and `confirm` agrees. `confirm` runs under the internal lock: who
-    /// joins the queue later sees what it did.
+    /// The caller is a holder of a session. It enters once more if nobody waits and `confirm`
+    /// agrees. `confirm` runs under the internal lock: a thread that joins the queue later sees
+    /// what it did.
     pub(super) fn enter_again_if(&self, confirm: impl FnOnce() -> bool) -> bool {
         let mut locked = self.lock();
         if locked.somebody_waits() {
@@ -275,71 +298,16 @@ impl<S: Eq + Clone> Phases<S> {
         self.join_as_holder();
         let agreed = confirm();
         if !agreed {
-            // Relaxed: nothing was done, and the caller is inside still.
+            // Relaxed: nothing was done, and the caller is still inside.
             self.word.fetch_sub(ONE, Relaxed);
         }
         agreed
     }
 
-    /// The caller is inside in another way than by a count of its own, and gets one.
+    /// The caller is inside without a count of its own, and gets one.
     pub(super) fn join_as_holder(&self) {
         // Relaxed: the caller is inside already.
         self.word.fetch_add(ONE, Relaxed);
-    }
-
-    /// What is left of polling a request when the fast path was not enough.
-    #[cold]
-    fn poll_slow(
-        &self,
-        session: Option<&S>,
-        waiting: &mut Option<Waiting>,
-        cx: &mut Context<'_>,
-    ) -> Poll<()> {
-        let Some(Waiting { ticket, signal, watch }) = waiting else {
-            let mut asked = session.map(Cow::Borrowed);
-            let mut locked = self.lock();
-            let now = Instant::now();
-            if locked.admit(&mut asked, || now) {
-                return Poll::Ready(());
-            }
-            *waiting = Some(Waiting::begin(&mut locked, asked, now, cx));
-            return Poll::Pending;
-        };
-        if signal.standing() != Standing::Granted {
-            // Before `locked`, and so dropped after it.
-            let _old;
-            let mut locked = self.lock();
-            if signal.standing() != Standing::Granted {
-                _old = locked.queue().replace_waker(*ticket, cx.waker());
-                return Poll::Pending;
-            }
-        }
-        watch.end(watch::Request::of(self, session.is_none()), true);
-        *waiting = None;
-        Poll::Ready(())
-    }
-}
-
-/// A task that waits.
-#[derive(Debug)]
-pub struct Waiting {
-    ticket: Ticket,
-    signal: Arc<Signal>,
-    watch: watch::TaskWait,
-}
-
-impl Waiting {
-    /// The task joins the queue.
-    fn begin<S: Eq + Clone>(
-        locked: &mut Locked<'_, S>,
-        asked: Asked<'_, S>,
-        now: Instant,
-        cx: &Context<'_>,
-    ) -> Self {
-        let signal = Signal::of_task();
-        let waker = Kind::Task(cx.waker().clone());
-        let ticket = locked.push(asked, now, Arc::clone(&signal), waker);
-        Waiting { ticket, signal, watch: watch::TaskWait::begin() }
     }
 }
 
@@ -347,14 +315,15 @@ impl<S> Drop for Phases<S> {
     fn drop(&mut self) {
         watch::gone(ptr::from_ref(self).addr());
         if *self.named.get_mut() {
-            // SAFETY: there is a name, and nobody will read it again.
+            // SAFETY: there is a name, and no thread will read it again.
             unsafe { self.name.get_mut().assume_init_drop() };
         }
     }
 }
 
-// SAFETY: the invariants above. `name` may be read by a holder, as it is counted. A request that is cancelled is taken out of the queue under the internal lock,
-// or, if it was granted the room, leaves it.
+// SAFETY: the invariants above. A holder may read `name`, as it is counted. A request that is
+// cancelled is removed from the queue under the internal lock; if it was granted the room, it
+// leaves.
 unsafe impl<S: Eq + Clone> Core for Phases<S> {
     type Session = S;
     type Pass = ();
@@ -410,7 +379,7 @@ unsafe impl<S: Eq + Clone> Core for Phases<S> {
     }
 
     fn cancel(&self, Waiting { ticket, signal, watch }: Waiting, exclusive: bool) {
-        self.give_up(ticket, &signal);
+        self.withdraw(ticket, &signal);
         watch.end(watch::Request::of(self, exclusive), false);
     }
 

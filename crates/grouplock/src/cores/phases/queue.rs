@@ -1,4 +1,5 @@
-//! The queue of phases, and what each policy makes of it. Plain data: the thread that holds the internal lock has it to itself.
+//! The queue of phases, and how each policy orders it. Plain data: only the thread that holds the
+//! internal lock uses it.
 //!
 //! ```text
 //!    next to go                                        last
@@ -10,14 +11,18 @@
 //!
 //! 1. No phase is empty.
 //! 2. The room goes to the first phase.
-//! 3. Waiters stand in their phase in the order of arrival.
-//! 4. Phases stand in the order in which they were founded, except under [`Policy::Priority`] and behind a phase that was put first.
+//! 3. The waiters of a phase are in the order of arrival.
+//! 4. The phases are in the order in which they were founded, except under [`Policy::Priority`] and
+//!    behind a phase that was put first.
 //! 5. An exclusive request is a phase of its own.
-//! 6. A waiter is in the queue until its signal is `Granted` or it is removed. Until then its ticket is valid.
+//! 6. A waiter is in the queue until its signal is `Granted` or it is removed. Until then its
+//!    ticket is valid.
 //!
-//! Joining, removing and taking the first phase take constant time, however long the queue is; under [`Policy::Priority`], logarithmic time. By 4,
-//! the first phase has waited longest, so one look at it shows whether anybody has waited too long. What a policy counts for a phase (its age, how
-//! often it was overtaken) begins when the phase is founded, also if the founder gives up later: so the strict order may begin early, and never late.
+//! Joining, removing and taking the first phase take constant time, however long the queue is;
+//! under [`Policy::Priority`], logarithmic time. By 4, the first phase has waited longest, so one
+//! look at it shows whether anybody has waited too long. What a policy counts for a phase (its age,
+//! how often it was overtaken) begins when the phase is founded, also if its founder withdraws
+//! later. So the strict order may begin early, and never late.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -38,14 +43,14 @@ pub(crate) type Priorities<S> = Box<dyn Fn(Option<&S>) -> u32 + Send + Sync>;
 /// How many of a session may be inside together.
 pub(super) type Limits<S> = Box<dyn Fn(&S) -> usize + Send + Sync>;
 
-/// What a request asks for: a session, whose name the request may own, or to be alone.
+/// What a request asks for: a session, whose name the request may own; or `None`, to be alone.
 pub(in crate::cores) type Asked<'a, S> = Option<Cow<'a, S>>;
 
-/// A waiter's place in the queue.
+/// Names a waiter in the queue.
 pub(super) type Ticket = Slot;
 
-/// With so many of the newest phases a request compares its session, to join one. There is no faster way to find a session that can only be compared;
-/// and so the time it takes has a bound.
+/// A request that looks for a phase to join compares its session with so many of the newest ones.
+/// Sessions can only be compared, so there is no faster search; and this bounds its time.
 const COMPARED_PHASES: usize = 32;
 
 /// Requests that will enter together.
@@ -60,36 +65,37 @@ pub(super) struct Phase<S> {
     pub(super) set_ups: usize,
     /// When it was founded.
     arrived: Instant,
-    /// What [`Queue::passes`] was when it was founded.
+    /// The value of [`Queue::passes`] when it was founded.
     passes: u64,
-    /// Its key in [`Queue::standings`].
-    standing: (i128, u64),
-    /// It has been promised the room: when it is the first, nobody goes before it, whatever the policy says.
+    /// Its key in [`Queue::by_arrival`].
+    key: (i128, u64),
+    /// It has been promised the room: when it is the first, nobody overtakes it, whatever the
+    /// policy says.
     owed: bool,
 }
 
-/// Who may enter before those who wait.
+/// Who may enter before the waiters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Overtaking {
     Nobody,
-    /// A request for the session that is inside, or was last.
+    /// A request for the session that is inside, or was inside last.
     PresentSession,
     Anybody,
 }
 
-/// What the queue demands of those who enter and leave.
+/// What the queue demands of threads that enter and leave.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Demands {
-    /// The first phase must be handed the room when that is free, instead of being invited to try for it.
+    /// A free room must be handed over to the first phase. Otherwise that is invited to try for it.
     pub(super) hand_over: bool,
-    /// New requests must ask under the internal lock: somebody waits who may not be overtaken, or not without being counted, or who cannot
-    /// look after it.
+    /// New requests must ask under the internal lock: a waiter may not be overtaken, or the policy
+    /// counts who overtakes, or a waiter cannot end its patience itself.
     pub(super) ask: bool,
-    /// A thread has been invited and has not come yet.
+    /// A thread has been invited and has not answered yet.
     pub(super) invited: bool,
 }
 
-/// The phases that wait, in the order in which they will go.
+/// The phases that wait, in the order in which they will enter.
 pub(super) struct Queue<S> {
     policy: Policy,
     priorities: Option<Priorities<S>>,
@@ -98,19 +104,22 @@ pub(super) struct Queue<S> {
     order: List,
     phases: Arena<Phase<S>>,
     waiters: Arena<Waiter>,
-    /// The phases by the time at which they count as having arrived, and then by number. Only under [`Policy::Priority`].
-    standings: BTreeMap<(i128, u64), Slot>,
+    /// The phases by [virtual arrival](Queue::virtual_arrival), and then by number. Only under
+    /// [`Policy::Priority`].
+    by_arrival: BTreeMap<(i128, u64), Slot>,
     /// How many phases have been founded.
     founded: u64,
-    /// How many requests have overtaken any that waited. A phase has been overtaken by at most as many as this has grown since it was founded.
+    /// How many requests have overtaken a waiter. A phase has been overtaken at most as often as
+    /// this has grown since it was founded.
     passes: u64,
-    /// How many waiters of all phases cannot be invited.
+    /// How many waiters in all phases cannot be invited.
     helpless: usize,
-    /// The thread that was told that the room is free, and has not come yet.
+    /// The thread that was invited, and has not answered yet.
     invited: Option<Ticket>,
-    /// From which time is counted.
+    /// Virtual arrivals are counted from this time.
     start: Instant,
-    /// Grows when the room changes to another session and when it is about to be set up. While there is no queue, nobody has asked for it.
+    /// Grows when the room changes to another session and when it is about to be set up. While
+    /// there is no queue, nobody has asked for it.
     pub(super) epoch: u64,
 }
 
@@ -123,7 +132,7 @@ impl<S> Queue<S> {
             order: List::default(),
             phases: Arena::new(),
             waiters: Arena::new(),
-            standings: BTreeMap::new(),
+            by_arrival: BTreeMap::new(),
             founded: 0,
             passes: 0,
             helpless: 0,
@@ -145,7 +154,7 @@ impl<S> Queue<S> {
         self.order.first().map(|slot| &self.phases[slot])
     }
 
-    /// What the queue demands of those who enter and leave, `None` if nobody waits.
+    /// What the queue demands of threads that enter and leave; `None` if nobody waits.
     pub(super) fn demands(&self) -> Option<Demands> {
         let first = self.first()?;
         let strict = first.owed || self.is_strict(first, Instant::now);
@@ -170,7 +179,8 @@ impl<S> Queue<S> {
         }
     }
 
-    /// When the lock turns strict because of a request that arrives at `now`, if time does that.
+    /// When the lock turns strict because of a request that arrives at `now`, if the policy has
+    /// such a time.
     pub(super) fn patience(&self, now: Instant) -> Option<Instant> {
         match self.policy {
             Policy::Eventual { patience: time } | Policy::BatchFor { wait: time } => {
@@ -180,10 +190,11 @@ impl<S> Queue<S> {
         }
     }
 
-    /// Who may enter before all that wait, if a request for `session` arrives at `now`. If it enters, [`overtook`](Queue::overtook) is to be called.
+    /// Who may enter before all waiters, if a request for `session` arrives at `now`. If it enters,
+    /// [`overtook`](Queue::overtook) must be called.
     pub(super) fn overtaking(&self, session: Option<&S>, now: Instant) -> Overtaking {
         let Some(first) = self.first() else { return Overtaking::Anybody };
-        let higher = || self.standing(session, now) < first.standing.0;
+        let higher = || self.virtual_arrival(session, now) < first.key.0;
         match self.policy {
             _ if first.owed => Overtaking::Nobody,
             Policy::Priority { .. } if higher() => Overtaking::Anybody,
@@ -193,12 +204,12 @@ impl<S> Queue<S> {
         }
     }
 
-    /// A request has entered before all that wait.
+    /// A request has entered before all waiters.
     pub(super) fn overtook(&mut self) {
         self.passes += 1;
     }
 
-    /// The first phase, if there is one, is promised the room: new requests go behind it.
+    /// The first phase, if there is one, is promised the room: no new request overtakes it.
     #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
     pub(super) fn promise(&mut self) {
         if let Some(first) = self.order.first() {
@@ -206,7 +217,7 @@ impl<S> Queue<S> {
         }
     }
 
-    /// A request to be alone goes before all others, and is promised the room.
+    /// A request to be alone becomes the first, and is promised the room.
     #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
     pub(super) fn push_first(&mut self, now: Instant, signal: Arc<Signal>) -> Ticket {
         let phase = self.found(None, None, now, i128::MIN);
@@ -214,26 +225,26 @@ impl<S> Queue<S> {
         self.wait_in(phase, now, signal, Kind::Switching)
     }
 
-    /// Chooses a thread of the first phase, which has no other waiters, and marks it as invited.
+    /// Chooses a thread of the first phase, which has only threads, and marks it as invited.
     pub(super) fn invite(&mut self) -> Option<&Signal> {
         let ticket = self.first()?.waiters.first()?;
         self.invited = Some(ticket);
         Some(&self.waiters[ticket].signal)
     }
 
-    /// The thread with `ticket` was invited and has come. Whether the room may go to its phase.
+    /// The thread with `ticket` was invited and answers. Whether the room may go to its phase.
     pub(super) fn invitation_ends(&mut self, ticket: Ticket) -> bool {
         self.invited = self.invited.filter(|invited| *invited != ticket);
         self.order.first() == Some(self.waiters[ticket].phase)
     }
 
-    /// Takes the first phase out of the queue. Its waiters are to be [granted](Queue::grant) the room.
+    /// Removes the first phase. Its waiters must be [granted](Queue::grant) the room.
     pub(super) fn take_first(&mut self) -> Option<Phase<S>> {
         let first = self.order.first()?;
         Some(self.take(first))
     }
 
-    /// Takes a phase out of the queue that overtakes those before it.
+    /// Removes a phase that overtakes those before it.
     pub(super) fn take_overtaking(&mut self, slot: Slot) -> Phase<S> {
         let is_first = self.order.first() == Some(slot);
         let phase = self.take(slot);
@@ -244,20 +255,21 @@ impl<S> Queue<S> {
     fn take(&mut self, slot: Slot) -> Phase<S> {
         let phase = self.phases.remove(&mut self.order, slot);
         if let Policy::Priority { .. } = self.policy {
-            self.standings.remove(&phase.standing);
+            self.by_arrival.remove(&phase.key);
         }
         self.helpless -= phase.helpless;
         phase
     }
 
-    /// The waiter with `ticket` must find the room set up for its session, or do that.
+    /// The waiter with `ticket` must find the room set up for its session, or set it up.
     pub(super) fn needs_set_up(&mut self, ticket: Ticket) {
         let waiter = &mut self.waiters[ticket];
         waiter.set_up = true;
         self.phases[waiter.phase].set_ups += 1;
     }
 
-    /// Takes the waiter that is to set the room up out of the first phase; and the name of the phase, if it was the last there.
+    /// Removes the waiter of the first phase that has to set the room up. Also returns the name of
+    /// the phase, if it was the last waiter there.
     pub(super) fn take_set_up(&mut self) -> Option<(Ticket, Waiter, Option<S>)> {
         let waiters = self.first()?.waiters;
         let mut tickets = std::iter::successors(waiters.first(), |it| self.waiters.next(*it));
@@ -266,8 +278,8 @@ impl<S> Queue<S> {
         Some((ticket, waiter, name))
     }
 
-    /// Tells the waiters of a phase that they are inside, and has all woken but the one with the ticket `running`. They have been counted: from here
-    /// on, some may leave again.
+    /// Sets the signals of the waiters of a phase to `Granted`, and has all woken except the one
+    /// with the ticket `running`. They have been counted: from now on, some may leave again.
     pub(super) fn grant(&mut self, mut waiters: List, running: Option<Ticket>, wakes: &mut Wakes) {
         while let Some(ticket) = waiters.first() {
             let waiter = self.waiters.remove(&mut waiters, ticket);
@@ -276,7 +288,8 @@ impl<S> Queue<S> {
         }
     }
 
-    /// Takes the waiter with `ticket` out of the queue; and the name of its phase, if it was the last there.
+    /// Removes the waiter with `ticket`. Also returns the name of its phase, if it was the last
+    /// waiter there.
     pub(super) fn remove(&mut self, ticket: Ticket) -> (Waiter, Option<S>) {
         let slot = self.waiters[ticket].phase;
         let phase = &mut self.phases[slot];
@@ -290,15 +303,16 @@ impl<S> Queue<S> {
         (waiter, if empty { self.take(slot).session } else { None })
     }
 
-    /// The task with `ticket` was polled with another waker. Gives back the old one, to be dropped without the internal lock.
+    /// The task with `ticket` was polled with another waker. Returns the old one, to be dropped
+    /// without the internal lock.
     pub(super) fn replace_waker(&mut self, ticket: Ticket, waker: &Waker) -> Option<Waker> {
         let Kind::Task(old) = &mut self.waiters[ticket].kind else { return None };
         if old.will_wake(waker) { None } else { Some(std::mem::replace(old, waker.clone())) }
     }
 
-    /// When a request for `session` that arrives at `now` counts as having arrived, as [`Policy::Priority`] sees it: in nanoseconds, less what its
-    /// priority is worth.
-    fn standing(&self, session: Option<&S>, now: Instant) -> i128 {
+    /// The time of arrival by which [`Policy::Priority`] orders a request for `session` that
+    /// arrives at `now`: in nanoseconds, minus the worth of its priority.
+    fn virtual_arrival(&self, session: Option<&S>, now: Instant) -> i128 {
         let Policy::Priority { aging } = self.policy else { return 0 };
         let nanoseconds = |time: Duration| i128::try_from(time.as_nanos()).unwrap_or(i128::MAX);
         let priority = self.priorities.as_ref().map_or(0, |of| of(session));
@@ -306,15 +320,15 @@ impl<S> Queue<S> {
             - nanoseconds(aging).saturating_mul(i128::from(priority))
     }
 
-    /// A new phase, without waiters yet, behind the phase `previous` or before all others.
+    /// A new phase, still without waiters, behind the phase `previous` or before all others.
     fn found(
         &mut self,
         session: Option<S>,
         previous: Option<Slot>,
         now: Instant,
-        standing: i128,
+        virtual_arrival: i128,
     ) -> Slot {
-        let standing = (standing, self.founded);
+        let key = (virtual_arrival, self.founded);
         self.founded += 1;
         let phase = Phase {
             session,
@@ -323,17 +337,17 @@ impl<S> Queue<S> {
             set_ups: 0,
             arrived: now,
             passes: self.passes,
-            standing,
+            key,
             owed: false,
         };
         let slot = self.phases.insert(&mut self.order, previous, phase);
         if let Policy::Priority { .. } = self.policy {
-            self.standings.insert(standing, slot);
+            self.by_arrival.insert(key, slot);
         }
         slot
     }
 
-    /// Puts a waiter behind all others of the phase `slot`.
+    /// Adds a waiter behind all others of the phase `slot`.
     fn wait_in(&mut self, slot: Slot, now: Instant, signal: Arc<Signal>, kind: Kind) -> Ticket {
         let phase = &mut self.phases[slot];
         let helpless = usize::from(!kind.can_try());
@@ -344,7 +358,7 @@ impl<S> Queue<S> {
         self.waiters.insert(&mut phase.waiters, last, waiter)
     }
 
-    /// The phases as people see them.
+    /// The phases, for a snapshot.
     pub(super) fn snapshot(&self, now: Instant) -> Vec<WaitingPhase<S>>
     where
         S: Clone,
@@ -359,7 +373,7 @@ impl<S> Queue<S> {
         self.phases.iter(self.order).map(phase).collect()
     }
 
-    /// How many there are, for reports.
+    /// How many holders and waiters there are, for reports.
     pub(super) fn crowd(&self, holders: usize) -> Crowd {
         let waiters = self.phases.iter(self.order).map(|phase| phase.waiters.len()).sum();
         Crowd { policy: self.policy, holders, phases: self.order.len(), waiters }
@@ -367,7 +381,8 @@ impl<S> Queue<S> {
 }
 
 impl<S: Eq + Clone> Queue<S> {
-    /// Puts a request for `asked` into the queue and gives it a ticket; and the name back, if it was not needed.
+    /// Adds a request for `asked` to the queue. Returns its ticket, and the name if it was not
+    /// needed.
     pub(super) fn push<'a>(
         &mut self,
         asked: Asked<'a, S>,
@@ -375,27 +390,28 @@ impl<S: Eq + Clone> Queue<S> {
         signal: Arc<Signal>,
         kind: Kind,
     ) -> (Ticket, Asked<'a, S>) {
-        let standing = self.standing(asked.as_deref(), now);
+        let virtual_arrival = self.virtual_arrival(asked.as_deref(), now);
         let previous = match self.policy {
             Policy::Priority { .. } => {
-                let up_to = self.standings.range(..=(standing, u64::MAX));
+                let up_to = self.by_arrival.range(..=(virtual_arrival, u64::MAX));
                 up_to.map(|(_, slot)| *slot).next_back()
             }
             _ => self.order.last(),
         };
         if let Some(phase) = self.fellows(asked.as_deref(), previous, now) {
-            // To join a phase is to overtake all behind it.
+            // A request that joins a phase overtakes all phases behind it.
             self.passes += u64::from(self.order.last() != Some(phase));
             (self.wait_in(phase, now, signal, kind), asked)
         } else {
-            let phase = self.found(asked.map(Cow::into_owned), previous, now, standing);
+            let phase = self.found(asked.map(Cow::into_owned), previous, now, virtual_arrival);
             (self.wait_in(phase, now, signal, kind), None)
         }
     }
 }
 
 impl<S: Eq> Queue<S> {
-    /// The newest phase that a request for `session` may join: `newest`, or one before it if those behind may be overtaken.
+    /// The newest phase that a request for `session` may join: `newest`, or one before it if the
+    /// phases behind may be overtaken.
     fn fellows(&self, session: Option<&S>, newest: Option<Slot>, now: Instant) -> Option<Slot> {
         let session = session?;
         let mut phase = newest?;
@@ -412,8 +428,9 @@ impl<S: Eq> Queue<S> {
         None
     }
 
-    /// A phase of `session`, which is inside, that may enter now, and how many wait there: the first, or another if it may overtake. If the room is not
-    /// `set_up`, a phase that wants it so waits.
+    /// A phase of `session`, which is inside, that may enter now, and how many wait in it: the
+    /// first, or another that may overtake. If the room is not `set_up`, a phase that needs set-up
+    /// waits.
     pub(super) fn fellows_inside(&self, session: &S, set_up: bool) -> Option<(Slot, usize)> {
         let (slot, first) = (self.order.first()?, self.first()?);
         let found = if first.session.as_ref() == Some(session) {
@@ -425,7 +442,7 @@ impl<S: Eq> Queue<S> {
         (set_up || phase.set_ups == 0).then_some((found, phase.waiters.len()))
     }
 
-    /// The newest phase of `session`, which is inside, if it may overtake all before it.
+    /// The newest phase of `session`, which is inside, if it may overtake all phases before it.
     fn overtaking_fellows(&self, session: &S, first: &Phase<S>) -> Option<Slot> {
         if first.owed || self.order.len() == 1 {
             return None;

@@ -2,12 +2,14 @@
 //! and whether new requests must ask before they enter.
 
 use std::borrow::Cow;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Waker};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::waiter::{Kind, Standing};
-use super::word::{ASK, FULL, MOST_HOLDERS, ONE};
+use super::word::{ASK, CLAIMED, FULL, MOST_HOLDERS, ONE};
 use super::{Core, Phases, Place};
 use crate::Policy;
 
@@ -25,8 +27,8 @@ fn leave_one(lock: &Phases<u8>, holders: usize) {
 }
 
 #[test]
-fn a_room_has_at_most_8_388_608_holders() {
-    assert_eq!(MOST_HOLDERS, 8_388_608);
+fn a_room_has_at_most_4_194_304_holders() {
+    assert_eq!(MOST_HOLDERS, 4_194_304);
     let lock = crowded(MOST_HOLDERS - 1);
     assert!(lock.try_enter(Some(1)).is_some(), "the last one that fits");
     assert_eq!(lock.snapshot().holders, MOST_HOLDERS);
@@ -104,6 +106,56 @@ fn requests_do_not_ask_because_of_a_task_that_no_longer_waits() {
     unsafe { lock.leave(&mut ()) };
     lock.enter(Some(1));
     assert!(!must_ask_past_a_thread(&lock), "after a task was admitted");
+}
+
+/// A claim delays a request of the session inside, and keeps nobody out: that asks, and ends the claim.
+#[test]
+fn a_request_that_finds_a_room_claimed_asks() {
+    let lock = patient();
+    lock.word.fetch_or(CLAIMED, SeqCst);
+    assert!(!lock.fast(&mut Some(Cow::Owned(1))), "the door is shut");
+    assert!(lock.try_enter(Some(1)).is_some());
+    assert_eq!(lock.word.load(SeqCst) & CLAIMED, 0);
+    assert!(lock.fast(&mut Some(Cow::Owned(1))), "the door is open");
+    assert_eq!(lock.snapshot().holders, 3);
+}
+
+#[test]
+fn a_claim_ends() {
+    let lock = patient();
+    assert!(!lock.claim(), "a holder of session 1 stays inside");
+    assert_eq!(lock.word.load(SeqCst), ONE);
+    lock.word.fetch_or(CLAIMED, SeqCst);
+    assert!(!lock.claim(), "another claims the room");
+    assert_eq!(lock.word.load(SeqCst), ONE | CLAIMED, "its claim stays");
+    // SAFETY: the holder of session 1 leaves.
+    unsafe { lock.leave(&mut ()) };
+    assert!(lock.try_enter(None).is_some(), "a claim keeps nobody out");
+    // SAFETY: the one alone leaves.
+    unsafe { lock.leave_exclusive(&mut ()) };
+    assert!(lock.claim(), "the room is empty");
+    assert!(lock.try_enter(Some(1)).is_none());
+}
+
+/// Holders of session 1 overlap: the room becomes empty only if the door is shut to new ones.
+#[test]
+fn a_claim_gets_in_where_holders_overlap() {
+    let (lock, stop) = (patient(), AtomicBool::new(false));
+    let inside = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(SeqCst) && lock.fast(&mut Some(Cow::Owned(1))) {
+                // SAFETY: one of two holders leaves.
+                unsafe { lock.leave(&mut ()) };
+            }
+            // SAFETY: the last holder leaves.
+            unsafe { lock.leave(&mut ()) };
+        });
+        // So many looks that the other thread runs meanwhile, also on the same processor.
+        let inside = lock.claim_within(5_000_000);
+        stop.store(true, SeqCst);
+        inside
+    });
+    assert!(inside);
 }
 
 #[test]

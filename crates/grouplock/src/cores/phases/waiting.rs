@@ -12,54 +12,56 @@ use super::word::{self, ASK, EXCLUSIVE, FULL, ONE};
 use crate::sync;
 use crate::watch::{self, Observer as _};
 
-/// What came of joining the queue.
+/// The result of joining the queue.
 pub(in crate::cores) enum QueueUp {
     Inside,
     TooLate,
     Queued(Place),
 }
 
-/// A thread's place in the queue.
+/// A thread's request in the queue.
 pub(in crate::cores) struct Place {
     pub(super) ticket: Ticket,
     pub(super) signal: Arc<Signal>,
-    /// When it will have waited for long enough, if the policy knows such a thing.
+    /// When the lock turns strict because of it, if the policy has such a time.
     pub(super) patience: Option<Instant>,
     pub(super) duty: Duty,
 }
 
-/// What a thread that waits owes those who asked it to, beyond coming back.
+/// What a thread that waits owes to its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cores) enum Duty {
-    /// Nothing: the wait may be given up.
+    /// Nothing: the request may be withdrawn.
     None,
     /// It must end inside.
     Enter,
-    /// If the wait is given up, it must be a holder again as it was before.
+    /// If the request is withdrawn, the thread must be a holder again as it was before.
     #[cfg(all(feature = "lock_api", not(any(loom, shuttle))))]
     Return,
 }
 
-/// A thread's request in the queue. Given up when dropped; so a thread that is inside, or has taken its request back itself, forgets it.
-struct Request<'a, S: Eq + Clone> {
+/// Withdraws a thread's request when dropped. So a thread that is inside, or has withdrawn the
+/// request itself, forgets it.
+struct Withdrawal<'a, S: Eq + Clone> {
     core: &'a Phases<S>,
     ticket: Ticket,
     signal: &'a Signal,
 }
 
-impl<S: Eq + Clone> Drop for Request<'_, S> {
+impl<S: Eq + Clone> Drop for Withdrawal<'_, S> {
     fn drop(&mut self) {
-        self.core.give_up(self.ticket, self.signal);
+        self.core.withdraw(self.ticket, self.signal);
     }
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Takes a request out of the queue; or leaves, if it has been granted the room meanwhile.
-    pub(super) fn give_up(&self, ticket: Ticket, signal: &Signal) {
+    /// Removes a request from the queue; or leaves, if it has been granted the room meanwhile.
+    pub(super) fn withdraw(&self, ticket: Ticket, signal: &Signal) {
         let mut locked = self.lock();
         if signal.standing() == Standing::Granted {
             drop(locked);
-            // Relaxed: the one who granted it the room set this bit, or found it clear. It is as it was then.
+            // Relaxed: the thread that granted the room set this bit or found it clear. It has not
+            // changed since.
             self.give_back(ONE | self.word.load(Relaxed) & EXCLUSIVE);
         } else {
             let waiter = locked.remove(ticket);
@@ -69,26 +71,29 @@ impl<S: Eq + Clone> Phases<S> {
     }
 }
 
-/// Whether there is no time to wait.
+/// Whether `deadline` has passed.
 pub(in crate::cores) fn is_past(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
 impl<S: Eq + Clone> Phases<S> {
-    /// Tries for a while, as a room that is taken may be free in a moment. A request that must ask before it enters asks once.
+    /// Spins for a while, as the room may soon be free. A request that must ask under the internal
+    /// lock asks once.
     ///
-    /// A request arrives when it joins the queue. So a request that joins while this one spins does not overtake it.
+    /// A request arrives when it joins the queue. So a request that joins while this one spins does
+    /// not overtake it.
     pub(in crate::cores) fn spin(
         &self,
         asked: &mut Asked<'_, S>,
         deadline: Option<Instant>,
     ) -> bool {
-        let (mut was_open, mut has_asked) = (false, false);
+        let (mut was_open, mut has_asked, mut looks) = (false, false, 0);
         let mut spin = sync::Spin::until(deadline);
         while spin.pause() {
-            // Relaxed: only to see whether it is worth trying.
+            // Relaxed: only to see whether a try is worth it.
             let word = self.word.load(Relaxed);
             if word & FULL != 0 {
+                // Further spinning is useless.
                 return false;
             }
             if word & ASK != 0 {
@@ -98,12 +103,17 @@ impl<S: Eq + Clone> Phases<S> {
                 has_asked = true;
                 continue;
             }
-            // A room that was open before has been tried. It becomes interesting again when it is empty.
+            // An open room that was open before has been tried. Another try makes sense when it is
+            // empty.
             let is_open = asked.is_some() && word::is_open(word);
             if (is_open && !was_open || word::is_empty(word)) && self.fast(asked) {
                 return true;
             }
             was_open = is_open;
+            looks += 1;
+            if asked.is_none() && looks == sync::LOOKS_BEFORE_CLAIM && self.claim() {
+                return true;
+            }
         }
         false
     }
@@ -126,7 +136,8 @@ impl<S: Eq + Clone> Phases<S> {
         }
     }
 
-    /// Joins the queue, unless that is not needed after all or `deadline` has passed. Whoever is queued must [`sleep`](Phases::sleep) then.
+    /// Joins the queue, unless the request can enter now or `deadline` has passed. A thread that
+    /// has joined must [`sleep`](Phases::sleep) next.
     pub(in crate::cores) fn queue_up(
         &self,
         mut asked: Asked<'_, S>,
@@ -147,7 +158,7 @@ impl<S: Eq + Clone> Phases<S> {
         QueueUp::Queued(locked.push_thread(asked, now, Kind::Thread))
     }
 
-    /// Sleeps until granted the room, or until invited and there, or until `deadline`. Sees to it that the lock turns strict when patience is over.
+    /// Sleeps until inside, or until `deadline`. Turns the lock strict when its patience is over.
     pub(in crate::cores) fn sleep(
         &self,
         exclusive: bool,
@@ -155,8 +166,8 @@ impl<S: Eq + Clone> Phases<S> {
         deadline: Option<Instant>,
     ) -> bool {
         let Place { ticket, signal, mut patience, duty } = place;
-        // Foreign code runs below, where reports are made. If it panics, the request is given up.
-        let request = Request { core: self, ticket, signal: &signal };
+        // Reports below run foreign code. If it panics, the request is withdrawn.
+        let request = Withdrawal { core: self, ticket, signal: &signal };
         let told = watch::Request::of(self, exclusive);
         let mut watch = watch::Wait::begin(told, &signal, deadline.is_none(), duty != Duty::None);
         let inside = loop {
@@ -178,7 +189,7 @@ impl<S: Eq + Clone> Phases<S> {
                 Standing::Waiting if !is_over(until) => {}
                 Standing::Waiting | Standing::Invited => {
                     let mut locked = self.lock();
-                    // It may have changed before the lock was ours.
+                    // It may have changed before the lock was taken.
                     if signal.standing() == Standing::Invited {
                         signal.set(Standing::Waiting);
                         locked.accept(ticket);
@@ -195,7 +206,8 @@ impl<S: Eq + Clone> Phases<S> {
                         break false;
                     }
                     if is_over(patience) {
-                        // The release of the lock finds that the time is over. From then on the room is handed over.
+                        // The release of the lock finds that patience is over. From then on a free
+                        // room is handed over.
                         patience = None;
                         watch.turned_strict();
                     }
