@@ -4,10 +4,11 @@
 use grouplock_algorithms as locks;
 use grouplock_algorithms::monitor::{Report, Violation, Watched, Workout};
 
-/// Entries per test, shared out among the threads. Waiting threads of the fixed-size locks nap, so those
-/// take the longest: so many entries keep the whole file well under a minute on two cores. `GROUPLOCK_ENTRIES` sets another number.
+/// Entries per test, divided among the threads. Waiting threads of the fixed-size locks nap, so
+/// their tests take longest. `GROUPLOCK_ENTRIES` sets another number; `cargo xtask soak threads` uses
+/// a larger one.
 fn entries() -> usize {
-    const BY_DEFAULT: usize = 16_000;
+    const BY_DEFAULT: usize = 8_000;
     std::env::var("GROUPLOCK_ENTRIES").map_or(BY_DEFAULT, |entries| {
         let entries: usize = entries.parse().expect("GROUPLOCK_ENTRIES is a number");
         // So that it can be shared out evenly.

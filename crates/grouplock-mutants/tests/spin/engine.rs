@@ -60,8 +60,8 @@ pub(crate) fn ask(model: &str, looks: &[Look<'_>]) -> Vec<Said> {
                 run(scratch.path(), "gcc", &[&gcc[..], flags].concat());
                 built = Some(flags);
             }
-            // A small table for states, which grows; depth for the longest path; two minutes.
-            let limits = ["-w18", "-m300000", "-Q2"];
+            // A small table for states, which grows; depth for the longest path; nine minutes.
+            let limits = ["-w18", "-m300000", "-Q9"];
             let pan = scratch.join("pan");
             let pan = pan.to_str().expect("a plain path");
             understood(&run(scratch.path(), pan, &[&limits[..], arguments].concat()))
