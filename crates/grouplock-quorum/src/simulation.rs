@@ -1,4 +1,5 @@
-//! A cluster, its processes and its network in one thread, from a seed: the same seed gives the same run.
+//! A cluster, its processes and its network in one thread, from a seed. The same seed gives the
+//! same run.
 //!
 //! ```
 //! use grouplock_quorum::simulation::{Load, run};
@@ -20,48 +21,50 @@ use crate::member::Member;
 use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
 use crate::name::{MemberId, ProcessId};
 use crate::output::Output;
-use crate::process::{Process, Standing};
+use crate::process::{Process, ProcessState};
 use crate::record::Durable;
 use crate::settings::Settings;
 use crate::time::Time;
 
-/// What is simulated.
+/// What to simulate.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// Who votes for whom.
     pub coterie: Coterie,
-    /// What the members agree on.
+    /// The settings of the members.
     pub settings: Settings,
-    /// How many processes there are at a time. Process p wants session p modulo `sessions`.
+    /// How many processes run at a time. Process p wants session p modulo `sessions`.
     pub processes: u64,
     /// How many sessions.
     pub sessions: u64,
-    /// The priority of session s is the one at s modulo the length; 0 if there is none.
+    /// The priority of session s is entry s modulo the length; 0 if the list is empty.
     pub priorities: Vec<i32>,
     /// How often each process enters.
     pub rounds: u32,
-    /// How long a process is outside, up to twice that.
+    /// How long a process is outside: at most twice this.
     pub think: Duration,
-    /// How long it is inside, up to twice that.
+    /// How long it is inside: at most twice this.
     pub stay: Duration,
-    /// How long messages take: at least and at most.
+    /// How long messages take: the shortest and the longest.
     pub delay: (Duration, Duration),
-    /// How many messages of a thousand get lost.
+    /// How many of a thousand messages are lost.
     pub loss: u32,
-    /// How many messages of a thousand come twice.
+    /// How many of a thousand messages arrive twice.
     pub duplication: u32,
-    /// How many stays of a thousand end with the death of the process; another takes its place.
+    /// How many of a thousand stays end with the death of the process. Another process replaces it.
     pub deaths: u32,
-    /// How long it takes on average until a member stops, and comes back within a lease; zero for never.
+    /// The mean time until a member stops. It comes back within a lease. Zero for never.
     pub restarts: Duration,
-    /// How many of a thousand come back without their disk. They [ask and wait](Member::above).
+    /// How many of a thousand members come back without their disk. They [ask and
+    /// wait](Member::above).
     pub lost_disks: u32,
-    /// When it ends if it has not ended before.
+    /// When the run ends at the latest.
     pub until: Time,
 }
 
 impl Load {
-    /// Nothing goes wrong, everyone asks at once, messages take a millisecond; a hundred seconds at most.
+    /// No faults. All processes ask at once, messages take a millisecond, and the run takes a
+    /// hundred seconds at most.
     pub fn quiet(coterie: Coterie) -> Self {
         Load {
             coterie,
@@ -83,7 +86,7 @@ impl Load {
     }
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// How often processes entered.
@@ -92,33 +95,34 @@ pub struct Report {
     pub stages: u64,
     /// Messages sent, by kind.
     pub sent: BTreeMap<&'static str, u64>,
-    /// How long processes waited, by priority, in microseconds and ascending. Those who still wait at the end
-    /// count with what they have waited.
+    /// How long processes waited, by priority, in microseconds and ascending. Processes that still
+    /// wait at the end count with their time so far.
     pub waits: BTreeMap<i32, Vec<u64>>,
-    /// How many still wait at the end, by priority.
+    /// How many processes still wait at the end, by priority.
     pub waiting: BTreeMap<i32, u64>,
-    /// The most who were inside at once.
+    /// The largest number of processes inside at once.
     pub most_inside: usize,
     /// How many died inside.
     pub deaths: u64,
-    /// How many lost their place while alive.
+    /// How many living processes lost their holding.
     pub losses: u64,
-    /// How many stages were told of a death although none was untold: the home of a stage was gone, or it was told twice.
+    /// How many stages reported a death that was already reported, or a possible death because a
+    /// home was gone.
     pub alarms: u64,
     /// How many times a member came back with its disk.
     pub restarts: u64,
-    /// How many times without.
+    /// How many times a member came back without its disk.
     pub lost_disks: u64,
-    /// What must not happen, in words. Empty, one hopes.
+    /// What must not happen, in words. It should be empty.
     pub violations: Vec<String>,
-    /// When it ended.
+    /// When the run ended.
     pub ended: Time,
-    /// A digest of all that happened, in order.
+    /// A digest of all events, in order.
     pub trace: u64,
 }
 
 impl Report {
-    /// Messages of the protocol: all but those that keep leases alive.
+    /// Messages of the protocol, without those that renew leases.
     pub fn messages(&self) -> u64 {
         let kept = |kind: &str| !matches!(kind, "renew" | "renewed" | "gone");
         self.sent.iter().filter(|(kind, _)| kept(kind)).map(|(_, count)| count).sum()
@@ -138,13 +142,13 @@ enum Event {
     WakeMember(usize),
     WakeProcess(u64),
     Ask(u64),
-    /// With the epoch it is about.
+    /// With its epoch.
     Leave(u64, u64),
     Stop,
     Start(usize, bool),
 }
 
-/// A process and what it is about to do.
+/// A process and its next step.
 struct Client {
     process: Process,
     session: u64,
@@ -164,22 +168,22 @@ struct World<'a> {
     disks: Vec<Durable>,
     /// The member that is down.
     down: Option<usize>,
-    /// The last stage in which somebody died, if the next has not begun.
+    /// The last stage with a death, if the next has not begun.
     untold: Option<u64>,
     wakes: Vec<Option<Time>>,
-    /// Those alive, by the number of the process.
+    /// The living processes, by number.
     clients: BTreeMap<u64, Client>,
     newest: u64,
     inside: BTreeSet<u64>,
-    /// Epoch and session of the last stage.
+    /// The epoch and the session of the last stage.
     last: (u64, u64),
     report: Report,
 }
 
-/// Runs it.
+/// Runs the simulation.
 ///
 /// # Panics
-/// If the coterie has no members, which cannot be made.
+/// If the coterie has no members. No such coterie can be made.
 pub fn run(load: &Load, seed: u64) -> Report {
     let coterie = Arc::new(load.coterie.clone());
     let members = (0..coterie.members()).map(MemberId);
@@ -232,7 +236,7 @@ impl World<'_> {
         self.schedule(at, Event::Ask(id));
     }
 
-    /// Up to twice `mean`.
+    /// A random time up to twice `mean`.
     fn about(&mut self, mean: Duration) -> Duration {
         let most = u64::try_from(mean.as_micros()).unwrap_or(u64::MAX / 2) * 2;
         Duration::from_micros(self.random.u64(0..=most))
@@ -264,7 +268,7 @@ impl World<'_> {
 
     fn happen(&mut self, event: Event) {
         let now = self.now;
-        // Nobody hears what is said to a member that is down.
+        // A member that is down receives nothing.
         if let Event::ToMember(_, MemberId(m), _) | Event::Up(_, MemberId(m), _) = event
             && self.down == Some(m.into())
         {
@@ -322,7 +326,7 @@ impl World<'_> {
 
     fn schedule_stop(&mut self) {
         let wanted =
-            |client: &Client| client.rounds > 0 || client.process.standing() == Standing::Waiting;
+            |client: &Client| client.rounds > 0 || client.process.state() == ProcessState::Waiting;
         if !self.load.restarts.is_zero() && self.clients.values().any(wanted) {
             let at = self.now + self.about(self.load.restarts);
             self.schedule(at, Event::Stop);
@@ -418,7 +422,7 @@ impl World<'_> {
         while let Some(message) = client.process.poll_transmit() {
             messages.push(message);
         }
-        let standing = client.process.standing();
+        let state = client.process.state();
         let timeout = client.process.poll_timeout();
         let wake = timeout.filter(|at| client.wake.is_none_or(|wake| *at < wake));
         client.wake = wake.or(client.wake);
@@ -429,10 +433,10 @@ impl World<'_> {
         if let Some(at) = wake {
             self.schedule(at.max(self.now), Event::WakeProcess(id));
         }
-        match (before, standing) {
-            (None, Standing::Inside { epoch, .. }) => self.entered(id, epoch),
-            (Some(_), Standing::Outside | Standing::Lost) => {
-                self.report.losses += u64::from(standing == Standing::Lost);
+        match (before, state) {
+            (None, ProcessState::Inside { epoch, .. }) => self.entered(id, epoch),
+            (Some(_), ProcessState::Outside | ProcessState::Lost) => {
+                self.report.losses += u64::from(state == ProcessState::Lost);
                 self.inside.remove(&id);
                 let Some(client) = self.clients.get_mut(&id) else { return };
                 client.inside = None;
@@ -469,7 +473,7 @@ impl World<'_> {
         self.schedule(self.now + stays, Event::Leave(id, epoch));
     }
 
-    /// Whether the first of a new stage is told that somebody died in the one before.
+    /// Checks that the first process of a new stage learns of a death in the stage before.
     fn check_told(&mut self, id: u64, epoch: u64) {
         let process = self.clients.get(&id).map(|client| &client.process);
         let told = process.and_then(Process::recovered).map(|death| death.epoch);
@@ -483,7 +487,7 @@ impl World<'_> {
         }
     }
 
-    /// FNV-1a: a digest that is the same everywhere.
+    /// FNV-1a: the digest is the same on every machine.
     fn trace(&mut self, line: &str) {
         for byte in line.bytes() {
             let mixed = (self.report.trace ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -493,7 +497,7 @@ impl World<'_> {
 
     fn finish(mut self) -> Report {
         for client in self.clients.values() {
-            if client.process.standing() == Standing::Waiting {
+            if client.process.state() == ProcessState::Waiting {
                 let priority = self.priority(client.session);
                 let waited = self.now.since(client.asked).as_micros() as u64;
                 self.report.waits.entry(priority).or_default().push(waited);

@@ -1,9 +1,10 @@
-//! `node.toml`: what a member is told.
+//! The file `node.toml`: the configuration of a member.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use grouplock_room::parse_duration;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -12,14 +13,14 @@ use crate::rank::Precedence;
 use crate::settings::{Admission, Settings, Votes};
 use crate::wire::{Cluster, CoterieKind, Peer};
 
-/// What a member is told, checked.
+/// The configuration of a member, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Which member this is.
     pub id: MemberId,
     /// Where it listens for members and clients.
     pub listen: SocketAddr,
-    /// Where its promises are kept.
+    /// Where its data are.
     pub data: PathBuf,
     /// Where it shows its state over HTTP.
     pub status: Option<SocketAddr>,
@@ -32,7 +33,7 @@ pub struct Config {
 /// How connections are protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Security {
-    /// Not at all; only on this machine.
+    /// Plain text, only on this machine.
     Plain,
     /// TLS, with certificates on both sides.
     Tls {
@@ -45,7 +46,7 @@ pub enum Security {
     },
 }
 
-/// What is wrong with a configuration.
+/// An error in a configuration.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -54,27 +55,27 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// It is not TOML, has a key that there is none, or lacks one.
-    #[error("`{path}` is no configuration: {why}", path = .path.display())]
+    /// It is not TOML, has an unknown key, or lacks a key.
+    #[error("`{path}` is not a configuration: {why}", path = .path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// Where and what.
+        /// Where the error is, and which.
         why: String,
     },
-    /// A value makes no sense.
+    /// A value is not possible.
     #[error("`{path}`: {key} cannot be {value}: expected {expected}", path = .path.display())]
     Bad {
         /// The file.
         path: PathBuf,
         /// The key.
         key: String,
-        /// What it is set to.
+        /// The value.
         value: String,
-        /// What it could be set to.
+        /// The possible values.
         expected: String,
     },
 }
@@ -123,7 +124,7 @@ struct FileTls {
     plaintext: bool,
 }
 
-/// A key that has a value it cannot have.
+/// A key with an impossible value.
 struct Wrong {
     key: String,
     value: String,
@@ -138,17 +139,17 @@ impl Config {
     /// Reads and checks a file. Paths in it are relative to its directory.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error in the file.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         Self::parse(&text, path)
     }
 
-    /// The same with the text; `path` is for messages and for what is relative to it.
+    /// The same with the text. `path` is for messages and for relative paths.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error in the text.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let file: File = toml::from_str(text).map_err(|error| ConfigError::Syntax {
             path: path.to_owned(),
@@ -178,7 +179,7 @@ fn check(file: &File, base: &Path) -> Result<Config, Wrong> {
         return wrong(
             "id",
             file.id.to_string(),
-            format!("0 to {}: a place in members", members - 1),
+            format!("0 to {}: an index in members", members - 1),
         );
     };
     let listen = match &file.listen {
@@ -273,7 +274,7 @@ fn cluster(file: &FileCluster, plain: bool) -> Result<Cluster, Wrong> {
     let settings = settings(file)?;
     let tolerance = time("cluster.clock_tolerance", file.clock_tolerance.as_deref(), "5s")?;
     if tolerance.is_zero() {
-        return wrong("cluster.clock_tolerance", "0", "more than nothing, such as `5s`");
+        return wrong("cluster.clock_tolerance", "0", "more than 0, such as `5s`");
     }
     Ok(Cluster { name: file.name.clone(), members, coterie, settings, clock_tolerance: tolerance })
 }
@@ -308,7 +309,8 @@ fn settings(file: &FileCluster) -> Result<Settings, Wrong> {
     let fifo = precedence == Precedence::Aged { weight: Duration::ZERO };
     let admission = match file.admission.as_deref() {
         Some("together") if !fifo => Admission::Together,
-        // The paper's precedence with the paper's admission; else what rooms promise everywhere.
+        // The paper's precedence with the paper's rule of admission; else the rule of all other
+        // rooms.
         None if precedence == Precedence::Static => Admission::Together,
         None | Some("in-order") => Admission::InOrder,
         Some(other) => {
@@ -355,13 +357,7 @@ fn time(key: &str, text: Option<&str>, default: &str) -> Result<Duration, Wrong>
     }
 }
 
-/// A whole number with its unit.
+/// A time with its unit.
 fn duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let number = text[..digits].parse().ok()?;
-    match &text[digits..] {
-        "s" => Some(Duration::from_secs(number)),
-        "ms" => Some(Duration::from_millis(number)),
-        _ => None,
-    }
+    parse_duration(text).ok().filter(|_| text.ends_with('s'))
 }

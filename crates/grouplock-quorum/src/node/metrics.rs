@@ -1,5 +1,5 @@
-//! What a member counts, in the text format of Prometheus. By hand: to write the format takes fewer lines than the types of labels that a
-//! library would want.
+//! The counters of a member, in the text format of Prometheus. It is written by hand: writing the
+//! format takes fewer lines than the label types of a library.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,14 +12,14 @@ use crate::wire::Reason;
 /// Upper bounds of the histogram of flushes, in seconds.
 const BOUNDS: [f64; 7] = [0.000_1, 0.000_3, 0.001, 0.003, 0.01, 0.1, 1.0];
 
-/// Where a message went.
+/// Whether a message was sent or received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     Sent,
     Received,
 }
 
-/// Everything that is counted. Counters of different kinds need not be of the same moment.
+/// All counters. They need not be of the same moment.
 #[derive(Debug, Default)]
 pub struct Metrics {
     messages: Mutex<BTreeMap<(&'static str, Direction, bool), u64>>,
@@ -38,7 +38,7 @@ pub struct Metrics {
     pub(super) clock_jumps: AtomicU64,
 }
 
-/// What is so now, and not counted.
+/// Present values that are not counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gauges {
     pub rooms: usize,
@@ -54,13 +54,13 @@ impl Metrics {
         add(&self.messages, (kind, direction, repeated));
     }
 
-    /// Somebody was refused: also a line in the log.
+    /// Counts and logs that this member refused somebody.
     pub fn refuse(&self, whom: &str, reason: &Reason) {
         tracing::warn!("refused {whom}: {reason}");
         add(&self.refused, reason.label());
     }
 
-    /// Another member refused us.
+    /// Counts and logs that another member refused this one.
     pub(super) fn refused_by(&self, whom: &str, reason: &Reason) {
         tracing::warn!("{whom} refused this member: {reason}");
         add(&self.refused_by_others, reason.label());
@@ -85,12 +85,12 @@ impl Metrics {
                 format!("kind=\"{kind}\",direction=\"{direction}\",repeated=\"{repeated}\"");
             page.labelled("grouplock_messages_total", &labels, count);
         }
-        page.family("grouplock_refused_total", "counter", "What was refused, by reason.");
+        page.family("grouplock_refused_total", "counter", "Refusals by this member, by reason.");
         for (reason, count) in snapshot(&self.refused) {
             page.labelled("grouplock_refused_total", &format!("reason=\"{reason}\""), count);
         }
         let name = "grouplock_refused_by_members_total";
-        page.family(name, "counter", "How often other members refused this one, by reason.");
+        page.family(name, "counter", "Refusals of this member by others, by reason.");
         for (reason, count) in snapshot(&self.refused_by_others) {
             page.labelled(name, &format!("reason=\"{reason}\""), count);
         }
@@ -99,7 +99,7 @@ impl Metrics {
             (
                 "grouplock_unsent_total",
                 &self.unsent,
-                "Messages that were not sent as nobody was connected.",
+                "Messages that were not sent because there was no connection.",
             ),
             ("grouplock_links_made_total", &self.links_made, "Connections made to other members."),
             (
@@ -110,13 +110,9 @@ impl Metrics {
             ("grouplock_connections_total", &self.connections, "Connections accepted."),
             ("grouplock_stages_total", &self.stages, "Stages that began here."),
             ("grouplock_entries_total", &self.entries, "Processes that entered here."),
-            ("grouplock_deaths_total", &self.deaths, "Processes whose lease ran out inside."),
+            ("grouplock_deaths_total", &self.deaths, "Processes whose lease ended inside."),
             ("grouplock_votes_total", &self.votes, "Votes given."),
-            (
-                "grouplock_clock_jumps_total",
-                &self.clock_jumps,
-                "Times the time of day was seen to have jumped.",
-            ),
+            ("grouplock_clock_jumps_total", &self.clock_jumps, "Times the time of day has jumped."),
         ];
         for (name, counter, help) in counters {
             page.family(name, "counter", help);
@@ -143,7 +139,7 @@ impl Metrics {
 
     fn flushes(&self, page: &mut Page) {
         let name = "grouplock_flush_seconds";
-        page.family(name, "histogram", "How long it took to flush the log to disk.");
+        page.family(name, "histogram", "How long flushing the log to disk took.");
         let mut total = 0;
         for (bucket, count) in self.flushes.iter().enumerate() {
             total += count.load(Relaxed);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grouplock_quorum::{
-    Coterie, Dead, Death, Durable, Member, MemberId, Output, Process, ProcessId, Settings,
-    Standing, Time, home,
+    Coterie, Dead, Death, Durable, Member, MemberId, Output, Process, ProcessId, ProcessState,
+    Settings, Time, home,
 };
 
 const LEASE: Duration = Duration::from_secs(8);
@@ -101,8 +101,8 @@ impl World {
     }
 
     fn epoch(&self, number: usize) -> Option<u64> {
-        match self.processes[number].standing() {
-            Standing::Inside { epoch, .. } => Some(epoch),
+        match self.processes[number].state() {
+            ProcessState::Inside { epoch, .. } => Some(epoch),
             _ => None,
         }
     }
