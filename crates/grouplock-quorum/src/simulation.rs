@@ -84,6 +84,24 @@ impl Load {
             until: Time::from_micros(100_000_000),
         }
     }
+
+    /// Messages are lost, repeated and reordered, and processes die inside; ten minutes at most.
+    pub fn hostile(coterie: Coterie, processes: u64) -> Self {
+        let (retry, lease) = (Duration::from_millis(50), Some(Duration::from_secs(1)));
+        Load {
+            settings: Settings { retry, lease, ..Settings::default() },
+            processes,
+            sessions: 25,
+            rounds: 4,
+            think: Duration::from_millis(200),
+            delay: (Duration::from_micros(100), Duration::from_millis(15)),
+            loss: 50,
+            duplication: 50,
+            deaths: 5,
+            until: Time::from_micros(600_000_000),
+            ..Load::quiet(coterie)
+        }
+    }
 }
 
 /// The result of a run.

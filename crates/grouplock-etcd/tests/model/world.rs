@@ -300,7 +300,7 @@ impl World {
             Answer::NotSo => self.ask(state, who, Ask::Enter),
             Answer::Unsettled(position, None) => self.ask(state, who, Ask::Look(position)),
             Answer::Unsettled(position, Some(view)) => {
-                self.ask(state, who, Ask::Settle(position, view))
+                self.ask(state, who, Ask::Settle(position, view));
             }
             Answer::NoLease | Answer::Absent => person.stage = Stage::Lost,
             Answer::Left => {

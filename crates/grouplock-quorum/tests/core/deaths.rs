@@ -112,6 +112,17 @@ impl World {
         self.epoch(number).unwrap()
     }
 
+    /// Two enter the session, and the second dies: the first, and the epoch.
+    fn survivor_beside_victim(&mut self, session: &str) -> (usize, u64) {
+        let survivor = self.ask(session);
+        self.until_inside(survivor);
+        let victim = self.ask(session);
+        let epoch = self.until_inside(victim);
+        assert_eq!(self.recovered(victim), None, "nobody has died");
+        self.dead.insert(ProcessId(victim as u64));
+        (survivor, epoch)
+    }
+
     fn recovered(&self, number: usize) -> Option<Death> {
         self.processes[number].recovered().cloned()
     }
@@ -159,12 +170,7 @@ fn the_next_stage_is_told_with_session_and_process_and_the_one_after_is_not() {
 fn who_joins_the_stage_of_the_dead_is_told_and_the_next_stage_too() {
     let [a, b, _] = sessions();
     let mut world = World::new();
-    let survivor = world.ask(&a);
-    world.until_inside(survivor);
-    let victim = world.ask(&a);
-    let epoch = world.until_inside(victim);
-    assert_eq!(world.recovered(victim), None, "nobody has died");
-    world.dead.insert(ProcessId(victim as u64));
+    let (survivor, epoch) = world.survivor_beside_victim(&a);
     world.until("it is noticed", |world| {
         world.members.iter().map(|m| m.inside().count()).sum::<usize>() == 1
     });
@@ -223,11 +229,7 @@ fn a_home_that_is_gone_with_its_stage_is_told_of() {
 fn a_death_is_not_forgotten_by_a_restart() {
     let [a, b, _] = sessions();
     let mut world = World::new();
-    let survivor = world.ask(&a);
-    world.until_inside(survivor);
-    let victim = world.ask(&a);
-    let epoch = world.until_inside(victim);
-    world.dead.insert(ProcessId(victim as u64));
+    let (survivor, epoch) = world.survivor_beside_victim(&a);
     world.until("it is noticed", |world| world.members[0].inside().count() == 1);
     let restart = |world: &mut World| {
         let coterie = Arc::new(Coterie::plane(3).unwrap());
