@@ -17,7 +17,9 @@ pub(crate) struct Who {
     pub(crate) session: String,
     pub(crate) host: String,
     pub(crate) pid: u32,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) user: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) command: String,
     /// When it asked, in milliseconds since 1970; in a mark: when it entered.
     pub(crate) since: u64,
@@ -68,7 +70,9 @@ impl Who {
 
 /// The mark of a holder that enters now, from the value of its entry.
 pub(crate) fn mark(entry: &[u8]) -> Vec<u8> {
-    write(&Who { since: now(), ..read(entry) })
+    let Who { session, host, pid, .. } = read(entry);
+    // Only what the report of a death needs: every byte of it costs time in etcd.
+    write(&Who { session, host, pid, since: now(), ..Who::default() })
 }
 
 /// As JSON. These types cannot fail to be written.

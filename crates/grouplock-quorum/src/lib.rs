@@ -9,7 +9,6 @@
 //! * [`Member`]: one member's part in one room, as arbiter and as group. Its [`Record`]s must be
 //!   saved.
 //! * [`Process`]: a process that enters and leaves.
-//! * [`simulation`]: a cluster and its network in one thread, from a seed.
 //!
 //! The feature `network`, which is on by default, adds the real cluster: `wire` has the messages on
 //! sockets, `node` is a member as a program. `docs/gbp-cluster.md` describes how to run a cluster.
@@ -79,7 +78,6 @@ mod rank;
 mod record;
 mod rivals;
 mod settings;
-pub mod simulation;
 mod time;
 #[cfg(feature = "network")]
 pub mod wire;

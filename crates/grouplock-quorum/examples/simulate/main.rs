@@ -1,13 +1,18 @@
 //! Simulates, and writes a page with tables and plots: `simulate --out DIRECTORY [--seed NUMBER]`.
 
+// The tests use the rest.
+#[allow(dead_code)]
+mod simulation;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use grouplock_quorum::simulation::{Load, Report, run};
 use grouplock_quorum::{Coterie, Precedence, Settings, Time};
 use grouplock_testing::plot::{Line, draw};
+
+use simulation::{Load, Report, run};
 
 const USAGE: &str = "simulate --out DIRECTORY [--seed NUMBER]";
 

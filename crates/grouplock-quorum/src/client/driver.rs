@@ -232,27 +232,27 @@ impl Driver {
     /// Reports the state of the process to the program. Returns `false` if the request is over.
     fn update(&mut self, id: ProcessId) -> bool {
         let Some(entry) = self.entries.get_mut(&id) else { return false };
+        // When others may be admitted, and until when the holder may trust the lease.
+        let trusted = |until: Option<Time>| {
+            let ends = until.map(|until| before(until, drift(self.lease)));
+            let told = ends.map(|ends| before(ends, notice(self.lease)));
+            (ends, told.map(|told| instant(self.clock, told)))
+        };
         match (entry.process.state(), &mut entry.progress) {
             (ProcessState::Inside { epoch, valid_until }, Progress::Asking(_)) => {
-                let ends = valid_until.map(|until| before(until, drift(self.lease)));
-                let told = ends.map(|ends| before(ends, notice(self.lease)));
+                let (ends, valid_until) = trusted(valid_until);
                 entry.desk.grace(notice(self.lease));
                 entry.progress = Progress::Inside { ends, lost: false };
-                let valid_until = told.map(|told| instant(self.clock, told));
                 let recovered = entry.process.recovered().map(view::recovered);
                 // If the program no longer wants it, an order to end it will follow.
                 entry.unwanted = !entry.desk.granted(Grant { epoch, recovered, valid_until });
             }
             (ProcessState::Inside { valid_until, .. }, Progress::Inside { ends, lost: false }) => {
-                let later = valid_until.map(|until| before(until, drift(self.lease)));
+                let (later, valid_until) = trusted(valid_until);
                 if later > *ends {
                     *ends = later;
-                    let told = later.map(|later| before(later, notice(self.lease)));
-                    let told = told.map(|told| instant(self.clock, told));
-                    if let Some(told) = told {
-                        // If it is too late, the timer reports the loss.
-                        let _ = entry.desk.renewed(told);
-                    }
+                    // If it is too late, the timer reports the loss.
+                    valid_until.map(|until| entry.desk.renewed(until));
                 }
             }
             (ProcessState::Lost, Progress::Inside { .. }) => {

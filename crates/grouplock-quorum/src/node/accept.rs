@@ -77,8 +77,7 @@ impl Shared {
     pub(super) fn check_clock(&self, theirs: crate::Time) -> Result<(), Reason> {
         let now = self.clock.now();
         let apart = theirs.since(now).max(now.since(theirs));
-        let tolerance = self.cluster.clock_tolerance;
-        if apart > tolerance { Err(Reason::Clock { apart, tolerance }) } else { Ok(()) }
+        self.cluster.check_clock(apart)
     }
 
     pub(super) fn check_cluster(&self, theirs: Fingerprint) -> Result<(), Reason> {

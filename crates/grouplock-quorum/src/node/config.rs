@@ -1,5 +1,6 @@
 //! The file `node.toml`: the configuration of a member.
 
+use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -135,6 +136,11 @@ fn wrong<T>(key: &str, value: impl Into<String>, expected: impl Into<String>) ->
     Err(Wrong { key: key.to_owned(), value: value.into(), expected: expected.into() })
 }
 
+/// The same with a value from the file.
+fn bad<T>(key: &str, value: impl Display, expected: impl Into<String>) -> Result<T, Wrong> {
+    wrong(key, format!("`{value}`"), expected)
+}
+
 impl Config {
     /// Reads and checks a file. Paths in it are relative to its directory.
     ///
@@ -187,9 +193,9 @@ fn check(file: &File, base: &Path) -> Result<Config, Wrong> {
         None => listening("listen (by default this member's address)", &me.address)?,
     };
     if plain && !listen.ip().is_loopback() {
-        return wrong(
+        return bad(
             "listen",
-            format!("`{listen}`"),
+            listen,
             "a loopback address such as 127.0.0.1, as tls.plaintext is true",
         );
     }
@@ -198,9 +204,9 @@ fn check(file: &File, base: &Path) -> Result<Config, Wrong> {
         && !status.ip().is_loopback()
         && !file.status_public
     {
-        return wrong(
+        return bad(
             "status",
-            format!("`{status}`"),
+            status,
             "a loopback address such as 127.0.0.1, or status_public = true: anyone who reaches it sees all rooms",
         );
     }
@@ -229,38 +235,33 @@ fn security(tls: &FileTls, base: &Path) -> Result<Security, Wrong> {
 
 fn cluster(file: &FileCluster, plain: bool) -> Result<Cluster, Wrong> {
     if file.name.is_empty() || file.name.len() > 64 || file.name.chars().any(char::is_control) {
-        return wrong("cluster.name", format!("`{}`", file.name), "1 to 64 printable characters");
+        return bad("cluster.name", &file.name, "1 to 64 printable characters");
     }
     let mut members: Vec<Peer> = Vec::new();
     for (number, member) in file.members.iter().enumerate() {
         let key = format!("cluster.members[{number}].address");
         let Some(host) = host_of(&member.address) else {
-            return wrong(&key, format!("`{}`", member.address), "host:port");
+            return bad(&key, &member.address, "host:port");
         };
         if plain && !host.parse().is_ok_and(|address: IpAddr| address.is_loopback()) {
-            return wrong(
+            return bad(
                 &key,
-                format!("`{}`", member.address),
+                &member.address,
                 "a loopback address such as 127.0.0.1:7100, as tls.plaintext is true",
             );
         }
         if members.iter().any(|other| other.address == member.address) {
-            return wrong(&key, format!("`{}`", member.address), "each member once");
+            return bad(&key, &member.address, "each member once");
         }
         let name = member.name.clone().unwrap_or_else(|| host.to_owned());
         if rustls::pki_types::ServerName::try_from(name.as_str()).is_err() {
             let key = format!("cluster.members[{number}].name");
-            return wrong(
-                &key,
-                format!("`{name}`"),
-                "a host name or IP address, as in certificates",
-            );
+            return bad(&key, name, "a host name or IP address, as in certificates");
         }
         members.push(Peer { address: member.address.clone(), name });
     }
     let Ok(coterie) = file.coterie.parse::<CoterieKind>() else {
-        let value = format!("`{}`", file.coterie);
-        return wrong("cluster.coterie", value, "`plane`, `grid` or `majority`");
+        return bad("cluster.coterie", &file.coterie, "`plane`, `grid` or `majority`");
     };
     let count = u16::try_from(members.len()).unwrap_or(u16::MAX);
     if let Err(error) = coterie.coterie(count) {
@@ -300,9 +301,9 @@ fn settings(file: &FileCluster) -> Result<Settings, Wrong> {
         _ => None,
     };
     let Some(precedence) = precedence else {
-        return wrong(
+        return bad(
             "cluster.policy",
-            format!("`{policy}`"),
+            policy,
             "`fifo`, `priority:TIME` with what a step of priority is worth, such as `priority:10s`, or `static`",
         );
     };
@@ -323,7 +324,7 @@ fn settings(file: &FileCluster) -> Result<Settings, Wrong> {
         Some("own") => Votes::OwnQuorum,
         Some(other) => {
             let expected = "`any`, or `own` for the votes of a member's own quorum only";
-            return wrong("cluster.votes", format!("`{other}`"), expected);
+            return bad("cluster.votes", other, expected);
         }
     };
     Ok(Settings { precedence, admission, votes, retry, lease: Some(lease) })
@@ -341,11 +342,7 @@ fn listening(key: &str, text: &str) -> Result<SocketAddr, Wrong> {
     let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     match found {
         Some(address) => Ok(address),
-        None => wrong(
-            key,
-            format!("`{text}`"),
-            "an address of this machine and a port, such as 127.0.0.1:7100",
-        ),
+        None => bad(key, text, "an address of this machine and a port, such as 127.0.0.1:7100"),
     }
 }
 
@@ -353,7 +350,7 @@ fn time(key: &str, text: Option<&str>, default: &str) -> Result<Duration, Wrong>
     let text = text.unwrap_or(default);
     match duration(text) {
         Some(time) if time <= Duration::from_secs(86_400) => Ok(time),
-        _ => wrong(key, format!("`{text}`"), "a time of at most a day such as `10s` or `500ms`"),
+        _ => bad(key, text, "a time of at most a day such as `10s` or `500ms`"),
     }
 }
 

@@ -319,7 +319,7 @@ impl Engine {
         if let PeerMessage::Request { rank, .. } = &message {
             // The request may be old, but not from the future.
             let ahead = rank.claim.asked().since(now);
-            self.check_clock(ahead)?;
+            self.cluster.check_clock(ahead)?;
         }
         let name = self.room(room, now)?;
         self.metrics.message(message.kind(), Direction::Received, false);
@@ -342,7 +342,7 @@ impl Engine {
     ) -> Result<(), Reason> {
         let attempt = match &message {
             ProcessMessage::Ask { attempt, sent, .. } => {
-                self.check_clock(sent.since(now).max(now.since(*sent)))?;
+                self.cluster.check_clock(sent.since(now).max(now.since(*sent)))?;
                 Some(*attempt)
             }
             ProcessMessage::Leave { .. } | ProcessMessage::Renew { .. } => None,
@@ -393,11 +393,6 @@ impl Engine {
             let frame = Frame::Group { room: room.to_owned(), process, message };
             self.outputs.send.push((To::Client(client), frame, false));
         }
-    }
-
-    fn check_clock(&self, apart: Duration) -> Result<(), Reason> {
-        let tolerance = self.cluster.clock_tolerance;
-        if apart > tolerance { Err(Reason::Clock { apart, tolerance }) } else { Ok(()) }
     }
 
     /// Returns the room of that name. Makes it if there is none.

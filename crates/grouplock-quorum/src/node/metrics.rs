@@ -95,44 +95,36 @@ impl Metrics {
             page.labelled(name, &format!("reason=\"{reason}\""), count);
         }
         self.flushes(&mut page);
-        let counters = [
+        for (name, help, counter) in [
             (
-                "grouplock_unsent_total",
-                &self.unsent,
+                "unsent",
                 "Messages that were not sent because there was no connection.",
+                &self.unsent,
             ),
-            ("grouplock_links_made_total", &self.links_made, "Connections made to other members."),
-            (
-                "grouplock_links_broken_total",
-                &self.links_broken,
-                "Connections to other members that broke.",
-            ),
-            ("grouplock_connections_total", &self.connections, "Connections accepted."),
-            ("grouplock_stages_total", &self.stages, "Stages that began here."),
-            ("grouplock_entries_total", &self.entries, "Processes that entered here."),
-            ("grouplock_deaths_total", &self.deaths, "Processes whose lease ended inside."),
-            ("grouplock_votes_total", &self.votes, "Votes given."),
-            ("grouplock_clock_jumps_total", &self.clock_jumps, "Times the time of day has jumped."),
-        ];
-        for (name, counter, help) in counters {
-            page.family(name, "counter", help);
-            page.plain(name, counter.load(Relaxed));
+            ("links_made", "Connections made to other members.", &self.links_made),
+            ("links_broken", "Connections to other members that broke.", &self.links_broken),
+            ("connections", "Connections accepted.", &self.connections),
+            ("stages", "Stages that began here.", &self.stages),
+            ("entries", "Processes that entered here.", &self.entries),
+            ("deaths", "Processes whose lease ended inside.", &self.deaths),
+            ("votes", "Votes given.", &self.votes),
+            ("clock_jumps", "Times the time of day has jumped.", &self.clock_jumps),
+        ] {
+            let name = format!("grouplock_{name}_total");
+            page.family(&name, "counter", help);
+            page.plain(&name, counter.load(Relaxed));
         }
-        let gauges = [
-            ("grouplock_rooms", now.rooms as u64, "Rooms known here."),
-            ("grouplock_inside", now.inside as u64, "Processes inside here."),
-            ("grouplock_waiting", now.waiting as u64, "Processes that wait here."),
-            ("grouplock_clients", now.clients as u64, "Clients connected."),
-            (
-                "grouplock_members_connected",
-                now.members_connected as u64,
-                "Other members this one is connected to.",
-            ),
-            ("grouplock_log_bytes", now.log_bytes, "The length of the log on disk."),
-        ];
-        for (name, value, help) in gauges {
-            page.family(name, "gauge", help);
-            page.plain(name, value);
+        for (name, help, value) in [
+            ("rooms", "Rooms known here.", now.rooms as u64),
+            ("inside", "Processes inside here.", now.inside as u64),
+            ("waiting", "Processes that wait here.", now.waiting as u64),
+            ("clients", "Clients connected.", now.clients as u64),
+            ("members_connected", "Members connected to this one.", now.members_connected as u64),
+            ("log_bytes", "The length of the log on disk.", now.log_bytes),
+        ] {
+            let name = format!("grouplock_{name}");
+            page.family(&name, "gauge", help);
+            page.plain(&name, value);
         }
         page.0
     }

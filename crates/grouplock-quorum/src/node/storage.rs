@@ -22,6 +22,7 @@
 //! **A failed write or flush** ends the member. The state of the data is unknown then, and a second
 //! flush may succeed although data are lost.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -62,14 +63,15 @@ pub struct Head {
 /// The format of new files.
 pub const FORMAT: u32 = 1;
 
+/// Borrowed when it is written, owned when it is read.
 #[derive(Serialize, Deserialize)]
-enum Entry {
-    Head(Head),
-    Room(String, Durable),
-    Record(String, Record),
+enum Entry<'a> {
+    Head(Cow<'a, Head>),
+    Room(Cow<'a, str>, Cow<'a, Durable>),
+    Record(Cow<'a, str>, Cow<'a, Record>),
     Fact(Fact),
     /// The room is forgotten, except for the floor.
-    Retired(String),
+    Retired(Cow<'a, str>),
 }
 
 /// Facts beside the rooms.
@@ -103,16 +105,6 @@ impl Facts {
         let peers = self.peers.iter().map(|(peer, memory)| Fact::Peer(*peer, *memory));
         [Fact::Memory(self.memory), Fact::Floor(self.floor)].into_iter().chain(peers).collect()
     }
-}
-
-/// As [`Entry`], but borrowed. Both have the same encoding.
-#[derive(Serialize)]
-enum EntryRef<'a> {
-    Head(&'a Head),
-    Room(&'a str, &'a Durable),
-    Record(&'a str, &'a Record),
-    Fact(&'a Fact),
-    Retired(&'a str),
 }
 
 /// An error of a member's disk.
@@ -270,7 +262,7 @@ impl Storage {
 
     /// Writes a fact to disk.
     pub fn note(&mut self, fact: Fact) -> Result<(), StorageError> {
-        self.write(&[EntryRef::Fact(&fact)])?;
+        self.write(&[Entry::Fact(fact)])?;
         self.facts.apply(fact);
         Ok(())
     }
@@ -278,8 +270,8 @@ impl Storage {
     /// Forgets rooms. All their numbers are at most `highest`.
     pub fn retire(&mut self, rooms: &[Arc<str>], highest: u64) -> Result<(), StorageError> {
         let floor = Fact::Floor(highest);
-        let retired = rooms.iter().map(|room| EntryRef::Retired(room));
-        self.write(&[EntryRef::Fact(&floor)].into_iter().chain(retired).collect::<Vec<_>>())?;
+        let retired = rooms.iter().map(|room| Entry::Retired(Cow::Borrowed(&**room)));
+        self.write(&[Entry::Fact(floor)].into_iter().chain(retired).collect::<Vec<_>>())?;
         self.facts.apply(floor);
         for room in rooms {
             self.rooms.remove(room);
@@ -288,7 +280,7 @@ impl Storage {
     }
 
     /// Appends, flushes and seals. Returns how long the flush took.
-    fn write(&mut self, entries: &[EntryRef<'_>]) -> Result<Duration, StorageError> {
+    fn write(&mut self, entries: &[Entry<'_>]) -> Result<Duration, StorageError> {
         let path = self.directory.join("log");
         self.append(entries, &path)?;
         let began = Instant::now();
@@ -302,7 +294,7 @@ impl Storage {
     /// Writes all records to disk. Returns how long the flush took. After an error nothing more may
     /// be sent.
     pub fn commit(&mut self, records: Vec<(Arc<str>, Record)>) -> Result<Duration, StorageError> {
-        let entries = records.iter().map(|(room, record)| EntryRef::Record(room, record));
+        let entries = records.iter().map(|(room, it)| record(room, it));
         let took = self.write(&entries.collect::<Vec<_>>())?;
         for (room, record) in records {
             self.rooms.entry(room).or_default().apply(record);
@@ -311,7 +303,7 @@ impl Storage {
         Ok(took)
     }
 
-    fn append(&mut self, entries: &[EntryRef<'_>], path: &Path) -> Result<(), StorageError> {
+    fn append(&mut self, entries: &[Entry<'_>], path: &Path) -> Result<(), StorageError> {
         self.buffer.clear();
         batch(&mut self.buffer, self.next, entries, path)?;
         self.file.write_all(&self.buffer).map_err(io_error("write", path))?;
@@ -357,6 +349,10 @@ impl Storage {
     }
 }
 
+fn record<'a>(room: &'a str, record: &'a Record) -> Entry<'a> {
+    Entry::Record(Cow::Borrowed(room), Cow::Borrowed(record))
+}
+
 fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StorageError {
     move |source| StorageError::Io { what, path: path.to_owned(), source }
 }
@@ -375,7 +371,7 @@ fn lock(directory: &Path) -> Result<Flock<File>, StorageError> {
 fn batch(
     bytes: &mut Vec<u8>,
     number: u64,
-    entries: &[EntryRef<'_>],
+    entries: &[Entry<'_>],
     path: &Path,
 ) -> Result<(), StorageError> {
     let payload = postcard::to_allocvec(entries).map_err(io::Error::other);
@@ -412,16 +408,16 @@ fn write_anew(
 ) -> Result<New, StorageError> {
     let new = directory.join("log.new");
     let mut bytes = Vec::new();
-    let facts = facts.all();
-    let first: Vec<_> =
-        [EntryRef::Head(head)].into_iter().chain(facts.iter().map(EntryRef::Fact)).collect();
+    let head = [Entry::Head(Cow::Borrowed(head))];
+    let first: Vec<_> = head.into_iter().chain(facts.all().into_iter().map(Entry::Fact)).collect();
     batch(&mut bytes, 0, &first, &new)?;
     let mut next = 1;
     let beside: Vec<_> = rooms.iter().map(|(room, durable)| (room, durable.beside())).collect();
-    let beside = beside
+    let beside =
+        beside.iter().flat_map(|(room, records)| records.iter().map(|it| record(room, it)));
+    let entries = rooms
         .iter()
-        .flat_map(|(room, records)| records.iter().map(|record| EntryRef::Record(room, record)));
-    let entries = rooms.iter().map(|(room, durable)| EntryRef::Room(room, durable));
+        .map(|(room, durable)| Entry::Room(Cow::Borrowed(&**room), Cow::Borrowed(durable)));
     let entries: Vec<_> = entries.chain(beside).collect();
     for chunk in entries.chunks(ROOMS_PER_BATCH) {
         batch(&mut bytes, next, chunk, &new)?;
@@ -460,7 +456,7 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
         return Err(not_a_log("it does not begin with a head"));
     };
     match head.as_slice() {
-        [Entry::Head(head), ..] if head == expected => {}
+        [Entry::Head(head), ..] if **head == *expected => {}
         [Entry::Head(head), ..] => {
             return Err(StorageError::Foreign {
                 path: path.to_owned(),
@@ -489,10 +485,14 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
         for entry in entries {
             match entry {
                 Entry::Head(_) => return Err(not_a_log("it has a second head")),
-                Entry::Room(room, durable) => drop(rooms.insert(room.into(), durable)),
-                Entry::Record(room, record) => rooms.entry(room.into()).or_default().apply(record),
+                Entry::Room(room, durable) => {
+                    rooms.insert(room.into(), durable.into_owned());
+                }
+                Entry::Record(room, record) => {
+                    rooms.entry(room.into()).or_default().apply(record.into_owned());
+                }
                 Entry::Fact(fact) => facts.apply(fact),
-                Entry::Retired(room) => drop(rooms.remove(room.as_str())),
+                Entry::Retired(room) => drop(rooms.remove(&*room)),
             }
         }
         (at, next) = (end, next + 1);
@@ -501,7 +501,7 @@ fn read(bytes: &[u8], path: &Path, expected: &Head) -> Result<Contents, StorageE
 }
 
 /// The batch at `at`, and its end; `None` if there is no good batch, or none with that number.
-fn take(bytes: &[u8], at: usize, number: Option<u64>) -> Option<(Vec<Entry>, usize)> {
+fn take(bytes: &[u8], at: usize, number: Option<u64>) -> Option<(Vec<Entry<'static>>, usize)> {
     let (head, rest) = bytes.get(at..)?.split_first_chunk::<HEAD>()?;
     let (mark, head) = head.split_first_chunk::<4>()?;
     let (length, head) = head.split_first_chunk::<4>()?;

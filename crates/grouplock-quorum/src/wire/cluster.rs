@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::reason::Reason;
 use crate::coterie::{Coterie, CoterieError};
 use crate::settings::Settings;
 
@@ -99,6 +100,11 @@ impl Cluster {
         });
         hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         Fingerprint(hash ^ (hash >> 31))
+    }
+
+    pub(crate) fn check_clock(&self, apart: Duration) -> Result<(), Reason> {
+        let tolerance = self.clock_tolerance;
+        if apart > tolerance { Err(Reason::Clock { apart, tolerance }) } else { Ok(()) }
     }
 }
 

@@ -1,9 +1,15 @@
 //! Tens of members and thousands of processes, from seeds.
 
+// The example uses the rest.
+#[allow(dead_code)]
+#[path = "../../examples/simulate/simulation.rs"]
+mod simulation;
+
 use std::time::Duration;
 
-use grouplock_quorum::simulation::{Load, Report, run};
 use grouplock_quorum::{Coterie, Precedence, Settings, Time, home};
+
+use simulation::{Load, Report, run};
 
 fn sound(report: &Report) {
     assert_eq!(report.violations, Vec::<String>::new());

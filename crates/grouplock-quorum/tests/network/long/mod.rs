@@ -176,7 +176,7 @@ impl Play {
             }
             Fault::DataLost => {
                 let again = |cluster: &Cluster| {
-                    cluster.log(some_member).matches("it goes on with memory").count()
+                    cluster.log(some_member).matches("it continues with memory").count()
                 };
                 let before = again(&self.cluster);
                 self.cluster.kill(some_member);

@@ -1,71 +1,57 @@
 //! A cluster, its processes and its network in one thread, from a seed. The same seed gives the
 //! same run.
 //!
-//! ```
-//! use grouplock_quorum::simulation::{Load, run};
-//! use grouplock_quorum::Coterie;
-//!
-//! let load = Load { processes: 5, sessions: 1, rounds: 1, ..Load::quiet(Coterie::plane(7)?) };
-//! let report = run(&load, 42);
-//! assert_eq!(report.entries, 5);
-//! assert_eq!(report.messages(), 3 * 5 + 3 * (3 - 1)); // 3l + 3(q-1)
-//! # Ok::<(), grouplock_quorum::CoterieError>(())
-//! ```
+//! The example `simulate` and the tests in `tests/core` run it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::coterie::Coterie;
-use crate::member::Member;
-use crate::message::{GroupMessage, PeerMessage, ProcessMessage};
-use crate::name::{MemberId, ProcessId};
-use crate::output::Output;
-use crate::process::{Process, ProcessState};
-use crate::record::Durable;
-use crate::settings::Settings;
-use crate::time::Time;
+use grouplock_quorum::{
+    Coterie, Durable, GroupMessage, Member, MemberId, Output, PeerMessage, Process, ProcessId,
+    ProcessMessage, ProcessState, Settings, Time,
+};
 
 /// What to simulate.
 #[derive(Clone, Debug)]
-pub struct Load {
+pub(crate) struct Load {
     /// Who votes for whom.
-    pub coterie: Coterie,
+    pub(crate) coterie: Coterie,
     /// The settings of the members.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
     /// How many processes run at a time. Process p wants session p modulo `sessions`.
-    pub processes: u64,
+    pub(crate) processes: u64,
     /// How many sessions.
-    pub sessions: u64,
+    pub(crate) sessions: u64,
     /// The priority of session s is entry s modulo the length; 0 if the list is empty.
-    pub priorities: Vec<i32>,
+    pub(crate) priorities: Vec<i32>,
     /// How often each process enters.
-    pub rounds: u32,
+    pub(crate) rounds: u32,
     /// How long a process is outside: at most twice this.
-    pub think: Duration,
+    pub(crate) think: Duration,
     /// How long it is inside: at most twice this.
-    pub stay: Duration,
+    pub(crate) stay: Duration,
     /// How long messages take: the shortest and the longest.
-    pub delay: (Duration, Duration),
+    pub(crate) delay: (Duration, Duration),
     /// How many of a thousand messages are lost.
-    pub loss: u32,
+    pub(crate) loss: u32,
     /// How many of a thousand messages arrive twice.
-    pub duplication: u32,
+    pub(crate) duplication: u32,
     /// How many of a thousand stays end with the death of the process. Another process replaces it.
-    pub deaths: u32,
+    pub(crate) deaths: u32,
     /// The mean time until a member stops. It comes back within a lease. Zero for never.
-    pub restarts: Duration,
+    pub(crate) restarts: Duration,
     /// How many of a thousand members come back without their disk. They [ask and
     /// wait](Member::above).
-    pub lost_disks: u32,
+    pub(crate) lost_disks: u32,
     /// When the run ends at the latest.
-    pub until: Time,
+    pub(crate) until: Time,
 }
 
 impl Load {
     /// No faults. All processes ask at once, messages take a millisecond, and the run takes a
     /// hundred seconds at most.
-    pub fn quiet(coterie: Coterie) -> Self {
+    pub(crate) fn quiet(coterie: Coterie) -> Self {
         Load {
             coterie,
             settings: Settings { retry: Duration::from_secs(1000), ..Settings::default() },
@@ -86,7 +72,7 @@ impl Load {
     }
 
     /// Messages are lost, repeated and reordered, and processes die inside; ten minutes at most.
-    pub fn hostile(coterie: Coterie, processes: u64) -> Self {
+    pub(crate) fn hostile(coterie: Coterie, processes: u64) -> Self {
         let (retry, lease) = (Duration::from_millis(50), Some(Duration::from_secs(1)));
         Load {
             settings: Settings { retry, lease, ..Settings::default() },
@@ -106,48 +92,48 @@ impl Load {
 
 /// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub(crate) struct Report {
     /// How often processes entered.
-    pub entries: u64,
+    pub(crate) entries: u64,
     /// How many stages there were.
-    pub stages: u64,
+    pub(crate) stages: u64,
     /// Messages sent, by kind.
-    pub sent: BTreeMap<&'static str, u64>,
+    pub(crate) sent: BTreeMap<&'static str, u64>,
     /// How long processes waited, by priority, in microseconds and ascending. Processes that still
     /// wait at the end count with their time so far.
-    pub waits: BTreeMap<i32, Vec<u64>>,
+    pub(crate) waits: BTreeMap<i32, Vec<u64>>,
     /// How many processes still wait at the end, by priority.
-    pub waiting: BTreeMap<i32, u64>,
+    pub(crate) waiting: BTreeMap<i32, u64>,
     /// The largest number of processes inside at once.
-    pub most_inside: usize,
+    pub(crate) most_inside: usize,
     /// How many died inside.
-    pub deaths: u64,
+    pub(crate) deaths: u64,
     /// How many living processes lost their holding.
-    pub losses: u64,
+    pub(crate) losses: u64,
     /// How many stages reported a death that was already reported, or a possible death because a
     /// home was gone.
-    pub alarms: u64,
+    pub(crate) alarms: u64,
     /// How many times a member came back with its disk.
-    pub restarts: u64,
+    pub(crate) restarts: u64,
     /// How many times a member came back without its disk.
-    pub lost_disks: u64,
+    pub(crate) lost_disks: u64,
     /// What must not happen, in words. It should be empty.
-    pub violations: Vec<String>,
+    pub(crate) violations: Vec<String>,
     /// When the run ended.
-    pub ended: Time,
+    pub(crate) ended: Time,
     /// A digest of all events, in order.
-    pub trace: u64,
+    pub(crate) trace: u64,
 }
 
 impl Report {
     /// Messages of the protocol, without those that renew leases.
-    pub fn messages(&self) -> u64 {
+    pub(crate) fn messages(&self) -> u64 {
         let kept = |kind: &str| !matches!(kind, "renew" | "renewed" | "gone");
         self.sent.iter().filter(|(kind, _)| kept(kind)).map(|(_, count)| count).sum()
     }
 
     /// Messages of one kind.
-    pub fn sent(&self, kind: &str) -> u64 {
+    pub(crate) fn sent(&self, kind: &str) -> u64 {
         self.sent.get(kind).copied().unwrap_or(0)
     }
 }
@@ -202,7 +188,7 @@ struct World<'a> {
 ///
 /// # Panics
 /// If the coterie has no members. No such coterie can be made.
-pub fn run(load: &Load, seed: u64) -> Report {
+pub(crate) fn run(load: &Load, seed: u64) -> Report {
     let coterie = Arc::new(load.coterie.clone());
     let members = (0..coterie.members()).map(MemberId);
     let member = |id| Member::new(id, coterie.clone(), load.settings).expect("ids of the coterie");
